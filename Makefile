@@ -1,0 +1,51 @@
+# One word per job. `make help` lists them.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs pins fmt torture clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
+
+# The stamp makes set-up a prerequisite that costs nothing the second time.
+$(READY): requirements/dev.txt pyproject.toml
+	@echo "setting up $(VENV) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "remit needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY)  ## agents delegating, on the embedded store, without a key or a server
+	@$(BIN)/remit demo
+
+test: $(READY)  ## every test, with 100 % branch coverage of the core
+	$(BIN)/python -m pytest -n 2 --cov=remit --cov-report= $(ARGS)
+	$(BIN)/coverage report --include='src/remit/core/*' --fail-under=100 --skip-covered
+
+check: $(READY)  ## lint, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-cache
+
+bench: $(READY)  ## what remit costs, beside a bare floor and the peers that are installed
+	$(BIN)/python bench/run.py $(ARGS)
+
+docs: $(READY)  ## draw the generated parts of docs/
+	$(BIN)/python docs/draw.py
+
+fmt: $(READY)  ## format and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+pins: $(READY)  ## write requirements/dev.txt anew from pyproject.toml
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header \
+	  --group dev pyproject.toml -o requirements/dev.txt
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage* dist build

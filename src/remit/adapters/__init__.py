@@ -1,0 +1,1 @@
+"""Agents and services of other systems. Each adapter knows the ports and the core, never another adapter."""

@@ -1,0 +1,82 @@
+"""Sets of what is allowed: ANY, or exactly the listed ones. Empty means nothing, never "all"."""
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Final, Literal, TypeAlias, TypeVar
+
+from remit.core.text import canonical, shown
+from remit.errors import BadInput
+
+
+class Unbounded(Enum):
+    ANY = "*"
+
+    def __repr__(self) -> str:
+        return "ANY"
+
+
+ANY: Final = Unbounded.ANY
+
+Names: TypeAlias = frozenset[str] | Literal[Unbounded.ANY]
+NONE: Final[frozenset[str]] = frozenset()
+
+T = TypeVar("T")
+
+
+def listed(given: object, what: str, read: Callable[[object], T]) -> frozenset[T] | Literal[Unbounded.ANY]:
+    """What a person wrote as a list: ANY or "*" for everything, one item, or several."""
+    if given is ANY or given == "*":
+        return ANY
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | dict):
+        items: list[object] = list(given)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        if "*" in items:
+            raise BadInput(f"{what}: '*' stands alone; say '*' for everything, or list names")
+        return frozenset(read(item) for item in items)
+    if given is None:
+        raise BadInput(f"{what} is None; say () for nothing or '*' for everything")
+    return frozenset((read(given),))
+
+
+def agents(given: object, what: str = "agents") -> Names:
+    return listed(given, what, canonical)
+
+
+def both(a: Names, b: Names) -> Names:
+    """What both allow."""
+    if a is ANY:
+        return b
+    if b is ANY:
+        return a
+    return a & b
+
+
+def either(a: Names, b: Names) -> Names:
+    """What at least one allows."""
+    if a is ANY or b is ANY:
+        return ANY
+    return a | b
+
+
+def within(a: Names, b: Names) -> bool:
+    """Whether `a` allows nothing that `b` does not."""
+    return b is ANY or (a is not ANY and a <= b)
+
+
+def has(names: Names, name: str) -> bool:
+    return names is ANY or name in names
+
+
+def spelled(names: Names) -> str:
+    """For people: 'anyone', 'no one', or the names."""
+    if names is ANY:
+        return "anyone"
+    return ", ".join(sorted(names)) if names else "no one"
+
+
+def whole(given: object, what: str, *, least: int = 0) -> int | None:
+    """A whole number, or None for no limit."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+        raise BadInput(f"{what} is a whole number of at least {least} or None, not {shown(given)}")
+    return given

@@ -1,0 +1,54 @@
+"""Cards: what an agent is, as opposed to what it may do this time."""
+
+from dataclasses import dataclass
+
+from remit.core import allow, scope
+from remit.core.allow import ANY, NONE, Names
+from remit.core.scope import NOTHING, Sees, memory_of
+from remit.core.text import canonical, plain
+from remit.core.toolgroups import tools
+
+_TEXT_LIMIT = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Lists left out are empty, and empty means nothing: an agent asks no one unless its card names them.
+
+    `can` is what it can do, in a few words each; `asks` whom it may ask ("*" for anyone); `reads` and `writes`
+    which context it is made for; `tools` what it works with; `concurrency` how many tasks it takes at once.
+    """
+
+    name: str
+    role: str = ""
+    can: tuple[str, ...] = ()
+    asks: Names = NONE
+    reads: Sees = NOTHING
+    writes: Sees = ANY
+    tools: Names = NONE
+    concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "name", canonical(self.name))
+        put(self, "role", plain(self.role, "a role", _TEXT_LIMIT, empty=True))
+        put(self, "can", _capabilities(self.can))
+        put(self, "asks", allow.agents(self.asks, "asks"))
+        put(self, "reads", scope.scopes(self.reads, "reads"))
+        put(self, "writes", scope.scopes(self.writes, "writes"))
+        put(self, "tools", tools(self.tools))
+        put(self, "concurrency", allow.whole(self.concurrency, "concurrency", least=1))
+
+    @property
+    def memory(self) -> str:
+        """The namespace this agent always reads: its own memory."""
+        return memory_of(self.name).namespace
+
+
+def _capabilities(given: object) -> tuple[str, ...]:
+    items: object = (given,) if isinstance(given, str) else given
+    found = allow.listed(items, "can", lambda item: plain(item, "a capability", 200).strip())
+    if found is ANY:
+        return ("*",)
+    order = list(dict.fromkeys(str(i).strip() for i in items)) if isinstance(items, list | tuple) else sorted(found)
+    return tuple(order)

@@ -1,0 +1,46 @@
+"""The chain: who asked whom, from the first holder down to the present one. Nested like a call stack."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One delegation: `asker` asked `holder` to do `task`."""
+
+    asker: str
+    holder: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Immutable: adding a hop gives a new chain and leaves this one as it was."""
+
+    hops: tuple[Hop, ...] = ()
+
+    def add(self, hop: Hop) -> "Chain":
+        return Chain((*self.hops, hop))
+
+    @property
+    def depth(self) -> int:
+        return len(self.hops)
+
+    def involves(self, name: str) -> bool:
+        """Whether that agent asks or holds anywhere in here."""
+        return any(name in (hop.asker, hop.holder) for hop in self.hops)
+
+    def replace_holder(self, name: str) -> "Chain":
+        """After a handoff the new holder stands where the old one stood."""
+        if not self.hops:
+            return self
+        last = self.hops[-1]
+        return Chain((*self.hops[:-1], Hop(last.asker, name, last.task)))
+
+    def names(self, holder: str) -> tuple[str, ...]:
+        """The path of agents that ends with the present holder."""
+        return (*(hop.asker for hop in self.hops), holder)
+
+
+def path(names: tuple[str, ...]) -> str:
+    """lead > coder > reviewer"""
+    return " > ".join(names)

@@ -1,0 +1,113 @@
+"""The vocabulary of the journal: one maker for each kind of fact."""
+
+from dataclasses import dataclass
+
+from remit.core import scope
+from remit.core.allow import ANY, Names
+from remit.core.bounds import Bounds
+from remit.core.entry import Entry, Writer
+from remit.core.events import Fact
+from remit.core.remit import Pass, Remit
+from remit.core.values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one agent sends another; it reaches the other's inbox of the same session, once."""
+
+    id: str
+    session: str
+    sender: str
+    to: str
+    text: str
+    sent_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which run, session and task a fact belongs to; all empty for what a person does outside a run."""
+
+    run: str = ""
+    session: str = ""
+    task: str = ""
+
+
+def place(remit: Remit) -> Place:
+    return Place(remit.root, remit.session, remit.id)
+
+
+def started(remit: Remit, now: int) -> Fact:
+    data: dict[str, Json] = {
+        "asker": remit.asker,
+        "bounds": bounds_data(remit.bounds),
+        "chain": list(remit.names),
+        "parent": remit.parent,
+        "sees": list(scope.spelled(remit.sees)),
+        "task": remit.task,
+        "tools": names_data(remit.tools),
+    }
+    return Fact("task.started", now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+def ended(remit: Remit, kind: str, now: int, data: dict[str, Json]) -> Fact:
+    return Fact(kind, now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+def refused(remit: Remit, wish: Pass, now: int, *, rule: str, sentence: str) -> Fact:
+    data: dict[str, Json] = {"rule": rule, "sentence": sentence, "task": wish.task, "to": wish.to}
+    return Fact("hop.refused", now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+def entry_set(entry: Entry, at: Place) -> Fact:
+    data: dict[str, Json] = {
+        "chain": list(entry.chain),
+        "created_at": entry.created_at,
+        "digest": entry.digest,
+        "expires_at": entry.expires_at,
+        "extension": entry.extension,
+        "key": entry.key,
+        "namespace": entry.namespace,
+        "trust": entry.trust,
+        "value": entry.value,
+        "version": entry.version,
+    }
+    return Fact("entry.set", entry.updated_at, data, at.run, at.session, at.task, entry.agent)
+
+
+def entry_touched(entry: Entry, by: Writer, at: Place, now: int) -> Fact:
+    data: dict[str, Json] = {"expires_at": entry.expires_at, "key": entry.key, "namespace": entry.namespace}
+    return Fact("entry.touched", now, data, at.run, at.session, at.task, by.agent)
+
+
+def entries_removed(keys: list[tuple[str, str]], why: str, by: Writer, at: Place, now: int) -> Fact:
+    data: dict[str, Json] = {"keys": [[namespace, key] for namespace, key in keys], "why": why}
+    return Fact("entries.removed", now, data, at.run, at.session, at.task, by.agent)
+
+
+def message_sent(message: Message, at: Place) -> Fact:
+    data: dict[str, Json] = {"id": message.id, "text": message.text, "to": message.to}
+    return Fact("message.sent", message.sent_at, data, at.run, message.session, at.task, message.sender)
+
+
+def messages_taken(ids: list[str], agent: str, at: Place, now: int) -> Fact:
+    return Fact("messages.taken", now, {"ids": list(ids)}, at.run, at.session, at.task, agent)
+
+
+def names_data(names: Names) -> Json:
+    return "*" if names is ANY else list[Json](sorted(names))
+
+
+def bounds_data(bounds: Bounds) -> dict[str, Json]:
+    """Only what is bounded: bounds left open are left out."""
+    data: dict[str, Json] = {}
+    if bounds.agents is not ANY:
+        data["agents"] = names_data(bounds.agents)
+    if bounds.tools is not ANY:
+        data["tools"] = names_data(bounds.tools)
+    if bounds.sees is not ANY:
+        data["sees"] = list(scope.spelled(bounds.sees))
+    for name in ("depth", "deadline", "credits", "tokens"):
+        value: int | None = getattr(bounds, name)
+        if value is not None:
+            data[name] = value
+    return data

@@ -1,0 +1,43 @@
+"""Finding an agent by what it can do: deterministic, best match first, then by name."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from remit.core.card import Card
+
+_WORD = re.compile(r"[a-z0-9+#]+")
+_SHORTEST = 3  # "on", "a" and "i" say nothing about an agent
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    card: Card
+    score: float
+    why: str
+
+
+def rank(wanted: str, cards: Iterable[Card]) -> list[Match]:
+    """The cards that have at least one word of what is wanted, by the share of it they cover."""
+    words = _words(wanted)
+    found = [match for card in cards if (match := _match(words, card)) is not None]
+    return sorted(found, key=lambda m: (-m.score, m.card.name))
+
+
+def _match(wanted: frozenset[str], card: Card) -> Match | None:
+    best = 0.0
+    why = ""
+    for capability in card.can:
+        has = _words(capability)
+        hits = wanted & has
+        if hits and (score := len(hits) / len(wanted) + len(hits) / len(has) / 10) > best:
+            best, why = score, f"can {capability}"
+    hits = wanted & _words(f"{card.name} {card.role}")
+    if hits and (score := len(hits) / len(wanted) * 0.9) > best:
+        best, why = score, f"named for {', '.join(sorted(hits))}"
+    return Match(card, round(best, 3), why) if best else None
+
+
+def _words(text: str) -> frozenset[str]:
+    found = (word.removesuffix("s") for word in _WORD.findall(text.lower()))
+    return frozenset(word for word in found if len(word) >= _SHORTEST or not word.isalpha())

@@ -1,0 +1,33 @@
+"""Outcomes: what came of asking an agent, told truthfully."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from remit.core.values import Json
+from remit.errors import RemitError
+
+Status = Literal["completed", "failed", "timed-out", "cancelled", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One member of a fan-out: its value, or the error that stands in its place."""
+
+    agent: str
+    task: str
+    status: Status
+    value: Json = None
+    error: RemitError | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "completed"
+
+    def unwrap(self) -> Json:
+        """The value, or the error raised."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{self.agent}: {self.value if self.ok else self.error}"

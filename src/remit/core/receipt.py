@@ -1,0 +1,86 @@
+"""Receipts: which context one turn saw and why, and what was withheld from it and why."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from remit.core import scope
+from remit.core.allow import ANY
+from remit.core.entry import Entry
+from remit.core.scope import Sees
+from remit.core.text import tokens_in
+from remit.core.values import Json, digest
+
+Why = Literal["task", "passed", "card", "memory", "wrote", "dependency", "message", "approved"]
+
+LISTED = 200  # a turn may read a million entries; its receipt names the first ones and counts the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One thing a turn saw."""
+
+    what: str
+    why: Why
+    tokens: int
+    version: int
+    digest: str
+
+    def data(self) -> list[Json]:
+        return [self.what, self.why, self.tokens, self.version, self.digest]
+
+
+@dataclass(slots=True)
+class Receipt:
+    """Filled while the turn runs; written once, with the event that ends it."""
+
+    saw: dict[tuple[str, int], Slice] = field(default_factory=dict[tuple[str, int], Slice])
+    withheld: dict[str, str] = field(default_factory=dict[str, str])
+    tokens: int = 0
+    unlisted: int = 0
+
+    def task(self, text: str) -> None:
+        self._add(Slice("task", "task", tokens_in(text), 1, digest(text)))
+
+    def entry(self, entry: Entry, why: Why) -> None:
+        where = f"{entry.namespace}/{entry.key}"
+        self._add(Slice(where, why, tokens_in(entry.text), entry.version, entry.digest))
+
+    def message(self, sender: str, text: str) -> None:
+        self._add(Slice(f"message from {sender}", "message", tokens_in(text), 1, digest(text)))
+
+    def withhold(self, what: str, why: str) -> None:
+        if len(self.withheld) < LISTED:
+            self.withheld[what] = why
+
+    def _add(self, part: Slice) -> None:
+        at = (part.what, part.version)
+        if part.why != "message" and at in self.saw:
+            return
+        self.tokens += part.tokens
+        if len(self.saw) >= LISTED:
+            self.unlisted += 1
+        else:
+            self.saw[at if part.why != "message" else (part.what, -len(self.saw))] = part
+
+    def data(self) -> dict[str, Json]:
+        return {
+            "saw": [part.data() for part in self.saw.values()],
+            "tokens": self.tokens,
+            "unlisted": self.unlisted,
+            "withheld": [[what, why] for what, why in self.withheld.items()],
+        }
+
+
+def kept_back(sight: Sees, passed: Sees, wished: Sees) -> dict[str, str]:
+    """What the asker sees and did not pass on, and what it wished to pass on without seeing it itself."""
+    found: dict[str, str] = {}
+    if sight is ANY:
+        if passed is not ANY:
+            found["everything else"] = "not passed"
+    else:
+        kept = (one for one in sight if not scope.within(frozenset((one,)), passed))
+        found.update({str(one): "not passed" for one in sorted(kept, key=str)})
+    if wished is not ANY:
+        unseen = (one for one in wished if not scope.within(frozenset((one,)), sight))
+        found.update({str(one): "the asker does not see all of it" for one in sorted(unseen, key=str)})
+    return found

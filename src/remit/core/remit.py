@@ -1,0 +1,132 @@
+"""The remit: the assignment that travels, who asked whom so far, and the bounds it stays within."""
+
+from dataclasses import dataclass, field
+
+from remit.core import allow, scope
+from remit.core.allow import NONE, Names
+from remit.core.bounds import TOP, Bounds
+from remit.core.card import Card
+from remit.core.chain import Chain, Hop
+from remit.core.scope import NOTHING, Sees, memory_of
+from remit.core.text import TASK_LIMIT, canonical, plain
+from remit.core.times import span
+from remit.core.toolgroups import tools
+from remit.errors import BadInput
+
+DEFAULT_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What an asker wants to pass on: to whom, which task, and what goes along with it.
+
+    `sees` and `tools` are passed beyond what the holder's card has; `within` narrows the bounds further;
+    `seconds` is how long it may take.
+    """
+
+    to: str
+    task: str
+    sees: Sees = NOTHING
+    tools: Names = NONE
+    within: Bounds = TOP
+    seconds: float = DEFAULT_SECONDS
+    microseconds: int = field(init=False, repr=False, default=0)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "to", canonical(self.to))
+        plain(self.task, "a task", TASK_LIMIT)
+        if self.sees is not NOTHING:
+            put(self, "sees", scope.scopes(self.sees))
+        if self.tools is not NONE:
+            put(self, "tools", tools(self.tools))
+        if not isinstance(self.within, Bounds):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(f"within takes Bounds(...), not {type(self.within).__name__}; a remit is derived, never given")
+        put(self, "microseconds", span(self.seconds, "seconds"))
+
+
+@dataclass(frozen=True, slots=True)
+class Remit:
+    """Immutable. Nobody hands one to the engine: it derives each from its own record of the parent."""
+
+    id: str
+    workspace: str
+    session: str
+    holder: str
+    task: str
+    bounds: Bounds
+    chain: Chain
+    parent: str
+    root: str
+    sees: Sees
+    tools: Names
+
+    @property
+    def asker(self) -> str:
+        return self.chain.hops[-1].asker if self.chain.hops else ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.chain.names(self.holder)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a run begins: ids, workspace and session that the engine made or checked."""
+
+    id: str
+    workspace: str
+    session: str
+
+
+def begin(origin: Origin, wish: Pass, ceiling: Bounds, now: int) -> Remit:
+    """The first remit of a run. The person who starts it passes on what `wish` says, within the ceiling."""
+    bounds = (ceiling & wish.within).on_board(origin.session).until(now + wish.microseconds)
+    return Remit(
+        id=origin.id,
+        workspace=origin.workspace,
+        session=origin.session,
+        holder=wish.to,
+        task=wish.task,
+        bounds=bounds,
+        chain=Chain(),
+        parent="",
+        root=origin.id,
+        sees=scope.both(bounds.sees, scope.on_board(wish.sees, origin.session)),
+        tools=allow.both(bounds.tools, wish.tools),
+    )
+
+
+def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, now: int) -> Remit:  # noqa: PLR0913
+    """A child's remit: never wider than the parent's, and given only what the asker itself sees and may use."""
+    bounds = (parent.bounds & wish.within.on_board(parent.session)).until(now + wish.microseconds)
+    passed = scope.both(sight, scope.on_board(wish.sees, parent.session))
+    return Remit(
+        id=child,
+        workspace=parent.workspace,
+        session=parent.session,
+        holder=wish.to,
+        task=wish.task,
+        bounds=bounds,
+        chain=parent.chain.add(Hop(parent.holder, wish.to, wish.task)),
+        parent=parent.id,
+        root=parent.root,
+        sees=scope.both(bounds.sees, passed),
+        tools=allow.both(bounds.tools, allow.both(kit, wish.tools)),
+    )
+
+
+def sight(remit: Remit, card: Card) -> Sees:
+    """What the holder sees before it writes anything itself: bounds & (card | passed | its own memory)."""
+    own = scope.either(scope.on_board(card.reads, remit.session), frozenset((memory_of(card.name),)))
+    return scope.both(remit.bounds.sees, scope.either(own, remit.sees))
+
+
+def reach(remit: Remit, card: Card) -> Sees:
+    """Where the holder may write: where the ceiling admits it, narrowed by the card."""
+    return scope.both(remit.bounds.sees, scope.on_board(card.writes, remit.session))
+
+
+def kit(remit: Remit, card: Card) -> Names:
+    """The tools the holder may use: bounds & (card | passed)."""
+    return allow.both(remit.bounds.tools, allow.either(card.tools, remit.tools))

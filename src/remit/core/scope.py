@@ -1,0 +1,144 @@
+"""Scopes: which stored context may be seen. A namespace, a prefix of its keys, or one key; always literal text."""
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from remit.core.allow import ANY, Unbounded, listed
+from remit.core.text import plain, shown
+from remit.core.values import digest
+from remit.errors import BadInput
+
+NAMESPACE_LIMIT = 64
+KEY_LIMIT = 128
+BOARD_PREFIX: Final = "board:"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Scope:
+    """`Scope("codebase")` is the whole namespace, `prefix=` a part of it, `key=` one entry."""
+
+    namespace: str
+    key: str | None = None
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        plain(self.namespace, "a namespace", NAMESPACE_LIMIT)
+        plain(self.prefix, "a prefix", KEY_LIMIT, empty=True)
+        if self.key is not None:
+            plain(self.key, "a key", KEY_LIMIT)
+            if self.prefix:
+                raise BadInput("a scope has a key or a prefix, not both")
+
+    def covers(self, namespace: str, key: str) -> bool:
+        if namespace != self.namespace:
+            return False
+        return key == self.key if self.key is not None else key.startswith(self.prefix)
+
+    def __and__(self, other: "Scope") -> "Scope | None":
+        """The part both cover: one of the two, or nothing, because scopes nest or are apart."""
+        if other.contains(self):
+            return self
+        return other if self.contains(other) else None
+
+    def contains(self, other: "Scope") -> bool:
+        if other.namespace != self.namespace:
+            return False
+        if other.key is not None:
+            return self.covers(other.namespace, other.key)
+        return self.key is None and other.prefix.startswith(self.prefix)
+
+    def __str__(self) -> str:
+        if self.key is not None:
+            return f"{self.namespace}/{self.key}"
+        return f"{self.namespace}/{self.prefix}*"
+
+
+Sees: TypeAlias = frozenset[Scope] | Literal[Unbounded.ANY]
+NOTHING: Final[frozenset[Scope]] = frozenset()
+
+# Stands for the board of whatever session the work belongs to; the engine puts the session in.
+BOARD: Final = Scope(BOARD_PREFIX)
+
+
+def scopes(given: object, what: str = "sees") -> Sees:
+    """What a person wrote as scopes: text is a whole namespace, taken literally."""
+    return normal(listed(given, what, _scope))
+
+
+def _scope(item: object) -> Scope:
+    found = item if isinstance(item, Scope) else Scope(plain(item, "a namespace", NAMESPACE_LIMIT))
+    if found.namespace.startswith(BOARD_PREFIX) and found != BOARD:
+        raise BadInput(f"namespace {shown(found.namespace)} is a session's board; say remit.BOARD for your own session's")
+    return found
+
+
+def normal(sees: Sees) -> Sees:
+    """Without the scopes that another one contains, so that equal sights are equal values."""
+    if sees is ANY or len(sees) < 2:
+        return sees
+    wide = [one for one in sees if one.key is None]  # one key never contains another scope, so only these can
+    return frozenset(one for one in sees if not any(big != one and big.contains(one) for big in wide))
+
+
+def both(a: Sees, b: Sees) -> Sees:
+    """What both can see."""
+    if a is ANY:
+        return b
+    if b is ANY:
+        return a
+    if not a or not b:
+        return NOTHING
+    return normal(frozenset(part for x in a for y in b if (part := x & y) is not None))
+
+
+def either(a: Sees, b: Sees) -> Sees:
+    """What at least one can see."""
+    if a is ANY or b is ANY:
+        return ANY
+    if not a:
+        return b
+    return normal(a | b) if b else a
+
+
+def within(a: Sees, b: Sees) -> bool:
+    """Whether `a` sees nothing that `b` does not."""
+    if b is ANY:
+        return True
+    return a is not ANY and all(any(big.contains(small) for big in b) for small in a)
+
+
+def covers(sees: Sees, namespace: str, key: str) -> bool:
+    return sees is ANY or any(scope.covers(namespace, key) for scope in sees)
+
+
+def parts(sees: Sees, wanted: Scope) -> list[Scope]:
+    """The scopes, apart from each other and in order, through which `sees` shows any of `wanted`."""
+    if sees is ANY:
+        return [wanted]
+    found = both(sees, frozenset((wanted,)))
+    assert found is not ANY
+    return sorted(found, key=lambda s: (s.key or s.prefix, s.key is None))
+
+
+def on_board(sees: Sees, session: str) -> Sees:
+    """Puts the session's own board where BOARD stands."""
+    if sees is ANY or BOARD not in sees:
+        return sees
+    return (sees - {BOARD}) | {board_of(session)}
+
+
+def board_of(session: str) -> Scope:
+    return Scope(BOARD_PREFIX + session)
+
+
+def memory_of(agent: str) -> Scope:
+    """`memory:{agent}`; a name too long for a namespace is cut and told apart by its digest."""
+    namespace = f"memory:{agent}"
+    if len(namespace) > NAMESPACE_LIMIT:
+        namespace = f"{namespace[: NAMESPACE_LIMIT - 17]}-{digest(agent)}"
+    return Scope(namespace)
+
+
+def spelled(sees: Sees) -> list[str]:
+    """For people and for the journal: '*' or the scopes in order."""
+    return ["*"] if sees is ANY else [str(s) for s in sorted(sees, key=str)]

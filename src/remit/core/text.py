@@ -1,0 +1,65 @@
+"""What text may look like before anything else sees it, so that every store gives the same answer."""
+
+import re
+
+from remit.errors import BadInput
+
+NAME_LIMIT = 64
+TASK_LIMIT = 1_048_576
+SESSION_LIMIT = 56  # leaves room for "board:" in a namespace of 64
+
+_NOT_NAME = re.compile(r"[^a-z0-9]+")
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value as it appears in an error message: quoted, escaped, never long."""
+    quoted = repr(value)
+    return quoted if len(quoted) <= limit else f"{quoted[: limit - 1]}…"
+
+
+def canonical(name: object) -> str:
+    """The one spelling of an agent's name: names that differ only by case, spaces or punctuation are one agent."""
+    if not isinstance(name, str):
+        raise BadInput(f"an agent is named by text, not {type(name).__name__}: {shown(name)}")
+    spelled = _NOT_NAME.sub("-", name.lower()).strip("-")
+    if not spelled:
+        raise BadInput(f"an agent's name needs at least one letter a-z or digit, got {shown(name)}")
+    if len(spelled) > NAME_LIMIT:
+        raise BadInput(f"an agent's name has at most {NAME_LIMIT} characters, got {len(spelled)}: {shown(name)}")
+    return spelled
+
+
+def plain(text: object, what: str, limit: int, *, empty: bool = False) -> str:
+    """Text that SQLite and PostgreSQL keep byte for byte; anything else is refused, never repaired."""
+    if not isinstance(text, str):
+        raise BadInput(f"{what} must be text, not {type(text).__name__}: {shown(text)}")
+    if not text and not empty:
+        raise BadInput(f"{what} must not be empty")
+    if len(text) > limit:
+        raise BadInput(f"{what} has at most {limit:,} characters, got {len(text):,}")
+    if "\0" in text:
+        raise BadInput(f"{what} must not contain a NUL character: {shown(text)}")
+    if not text.isascii() and not _encodable(text):
+        raise BadInput(f"{what} contains half of a surrogate pair, which is not a character: {shown(text)}")
+    return text
+
+
+def line(text: object, what: str, limit: int) -> str:
+    """Plain text on one line, as the names of sessions, workspaces and operations are."""
+    found = plain(text, what, limit)
+    if not found.isprintable():
+        raise BadInput(f"{what} must be one line of printable characters: {shown(found)}")
+    return found
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def tokens_in(text: str) -> int:
+    """A rough count where no tokenizer is at hand: four characters to a token, rounded up."""
+    return -(-len(text) // 4)

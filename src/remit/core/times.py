@@ -1,0 +1,40 @@
+"""Time as whole microseconds since 1970, so that it is exact in JSON, in SQL and in comparisons."""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+from remit.core.text import shown
+from remit.errors import BadInput
+
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+_LONGEST = 200 * 365 * 86_400  # two centuries in seconds: longer is a mistake, not a wish
+
+
+def span(seconds: object, what: str) -> int:
+    """A duration given by a person, in seconds or as a timedelta: positive, finite, not absurd."""
+    if isinstance(seconds, timedelta):
+        seconds = seconds.total_seconds()
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise BadInput(f"{what} is a number of seconds, not {shown(seconds)}")
+    if not math.isfinite(seconds) or seconds <= 0:
+        raise BadInput(f"{what} must be a positive number of seconds, got {seconds}")
+    if seconds > _LONGEST:
+        raise BadInput(f"{what} is at most two centuries, got {seconds:g} seconds")
+    return max(1, round(seconds * SECOND))
+
+
+def moment(when: object, what: str) -> int:
+    """A point in time given by a person: an aware datetime, or microseconds since 1970."""
+    if isinstance(when, datetime):
+        if when.tzinfo is None:
+            raise BadInput(f"{what} needs a time zone; say datetime.now(UTC) + timedelta(...)")
+        return round(when.timestamp() * SECOND)
+    if isinstance(when, bool) or not isinstance(when, int):
+        raise BadInput(f"{what} is an aware datetime, not {shown(when)}")
+    return when
+
+
+def iso(at: int) -> str:
+    """2026-11-15T02:36:54.123456Z"""
+    return f"{datetime.fromtimestamp(at // SECOND, UTC):%Y-%m-%dT%H:%M:%S}.{at % SECOND:06d}Z"

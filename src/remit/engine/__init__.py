@@ -1,0 +1,1 @@
+"""The imperative shell: gathers facts, asks the core, acts."""

@@ -1,0 +1,136 @@
+"""Between a turn and the shelf: every read is checked against what the holder sees and noted on its receipt."""
+
+from typing import Protocol
+
+from remit.core import entry as entries
+from remit.core import remit as remits
+from remit.core import scope
+from remit.core.entry import Draft, Entry, Writer
+from remit.core.facts import Place
+from remit.core.scope import Scope
+from remit.engine.live import Live
+from remit.engine.shelf import Shelf
+from remit.errors import Refused
+
+
+class Access(Protocol):
+    """What `turn.context` and the board work with."""
+
+    @property
+    def session(self) -> str: ...
+    async def put(self, draft: Draft) -> int: ...
+    async def get(self, namespace: str, key: str) -> Entry | None: ...
+    async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]: ...
+    async def by_key(self, wanted: Scope, limit: int) -> list[Entry]: ...
+    async def touch(self, namespace: str, key: str, by: int) -> bool: ...
+    async def remove(self, namespace: str, key: str) -> bool: ...
+
+
+class OwnerAccess:
+    """The person who owns the workspace: sees and writes all of it, outside any run."""
+
+    def __init__(self, shelf: Shelf, session: str) -> None:
+        self._shelf = shelf
+        self.session = session
+
+    async def put(self, draft: Draft) -> int:
+        return await self._shelf.put(draft, Writer(""), Place())
+
+    async def get(self, namespace: str, key: str) -> Entry | None:
+        return await self._shelf.get(namespace, key)
+
+    async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]:
+        return await self._shelf.recent(wanted, entries.limit(limit))
+
+    async def by_key(self, wanted: Scope, limit: int) -> list[Entry]:
+        return await self._shelf.by_key([wanted], entries.limit(limit))
+
+    async def touch(self, namespace: str, key: str, by: int) -> bool:
+        entries.address(namespace, key)
+        return await self._shelf.touch((namespace, key), by, Writer(""), Place())
+
+    async def remove(self, namespace: str, key: str) -> bool:
+        return await self._shelf.remove(namespace, key, Writer(""), Place())
+
+
+class HolderAccess:
+    """A holder in its turn: sees what its remit shows it."""
+
+    def __init__(self, shelf: Shelf, live: Live) -> None:
+        self._shelf = shelf
+        self._live = live
+
+    @property
+    def session(self) -> str:
+        return self._live.remit.session
+
+    async def put(self, draft: Draft) -> int:
+        self._may_write(draft.namespace, draft.key)
+        version = await self._shelf.put(draft, self._live.writer, self._live.place)
+        self._live.wrote.add(Scope(draft.namespace, draft.key))
+        return version
+
+    async def get(self, namespace: str, key: str) -> Entry | None:
+        entries.address(namespace, key)
+        self._may_see(namespace, key)
+        found = await self._shelf.get(namespace, key)
+        if found is not None:
+            await self._seen(found)
+        return found
+
+    async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]:
+        parts = [part for one in wanted for part in self._visible(one)]
+        return await self._all_seen(await self._shelf.recent(parts, entries.limit(limit)))
+
+    async def by_key(self, wanted: Scope, limit: int) -> list[Entry]:
+        return await self._all_seen(await self._shelf.by_key(self._visible(wanted), entries.limit(limit)))
+
+    async def touch(self, namespace: str, key: str, by: int) -> bool:
+        entries.address(namespace, key)
+        self._may_see(namespace, key)
+        self._may_write(namespace, key)
+        return await self._shelf.touch((namespace, key), by, self._live.writer, self._live.place)
+
+    async def remove(self, namespace: str, key: str) -> bool:
+        entries.address(namespace, key)
+        self._may_see(namespace, key)
+        self._may_write(namespace, key)
+        return await self._shelf.remove(namespace, key, self._live.writer, self._live.place)
+
+    async def _all_seen(self, found: list[Entry]) -> list[Entry]:
+        for entry in found:
+            await self._seen(entry)
+        return found
+
+    async def _seen(self, entry: Entry) -> None:
+        """Notes on the receipt what was seen and why; memory that is read lives on."""
+        self._live.receipt.entry(entry, self._live.why(entry.namespace, entry.key))
+        if entry.extension is None:
+            return
+        by = entries.read_extends(entry, self._shelf.clock.now())
+        if by is not None:
+            await self._shelf.touch((entry.namespace, entry.key), by, self._live.writer, self._live.place)
+
+    def _visible(self, wanted: Scope) -> list[Scope]:
+        """Through which scopes the holder sees any of it; none at all is refused, not answered with nothing."""
+        parts = scope.parts(self._live.sight, wanted)
+        if not parts:
+            raise self._unseen(str(wanted))
+        return parts
+
+    def _may_see(self, namespace: str, key: str) -> None:
+        if not self._live.sees(namespace, key):
+            raise self._unseen(f"{namespace}/{key}")
+
+    def _unseen(self, what: str) -> Refused:
+        # The same sentence whether or not anything is there: what is withheld leaves no trace.
+        self._live.receipt.withhold(what, "asked for, not passed")
+        holder = self._live.remit.holder
+        sentence = f"'{holder}' does not see {what}; its asker can pass it with sees=[...], or its card can read it"
+        return Refused(sentence, rule="not-visible")
+
+    def _may_write(self, namespace: str, key: str) -> None:
+        if not scope.covers(remits.reach(self._live.remit, self._live.card), namespace, key):
+            holder = self._live.remit.holder
+            sentence = f"'{holder}' may not write {namespace}/{key}; its card's writes and the bounds of the run say where"
+            raise Refused(sentence, rule="not-writable")

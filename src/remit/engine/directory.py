@@ -1,0 +1,59 @@
+"""The directory: which agents there are, and whom an asker may ask."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from remit.core.allow import ANY, has
+from remit.core.card import Card
+from remit.core.match import Match, rank
+from remit.core.remit import Remit
+from remit.errors import BadInput
+
+if TYPE_CHECKING:
+    from remit.engine.turn import Turn
+
+AgentFunction: TypeAlias = "Callable[[Turn], Awaitable[object]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A card and what answers for it."""
+
+    card: Card
+    answer: AgentFunction
+
+
+class Directory:
+    def __init__(self) -> None:
+        self._agents: dict[str, Agent] = {}
+
+    def add(self, agent: Agent) -> None:
+        name = agent.card.name
+        if name in self._agents:
+            raise BadInput(
+                f"there is already an agent '{name}'; names that differ only by case, spaces or punctuation are one agent"
+            )
+        self._agents[name] = agent
+
+    def get(self, name: str) -> Agent | None:
+        return self._agents.get(name)
+
+    def cards(self) -> list[Card]:
+        return [agent.card for _, agent in sorted(self._agents.items())]
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._agents))
+
+    def roster(self, remit: Remit, card: Card) -> tuple[str, ...]:
+        """Whom this holder may ask right now: its card, the ceiling and the chain all agree."""
+        wanted = self._agents if card.asks is ANY else card.asks & self._agents.keys()
+        return tuple(sorted(name for name in wanted if _askable(name, remit)))
+
+    def find(self, wanted: str, remit: Remit, card: Card) -> list[Match]:
+        """The agents this holder may ask, by how well they can do what is wanted."""
+        return rank(wanted, [self._agents[name].card for name in self.roster(remit, card)])
+
+
+def _askable(name: str, remit: Remit) -> bool:
+    return name != remit.holder and has(remit.bounds.agents, name) and not remit.chain.involves(name)

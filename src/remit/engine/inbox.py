@@ -1,0 +1,55 @@
+"""Messages: point to point, within a session, delivered once."""
+
+from remit.core.allow import has
+from remit.core.facts import Message, message_sent, messages_taken
+from remit.core.text import TASK_LIMIT, canonical, plain
+from remit.core.values import Json
+from remit.engine.directory import Directory
+from remit.engine.live import Live
+from remit.errors import Refused
+from remit.ports import Clock, Decision, Ids, Store, View
+
+INBOX = 32  # what one look into the inbox brings; the rest stays for the next look
+
+
+class Inbox:
+    def __init__(self, store: Store, directory: Directory, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self._directory = directory
+        self._clock = clock
+        self._ids = ids
+
+    async def send(self, live: Live, to: str, text: str) -> None:
+        name = canonical(to)
+        plain(text, "a message", TASK_LIMIT)
+        self._may_write_to(live, name)
+        message = Message(self._ids.new(), live.remit.session, live.remit.holder, name, text, self._clock.now())
+        fact = message_sent(message, live.place)
+        await self._store.tx(message.id, lambda _view: Decision(None, (fact,)))
+
+    async def take(self, live: Live) -> list[Message]:
+        """What has arrived since the last look; each message is handed out once."""
+        session, agent, now = live.remit.session, live.remit.holder, self._clock.now()
+
+        def decide(view: View) -> Decision[Json]:
+            found = view.waiting(session, agent, INBOX)
+            facts = (messages_taken([one.id for one in found], agent, live.place, now),) if found else ()
+            return Decision([[one.id, one.sender, one.text, one.sent_at] for one in found], facts)
+
+        rows = await self._store.tx(self._ids.new(), decide)
+        found = [Message(row[0], session, row[1], agent, row[2], row[3]) for row in rows]  # pyright: ignore
+        for message in found:
+            live.receipt.message(message.sender, message.text)
+        return found
+
+    def _may_write_to(self, live: Live, name: str) -> None:
+        """Whoever asked for this work may be told of it; beyond that, those the holder may ask."""
+        if name in live.remit.chain.names(live.remit.holder) and name != live.remit.holder:
+            return
+        if self._directory.get(name) is None:
+            raise Refused(f"there is no agent '{name}' to send a message to", rule="unknown")
+        if name == live.remit.holder or not has(live.card.asks, name) or not has(live.remit.bounds.agents, name):
+            sentence = f"'{live.remit.holder}' may send messages to its askers and to those it may ask, not to '{name}'"
+            raise Refused(sentence, rule="not-allowed")
+
+

@@ -1,0 +1,94 @@
+"""What is alive: the tree of running tasks, each with the scope that cancels it and everything below it."""
+
+from dataclasses import dataclass, field
+
+from anyio import CancelScope
+
+from remit.core import remit as remits
+from remit.core import scope
+from remit.core.card import Card
+from remit.core.entry import Writer
+from remit.core.facts import Place, place
+from remit.core.receipt import Receipt, Why
+from remit.core.remit import Remit
+from remit.core.scope import Scope, Sees
+
+
+@dataclass(slots=True, eq=False)
+class Live:
+    """One task being carried out. The engine's own record: what a turn may do is read from here, not from the turn."""
+
+    remit: Remit
+    card: Card
+    scope: CancelScope
+    receipt: Receipt = field(default_factory=Receipt)
+    given: Sees | None = None
+    wrote: set[Scope] = field(default_factory=set[Scope])
+    stopped: str = ""
+
+    @property
+    def sight(self) -> Sees:
+        """Everything the holder sees right now."""
+        return scope.either(self.base, frozenset(self.wrote))
+
+    @property
+    def base(self) -> Sees:
+        """What it sees by card, pass and memory; fixed for the turn, so worked out once."""
+        if self.given is None:
+            self.given = remits.sight(self.remit, self.card)
+        return self.given
+
+    def sees(self, namespace: str, key: str) -> bool:
+        return scope.covers(self.base, namespace, key) or Scope(namespace, key) in self.wrote
+
+    @property
+    def place(self) -> Place:
+        return place(self.remit)
+
+    @property
+    def writer(self) -> Writer:
+        return Writer(self.remit.holder, self.remit.id, self.remit.names)
+
+    def why(self, namespace: str, key: str) -> Why:
+        """By which right the holder sees an entry; the most specific one is named."""
+        if namespace == self.card.memory:
+            return "memory"
+        if Scope(namespace, key) in self.wrote:
+            return "wrote"
+        if scope.covers(self.remit.sees, namespace, key):
+            return "passed"
+        return "card"
+
+    def stop(self, why: str) -> None:
+        self.stopped = self.stopped or why
+        self.scope.cancel()
+
+
+@dataclass(slots=True)
+class Runs:
+    """The tasks alive in this process. Cancelling one cancels all below it, because their scopes nest."""
+
+    _live: dict[str, Live] = field(default_factory=dict[str, Live])
+
+    def enter(self, live: Live) -> None:
+        self._live[live.remit.id] = live
+
+    def leave(self, live: Live) -> None:
+        self._live.pop(live.remit.id, None)
+
+    def get(self, task: str) -> Live | None:
+        return self._live.get(task)
+
+    def below(self, task: str) -> list[Live]:
+        """The task and every living one under it."""
+        found: list[Live] = []
+        for live in self._live.values():
+            one: Live | None = live
+            while one is not None and one.remit.id != task:
+                one = self._live.get(one.remit.parent)
+            if one is not None:
+                found.append(live)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._live)

@@ -1,0 +1,161 @@
+"""The turn: one call of an agent, and the handle it gets. Its verbs are what agents can do."""
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, TypeAlias, TypedDict, Unpack
+
+import anyio
+
+from remit.core import remit as remits
+from remit.core.allow import Names
+from remit.core.bounds import Bounds
+from remit.core.card import Card
+from remit.core.facts import Message
+from remit.core.match import Match
+from remit.core.outcome import Outcome
+from remit.core.remit import Pass, Remit
+from remit.core.text import plain, shown
+from remit.engine.access import HolderAccess
+from remit.engine.context import Context
+from remit.engine.delegate import Delegations
+from remit.engine.directory import Directory
+from remit.engine.inbox import Inbox
+from remit.engine.live import Live
+from remit.engine.shelf import Shelf
+from remit.errors import BadInput, Refused
+
+
+class How(TypedDict, total=False):
+    """What may go along with a task."""
+
+    sees: object
+    tools: object
+    within: Bounds
+    seconds: float
+
+
+Wish: TypeAlias = Pass | tuple[str, str]
+
+
+class Desk:
+    """What every turn of a runtime works with."""
+
+    __slots__ = ("delegations", "directory", "inbox", "shelf")
+
+    def __init__(self, delegations: Delegations, directory: Directory, inbox: Inbox, shelf: Shelf) -> None:
+        self.delegations = delegations
+        self.directory = directory
+        self.inbox = inbox
+        self.shelf = shelf
+
+
+class Turn:
+    """Given to an agent when it is asked. What it may do is kept by the engine, not in here."""
+
+    def __init__(self, desk: Desk, live: Live) -> None:
+        self._desk = desk
+        self._live = live
+
+    # -- what it was given ------------------------------------------------------------------------------
+
+    @property
+    def task(self) -> str:
+        """What to do."""
+        return self._live.remit.task
+
+    @property
+    def agent(self) -> str:
+        """The holder's name."""
+        return self._live.remit.holder
+
+    @property
+    def asker(self) -> str:
+        """Who asked; empty when a person did."""
+        return self._live.remit.asker
+
+    @property
+    def remit(self) -> Remit:
+        """The assignment itself, to look at."""
+        return self._live.remit
+
+    @property
+    def tools(self) -> Names:
+        """The tools this holder may use this time."""
+        return remits.kit(self._live.remit, self._live.card)
+
+    @cached_property
+    def context(self) -> Context:
+        """Shared entries, as far as this holder sees them."""
+        return Context(HolderAccess(self._desk.shelf, self._live))
+
+    # -- verbs ------------------------------------------------------------------------------------------
+
+    async def delegate(self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[How]) -> Any:
+        """Passes a part on and returns the result.
+
+        `to` names the agent, or `capability` says what it must be able to do. Raises `Refused` when a rule says no,
+        and `Failed` when the agent does not deliver; the run goes on either way.
+        """
+        outcome = await self._desk.delegations.delegate(self._live, self._wish(to, task, capability, how))
+        return outcome.unwrap()
+
+    async def delegate_all(self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[How]) -> list[Outcome]:
+        """Passes several parts on at the same time and returns what came of each, in the order given.
+
+        One that is refused, fails or is slow never loses the others. `at_once` limits how many run together.
+        """
+        passes = [self._pass(wish, how) for wish in wishes]
+        outcomes: list[Outcome | None] = [None] * len(passes)
+        limiter = anyio.CapacityLimiter(at_once) if at_once else None
+
+        async def one(index: int) -> None:
+            if limiter is None:
+                outcomes[index] = await self._desk.delegations.delegate(self._live, passes[index])
+                return
+            async with limiter:
+                outcomes[index] = await self._desk.delegations.delegate(self._live, passes[index])
+
+        async with anyio.create_task_group() as group:
+            for index in range(len(passes)):
+                group.start_soon(one, index)
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def find(self, capability: str) -> list[Card]:
+        """The agents this holder may ask that can do this, best first."""
+        return [match.card for match in self._matches(capability)]
+
+    async def send(self, to: str, text: str) -> None:
+        """Leaves a message in another agent's inbox of this session."""
+        await self._desk.inbox.send(self._live, to, text)
+
+    async def inbox(self) -> list[Message]:
+        """The messages that have arrived; each is handed out once."""
+        return await self._desk.inbox.take(self._live)
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    def _matches(self, capability: str) -> list[Match]:
+        plain(capability, "a capability", 1_000)
+        return self._desk.directory.find(capability, self._live.remit, self._live.card)
+
+    def _wish(self, to: str | None, task: str, capability: str, how: How) -> Pass:
+        if (to is None) == (not capability):
+            raise BadInput("say whom to ask, or which capability is needed: one of the two")
+        return wish(to if to is not None else self._best(capability), task, how)
+
+    def _best(self, capability: str) -> str:
+        found = self._matches(capability)
+        if not found:
+            raise Refused(f"no one you may ask can {capability}; do it yourself or finish without", rule="unknown")
+        return found[0].card.name
+
+    def _pass(self, given: Wish, how: How) -> Pass:
+        if isinstance(given, Pass):
+            return given
+        if isinstance(given, tuple) and len(given) == 2:  # pyright: ignore[reportUnnecessaryIsInstance, reportUnnecessaryComparison]
+            return wish(given[0], given[1], how)
+        raise BadInput(f"delegate_all takes (agent, task) pairs or Pass(...), not {shown(given)}")
+
+
+def wish(to: str, task: str, how: How) -> Pass:
+    return Pass(to, task, **how)  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,1 @@
+"""Where everything is kept. One algorithm; each database adds a dialect."""

@@ -1,0 +1,233 @@
+"""Committing. In memory at once; on a file, everything that is waiting goes into one transaction.
+
+SQL runs on the event loop's own thread, where it is fastest: statements are short and a second thread would only
+fight for the interpreter. The commit, which waits for the disk, runs on a thread of its own, and what arrives
+meanwhile forms the next batch.
+"""
+
+import asyncio
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from remit.core.events import Event
+from remit.errors import RemitError, StoreBusy, StoreError
+from remit.ports import Decide
+
+BATCH = 128  # jobs a transaction takes at most, so that the loop is never held for long
+RETRY_SECONDS = 0.002
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """One operation on its way into the database."""
+
+    workspace: str
+    op: str
+    decide: Decide[Any]
+    answered: Callable[[list[Event]], None]
+    future: "asyncio.Future[Any] | None" = None
+    answer: Any = None
+    events: Sequence[Event] = ()
+    error: Exception | None = None
+
+
+class Connection(Protocol):
+    """What a commit strategy needs of a database."""
+
+    def begin(self) -> bool:
+        """Begins to write; False if another process is writing."""
+        ...
+
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+    def perform(self, job: Job) -> None:
+        """Runs the job; raises StoreError if the database fails, any other error is the job's own."""
+        ...
+
+    def fault(self, name: str) -> None: ...
+
+
+class AtOnce:
+    """Each job its own transaction, without waiting: for a database in memory."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def submit(self, job: Job) -> Any:
+        connection = self._connection
+        connection.begin()
+        connection.fault("store.begin")
+        try:
+            connection.perform(job)
+            connection.fault("store.before-commit")
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+        connection.fault("store.after-commit")
+        if job.events:
+            job.answered(list(job.events))
+        connection.fault("store.before-answer")
+        return job.answer
+
+    def close(self) -> None:
+        """Nothing is ever under way between two calls."""
+
+
+class Grouped:
+    """Group commit: one transaction for all the jobs that are waiting when the last one is on disk."""
+
+    def __init__(self, connection: Connection, *, busy_seconds: float) -> None:
+        self._connection = connection
+        self._busy_seconds = busy_seconds
+        self._waiting: deque[Job] = deque()
+        self._alone: deque[Job] = deque()  # from a batch the database failed: tried again one by one
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._busy = False
+        self._commits: queue.SimpleQueue[tuple[asyncio.AbstractEventLoop, list[Job]] | None] = queue.SimpleQueue()
+        self._on_disk = threading.Event()
+        self._on_disk.set()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    async def submit(self, job: Job) -> Any:
+        if self._closed:
+            raise StoreError("the store is closed")
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._adopt(loop)
+        job.future = loop.create_future()
+        self._waiting.append(job)
+        if not self._busy:
+            self._busy = True
+            # Not now but next: whoever else is ready to run in this round gets into the same transaction.
+            loop.call_soon(self._flush, loop)
+        return await job.future
+
+    def close(self) -> None:
+        """Waits for the transaction that is on its way to the disk; what had not begun is told that it will not."""
+        self._closed = True
+        if self._thread is not None:
+            self._commits.put(None)
+            self._thread.join()
+            self._thread = None
+        self._fail([*self._alone, *self._waiting], StoreError("the store was closed"))
+        self._alone.clear()
+        self._waiting.clear()
+
+    def _adopt(self, loop: asyncio.AbstractEventLoop) -> None:
+        """A store outlives an event loop, but serves one at a time."""
+        if self._busy and self._loop is not None and not self._loop.is_closed():
+            raise StoreError("this store is in use by another event loop; open the file once per loop")
+        self._on_disk.wait()
+        self._alone.clear()
+        self._waiting.clear()
+        self._busy = False
+        self._loop = loop
+
+    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch = self._next_batch()
+        if batch:
+            self._begin(loop, batch, loop.time() + self._busy_seconds)
+        else:
+            self._busy = False
+
+    def _next_batch(self) -> list[Job]:
+        if self._alone:
+            return [self._alone.popleft()]
+        take = min(BATCH, len(self._waiting))
+        return [self._waiting.popleft() for _ in range(take)]
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, batch: list[Job], patience: float) -> None:
+        try:
+            if not self._connection.begin():
+                if loop.time() < patience:
+                    loop.call_later(RETRY_SECONDS, self._begin, loop, batch, patience)
+                    return
+                waited = f"{self._busy_seconds:g} s"
+                raise StoreBusy(f"another process has been writing for {waited}; try again, or stop it")  # noqa: TRY301
+            self._connection.fault("store.begin")
+            for job in batch:
+                self._perform(job)
+        except StoreError as error:
+            self._undo(batch, error)
+            loop.call_soon(self._flush, loop)
+            return
+        if any(job.events for job in batch):
+            self._to_disk(loop, batch)
+        else:
+            self._connection.rollback()
+            self._answer(batch)
+            loop.call_soon(self._flush, loop)
+
+    def _perform(self, job: Job) -> None:
+        job.answer, job.events, job.error = None, (), None
+        try:
+            self._connection.perform(job)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the job's own error goes to whoever awaits the job
+            job.error = error
+
+    def _undo(self, batch: list[Job], error: StoreError) -> None:
+        """One bad job must not take its neighbours along: a failed batch is tried again one by one."""
+        self._connection.rollback()
+        if len(batch) == 1 or isinstance(error, StoreBusy):
+            self._fail(batch, error)
+        else:
+            self._alone.extend(batch)
+
+    def _to_disk(self, loop: asyncio.AbstractEventLoop, batch: list[Job]) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._committer, name="remit-commit", daemon=True)
+            self._thread.start()
+        self._on_disk.clear()
+        self._commits.put((loop, batch))
+
+    def _committer(self) -> None:
+        while (item := self._commits.get()) is not None:
+            loop, batch = item
+            error: StoreError | None = None
+            try:
+                self._connection.fault("store.before-commit")
+                self._connection.commit()
+                self._connection.fault("store.after-commit")
+            except StoreError as failure:
+                error = failure
+                self._connection.rollback()
+            self._on_disk.set()
+            try:
+                loop.call_soon_threadsafe(self._committed, loop, batch, error)
+            except RuntimeError:  # the loop closed meanwhile: the work is on disk and no one waits for it
+                continue
+
+    def _committed(self, loop: asyncio.AbstractEventLoop, batch: list[Job], error: StoreError | None) -> None:
+        if error is None:
+            self._answer(batch)
+        elif len(batch) == 1:
+            self._fail(batch, error)
+        else:
+            self._alone.extend(batch)
+        self._flush(loop)
+
+    def _answer(self, batch: list[Job]) -> None:
+        for job in batch:
+            if job.error is None and job.events:
+                job.answered(list(job.events))
+            self._connection.fault("store.before-answer")
+            if job.future is None or job.future.done():
+                continue
+            if job.error is not None:
+                job.future.set_exception(job.error)
+            else:
+                job.future.set_result(job.answer)
+
+    @staticmethod
+    def _fail(jobs: list[Job], error: RemitError) -> None:
+        for job in jobs:
+            if job.future is not None and not job.future.done() and not job.future.get_loop().is_closed():
+                job.future.set_exception(error)

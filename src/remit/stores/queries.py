@@ -1,0 +1,53 @@
+"""Named queries, read from the .sql file that explains them."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+_FOLDER = Path(__file__).parent / "sql"
+_NAMED = re.compile(r"^-- name: (\w+)\n((?:(?!^-- name: ).*\n?)*)", re.MULTILINE)
+_PLACE = re.compile(r"(?<!:):(\w+)")
+_COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+
+
+class Query(NamedTuple):
+    """A query with numbered places, and how to fill them from named values: binding by place is much cheaper."""
+
+    sql: str
+    names: tuple[str, ...]
+
+    def fill(self, given: Mapping[str, object]) -> tuple[object, ...]:
+        return tuple([given[name] for name in self.names])
+
+
+@cache
+def queries(mark: str = "?") -> dict[str, Query]:
+    """Every query by name, without its comments; `mark` is how the database writes a place for a value."""
+    text = (_FOLDER / "queries.sql").read_text(encoding="utf-8")
+    return {name: _query(body, mark) for name, body in _NAMED.findall(text)}
+
+
+def _query(body: str, mark: str) -> Query:
+    sql = _COMMENT.sub("", body).strip().rstrip(";")
+    return Query(_PLACE.sub(mark, sql), tuple(_PLACE.findall(sql)))
+
+
+@cache
+def migrations(dialect: str) -> list[str]:
+    """The numbered steps of a schema, in order."""
+    return [path.read_text(encoding="utf-8") for path in sorted(_FOLDER.glob(f"{dialect}_[0-9]*.sql"))]
+
+
+def after(prefix: str) -> str:
+    """The smallest text that is greater than every text with that prefix, in code point order."""
+    last = len(prefix) - 1
+    while last >= 0 and prefix[last] == "\U0010ffff":
+        last -= 1
+    if last < 0:
+        return "\U0010ffff" * 200  # beyond any key that keeps within its limit
+    following = ord(prefix[last]) + 1
+    if 0xD800 <= following <= 0xDFFF:  # surrogates are not characters
+        following = 0xE000
+    return prefix[:last] + chr(following)

@@ -1,0 +1,32 @@
+"""Feeding committed events to whoever listens. A listener that fails is told to the log, never to the work."""
+
+import logging
+from collections.abc import Callable
+
+from remit.core.events import Event
+from remit.ports import Sink
+
+_log = logging.getLogger("remit")
+
+
+class Sinks:
+    def __init__(self) -> None:
+        self._by_workspace: dict[str, list[Sink]] = {}
+
+    def add(self, workspace: str, sink: Sink) -> Callable[[], None]:
+        listening = self._by_workspace.setdefault(workspace, [])
+        listening.append(sink)
+
+        def stop() -> None:
+            if sink in listening:
+                listening.remove(sink)
+
+        return stop
+
+    def feed(self, events: list[Event]) -> None:
+        """All events of one transaction; they belong to one workspace."""
+        for sink in tuple(self._by_workspace.get(events[0].workspace, ())):
+            try:
+                sink(events)
+            except Exception:
+                _log.exception("a sink failed on %s; the work goes on", events[0].kind)

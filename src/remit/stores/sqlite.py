@@ -1,0 +1,268 @@
+"""SQLite: one file, no server; or `:memory:`, the same thing without the file."""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from remit.core.text import shown
+from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
+from remit.ports import Decide, Fault, Sink, View, no_fault
+from remit.stores.commit import AtOnce, Grouped, Job
+from remit.stores.journal import Journal
+from remit.stores.queries import migrations, queries
+from remit.stores.sinks import Sinks
+from remit.stores.view import SqlView
+
+T = TypeVar("T")
+
+MEMORY: Final = ":memory:"
+APPLICATION_ID: Final = 0x52454D49  # "REMI": what tells a remit store from any other SQLite file
+_MAGIC: Final = b"SQLite format 3\x00"
+_MEANING: Final = {
+    "SQLITE_FULL": "the disk is full; make room and try again",
+    "SQLITE_READONLY": "the file or its folder is read-only; remit needs to write to it",
+    "SQLITE_CORRUPT": "the file is damaged; run `remit doctor` on a copy of it",
+    "SQLITE_NOTADB": "the file is not a SQLite database",
+    "SQLITE_BUSY": "another process holds the file; try again, or stop it",
+    "SQLITE_CANTOPEN": "the file cannot be opened; is its folder there and writable?",
+}
+
+
+class SqliteDatabase:
+    """Opens, migrates and owns the connections; hands out stores bound to a workspace."""
+
+    def __init__(
+        self,
+        where: str | Path = MEMORY,
+        *,
+        create: bool = True,
+        fault: Fault = no_fault,
+        busy_seconds: float = 5.0,
+    ) -> None:
+        self.where = str(where)
+        self.fault = fault
+        self._queries = queries()
+        self._in_memory = self.where == MEMORY
+        if not self._in_memory:
+            _prepare(Path(where), create=create)
+        self._busy_seconds = busy_seconds
+        self._writer = self._connect()
+        self._reader = self._writer
+        self._journal = Journal(self, fault)
+        self._sinks = Sinks()
+        try:
+            self._set_up()
+            if not self._in_memory:
+                self._reader = self._connect()
+                self._reader.execute("PRAGMA query_only = ON")
+        except sqlite3.Error as error:
+            self.close()
+            raise self._translated(error) from error
+        except BaseException:
+            self.close()
+            raise
+        self._commits = AtOnce(self) if self._in_memory else Grouped(self, busy_seconds=busy_seconds)
+
+    def store(self, workspace: str) -> "SqliteStore":
+        return SqliteStore(self, workspace)
+
+    def workspaces(self) -> list[str]:
+        rows = self._reader.execute("SELECT DISTINCT workspace FROM event ORDER BY workspace").fetchall()
+        return [row[0] for row in rows]
+
+    def faulty(self) -> list[str]:
+        try:
+            found = [row[0] for row in self._reader.execute("PRAGMA quick_check").fetchall()]
+        except sqlite3.Error as error:
+            return [str(error)]
+        return [] if found == ["ok"] else found
+
+    def close(self) -> None:
+        commits = getattr(self, "_commits", None)
+        if commits is not None:
+            commits.close()
+        if self._reader is not self._writer:
+            self._reader.close()
+        self._writer.close()
+
+    # -- opening ----------------------------------------------------------------------------------
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            # Two threads use the writer, never both at once: the loop's for SQL, the committer's for COMMIT.
+            found = sqlite3.connect(
+                self.where, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=0
+            )
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+        return found
+
+    def _set_up(self) -> None:
+        run = self._writer.execute
+        # Only while opening: later, waiting for another process is done by the loop, without blocking it.
+        run(f"PRAGMA busy_timeout = {int(self._busy_seconds * 1000)}")
+        self._recognise()
+        if not self._in_memory:
+            run("PRAGMA journal_mode = WAL")
+            run("PRAGMA synchronous = FULL")
+        self._migrate()
+        run("PRAGMA busy_timeout = 0")
+
+    def _recognise(self) -> None:
+        application = self._pragma("application_id")
+        tables = self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if application != APPLICATION_ID and tables:
+            raise NotAStore(f"{self.where} is a SQLite database of another program, not a remit store")
+
+    def _migrate(self) -> None:
+        steps = migrations("sqlite")
+        if self._version(steps) == len(steps):
+            return
+        run = self._writer.execute
+        run("BEGIN IMMEDIATE")  # of two processes that start at once, the second finds the work done
+        try:
+            for step in steps[self._version(steps) :]:
+                for statement in step.split(";\n"):
+                    run(statement)
+            run(f"PRAGMA application_id = {APPLICATION_ID}")
+            run(f"PRAGMA user_version = {len(steps)}")
+            run("COMMIT")
+        except BaseException:
+            run("ROLLBACK")
+            raise
+
+    def _version(self, steps: Sequence[str]) -> int:
+        version = self._pragma("user_version")
+        if version > len(steps):
+            raise NewerStore(
+                f"{self.where} has schema {version} and this remit knows up to {len(steps)}; "
+                "upgrade remit, the file is unchanged"
+            )
+        return version
+
+    def _pragma(self, name: str) -> int:
+        return self._writer.execute(f"PRAGMA {name}").fetchone()[0]
+
+    # -- what the commit strategies use -------------------------------------------------------------
+
+    def begin(self) -> bool:
+        if not self._in_memory:
+            self._journal.forget()
+        try:
+            self._writer.execute("BEGIN" if self._in_memory else "BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            if error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                return False
+            raise self._translated(error) from error
+        return True
+
+    def commit(self) -> None:
+        try:
+            self._writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+
+    def rollback(self) -> None:
+        self._journal.forget()
+        if self._writer.in_transaction:
+            self._writer.execute("ROLLBACK")
+
+    def perform(self, job: Job) -> None:
+        try:
+            job.answer, job.events = self._journal.carry_out(job.workspace, job.op, job.decide)
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+
+    # -- reading and writing --------------------------------------------------------------------------
+
+    def ask(self, name: str, given: Mapping[str, object]) -> Sequence[Sequence[Any]]:
+        """Within the transaction that is being written."""
+        query = self._queries[name]
+        return self._writer.execute(query.sql, query.fill(given)).fetchall()
+
+    def run(self, name: str, given: Mapping[str, object]) -> int:
+        query = self._queries[name]
+        return self._writer.execute(query.sql, query.fill(given)).rowcount
+
+    def _read(self, name: str, given: Mapping[str, object]) -> Sequence[Sequence[Any]]:
+        query = self._queries[name]
+        return self._reader.execute(query.sql, query.fill(given)).fetchall()
+
+    async def transact(self, workspace: str, op: str, decide: Decide[T]) -> T:
+        return await self._commits.submit(Job(workspace, op, decide, self._sinks.feed))
+
+    def look(self, workspace: str, look: Callable[[View], T]) -> T:
+        """One consistent picture: all that `look` asks is answered as of one moment."""
+        reader = self._reader
+        try:
+            reader.execute("BEGIN")
+            try:
+                return look(SqlView(workspace, self._read))
+            finally:
+                reader.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+
+    def subscribe(self, workspace: str, sink: Sink) -> Callable[[], None]:
+        return self._sinks.add(workspace, sink)
+
+    def _translated(self, error: sqlite3.Error) -> StoreError:
+        name = getattr(error, "sqlite_errorname", "")
+        base = next((known for known in _MEANING if name.startswith(known)), "")
+        meaning = _MEANING.get(base, f"the database failed ({name or type(error).__name__}): {error}")
+        kind = {"SQLITE_NOTADB": NotAStore, "SQLITE_BUSY": StoreBusy}.get(base, StoreError)
+        return kind(f"{self.where}: {meaning}")
+
+
+class SqliteStore:
+    """One workspace's part of the file."""
+
+    __slots__ = ("_database", "workspace")
+
+    def __init__(self, database: SqliteDatabase, workspace: str) -> None:
+        self._database = database
+        self.workspace = workspace
+
+    async def tx(self, op: str, decide: Decide[T]) -> T:
+        return await self._database.transact(self.workspace, op, decide)
+
+    async def read(self, look: Callable[[View], T]) -> T:
+        return self._database.look(self.workspace, look)
+
+    def subscribe(self, sink: Sink) -> Callable[[], None]:
+        return self._database.subscribe(self.workspace, sink)
+
+
+def _prepare(path: Path, *, create: bool) -> None:
+    """Says what is wrong with a path before SQLite says it in fewer words; makes a new file for its owner only."""
+    if "\0" in str(path):
+        raise BadInput(f"a store's path must not contain a NUL character: {shown(str(path))}")
+    if path.is_dir():
+        raise NotAStore(f"{path} is a folder; a store is a file, for example {path / 'remit.db'}")
+    if not path.exists():
+        _make(path, create=create)
+        return
+    if not path.is_file():
+        raise NotAStore(f"{path} is not a regular file; a store is a file")
+    if not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise StoreError(f"{path} is read-only; remit needs to write to it (chmod u+w {path})")
+    with path.open("rb") as file:
+        start = file.read(len(_MAGIC))
+    if start not in (b"", _MAGIC):
+        raise NotAStore(f"{path} is not a SQLite database, so it is not a remit store; it was left as it is")
+
+
+def _make(path: Path, *, create: bool) -> None:
+    if not create:
+        raise NotFound(f"there is no store at {path}; say which with --store, or start a run that makes one")
+    if not path.parent.is_dir():
+        raise NotAStore(f"{path.parent} is not a folder, so no store can be made in it")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+
+

@@ -1,0 +1,156 @@
+"""Reading: rows of any SQL database as the core's values, always within one workspace."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from remit.core.entry import Entry
+from remit.core.events import Event
+from remit.core.facts import Message
+from remit.core.projection import Key, Row, Tables
+from remit.core.scope import Scope
+from remit.core.values import decode
+from remit.ports import Record, RunLine, Span
+from remit.stores.queries import after
+
+Values: TypeAlias = Sequence[Any]
+Ask: TypeAlias = Callable[[str, Mapping[str, object]], Iterable[Values]]
+
+_FOREVER = 2**62
+_TASK = ("id", "run", "parent", "session", "holder", "status", "started_at", "until", "ended_at", "began", "ended")
+_MESSAGE = ("id", "session", "sender", "recipient", "text", "sent_at", "seq", "taken_at", "taken_by")
+_ENTRY = (
+    "namespace",
+    "key",
+    "form",
+    "value",
+    "agent",
+    "created_at",
+    "updated_at",
+    "expires_at",
+    "version",
+    "digest",
+    "extension",
+    "trust",
+    "task",
+    "chain",
+)
+
+
+class SqlView:
+    """`ask(name, parameters)` runs a named query; the workspace is put in here and nowhere else."""
+
+    __slots__ = ("_ask", "workspace")
+
+    def __init__(self, workspace: str, ask: Ask) -> None:
+        self.workspace = workspace
+        self._ask = ask
+
+    def _rows(self, name: str, **given: object) -> Iterable[Values]:
+        given["workspace"] = self.workspace
+        return self._ask(name, given)
+
+    def _one(self, name: str, **given: object) -> Values | None:
+        return next(iter(self._rows(name, **given)), None)
+
+    def status(self, task: str) -> str | None:
+        row = self._one("status", task=task)
+        return row[0] if row else None
+
+    def record(self, task: str) -> Record | None:
+        row = self._one("record", task=task)
+        return Record(*row) if row else None
+
+    def running(self, holder: str, now: int) -> int:
+        row = self._one("running", holder=holder, now=now)
+        return row[0] if row else 0
+
+    def runs(self, limit: int) -> list[RunLine]:
+        return [
+            RunLine(Record(*row[:11]), decode(row[11])["task"], row[12], row[13])  # pyright: ignore[reportArgumentType, reportCallIssue, reportIndexIssue, reportOptionalSubscript]
+            for row in self._rows("runs", limit=limit)
+        ]
+
+    def ids_like(self, start: str, limit: int) -> list[str]:
+        return [row[0] for row in self._rows("ids_like", start=start, stop=after(start), limit=limit)]
+
+    def entry(self, namespace: str, key: str) -> Entry | None:
+        row = self._one("entry", namespace=namespace, key=key)
+        return _entry(row) if row else None
+
+    def recent(self, scope: Scope, now: int, limit: int) -> list[Entry]:
+        if scope.key is not None:
+            return self._exactly(scope.namespace, scope.key, now)
+        if not scope.prefix:
+            rows = self._rows("entries_recent", namespace=scope.namespace, now=now, limit=limit)
+        else:
+            rows = self._range("entries_recent_from", scope, now, limit)
+        return [_entry(row) for row in rows]
+
+    def by_key(self, scope: Scope, now: int, limit: int) -> list[Entry]:
+        if scope.key is not None:
+            return self._exactly(scope.namespace, scope.key, now)
+        return [_entry(row) for row in self._range("entries_by_key", scope, now, limit)]
+
+    def _exactly(self, namespace: str, key: str, now: int) -> list[Entry]:
+        entry = self.entry(namespace, key)
+        return [entry] if entry is not None and entry.alive(now) else []
+
+    def _range(self, name: str, scope: Scope, now: int, limit: int) -> Iterable[Values]:
+        start, stop = scope.prefix, after(scope.prefix)
+        return self._rows(name, namespace=scope.namespace, start=start, stop=stop, now=now, limit=limit)
+
+    def expired(self, now: int, limit: int) -> list[tuple[str, str]]:
+        return [(row[0], row[1]) for row in self._rows("expired", now=now, limit=limit)]
+
+    def namespaces(self, now: int) -> list[tuple[str, int]]:
+        return [(row[0], row[1]) for row in self._rows("namespaces", now=now)]
+
+    def waiting(self, session: str, agent: str, limit: int) -> list[Message]:
+        return [Message(*row) for row in self._rows("waiting", session=session, agent=agent, limit=limit)]
+
+    def events(self, span: Span) -> list[Event]:
+        """The narrowest index does the finding; the other conditions are checked on what it finds."""
+        window = {
+            "after": span.after,
+            "since": span.since if span.since is not None else -_FOREVER,
+            "until": span.until if span.until is not None else _FOREVER,
+            "limit": span.limit,
+        }
+        if span.run is not None:
+            rows = self._rows("events_of_run", run=span.run, **window)
+        elif span.session is not None:
+            rows = self._rows("events_of_session", session=span.session, **window)
+        elif span.agent is not None:
+            rows = self._rows("events_of_agent", agent=span.agent, **window)
+        else:
+            rows = self._rows("events", **window)
+        found = (_event(row) for row in rows)
+        return [event for event in found if _belongs(event, span)]
+
+    def tables(self) -> Tables:
+        return {
+            "task": _keyed(self._rows("all_tasks"), _TASK, 1),
+            "entry": _keyed(self._rows("all_entries"), _ENTRY, 2),
+            "message": _keyed(self._rows("all_messages"), _MESSAGE, 1),
+        }
+
+
+def _belongs(event: Event, span: Span) -> bool:
+    return (span.session is None or event.session == span.session) and (
+        span.agent is None or event.agent == span.agent
+    )
+
+
+def _entry(row: Values) -> Entry:
+    value = row[3] if row[2] == "text" else decode(row[3])
+    chain: Any = () if row[13] == "[]" else tuple(decode(row[13]))  # pyright: ignore[reportArgumentType]
+    return Entry(row[0], row[1], value, *row[4:13], chain)
+
+
+def _event(row: Values) -> Event:
+    data: Any = decode(row[8])
+    return Event(*row[:8], data, *row[8:])
+
+
+def _keyed(rows: Iterable[Values], columns: Sequence[str], width: int) -> dict[Key, Row]:
+    return {tuple(row[:width]): dict(zip(columns, row, strict=True)) for row in rows}
