@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from remit.core.entry import Entry
 from remit.core.events import Event, Fact
@@ -11,7 +11,6 @@ from remit.core.projection import Tables
 from remit.core.scope import Scope
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 # The places where a crash is worth trying. `Store` implementations call their fault hook with these names.
 FAULTS: Final = (
@@ -101,11 +100,10 @@ class View(Protocol):
     def tables(self) -> Tables: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[T_co]):
+class Decision(NamedTuple, Generic[T]):
     """What a transaction decided: an answer, which must be JSON, and the facts that make it so."""
 
-    answer: T_co
+    answer: T
     facts: Sequence[Fact] = ()
 
 

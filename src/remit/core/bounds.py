@@ -1,6 +1,6 @@
 """Bounds: the ceiling on what may happen at and below a remit. A meet-semilattice: `a & b` admits what both admit."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 from remit.core import allow, scope
 from remit.core.allow import ANY, Names
@@ -8,8 +8,10 @@ from remit.core.credits import credits
 from remit.core.scope import Sees
 from remit.core.times import moment
 from remit.core.toolgroups import tools
+from remit.core.values import Json
 
 DEFAULT_DEPTH = 3
+_FIGURES = ("depth", "deadline", "credits", "tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Bounds:
     deadline: int | None = None
     credits: int | None = None
     tokens: int | None = None
+    _data: dict[str, Json] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # People write lists, group names, "$0.50" and datetimes; inside there is one form of each.
@@ -40,7 +43,7 @@ class Bounds:
         put(self, "tokens", allow.whole(self.tokens, "tokens"))
 
     def __and__(self, other: "Bounds") -> "Bounds":
-        if other == TOP:
+        if other is TOP or other is self:
             return self
         return _exact(
             agents=allow.both(self.agents, other.agents),
@@ -60,42 +63,72 @@ class Bounds:
             and scope.within(self.sees, other.sees)
             and all(
                 _under(getattr(self, name), getattr(other, name))
-                for name in ("depth", "deadline", "credits", "tokens")
+                for name in _FIGURES
             )
         )
 
     def until(self, deadline: int) -> "Bounds":
         """The same, but no later than that."""
-        earliest = _least(self.deadline, deadline)
-        if earliest == self.deadline:
+        if self.deadline is not None and self.deadline <= deadline:
             return self
-        return _exact(
-            agents=self.agents,
-            tools=self.tools,
-            sees=self.sees,
-            depth=self.depth,
-            deadline=earliest,
-            credits=self.credits,
-            tokens=self.tokens,
-        )
+        return self & _exact(deadline=deadline)
 
     def on_board(self, session: str) -> "Bounds":
         """The same, with BOARD meaning that session's board."""
         sees = scope.on_board(self.sees, session)
-        return self if sees is self.sees else _exact(**{**_parts(self), "sees": sees})
+        if sees is self.sees:
+            return self
+        return _exact(self.agents, self.tools, sees, self.depth, self.deadline, self.credits, self.tokens)
+
+    @property
+    def data(self) -> dict[str, Json]:
+        """As JSON, and only what is bounded. Kept: most children have the very bounds of their parent."""
+        if self._data is None:
+            object.__setattr__(self, "_data", _data(self))
+        assert self._data is not None
+        return self._data
 
 
-def _parts(bounds: Bounds) -> dict[str, object]:
-    return {field.name: getattr(bounds, field.name) for field in fields(bounds)}
-
-
-def _exact(**parts: object) -> Bounds:
+def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
+    agents: Names = ANY,
+    tools: Names = ANY,
+    sees: Sees = ANY,
+    depth: int | None = None,
+    deadline: int | None = None,
+    credits: int | None = None,  # noqa: A002
+    tokens: int | None = None,
+) -> Bounds:
     """Bounds from parts that are already in their inside form: no second reading on the hot path."""
     made = object.__new__(Bounds)
     put = object.__setattr__
-    for name, value in parts.items():
-        put(made, name, value)
+    put(made, "agents", agents)
+    put(made, "tools", tools)
+    put(made, "sees", sees)
+    put(made, "depth", depth)
+    put(made, "deadline", deadline)
+    put(made, "credits", credits)
+    put(made, "tokens", tokens)
+    put(made, "_data", None)
     return made
+
+
+def names_data(names: Names) -> Json:
+    return "*" if names is ANY else list[Json](sorted(names))
+
+
+def _data(bounds: Bounds) -> dict[str, Json]:
+    data: dict[str, Json] = {}
+    if bounds.agents is not ANY:
+        data["agents"] = names_data(bounds.agents)
+    if bounds.tools is not ANY:
+        data["tools"] = names_data(bounds.tools)
+    if bounds.sees is not ANY:
+        data["sees"] = list(scope.spelled(bounds.sees))
+    for name in _FIGURES:
+        value: int | None = getattr(bounds, name)
+        if value is not None:
+            data[name] = value
+    return data
 
 
 def _least(a: int | None, b: int | None) -> int | None:

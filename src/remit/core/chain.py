@@ -1,10 +1,10 @@
 """The chain: who asked whom, from the first holder down to the present one. Nested like a call stack."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(NamedTuple):
     """One delegation: `asker` asked `holder` to do `task`."""
 
     asker: str

@@ -1,16 +1,17 @@
-"""Events: facts in the order they happened, each sealed with the hash of the one before."""
+"""Events: facts in the order they happened, each sealed with the hash of the one before.
+
+These are named tuples: as immutable as everything in the core, and made several times in every delegation.
+"""
 
 import hashlib
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from remit.core.values import Json, encode
+from remit.core.values import Json
 
 GENESIS: Final = "0" * 64
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """An event before it has its place in the journal."""
 
     kind: str
@@ -22,72 +23,63 @@ class Fact:
     agent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A fact with its place: `seq` counts from 1 per workspace, `hash` covers this event and the previous hash.
 
-    `op` is the operation it belongs to and `answer` what that operation answered, as JSON text. `text` is `data` as
-    it was sealed: the hash is over these very bytes, so it does not depend on how a value is written as JSON.
+    `text` is `data` as it was sealed: the hash is over these very bytes, so it does not depend on how a value is
+    written as JSON. `op` is the operation it belongs to and `answer` what that operation answered, as JSON text.
     """
 
-    seq: int
     workspace: str
+    seq: int
     kind: str
     at: int
     run: str
     session: str
     task: str
     agent: str
-    data: dict[str, Json] = field(compare=False)
-    text: str = field(repr=False)
+    text: str
     op: str | None
     answer: str | None
     hash: str
+    data: dict[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """Where the journal of a workspace ends."""
 
     seq: int = 0
     hash: str = GENESIS
 
 
-def seal(fact: Fact, workspace: str, head: Head, op: str | None = None, answer: str | None = None) -> Event:
-    """Gives a fact its place after `head`."""
+class Stamp(NamedTuple):
+    """The operation that an event belongs to, and its answer as JSON text; on the first event of a transaction."""
+
+    op: str | None = None
+    answer: str | None = None
+
+
+NO_STAMP: Final = Stamp()
+
+
+def seal(fact: Fact, text: str, workspace: str, head: Head, stamp: Stamp = NO_STAMP) -> Event:
+    """Gives a fact its place after `head`; `text` is its data as JSON."""
+    kind, at, data, run, session, task, agent = fact
     seq = head.seq + 1
-    text = encode(fact.data)
-    event = Event(
-        seq=seq,
-        workspace=workspace,
-        kind=fact.kind,
-        at=fact.at,
-        run=fact.run,
-        session=fact.session,
-        task=fact.task,
-        agent=fact.agent,
-        data=fact.data,
-        text=text,
-        op=op,
-        answer=answer,
-        hash="",
-    )
-    object.__setattr__(event, "hash", chained(event, head.hash))
-    return event
-
-
-def chained(event: Event, before: str) -> str:
-    """The hash that binds an event to the one before it.
-
-    One field a line: JSON text has no line breaks of its own, and the names in here are checked to have none.
-    """
-    lines = (
-        f"{before}\n{event.workspace}\n{event.seq}\n{event.kind}\n{event.at}\n{event.run}\n{event.session}\n{event.task}\n"
-        f"{event.agent}\n{event.op or ''}\n{event.answer or ''}\n{event.text}"
-    )
-    return hashlib.sha256(lines.encode()).hexdigest()
+    op, answer = stamp
+    sealed = _hashed(head.hash, (workspace, seq, kind, at, run, session, task, agent, op, answer, text))
+    return Event(workspace, seq, kind, at, run, session, task, agent, text, op, answer, sealed, data)
 
 
 def genuine(event: Event, head: Head) -> bool:
     """Whether the event is what was sealed after `head`."""
-    return event.seq == head.seq + 1 and event.hash == chained(event, head.hash)
+    parts = (*event[:8], event.op, event.answer, event.text)
+    return event.seq == head.seq + 1 and event.hash == _hashed(head.hash, parts)
+
+
+_LINES: Final = "%s\n" * 11
+
+
+def _hashed(before: str, parts: tuple[object, ...]) -> str:
+    """The hash over one part a line: JSON text has no line breaks of its own, and the names are checked for them."""
+    return hashlib.sha256((before + _LINES % parts).encode()).hexdigest()

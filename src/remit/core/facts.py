@@ -1,10 +1,10 @@
 """The vocabulary of the journal: one maker for each kind of fact."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from remit.core import scope
-from remit.core.allow import ANY, Names
-from remit.core.bounds import Bounds
+from remit.core.bounds import names_data
 from remit.core.entry import Entry, Writer
 from remit.core.events import Fact
 from remit.core.remit import Pass, Remit
@@ -23,8 +23,7 @@ class Message:
     sent_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Which run, session and task a fact belongs to; all empty for what a person does outside a run."""
 
     run: str = ""
@@ -39,7 +38,7 @@ def place(remit: Remit) -> Place:
 def started(remit: Remit, now: int) -> Fact:
     data: dict[str, Json] = {
         "asker": remit.asker,
-        "bounds": bounds_data(remit.bounds),
+        "bounds": remit.bounds.data,
         "chain": list(remit.names),
         "parent": remit.parent,
         "sees": list(scope.spelled(remit.sees)),
@@ -91,23 +90,3 @@ def message_sent(message: Message, at: Place) -> Fact:
 
 def messages_taken(ids: list[str], agent: str, at: Place, now: int) -> Fact:
     return Fact("messages.taken", now, {"ids": list(ids)}, at.run, at.session, at.task, agent)
-
-
-def names_data(names: Names) -> Json:
-    return "*" if names is ANY else list[Json](sorted(names))
-
-
-def bounds_data(bounds: Bounds) -> dict[str, Json]:
-    """Only what is bounded: bounds left open are left out."""
-    data: dict[str, Json] = {}
-    if bounds.agents is not ANY:
-        data["agents"] = names_data(bounds.agents)
-    if bounds.tools is not ANY:
-        data["tools"] = names_data(bounds.tools)
-    if bounds.sees is not ANY:
-        data["sees"] = list(scope.spelled(bounds.sees))
-    for name in ("depth", "deadline", "credits", "tokens"):
-        value: int | None = getattr(bounds, name)
-        if value is not None:
-            data[name] = value
-    return data

@@ -4,9 +4,8 @@
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from remit.core.allow import ANY, Names, has, spelled
 from remit.core.chain import path
@@ -21,8 +20,7 @@ class Answer(IntEnum):
     DENY = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     answer: Answer
     rule: str = ""
     sentence: str = ""
@@ -31,8 +29,7 @@ class Verdict:
 ALLOW: Final = Verdict(Answer.ALLOW)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What a guard may know beyond the remit and the wish; all of it shared state that lives elsewhere."""
 
     now: int

@@ -1,7 +1,6 @@
 """Outcomes: what came of asking an agent, told truthfully."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from remit.core.values import Json
 from remit.errors import RemitError
@@ -9,8 +8,7 @@ from remit.errors import RemitError
 Status = Literal["completed", "failed", "timed-out", "cancelled", "refused"]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """One member of a fan-out: its value, or the error that stands in its place."""
 
     agent: str

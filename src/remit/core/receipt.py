@@ -1,7 +1,7 @@
 """Receipts: which context one turn saw and why, and what was withheld from it and why."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from remit.core import scope
 from remit.core.allow import ANY
@@ -15,8 +15,7 @@ Why = Literal["task", "passed", "card", "memory", "wrote", "dependency", "messag
 LISTED = 200  # a turn may read a million entries; its receipt names the first ones and counts the rest
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """One thing a turn saw."""
 
     what: str
@@ -24,9 +23,6 @@ class Slice:
     tokens: int
     version: int
     digest: str
-
-    def data(self) -> list[Json]:
-        return [self.what, self.why, self.tokens, self.version, self.digest]
 
 
 @dataclass(slots=True)
@@ -64,7 +60,7 @@ class Receipt:
 
     def data(self) -> dict[str, Json]:
         return {
-            "saw": [part.data() for part in self.saw.values()],
+            "saw": [list(part) for part in self.saw.values()],
             "tokens": self.tokens,
             "unlisted": self.unlisted,
             "withheld": [[what, why] for what, why in self.withheld.items()],

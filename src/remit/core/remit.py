@@ -1,6 +1,7 @@
 """The remit: the assignment that travels, who asked whom so far, and the bounds it stays within."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from remit.core import allow, scope
 from remit.core.allow import NONE, Names
@@ -9,7 +10,7 @@ from remit.core.card import Card
 from remit.core.chain import Chain, Hop
 from remit.core.scope import NOTHING, Sees, memory_of
 from remit.core.text import TASK_LIMIT, canonical, plain
-from remit.core.times import span
+from remit.core.times import SECOND, span
 from remit.core.toolgroups import tools
 from remit.errors import BadInput
 
@@ -30,7 +31,7 @@ class Pass:
     tools: Names = NONE
     within: Bounds = TOP
     seconds: float = DEFAULT_SECONDS
-    microseconds: int = field(init=False, repr=False, default=0)
+    microseconds: int = field(init=False, repr=False, default=DEFAULT_SECONDS * SECOND)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -42,11 +43,11 @@ class Pass:
             put(self, "tools", tools(self.tools))
         if not isinstance(self.within, Bounds):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(f"within takes Bounds(...), not {type(self.within).__name__}; a remit is derived, never given")
-        put(self, "microseconds", span(self.seconds, "seconds"))
+        if self.seconds != DEFAULT_SECONDS:
+            put(self, "microseconds", span(self.seconds, "seconds"))
 
 
-@dataclass(frozen=True, slots=True)
-class Remit:
+class Remit(NamedTuple):
     """Immutable. Nobody hands one to the engine: it derives each from its own record of the parent."""
 
     id: str
@@ -70,8 +71,7 @@ class Remit:
         return self.chain.names(self.holder)
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a run begins: ids, workspace and session that the engine made or checked."""
 
     id: str

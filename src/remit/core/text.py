@@ -1,6 +1,7 @@
 """What text may look like before anything else sees it, so that every store gives the same answer."""
 
 import re
+from functools import lru_cache
 
 from remit.errors import BadInput
 
@@ -21,6 +22,11 @@ def canonical(name: object) -> str:
     """The one spelling of an agent's name: names that differ only by case, spaces or punctuation are one agent."""
     if not isinstance(name, str):
         raise BadInput(f"an agent is named by text, not {type(name).__name__}: {shown(name)}")
+    return _canonical(name)
+
+
+@lru_cache(maxsize=4096)  # the same few names are spelled out at every hop
+def _canonical(name: str) -> str:
     spelled = _NOT_NAME.sub("-", name.lower()).strip("-")
     if not spelled:
         raise BadInput(f"an agent's name needs at least one letter a-z or digit, got {shown(name)}")

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from anyio import CancelScope
 
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 _ERROR_LIMIT = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(NamedTuple):
     """How a task ended: the event to write and what the asker gets."""
 
     kind: str

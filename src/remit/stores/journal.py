@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from remit.core.events import Event, Head, seal
+from remit.codec import decode, encode
+from remit.core.events import NO_STAMP, Event, Head, Stamp, seal
 from remit.core.projection import changes
-from remit.core.values import decode, encode
 from remit.errors import RemitError, StoreError
 from remit.ports import Decide, Fault
 from remit.stores.view import SqlView
@@ -20,6 +20,10 @@ class Sql(Protocol):
     def ask(self, name: str, given: Given) -> Rows: ...
     def run(self, name: str, given: Given) -> int:
         """How many rows the named statement changed."""
+        ...
+
+    def place(self, name: str, row: Sequence[object]) -> int:
+        """The same, with the values already in the order of their places."""
         ...
 
 
@@ -52,16 +56,18 @@ class Journal:
         self._fault("store.decided")
         if not decision.facts:
             return self._done(workspace, op) or (decision.answer, [])
-        answer = None if decision.answer is None else encode(decision.answer)
+        events: list[Event] = []
         head = self._heads.get(workspace) or self._head(workspace)
-        first = seal(decision.facts[0], workspace, head, op, answer)
-        if not self._append(first):
-            return self._done(workspace, op) or self._broken(workspace, first)
-        events = [first]
-        for fact in decision.facts[1:]:
-            events.append(seal(fact, workspace, Head(events[-1].seq, events[-1].hash)))
-            self._append(events[-1])
-        self._heads[workspace] = Head(events[-1].seq, events[-1].hash)
+        # The first event carries the operation: finding it again is finding that all of it was done.
+        stamp = Stamp(op, None if decision.answer is None else encode(decision.answer))
+        for fact in decision.facts:
+            event = seal(fact, encode(fact.data), workspace, head, stamp)
+            if not self._append(event):
+                return self._done(workspace, op) or self._broken(event)
+            head = Head(event.seq, event.hash)
+            stamp = NO_STAMP
+            events.append(event)
+        self._heads[workspace] = head
         return decision.answer, events
 
     def _done(self, workspace: str, op: str) -> tuple[Any, list[Event]] | None:
@@ -71,8 +77,8 @@ class Journal:
         text = rows[0][0]
         return (None if text is None else decode(text)), []
 
-    def _broken(self, workspace: str, event: Event) -> tuple[Any, list[Event]]:
-        raise StoreError(f"the journal of '{workspace}' already has an event {event.seq}; run `remit doctor`")
+    def _broken(self, event: Event) -> tuple[Any, list[Event]]:
+        raise StoreError(f"the journal of '{event.workspace}' already has an event {event.seq}; run `remit doctor`")
 
     def _head(self, workspace: str) -> Head:
         rows = self._sql.ask("head", {"workspace": workspace})
@@ -80,7 +86,7 @@ class Journal:
 
     def _append(self, event: Event) -> bool:
         """Writes the event and what it means for the tables; False if it was there already."""
-        if not self._sql.run("append", _row(event)):
+        if not self._sql.place("append", event[:-1]):  # the columns are the event's fields, but for the decoded data
             return False
         self._fault("store.appended")
         for change in changes(event):
@@ -88,20 +94,3 @@ class Journal:
             self._sql.run(f"{change.table}_{change.verb}", change.row)
         self._fault("store.projected")
         return True
-
-
-def _row(event: Event) -> dict[str, object]:
-    return {
-        "workspace": event.workspace,
-        "seq": event.seq,
-        "kind": event.kind,
-        "at": event.at,
-        "run": event.run,
-        "session": event.session,
-        "task": event.task,
-        "agent": event.agent,
-        "data": event.text,
-        "op": event.op,
-        "answer": event.answer,
-        "hash": event.hash,
-    }

@@ -25,6 +25,8 @@ class Sinks:
 
     def feed(self, events: list[Event]) -> None:
         """All events of one transaction; they belong to one workspace."""
+        if not self._by_workspace:
+            return
         for sink in tuple(self._by_workspace.get(events[0].workspace, ())):
             try:
                 sink(events)

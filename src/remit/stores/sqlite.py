@@ -108,6 +108,7 @@ class SqliteDatabase:
         if not self._in_memory:
             run("PRAGMA journal_mode = WAL")
             run("PRAGMA synchronous = FULL")
+            run("PRAGMA cache_size = -32768")
         self._migrate()
         run("PRAGMA busy_timeout = 0")
 
@@ -152,7 +153,7 @@ class SqliteDatabase:
         if not self._in_memory:
             self._journal.forget()
         try:
-            self._writer.execute("BEGIN" if self._in_memory else "BEGIN IMMEDIATE")
+            self._writer.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             if error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
                 return False
@@ -187,6 +188,9 @@ class SqliteDatabase:
         query = self._queries[name]
         return self._writer.execute(query.sql, query.fill(given)).rowcount
 
+    def place(self, name: str, row: Sequence[object]) -> int:
+        return self._writer.execute(self._queries[name].sql, row).rowcount
+
     def _read(self, name: str, given: Mapping[str, object]) -> Sequence[Sequence[Any]]:
         query = self._queries[name]
         return self._reader.execute(query.sql, query.fill(given)).fetchall()
@@ -197,6 +201,8 @@ class SqliteDatabase:
     def look(self, workspace: str, look: Callable[[View], T]) -> T:
         """One consistent picture: all that `look` asks is answered as of one moment."""
         reader = self._reader
+        if self._in_memory:  # what is in memory is read where it is written, between two jobs
+            return look(SqlView(workspace, self.ask))
         try:
             reader.execute("BEGIN")
             try:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from remit.codec import decode
 from remit.core.entry import Entry
 from remit.core.events import Event
 from remit.core.facts import Message
 from remit.core.projection import Key, Row, Tables
 from remit.core.scope import Scope
-from remit.core.values import decode
 from remit.ports import Record, RunLine, Span
 from remit.stores.queries import after
 
@@ -120,8 +120,6 @@ class SqlView:
             rows = self._rows("events_of_run", run=span.run, **window)
         elif span.session is not None:
             rows = self._rows("events_of_session", session=span.session, **window)
-        elif span.agent is not None:
-            rows = self._rows("events_of_agent", agent=span.agent, **window)
         else:
             rows = self._rows("events", **window)
         found = (_event(row) for row in rows)
@@ -149,7 +147,7 @@ def _entry(row: Values) -> Entry:
 
 def _event(row: Values) -> Event:
     data: Any = decode(row[8])
-    return Event(*row[:8], data, *row[8:])
+    return Event(*row, data)
 
 
 def _keyed(rows: Iterable[Values], columns: Sequence[str], width: int) -> dict[Key, Row]:

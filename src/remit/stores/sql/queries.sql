@@ -117,23 +117,21 @@ WHERE workspace = :workspace AND session = :session AND recipient = :agent AND t
 ORDER BY seq LIMIT :limit;
 
 -- name: events
-SELECT seq, workspace, kind, at, run, session, task, agent, data, op, answer, hash FROM event
+SELECT workspace, seq, kind, at, run, session, task, agent, data, op, answer, hash FROM event
 WHERE workspace = :workspace AND seq > :after AND at >= :since AND at < :until
 ORDER BY seq LIMIT :limit;
 
 -- name: events_of_run
-SELECT seq, workspace, kind, at, run, session, task, agent, data, op, answer, hash FROM event
+SELECT workspace, seq, kind, at, run, session, task, agent, data, op, answer, hash FROM event
 WHERE workspace = :workspace AND run = :run AND run <> '' AND seq > :after AND at >= :since AND at < :until
 ORDER BY seq LIMIT :limit;
 
 -- name: events_of_session
-SELECT seq, workspace, kind, at, run, session, task, agent, data, op, answer, hash FROM event
-WHERE workspace = :workspace AND session = :session AND session <> '' AND seq > :after AND at >= :since AND at < :until
-ORDER BY seq LIMIT :limit;
-
--- name: events_of_agent
-SELECT seq, workspace, kind, at, run, session, task, agent, data, op, answer, hash FROM event
-WHERE workspace = :workspace AND agent = :agent AND agent <> '' AND seq > :after AND at >= :since AND at < :until
+-- Through the session's runs: a session has few of them, and an index on every event would cost every event.
+SELECT workspace, seq, kind, at, run, session, task, agent, data, op, answer, hash FROM event
+WHERE workspace = :workspace AND session = :session AND run <> ''
+  AND run IN (SELECT id FROM task WHERE workspace = :workspace AND session = :session AND parent = '')
+  AND seq > :after AND at >= :since AND at < :until
 ORDER BY seq LIMIT :limit;
 
 -- name: all_tasks

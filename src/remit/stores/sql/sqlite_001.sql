@@ -19,8 +19,6 @@ CREATE TABLE event (
 -- An operation id is used once: the second time finds the first one's answer.
 CREATE UNIQUE INDEX event_op ON event (workspace, op) WHERE op IS NOT NULL;
 CREATE INDEX event_run ON event (workspace, run) WHERE run <> '';
-CREATE INDEX event_session ON event (workspace, session) WHERE session <> '';
-CREATE INDEX event_agent ON event (workspace, agent) WHERE agent <> '';
 
 CREATE TABLE task (
     workspace  TEXT NOT NULL,
@@ -41,6 +39,7 @@ CREATE TABLE task (
 
 CREATE INDEX task_running ON task (workspace, holder, until) WHERE status = 'running';
 CREATE INDEX task_root ON task (workspace, began) WHERE parent = '';
+CREATE INDEX task_session ON task (workspace, session) WHERE parent = '';
 
 CREATE TABLE entry (
     workspace  TEXT NOT NULL,

@@ -1,0 +1,29 @@
+"""Every rule has a test, and every test names a rule that exists."""
+
+import ast
+import re
+from pathlib import Path
+
+HERE = Path(__file__).parent
+RULES = HERE.parent / "docs" / "rules.md"
+
+
+def written() -> set[str]:
+    return set(re.findall(r"^\| ([a-z]+\.[a-z-]+) \|", RULES.read_text(), re.MULTILINE))
+
+
+def tested() -> set[str]:
+    found: set[str] = set()
+    for path in HERE.rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "rule":
+                found |= {arg.value for arg in node.args if isinstance(arg, ast.Constant)}
+    return found
+
+
+def test_every_rule_has_a_test():
+    assert sorted(written() - tested()) == []
+
+
+def test_every_test_names_a_rule_that_is_written_down():
+    assert sorted(tested() - written()) == []
