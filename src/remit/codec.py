@@ -1,4 +1,5 @@
-"""Values to JSON text and back, fast: two encodings in every delegation. What is accepted is decided in the core."""
+"""Values to JSON text and back, fast: two encodings in every delegation. What is accepted is decided in
+the core."""
 
 from typing import cast
 
@@ -13,4 +14,4 @@ def encode(value: object) -> str:
 
 
 def decode(text: str) -> Json:
-    return cast(Json, orjson.loads(text))
+    return cast("Json", orjson.loads(text))

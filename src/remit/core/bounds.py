@@ -1,10 +1,11 @@
-"""Bounds: the ceiling on what may happen at and below a remit. A meet-semilattice: `a & b` admits what both admit."""
+"""Bounds: the ceiling on what may happen at and below a remit. A meet-semilattice: `a & b` admits what
+both admit."""
 
 from dataclasses import dataclass, field
 
 from remit.core import allow, scope
 from remit.core.allow import ANY, Names
-from remit.core.credits import credits
+from remit.core.credits import credits  # noqa: A004 - the word of the domain
 from remit.core.scope import Sees
 from remit.core.times import moment
 from remit.core.toolgroups import tools
@@ -61,10 +62,7 @@ class Bounds:
             allow.within(self.agents, other.agents)
             and allow.within(self.tools, other.tools)
             and scope.within(self.sees, other.sees)
-            and all(
-                _under(getattr(self, name), getattr(other, name))
-                for name in _FIGURES
-            )
+            and all(_under(getattr(self, name), getattr(other, name)) for name in _FIGURES)
         )
 
     def until(self, deadline: int) -> "Bounds":
@@ -113,7 +111,7 @@ def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
 
 
 def names_data(names: Names) -> Json:
-    return "*" if names is ANY else list[Json](sorted(names))
+    return "*" if names is ANY else [*sorted(names)]
 
 
 def _data(bounds: Bounds) -> dict[str, Json]:

@@ -27,7 +27,10 @@ class Chain:
 
     def involves(self, name: str) -> bool:
         """Whether that agent asks or holds anywhere in here."""
-        return any(name in (hop.asker, hop.holder) for hop in self.hops)
+        for hop in self.hops:  # noqa: SIM110 - asked at every hop, and a generator costs more than the question
+            if name in (hop.asker, hop.holder):
+                return True
+        return False
 
     def replace_holder(self, name: str) -> "Chain":
         """After a handoff the new holder stands where the old one stood."""
@@ -38,7 +41,7 @@ class Chain:
 
     def names(self, holder: str) -> tuple[str, ...]:
         """The path of agents that ends with the present holder."""
-        return (*(hop.asker for hop in self.hops), holder)
+        return (*[hop.asker for hop in self.hops], holder)
 
 
 def path(names: tuple[str, ...]) -> str:

@@ -24,10 +24,12 @@ class Fact(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A fact with its place: `seq` counts from 1 per workspace, `hash` covers this event and the previous hash.
+    """A fact with its place: `seq` counts from 1 per workspace, `hash` covers this event and the previous
+    hash.
 
-    `text` is `data` as it was sealed: the hash is over these very bytes, so it does not depend on how a value is
-    written as JSON. `op` is the operation it belongs to and `answer` what that operation answered, as JSON text.
+    `text` is `data` as it was sealed: the hash is over these very bytes, so it does not depend on how a
+    value is written as JSON. `op` is the operation it belongs to and `answer` what that operation
+    answered, as JSON text.
     """
 
     workspace: str
@@ -53,7 +55,8 @@ class Head(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """The operation that an event belongs to, and its answer as JSON text; on the first event of a transaction."""
+    """The operation that an event belongs to, and its answer as JSON text; on the first event of a
+    transaction."""
 
     op: str | None = None
     answer: str | None = None
@@ -63,23 +66,23 @@ NO_STAMP: Final = Stamp()
 
 
 def seal(fact: Fact, text: str, workspace: str, head: Head, stamp: Stamp = NO_STAMP) -> Event:
-    """Gives a fact its place after `head`; `text` is its data as JSON."""
+    """Gives a fact its place after `head`; `text` is its data as JSON.
+
+    The hash is over one part a line: JSON text has no line breaks of its own, and the names are checked
+    for them.
+    """
     kind, at, data, run, session, task, agent = fact
-    seq = head.seq + 1
+    before, last = head
+    seq = before + 1
     op, answer = stamp
-    sealed = _hashed(head.hash, (workspace, seq, kind, at, run, session, task, agent, op, answer, text))
+    lines = (
+        f"{last}{workspace}\n{seq}\n{kind}\n{at}\n{run}\n{session}\n{task}\n{agent}\n{op}\n{answer}\n{text}\n"
+    )
+    sealed = hashlib.sha256(lines.encode()).hexdigest()
     return Event(workspace, seq, kind, at, run, session, task, agent, text, op, answer, sealed, data)
 
 
 def genuine(event: Event, head: Head) -> bool:
     """Whether the event is what was sealed after `head`."""
-    parts = (*event[:8], event.op, event.answer, event.text)
-    return event.seq == head.seq + 1 and event.hash == _hashed(head.hash, parts)
-
-
-_LINES: Final = "%s\n" * 11
-
-
-def _hashed(before: str, parts: tuple[object, ...]) -> str:
-    """The hash over one part a line: JSON text has no line breaks of its own, and the names are checked for them."""
-    return hashlib.sha256((before + _LINES % parts).encode()).hexdigest()
+    fact = Fact(event.kind, event.at, event.data, event.run, event.session, event.task, event.agent)
+    return event == seal(fact, event.text, event.workspace, head, Stamp(event.op, event.answer))

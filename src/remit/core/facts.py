@@ -36,14 +36,15 @@ def place(remit: Remit) -> Place:
 
 
 def started(remit: Remit, now: int) -> Fact:
+    names = remit.names
     data: dict[str, Json] = {
-        "asker": remit.asker,
+        "asker": names[-2] if len(names) > 1 else "",
         "bounds": remit.bounds.data,
-        "chain": list(remit.names),
+        "chain": [*names],
         "parent": remit.parent,
-        "sees": list(scope.spelled(remit.sees)),
+        "sees": [*scope.spelled(remit.sees)] if remit.sees else [],
         "task": remit.task,
-        "tools": names_data(remit.tools),
+        "tools": names_data(remit.tools) if remit.tools else [],
     }
     return Fact("task.started", now, data, remit.root, remit.session, remit.id, remit.holder)
 

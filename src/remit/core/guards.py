@@ -77,7 +77,9 @@ def no_loop(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
     if not remit.chain.involves(wish.to):
         return ALLOW
     where = path(remit.names)
-    sentence = f"'{wish.to}' is already in this delegation ({where}); ask someone else or finish the task yourself"
+    sentence = (
+        f"'{wish.to}' is already in this delegation ({where}); ask someone else or finish the task yourself"
+    )
     return deny("loop", sentence)
 
 
@@ -98,16 +100,17 @@ def in_time(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if deadline is None or facts.now < deadline:
         return ALLOW
     late = (facts.now - deadline) / 1e6
-    return deny("deadline", f"the deadline passed {late:.1f} s ago; '{wish.to}' was not asked; answer with what you have")
+    return deny(
+        "deadline",
+        f"the deadline passed {late:.1f} s ago; '{wish.to}' was not asked; answer with what you have",
+    )
 
 
 def not_busy(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if facts.limit is None or facts.running < facts.limit:
         return ALLOW
-    sentence = (
-        f"'{wish.to}' is busy with {facts.running} of {facts.limit} tasks; ask someone else or try again later"
-    )
-    return deny("concurrency", sentence)
+    load = f"{facts.running} of {facts.limit} tasks"
+    return deny("concurrency", f"'{wish.to}' is busy with {load}; ask someone else or try again later")
 
 
 ORDER: Final[tuple[Guard, ...]] = (not_self, known, allowed, no_loop, not_too_deep, in_time, not_busy)
@@ -119,7 +122,7 @@ def judge(guards: Iterable[Guard], remit: Remit, wish: Pass, facts: Facts) -> Ve
     worst = ALLOW
     for guard in guards:
         verdict = guard(remit, wish, facts)
-        if verdict.answer > worst.answer:
+        if verdict is not ALLOW and verdict.answer > worst.answer:
             worst = verdict
             if worst.answer is Answer.DENY:
                 break

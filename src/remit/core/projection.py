@@ -15,7 +15,8 @@ Row: TypeAlias = dict[str, Json]
 
 
 class Change(NamedTuple):
-    """One row: `add` and `put` write it whole, `drop` removes it, the other verbs change the columns given."""
+    """One row: `add` and `put` write it whole, `drop` removes it, the other verbs change the columns
+    given."""
 
     table: Table
     verb: Verb
@@ -92,13 +93,14 @@ def _message_sent(event: Event) -> list[Change]:
         "taken_at": None,
         "taken_by": None,
     }
-    return [Change("message", "add", (cast(str, event.data["id"]),), row)]
+    return [Change("message", "add", (cast("str", event.data["id"]),), row)]
 
 
 def _messages_taken(event: Event) -> list[Change]:
     ids = cast("list[str]", event.data["ids"])
     return [
-        Change("message", "take", (one,), {"id": one, "taken_at": event.at, "taken_by": event.task}) for one in ids
+        Change("message", "take", (one,), {"id": one, "taken_at": event.at, "taken_by": event.task})
+        for one in ids
     ]
 
 
@@ -107,7 +109,7 @@ def _no_table(_event: Event) -> list[Change]:
 
 
 def _address(data: dict[str, Json]) -> Key:
-    return (cast(str, data["namespace"]), cast(str, data["key"]))
+    return (cast("str", data["namespace"]), cast("str", data["key"]))
 
 
 PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {

@@ -1,6 +1,5 @@
 """Receipts: which context one turn saw and why, and what was withheld from it and why."""
 
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from remit.core import scope
@@ -25,17 +24,22 @@ class Slice(NamedTuple):
     digest: str
 
 
-@dataclass(slots=True)
 class Receipt:
     """Filled while the turn runs; written once, with the event that ends it."""
 
-    saw: dict[tuple[str, int], Slice] = field(default_factory=dict[tuple[str, int], Slice])
-    withheld: dict[str, str] = field(default_factory=dict[str, str])
-    tokens: int = 0
-    unlisted: int = 0
+    __slots__ = ("saw", "tokens", "unlisted", "withheld")
+
+    def __init__(self) -> None:
+        self.saw: dict[tuple[str, int], Slice] = {}
+        self.withheld: dict[str, str] = {}
+        self.tokens = 0
+        self.unlisted = 0
 
     def task(self, text: str) -> None:
-        self._add(Slice("task", "task", tokens_in(text), 1, digest(text)))
+        """What every turn sees first."""
+        tokens = tokens_in(text)
+        self.tokens += tokens
+        self.saw["task", 1] = Slice("task", "task", tokens, 1, digest(text))
 
     def entry(self, entry: Entry, why: Why) -> None:
         where = f"{entry.namespace}/{entry.key}"

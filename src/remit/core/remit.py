@@ -42,7 +42,9 @@ class Pass:
         if self.tools is not NONE:
             put(self, "tools", tools(self.tools))
         if not isinstance(self.within, Bounds):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"within takes Bounds(...), not {type(self.within).__name__}; a remit is derived, never given")
+            raise BadInput(
+                f"within takes Bounds(...), not {type(self.within).__name__}; a remit is derived, never given"
+            )
         if self.seconds != DEFAULT_SECONDS:
             put(self, "microseconds", span(self.seconds, "seconds"))
 
@@ -97,22 +99,26 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, now: int) -> Remit:
     )
 
 
-def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, now: int) -> Remit:  # noqa: PLR0913
-    """A child's remit: never wider than the parent's, and given only what the asker itself sees and may use."""
-    bounds = (parent.bounds & wish.within.on_board(parent.session)).until(now + wish.microseconds)
-    passed = scope.both(sight, scope.on_board(wish.sees, parent.session))
+def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, now: int) -> Remit:
+    """A child's remit: never wider than the parent's, and given only what the asker itself sees and may
+    use."""
+    bounds = parent.bounds
+    if wish.within is not TOP:
+        bounds &= wish.within.on_board(parent.session)
+    bounds = bounds.until(now + wish.microseconds)
+    passed = scope.both(sight, scope.on_board(wish.sees, parent.session)) if wish.sees else NOTHING
     return Remit(
-        id=child,
-        workspace=parent.workspace,
-        session=parent.session,
-        holder=wish.to,
-        task=wish.task,
-        bounds=bounds,
-        chain=parent.chain.add(Hop(parent.holder, wish.to, wish.task)),
-        parent=parent.id,
-        root=parent.root,
-        sees=scope.both(bounds.sees, passed),
-        tools=allow.both(bounds.tools, allow.both(kit, wish.tools)),
+        child,
+        parent.workspace,
+        parent.session,
+        wish.to,
+        wish.task,
+        bounds,
+        parent.chain.add(Hop(parent.holder, wish.to, wish.task)),
+        parent.id,
+        parent.root,
+        scope.both(bounds.sees, passed),
+        allow.both(bounds.tools, allow.both(kit, wish.tools)),
     )
 
 

@@ -1,5 +1,6 @@
 """Reports: what a run looks like, folded from its events and from nothing else."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
@@ -42,9 +43,12 @@ class Node:
         return (self.ended_at if self.ended_at is not None else now) - self.started_at
 
     def walk(self) -> "Iterator[Node]":
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        """Every task in tree order; without recursion, because a run may be deeper than Python's stack."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
 
     @property
     def saw(self) -> list[list[Json]]:
@@ -62,64 +66,93 @@ class Tally:
     """Figures of a run; each is counted at exactly one node, so sums match everywhere."""
 
     tasks: int = 0
-    completed: int = 0
-    failed: int = 0
-    cancelled: int = 0
-    running: int = 0
+    states: Counter[str] = field(default_factory=Counter[str])
     refused: int = 0
     depth: int = 0
     tokens_seen: int = 0
 
 
+class Growing:
+    """A run's tree while it grows: feed it events in order and look at `root` at any time."""
+
+    def __init__(self) -> None:
+        self.root: Node | None = None
+        self._nodes: dict[str, Node] = {}
+
+    def add(self, event: Event) -> None:
+        if event.kind == "task.started":
+            self._start(_node(event), cast(str, event.data["parent"]))
+            return
+        node = self._nodes.get(event.task)
+        if node is None:
+            return
+        if event.kind in lifecycle.ENDS:
+            _end(node, event)
+        elif event.kind == "hop.refused":
+            node.refusals.append(_refusal(event))
+
+    def _start(self, node: Node, parent: str) -> None:
+        self._nodes[node.id] = node
+        above = self._nodes.get(parent)
+        if above is not None:
+            above.children.append(node)
+        elif self.root is None:
+            self.root = node
+
+
 def tree(events: Iterable[Event]) -> Node | None:
     """The run as a tree of tasks, in the order they started; None if there is no such run."""
-    nodes: dict[str, Node] = {}
-    root: Node | None = None
+    growing = Growing()
     for event in events:
-        if event.kind == "task.started":
-            node = nodes[event.task] = _node(event)
-            parent = nodes.get(cast(str, event.data["parent"]))
-            if parent is not None:
-                parent.children.append(node)
-            else:
-                root = root or node
-        elif event.kind in lifecycle.ENDS and event.task in nodes:
-            _end(nodes[event.task], event)
-        elif event.kind == "hop.refused" and event.task in nodes:
-            nodes[event.task].refusals.append(_refusal(event))
-    return root
+        growing.add(event)
+    return growing.root
 
 
 def tally(root: Node) -> Tally:
-    found = Tally(depth=_depth(root))
-    for node in root.walk():
-        found.tasks += 1
-        found.refused += len(node.refusals)
-        found.tokens_seen += cast(int, node.receipt.get("tokens", 0))
-        setattr(found, node.status, getattr(found, node.status) + 1)
+    found = Tally()
+    level = [root]
+    while level:
+        for node in level:
+            found.tasks += 1
+            found.refused += len(node.refusals)
+            found.tokens_seen += cast(int, node.receipt.get("tokens", 0))
+            found.states[node.status] += 1
+        level = [child for node in level for child in node.children]
+        found.depth += bool(level)
     return found
 
 
 def sentence(root: Node) -> str:
     """The run in one plain sentence."""
     found = tally(root)
-    asked = f"{root.agent} asked {_count(len(root.children), 'agent')}" if root.children else f"{root.agent} worked alone"
-    parts = [asked]
-    if found.failed:
-        parts.append(f"{_count(found.failed, 'task')} failed")
-    if found.cancelled:
-        parts.append(f"{_count(found.cancelled, 'task')} cancelled")
+    asked = len({child.agent for child in root.children})
+    parts = [f"{root.agent} asked {_count(asked, 'agent')}" if asked else f"{root.agent} worked alone"]
+    parts += [f"{_count(found.states[state], 'task')} {state}" for state in ("failed", "cancelled") if found.states[state]]
     rules = sorted({refusal.rule for node in root.walk() for refusal in node.refusals})
     if rules:
         parts.append(f"{_count(found.refused, 'delegation')} refused ({', '.join(rules)})")
-    waiting = [node.agent for node in root.walk() if node.status == "running" and not node.children]
-    if waiting:
-        parts.append(f"{', '.join(waiting[:3])} still working")
+    working = [node.agent for node in root.walk() if _at_work(node)]
+    if working:
+        parts.append(f"{', '.join(working[:3])} still working")
     return "; ".join(parts)
 
 
-def node_data(node: Node) -> dict[str, Json]:
+def _at_work(node: Node) -> bool:
+    """Running, and not merely waiting for someone it asked."""
+    return node.status == "running" and all(child.status != "running" for child in node.children)
+
+
+def node_data(root: Node) -> dict[str, Json]:
     """The tree for programs."""
+    made: dict[str, dict[str, Json]] = {}
+    for node in root.walk():
+        made[node.id] = _flat(node)
+    for node in root.walk():
+        made[node.id]["children"] = [made[child.id] for child in node.children]
+    return made[root.id]
+
+
+def _flat(node: Node) -> dict[str, Json]:
     return {
         "id": node.id,
         "agent": node.agent,
@@ -134,7 +167,6 @@ def node_data(node: Node) -> dict[str, Json]:
         "refusals": [
             {"at": r.at, "to": r.to, "task": r.task, "rule": r.rule, "sentence": r.sentence} for r in node.refusals
         ],
-        "children": [node_data(child) for child in node.children],
     }
 
 
@@ -155,6 +187,9 @@ def _node(event: Event) -> Node:
 
 
 def _end(node: Node, event: Event) -> None:
+    # A damaged journal is for the doctor to name; a report shows the first end a task had.
+    if node.status in lifecycle.TERMINAL:
+        return
     node.status = lifecycle.after(node.status, event.kind)
     node.ended_at = event.at
     node.result = event.data.get("result")
@@ -165,10 +200,6 @@ def _end(node: Node, event: Event) -> None:
 def _refusal(event: Event) -> Refusal:
     data = cast("dict[str, str]", event.data)
     return Refusal(event.at, data["to"], data["task"], data["rule"], data["sentence"])
-
-
-def _depth(node: Node) -> int:
-    return max((1 + _depth(child) for child in node.children), default=0)
 
 
 def _count(number: int, word: str) -> str:

@@ -1,4 +1,5 @@
-"""Scopes: which stored context may be seen. A namespace, a prefix of its keys, or one key; always literal text."""
+"""Scopes: which stored context may be seen. A namespace, a prefix of its keys, or one key; always literal
+text."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -68,7 +69,9 @@ def scopes(given: object, what: str = "sees") -> Sees:
 def _scope(item: object) -> Scope:
     found = item if isinstance(item, Scope) else Scope(plain(item, "a namespace", NAMESPACE_LIMIT))
     if found.namespace.startswith(BOARD_PREFIX) and found != BOARD:
-        raise BadInput(f"namespace {shown(found.namespace)} is a session's board; say remit.BOARD for your own session's")
+        raise BadInput(
+            f"namespace {shown(found.namespace)} is a session's board; say remit.BOARD for your own session's"
+        )
     return found
 
 
@@ -141,4 +144,4 @@ def memory_of(agent: str) -> Scope:
 
 def spelled(sees: Sees) -> list[str]:
     """For people and for the journal: '*' or the scopes in order."""
-    return ["*"] if sees is ANY else [str(s) for s in sorted(sees, key=str)]
+    return ["*"] if sees is ANY else sorted([str(s) for s in sees])

@@ -19,7 +19,8 @@ def shown(value: object, limit: int = 60) -> str:
 
 
 def canonical(name: object) -> str:
-    """The one spelling of an agent's name: names that differ only by case, spaces or punctuation are one agent."""
+    """The one spelling of an agent's name: names that differ only by case, spaces or punctuation are one
+    agent."""
     if not isinstance(name, str):
         raise BadInput(f"an agent is named by text, not {type(name).__name__}: {shown(name)}")
     return _canonical(name)
@@ -31,7 +32,9 @@ def _canonical(name: str) -> str:
     if not spelled:
         raise BadInput(f"an agent's name needs at least one letter a-z or digit, got {shown(name)}")
     if len(spelled) > NAME_LIMIT:
-        raise BadInput(f"an agent's name has at most {NAME_LIMIT} characters, got {len(spelled)}: {shown(name)}")
+        raise BadInput(
+            f"an agent's name has at most {NAME_LIMIT} characters, got {len(spelled)}: {shown(name)}"
+        )
     return spelled
 
 

@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 from remit.core.text import plain, shown
 from remit.errors import BadInput
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 VALUE_LIMIT = 1_048_576
 DEPTH_LIMIT = 32
@@ -26,7 +26,7 @@ def encode(value: object) -> str:
 
 
 def decode(text: str) -> Json:
-    return cast(Json, json.loads(text))
+    return cast("Json", json.loads(text))
 
 
 def checked(value: object, what: str, limit: int = VALUE_LIMIT) -> Json:

@@ -1,9 +1,9 @@
-"""Between a turn and the shelf: every read is checked against what the holder sees and noted on its receipt."""
+"""Between a turn and the shelf: every read is checked against what the holder sees and noted on its
+receipt."""
 
 from typing import Protocol
 
 from remit.core import entry as entries
-from remit.core import remit as remits
 from remit.core import scope
 from remit.core.entry import Draft, Entry, Writer
 from remit.core.facts import Place
@@ -67,7 +67,7 @@ class HolderAccess:
     async def put(self, draft: Draft) -> int:
         self._may_write(draft.namespace, draft.key)
         version = await self._shelf.put(draft, self._live.writer, self._live.place)
-        self._live.wrote.add(Scope(draft.namespace, draft.key))
+        self._live.wrote[draft.namespace, draft.key] = Scope(draft.namespace, draft.key)
         return version
 
     async def get(self, namespace: str, key: str) -> Entry | None:
@@ -112,7 +112,8 @@ class HolderAccess:
             await self._shelf.touch((entry.namespace, entry.key), by, self._live.writer, self._live.place)
 
     def _visible(self, wanted: Scope) -> list[Scope]:
-        """Through which scopes the holder sees any of it; none at all is refused, not answered with nothing."""
+        """Through which scopes the holder sees any of it; none at all is refused, not answered with
+        nothing."""
         parts = scope.parts(self._live.sight, wanted)
         if not parts:
             raise self._unseen(str(wanted))
@@ -126,11 +127,14 @@ class HolderAccess:
         # The same sentence whether or not anything is there: what is withheld leaves no trace.
         self._live.receipt.withhold(what, "asked for, not passed")
         holder = self._live.remit.holder
-        sentence = f"'{holder}' does not see {what}; its asker can pass it with sees=[...], or its card can read it"
+        sentence = (
+            f"'{holder}' does not see {what}; its asker can pass it with sees=[...], or its card can read it"
+        )
         return Refused(sentence, rule="not-visible")
 
     def _may_write(self, namespace: str, key: str) -> None:
-        if not scope.covers(remits.reach(self._live.remit, self._live.card), namespace, key):
+        if not scope.covers(self._live.reach, namespace, key):
             holder = self._live.remit.holder
-            sentence = f"'{holder}' may not write {namespace}/{key}; its card's writes and the bounds of the run say where"
+            where = f"{namespace}/{key}; its card's writes and the bounds of the run say where"
+            sentence = f"'{holder}' may not write {where}"
             raise Refused(sentence, rule="not-writable")

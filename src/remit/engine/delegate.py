@@ -64,17 +64,20 @@ class Delegations:
         return await self._carry(self._live(first, agent, now), agent, admit)
 
     async def delegate(self, asker: Live, wish: Pass) -> Outcome:
-        """Passes a part of the asker's task on. The child's remit is derived here, from the engine's own record."""
+        """Passes a part of the asker's task on. The child's remit is derived here, from the engine's own
+        record."""
         now = self._clock.now()
         agent = self._directory.get(wish.to)
         parent = asker.remit
-        sight = asker.sight if wish.sees else remits.NOTHING
-        child = remits.derive(parent, wish, self._ids.new(), sight, remits.kit(parent, asker.card), now)
-        live = self._live(child, agent, now)
-        live.receipt.withheld.update(kept_back(asker.sight, child.sees, wish.sees))
+        kit = remits.kit(parent, asker.card) if wish.tools else remits.NONE
+        child = remits.derive(parent, wish, self._ids.new(), asker.sight, kit, now)
+        live = self._live(child, agent, now, parent)
+        live.receipt.withheld = kept_back(asker.sight, child.sees, wish.sees)
 
         def admit(view: View) -> Decision[Json]:
-            verdict = guards.judge(guards.ORDER, parent, wish, self._facts(view, parent, agent, now, asker.card))
+            verdict = guards.judge(
+                guards.ORDER, parent, wish, self._facts(view, parent, agent, now, asker.card)
+            )
             if verdict.answer is Answer.DENY:
                 return _refusal(parent, wish, now, verdict)
             return Decision(None, (started(child, now),))
@@ -91,12 +94,16 @@ class Delegations:
             return Facts(now, known=agent is not None, asks=asks, roster=roster)
         limit = agent.card.concurrency
         running = 0 if limit is None else view.running(agent.card.name, now)
-        return Facts(now, asks=asker.asks if asker else guards.ANY, running=running, limit=limit)
+        return Facts(now, True, asker.asks if asker else guards.ANY, (), running, limit)
 
-    def _live(self, remit: Remit, agent: Agent | None, now: int) -> Live:
-        assert remit.bounds.deadline is not None
-        seconds = max(0, remit.bounds.deadline - now) / 1e6
+    @staticmethod
+    def _live(remit: Remit, agent: Agent | None, now: int, parent: Remit | None = None) -> Live:
         card = agent.card if agent else Card(remit.holder)
+        deadline = remit.bounds.deadline
+        assert deadline is not None
+        if parent is not None and deadline == parent.bounds.deadline:
+            return Live(remit, card, CancelScope())  # the asker's own timer ends it, as the scopes nest
+        seconds = max(0, deadline - now) / 1e6
         return Live(remit, card, CancelScope(deadline=asyncio.get_running_loop().time() + seconds))
 
     async def _carry(self, live: Live, agent: Agent | None, admit: Decide[Json]) -> Outcome:
@@ -118,7 +125,8 @@ class Delegations:
             self.runs.leave(live)
 
     async def _answer(self, live: Live, agent: Agent) -> End:
-        """Calls the agent. Whatever it does, this says truthfully how it ended; only cancellation from outside passes."""
+        """Calls the agent. Whatever it does, this says truthfully how it ended; only cancellation from
+        outside passes."""
         remit = live.remit
         live.receipt.task(remit.task)
         value: Json = None
@@ -141,12 +149,9 @@ class Delegations:
         end.data["receipt"] = live.receipt.data()
         now = self._clock.now()
 
-        def record(view: View) -> Decision[None]:
-            if view.status(remit.id) != "running":
-                return Decision(None)  # terminal is final
-            return Decision(None, (ended(remit, end.kind, now, end.data),))
-
-        await self._store.tx(f"{remit.id}/end", record)
+        # Terminal is final: the store appends an end only while the task is running.
+        fact = ended(remit, end.kind, now, end.data)
+        await self._store.tx(f"{remit.id}/end", lambda _view: Decision(None, (fact,)))
 
     async def _interrupted(self, live: Live) -> None:
         """The work was torn down from outside; what is left to do is to say so."""
@@ -161,7 +166,9 @@ def _refusal(parent: Remit, wish: Pass, now: int, verdict: Verdict) -> Decision[
 
 
 def _refused(remit: Remit, no: Json) -> Outcome:
-    rule, sentence = (str(part) for part in no) if isinstance(no, list) else ("unknown", "there is no such agent")
+    rule, sentence = (
+        (str(part) for part in no) if isinstance(no, list) else ("unknown", "there is no such agent")
+    )
     return Outcome(remit.holder, "", "refused", error=Refused(sentence, rule=rule))
 
 
@@ -189,6 +196,7 @@ def _end(remit: Remit, event: str, status: Status, error: RemitError, *, kind: s
 
 
 def _kept(sentence: str) -> str:
-    """An error's text as the journal keeps it: not longer than a page, and only characters a database keeps."""
+    """An error's text as the journal keeps it: not longer than a page, and only characters a database
+    keeps."""
     clean = sentence.encode("utf-8", "replace").decode().replace("\0", "\\0")
     return clean if len(clean) <= _ERROR_LIMIT else f"{clean[: _ERROR_LIMIT - 1]}…"

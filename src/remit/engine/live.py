@@ -1,6 +1,6 @@
 """What is alive: the tree of running tasks, each with the scope that cancels it and everything below it."""
 
-from dataclasses import dataclass, field
+from functools import cached_property
 
 from anyio import CancelScope
 
@@ -14,46 +14,53 @@ from remit.core.remit import Remit
 from remit.core.scope import Scope, Sees
 
 
-@dataclass(slots=True, eq=False)
 class Live:
-    """One task being carried out. The engine's own record: what a turn may do is read from here, not from the turn."""
+    """One task being carried out. The engine's own record: what a turn may do is read from here, not from
+    the turn."""
 
-    remit: Remit
-    card: Card
-    scope: CancelScope
-    receipt: Receipt = field(default_factory=Receipt)
-    given: Sees | None = None
-    wrote: set[Scope] = field(default_factory=set[Scope])
-    stopped: str = ""
+    def __init__(self, remit: Remit, card: Card, scope: CancelScope) -> None:
+        self.remit = remit
+        self.card = card
+        self.scope = scope
+        self.receipt = Receipt()
+        self.wrote: dict[tuple[str, str], Scope] = {}
+        self.stopped = ""
 
     @property
     def sight(self) -> Sees:
         """Everything the holder sees right now."""
-        return scope.either(self.base, frozenset(self.wrote))
+        return scope.either(self.base, frozenset(self.wrote.values())) if self.wrote else self.base
 
-    @property
+    @cached_property
     def base(self) -> Sees:
         """What it sees by card, pass and memory; fixed for the turn, so worked out once."""
-        if self.given is None:
-            self.given = remits.sight(self.remit, self.card)
-        return self.given
+        return remits.sight(self.remit, self.card)
+
+    @cached_property
+    def reach(self) -> Sees:
+        """Where it may write."""
+        return remits.reach(self.remit, self.card)
 
     def sees(self, namespace: str, key: str) -> bool:
-        return scope.covers(self.base, namespace, key) or Scope(namespace, key) in self.wrote
+        return scope.covers(self.base, namespace, key) or (namespace, key) in self.wrote
 
-    @property
+    @cached_property
     def place(self) -> Place:
         return place(self.remit)
 
-    @property
+    @cached_property
     def writer(self) -> Writer:
         return Writer(self.remit.holder, self.remit.id, self.remit.names)
 
+    @cached_property
+    def memory(self) -> str:
+        return self.card.memory
+
     def why(self, namespace: str, key: str) -> Why:
         """By which right the holder sees an entry; the most specific one is named."""
-        if namespace == self.card.memory:
+        if namespace == self.memory:
             return "memory"
-        if Scope(namespace, key) in self.wrote:
+        if (namespace, key) in self.wrote:
             return "wrote"
         if scope.covers(self.remit.sees, namespace, key):
             return "passed"
@@ -64,11 +71,13 @@ class Live:
         self.scope.cancel()
 
 
-@dataclass(slots=True)
 class Runs:
     """The tasks alive in this process. Cancelling one cancels all below it, because their scopes nest."""
 
-    _live: dict[str, Live] = field(default_factory=dict[str, Live])
+    __slots__ = ("_live",)
+
+    def __init__(self) -> None:
+        self._live: dict[str, Live] = {}
 
     def enter(self, live: Live) -> None:
         self._live[live.remit.id] = live

@@ -32,7 +32,9 @@ class Shelf:
         found = await self.store.read(lambda view: view.entry(namespace, key))
         return found if found is not None and found.alive(now) else None
 
-    async def touch(self, where: tuple[str, str], by: int, who: Writer, at: Place, op: str | None = None) -> bool:
+    async def touch(
+        self, where: tuple[str, str], by: int, who: Writer, at: Place, op: str | None = None
+    ) -> bool:
         now = self.clock.now()
 
         def decide(view: View) -> Decision[bool]:

@@ -90,16 +90,20 @@ class Turn:
 
     # -- verbs ------------------------------------------------------------------------------------------
 
-    async def delegate(self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[How]) -> Any:
+    async def delegate(
+        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[How]
+    ) -> Any:
         """Passes a part on and returns the result.
 
-        `to` names the agent, or `capability` says what it must be able to do. Raises `Refused` when a rule says no,
-        and `Failed` when the agent does not deliver; the run goes on either way.
+        `to` names the agent, or `capability` says what it must be able to do. Raises `Refused` when a rule
+        says no, and `Failed` when the agent does not deliver; the run goes on either way.
         """
         outcome = await self._desk.delegations.delegate(self._live, self._wish(to, task, capability, how))
         return outcome.unwrap()
 
-    async def delegate_all(self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[How]) -> list[Outcome]:
+    async def delegate_all(
+        self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[How]
+    ) -> list[Outcome]:
         """Passes several parts on at the same time and returns what came of each, in the order given.
 
         One that is refused, fails or is slow never loses the others. `at_once` limits how many run together.
@@ -146,13 +150,15 @@ class Turn:
     def _best(self, capability: str) -> str:
         found = self._matches(capability)
         if not found:
-            raise Refused(f"no one you may ask can {capability}; do it yourself or finish without", rule="unknown")
+            raise Refused(
+                f"no one you may ask can {capability}; do it yourself or finish without", rule="unknown"
+            )
         return found[0].card.name
 
     def _pass(self, given: Wish, how: How) -> Pass:
         if isinstance(given, Pass):
             return given
-        if isinstance(given, tuple) and len(given) == 2:  # pyright: ignore[reportUnnecessaryIsInstance, reportUnnecessaryComparison]
+        if isinstance(given, tuple) and len(given) == 2:  # pyright: ignore[reportUnnecessaryIsInstance]
             return wish(given[0], given[1], how)
         raise BadInput(f"delegate_all takes (agent, task) pairs or Pass(...), not {shown(given)}")
 

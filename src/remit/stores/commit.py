@@ -1,17 +1,15 @@
 """Committing. In memory at once; on a file, everything that is waiting goes into one transaction.
 
-SQL runs on the event loop's own thread, where it is fastest: statements are short and a second thread would only
-fight for the interpreter. The commit, which waits for the disk, runs on a thread of its own, and what arrives
-meanwhile forms the next batch.
+SQL runs on the event loop's own thread, where it is fastest: statements are short and a second thread
+would only fight for the interpreter. The commit, which waits for the disk, runs on a thread of its own,
+and what arrives meanwhile forms the next batch.
 """
 
 import asyncio
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from remit.core.events import Event
 from remit.errors import RemitError, StoreBusy, StoreError
@@ -21,18 +19,19 @@ BATCH = 128  # jobs a transaction takes at most, so that the loop is never held 
 RETRY_SECONDS = 0.002
 
 
-@dataclass(eq=False, slots=True)
 class Job:
-    """One operation on its way into the database."""
+    """One operation on its way onto the disk."""
 
-    workspace: str
-    op: str
-    decide: Decide[Any]
-    answered: Callable[[list[Event]], None]
-    future: "asyncio.Future[Any] | None" = None
-    answer: Any = None
-    events: Sequence[Event] = ()
-    error: Exception | None = None
+    __slots__ = ("answer", "decide", "error", "events", "future", "op", "workspace")
+
+    def __init__(self, workspace: str, op: str, decide: Decide[Any], future: "asyncio.Future[Any]") -> None:
+        self.workspace = workspace
+        self.op = op
+        self.decide = decide
+        self.future = future
+        self.answer: Any = None
+        self.events: list[Event] = []
+        self.error: Exception | None = None
 
 
 class Connection(Protocol):
@@ -44,19 +43,24 @@ class Connection(Protocol):
 
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
-    def perform(self, job: Job) -> None:
-        """Runs the job; raises StoreError if the database fails, any other error is the job's own."""
+    def carry_out(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, list[Event]]:
+        """The answer and the events; raises StoreError if the database fails, any other error is the job's
+        own."""
         ...
 
-    def fault(self, name: str) -> None: ...
+    def feed(self, events: list[Event]) -> None:
+        """Tells whoever listens what has been committed."""
+        ...
+
+    def fault(self, name: str, /) -> None: ...
 
 
 class AtOnce:
     """For a database in memory: each job is carried out at once, and there is nothing to wait for.
 
-    The transaction stays open for some hundred jobs, because SQLite copies a page the first time each transaction
-    changes it. A job that raises has written nothing. Should the database itself fail, jobs before it cannot be told
-    apart from it any more, so the store says that it is broken, from then on.
+    The transaction stays open for some hundred jobs, because SQLite copies a page the first time each
+    transaction changes it. A job that raises has written nothing. Should the database itself fail, jobs
+    before it cannot be told apart from it any more, so the store says that it is broken, from then on.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -64,7 +68,7 @@ class AtOnce:
         self._jobs = 0
         self._broken: StoreError | None = None
 
-    async def submit(self, job: Job) -> Any:
+    def carry_out(self, workspace: str, op: str, decide: Decide[Any]) -> Any:
         connection = self._connection
         if self._broken is not None:
             raise StoreError(f"the store in memory is broken: {self._broken}")
@@ -73,8 +77,8 @@ class AtOnce:
             connection.fault("store.begin")
         self._jobs += 1
         try:
-            connection.perform(job)
-            if self._jobs == BATCH:
+            answer, events = connection.carry_out(workspace, op, decide)
+            if self._jobs >= BATCH:  # a job that raised may have been the one that filled it
                 self._jobs = 0
                 connection.fault("store.before-commit")
                 connection.commit()
@@ -82,13 +86,16 @@ class AtOnce:
         except StoreError as error:
             self._broken = error
             raise
-        if job.events:
-            job.answered(list(job.events))
+        if events:
+            connection.feed(events)
         connection.fault("store.before-answer")
-        return job.answer
+        return answer
 
     def close(self) -> None:
         """Nothing is ever under way between two calls."""
+
+
+_Commit: TypeAlias = tuple[asyncio.AbstractEventLoop, list[Job]]
 
 
 class Grouped:
@@ -101,28 +108,28 @@ class Grouped:
         self._alone: deque[Job] = deque()  # from a batch the database failed: tried again one by one
         self._loop: asyncio.AbstractEventLoop | None = None
         self._busy = False
-        self._commits: queue.SimpleQueue[tuple[asyncio.AbstractEventLoop, list[Job]] | None] = queue.SimpleQueue()
-        self._on_disk = threading.Event()
-        self._on_disk.set()
+        self._commits: queue.SimpleQueue[_Commit | threading.Event | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    async def submit(self, job: Job) -> Any:
+    def submit(self, workspace: str, op: str, decide: Decide[Any]) -> "asyncio.Future[Any]":
+        """What the operation will have answered once it is on disk."""
         if self._closed:
             raise StoreError("the store is closed")
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._adopt(loop)
-        job.future = loop.create_future()
-        self._waiting.append(job)
+        future: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append(Job(workspace, op, decide, future))
         if not self._busy:
             self._busy = True
             # Not now but next: whoever else is ready to run in this round gets into the same transaction.
             loop.call_soon(self._flush, loop)
-        return await job.future
+        return future
 
     def close(self) -> None:
-        """Waits for the transaction that is on its way to the disk; what had not begun is told that it will not."""
+        """Waits for the transaction that is on its way to the disk; what had not begun is told that it
+        will not."""
         self._closed = True
         if self._thread is not None:
             self._commits.put(None)
@@ -136,11 +143,18 @@ class Grouped:
         """A store outlives an event loop, but serves one at a time."""
         if self._busy and self._loop is not None and not self._loop.is_closed():
             raise StoreError("this store is in use by another event loop; open the file once per loop")
-        self._on_disk.wait()
+        self._wait_for_disk()
         self._alone.clear()
         self._waiting.clear()
         self._busy = False
         self._loop = loop
+
+    def _wait_for_disk(self) -> None:
+        """Until the commit that an earlier loop left behind is done."""
+        if self._thread is not None:
+            done = threading.Event()
+            self._commits.put(done)
+            done.wait()
 
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
         batch = self._next_batch()
@@ -162,7 +176,7 @@ class Grouped:
                     loop.call_later(RETRY_SECONDS, self._begin, loop, batch, patience)
                     return
                 waited = f"{self._busy_seconds:g} s"
-                raise StoreBusy(f"another process has been writing for {waited}; try again, or stop it")  # noqa: TRY301
+                raise StoreBusy(f"another process has been writing for {waited}; try again, or stop it")
             self._connection.fault("store.begin")
             for job in batch:
                 self._perform(job)
@@ -178,9 +192,9 @@ class Grouped:
             loop.call_soon(self._flush, loop)
 
     def _perform(self, job: Job) -> None:
-        job.answer, job.events, job.error = None, (), None
+        job.answer, job.events, job.error = None, [], None
         try:
-            self._connection.perform(job)
+            job.answer, job.events = self._connection.carry_out(job.workspace, job.op, job.decide)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - the job's own error goes to whoever awaits the job
@@ -198,11 +212,13 @@ class Grouped:
         if self._thread is None:
             self._thread = threading.Thread(target=self._committer, name="remit-commit", daemon=True)
             self._thread.start()
-        self._on_disk.clear()
         self._commits.put((loop, batch))
 
     def _committer(self) -> None:
         while (item := self._commits.get()) is not None:
+            if isinstance(item, threading.Event):
+                item.set()
+                continue
             loop, batch = item
             error: StoreError | None = None
             try:
@@ -212,7 +228,6 @@ class Grouped:
             except StoreError as failure:
                 error = failure
                 self._connection.rollback()
-            self._on_disk.set()
             try:
                 loop.call_soon_threadsafe(self._committed, loop, batch, error)
             except RuntimeError:  # the loop closed meanwhile: the work is on disk and no one waits for it
@@ -230,9 +245,9 @@ class Grouped:
     def _answer(self, batch: list[Job]) -> None:
         for job in batch:
             if job.error is None and job.events:
-                job.answered(list(job.events))
+                self._connection.feed(job.events)
             self._connection.fault("store.before-answer")
-            if job.future is None or job.future.done():
+            if job.future.done():
                 continue
             if job.error is not None:
                 job.future.set_exception(job.error)
@@ -242,5 +257,5 @@ class Grouped:
     @staticmethod
     def _fail(jobs: list[Job], error: RemitError) -> None:
         for job in jobs:
-            if job.future is not None and not job.future.done() and not job.future.get_loop().is_closed():
+            if not job.future.done() and not job.future.get_loop().is_closed():
                 job.future.set_exception(error)

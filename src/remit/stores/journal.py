@@ -1,96 +1,135 @@
 """Appending: facts become events, events become rows. The same for every SQL database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 from remit.codec import decode, encode
-from remit.core.events import NO_STAMP, Event, Head, Stamp, seal
+from remit.core.events import NO_STAMP, Event, Fact, Head, Stamp, seal
+from remit.core.lifecycle import ENDS
 from remit.core.projection import changes
 from remit.errors import RemitError, StoreError
 from remit.ports import Decide, Fault
+from remit.stores.queries import queries
 from remit.stores.view import SqlView
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
-Given: TypeAlias = Mapping[str, object]
+Done: TypeAlias = tuple[Any, list[Event]]
+
+_FILL = {name: query.fill for name, query in queries().items()}
 
 
 class Sql(Protocol):
-    """One connection, in a transaction that someone else began and will commit."""
+    """One connection, in a transaction that someone else began and will commit. Values are in the order of
+    places."""
 
-    def ask(self, name: str, given: Given) -> Rows: ...
-    def run(self, name: str, given: Given) -> int:
+    def ask(self, name: str, row: Sequence[Any]) -> Rows: ...
+    def place(self, name: str, row: Sequence[Any]) -> int:
         """How many rows the named statement changed."""
-        ...
-
-    def place(self, name: str, row: Sequence[object]) -> int:
-        """The same, with the values already in the order of their places."""
         ...
 
 
 class Journal:
     """Carries out operations: each runs once, however often it is asked for."""
 
-    __slots__ = ("_fault", "_heads", "_sql")
+    __slots__ = ("_fault", "_heads", "_sql", "_views")
 
     def __init__(self, sql: Sql, fault: Fault) -> None:
         self._sql = sql
         self._fault = fault
         self._heads: dict[str, Head] = {}
+        self._views: dict[str, SqlView] = {}
 
     def forget(self) -> None:
         """Someone else may have written since: read the head again."""
         self._heads.clear()
 
-    def carry_out(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, list[Event]]:
+    def carry_out(self, workspace: str, op: str, decide: Decide[Any]) -> Done:
         """The operation's answer and the events it appended; an operation done before answers as it did then.
 
-        Looking first would cost every operation a query. So it is tried, and looked up when the attempt shows that
-        it may have been done: it fails, it changes nothing, or its id is taken.
+        Looking first would cost every operation a query. So it is tried, and looked up when the attempt
+        shows that it may have been done: it fails, it changes nothing, or its id is taken.
         """
         try:
-            decision = decide(SqlView(workspace, self._sql.ask))
+            answer, facts = decide(self._views.get(workspace) or self._view(workspace))
         except RemitError:
             if (done := self._done(workspace, op)) is not None:
                 return done
             raise
         self._fault("store.decided")
-        if not decision.facts:
-            return self._done(workspace, op) or (decision.answer, [])
-        events: list[Event] = []
-        head = self._heads.get(workspace) or self._head(workspace)
+        if not facts:
+            return self._done(workspace, op) or (answer, [])
+        # All of it is text before any of it is written: what cannot be written leaves nothing behind.
+        texts = [encode(fact.data) for fact in facts]
         # The first event carries the operation: finding it again is finding that all of it was done.
-        stamp = Stamp(op, None if decision.answer is None else encode(decision.answer))
-        for fact in decision.facts:
-            event = seal(fact, encode(fact.data), workspace, head, stamp)
-            if not self._append(event):
-                return self._done(workspace, op) or self._broken(event)
-            head = Head(event.seq, event.hash)
-            stamp = NO_STAMP
-            events.append(event)
-        self._heads[workspace] = head
-        return decision.answer, events
+        stamp = Stamp(op, None if answer is None else encode(answer))
+        events = self._append_all(workspace, facts, texts, stamp)
+        if not events:
+            return self._done(workspace, op) or (answer, [])
+        return answer, events
 
-    def _done(self, workspace: str, op: str) -> tuple[Any, list[Event]] | None:
-        rows = self._sql.ask("answer_of", {"workspace": workspace, "op": op})
+    def _append_all(
+        self, workspace: str, facts: Sequence[Fact], texts: list[str], stamp: Stamp
+    ) -> list[Event]:
+        """The events that were appended; none if the operation's id is taken, or all its facts came too
+        late."""
+        head = self._heads.get(workspace) or self._head(workspace)
+        events: list[Event] = []
+        for fact, text in zip(facts, texts, strict=True):
+            event = seal(fact, text, workspace, head, stamp)
+            if self._append(event):
+                head = Head(event.seq, event.hash)
+                stamp = NO_STAMP
+                events.append(event)
+            elif event.op is not None and self._done(workspace, event.op) is not None:
+                return []
+            elif not self._too_late(event):
+                raise StoreError(
+                    f"the journal of '{workspace}' already has an event {event.seq}; run `remit doctor`"
+                )
+        self._heads[workspace] = head
+        return events
+
+    def _too_late(self, event: Event) -> bool:
+        """Terminal is final: a task that has ended, or was never there, does not end."""
+        return event.kind in ENDS and self._view(event.workspace).status(event.task) != "running"
+
+    def _done(self, workspace: str, op: str) -> Done | None:
+        rows = self._sql.ask("answer_of", (workspace, op))
         if not rows:
             return None
         text = rows[0][0]
         return (None if text is None else decode(text)), []
 
-    def _broken(self, event: Event) -> tuple[Any, list[Event]]:
-        raise StoreError(f"the journal of '{event.workspace}' already has an event {event.seq}; run `remit doctor`")
-
     def _head(self, workspace: str) -> Head:
-        rows = self._sql.ask("head", {"workspace": workspace})
+        rows = self._sql.ask("head", (workspace,))
         return Head(*rows[0]) if rows else Head()
 
+    def _view(self, workspace: str) -> SqlView:
+        return self._views.setdefault(workspace, SqlView(workspace, self._sql.ask))
+
     def _append(self, event: Event) -> bool:
-        """Writes the event and what it means for the tables; False if it was there already."""
-        if not self._sql.place("append", event[:-1]):  # the columns are the event's fields, but for the decoded data
+        """Writes the event and what it means for the tables; False if it is not new, or a task's second
+        end."""
+        ends = event.kind in ENDS
+        if ends and not self._project(event):  # the one change that has a condition goes first
+            return False
+        if not self._sql.place(
+            "append", event[:-1]
+        ):  # the columns are the event's fields, without decoded data
+            if ends:
+                self._sql.place("task_resume", (event.workspace, event.task))
             return False
         self._fault("store.appended")
-        for change in changes(event):
-            change.row["workspace"] = event.workspace
-            self._sql.run(f"{change.table}_{change.verb}", change.row)
+        if not ends:
+            self._project(event)
         self._fault("store.projected")
         return True
+
+    def _project(self, event: Event) -> int:
+        """How many rows the event changed."""
+        changed = 0
+        for table, verb, _, row in changes(event):
+            row["workspace"] = event.workspace
+            name = f"{table}_{verb}"
+            changed += self._sql.place(name, _FILL[name](row))
+        return changed

@@ -1,10 +1,11 @@
 """Named queries, read from the .sql file that explains them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 _FOLDER = Path(__file__).parent / "sql"
 _NAMED = re.compile(r"^-- name: (\w+)\n((?:(?!^-- name: ).*\n?)*)", re.MULTILINE)
@@ -12,14 +13,16 @@ _PLACE = re.compile(r"(?<!:):(\w+)")
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 
+Fill: TypeAlias = Callable[[Mapping[str, object]], tuple[object, ...]]
+
+
 class Query(NamedTuple):
-    """A query with numbered places, and how to fill them from named values: binding by place is much cheaper."""
+    """A query with numbered places, and how to fill them from named values: binding by place is much
+    cheaper."""
 
     sql: str
     names: tuple[str, ...]
-
-    def fill(self, given: Mapping[str, object]) -> tuple[object, ...]:
-        return tuple([given[name] for name in self.names])
+    fill: Fill
 
 
 @cache
@@ -31,7 +34,15 @@ def queries(mark: str = "?") -> dict[str, Query]:
 
 def _query(body: str, mark: str) -> Query:
     sql = _COMMENT.sub("", body).strip().rstrip(";")
-    return Query(_PLACE.sub(mark, sql), tuple(_PLACE.findall(sql)))
+    names = tuple(_PLACE.findall(sql))
+    return Query(_PLACE.sub(mark, sql), names, _filler(names))
+
+
+def _filler(names: tuple[str, ...]) -> Fill:
+    """Picks the values of these names out of a mapping; several at once is one step for the interpreter."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda given: tuple([given[name] for name in names])
 
 
 @cache

@@ -1,4 +1,5 @@
-"""Feeding committed events to whoever listens. A listener that fails is told to the log, never to the work."""
+"""Feeding committed events to whoever listens. A listener that fails is told to the log, never to the
+work."""
 
 import logging
 from collections.abc import Callable
@@ -30,5 +31,5 @@ class Sinks:
         for sink in tuple(self._by_workspace.get(events[0].workspace, ())):
             try:
                 sink(events)
-            except Exception:
+            except Exception:  # noqa: BLE001 - whatever a listener does wrong, the work was done
                 _log.exception("a sink failed on %s; the work goes on", events[0].kind)

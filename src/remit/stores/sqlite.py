@@ -3,14 +3,15 @@
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from remit.core.events import Event
 from remit.core.text import shown
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
 from remit.ports import Decide, Fault, Sink, View, no_fault
-from remit.stores.commit import AtOnce, Grouped, Job
+from remit.stores.commit import AtOnce, Grouped
 from remit.stores.journal import Journal
 from remit.stores.queries import migrations, queries
 from remit.stores.sinks import Sinks
@@ -44,15 +45,20 @@ class SqliteDatabase:
     ) -> None:
         self.where = str(where)
         self.fault = fault
-        self._queries = queries()
+        self._statements = {name: query.sql for name, query in queries().items()}
         self._in_memory = self.where == MEMORY
         if not self._in_memory:
             _prepare(Path(where), create=create)
         self._busy_seconds = busy_seconds
         self._writer = self._connect()
+        self._write = (
+            self._writer.cursor().execute
+        )  # one cursor for all statements: each is read to its end at once
         self._reader = self._writer
         self._journal = Journal(self, fault)
         self._sinks = Sinks()
+        self.feed = self._sinks.feed
+        self._seen = 0  # the last version of the data that no one but us had changed
         try:
             self._set_up()
             if not self._in_memory:
@@ -66,8 +72,10 @@ class SqliteDatabase:
             raise
         self._commits = AtOnce(self) if self._in_memory else Grouped(self, busy_seconds=busy_seconds)
 
-    def store(self, workspace: str) -> "SqliteStore":
-        return SqliteStore(self, workspace)
+    def store(self, workspace: str) -> "FileStore | MemoryStore":
+        if isinstance(self._commits, AtOnce):
+            return MemoryStore(self, workspace, self._commits)
+        return FileStore(self, workspace, self._commits)
 
     def workspaces(self) -> list[str]:
         rows = self._reader.execute("SELECT DISTINCT workspace FROM event ORDER BY workspace").fetchall()
@@ -150,15 +158,23 @@ class SqliteDatabase:
     # -- what the commit strategies use -------------------------------------------------------------
 
     def begin(self) -> bool:
-        if not self._in_memory:
-            self._journal.forget()
         try:
             self._writer.execute("BEGIN IMMEDIATE")
+            if not self._in_memory:
+                self._notice_others()
         except sqlite3.Error as error:
             if error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
                 return False
             raise self._translated(error) from error
         return True
+
+    def _notice_others(self) -> None:
+        """This number changes when another connection has written; then the journal's end is not where we
+        left it."""
+        version = self._write("PRAGMA data_version").fetchone()[0]
+        if version != self._seen:
+            self._seen = version
+            self._journal.forget()
 
     def commit(self) -> None:
         try:
@@ -171,44 +187,33 @@ class SqliteDatabase:
         if self._writer.in_transaction:
             self._writer.execute("ROLLBACK")
 
-    def perform(self, job: Job) -> None:
+    def carry_out(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, list[Event]]:
         try:
-            job.answer, job.events = self._journal.carry_out(job.workspace, job.op, job.decide)
+            return self._journal.carry_out(workspace, op, decide)
         except sqlite3.Error as error:
             raise self._translated(error) from error
 
     # -- reading and writing --------------------------------------------------------------------------
 
-    def ask(self, name: str, given: Mapping[str, object]) -> Sequence[Sequence[Any]]:
+    def ask(self, name: str, row: Sequence[Any]) -> Sequence[Sequence[Any]]:
         """Within the transaction that is being written."""
-        query = self._queries[name]
-        return self._writer.execute(query.sql, query.fill(given)).fetchall()
+        return self._write(self._statements[name], row).fetchall()
 
-    def run(self, name: str, given: Mapping[str, object]) -> int:
-        query = self._queries[name]
-        return self._writer.execute(query.sql, query.fill(given)).rowcount
+    def place(self, name: str, row: Sequence[Any]) -> int:
+        return self._write(self._statements[name], row).rowcount
 
-    def place(self, name: str, row: Sequence[object]) -> int:
-        return self._writer.execute(self._queries[name].sql, row).rowcount
+    def read(self, name: str, row: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        return self._reader.execute(self._statements[name], row).fetchall()
 
-    def _read(self, name: str, given: Mapping[str, object]) -> Sequence[Sequence[Any]]:
-        query = self._queries[name]
-        return self._reader.execute(query.sql, query.fill(given)).fetchall()
-
-    async def transact(self, workspace: str, op: str, decide: Decide[T]) -> T:
-        return await self._commits.submit(Job(workspace, op, decide, self._sinks.feed))
-
-    def look(self, workspace: str, look: Callable[[View], T]) -> T:
+    def look(self, view: View, look: Callable[[View], T]) -> T:
         """One consistent picture: all that `look` asks is answered as of one moment."""
-        reader = self._reader
-        if self._in_memory:  # what is in memory is read where it is written, between two jobs
-            return look(SqlView(workspace, self.ask))
+        execute = self._reader.execute
         try:
-            reader.execute("BEGIN")
+            execute("BEGIN")
             try:
-                return look(SqlView(workspace, self._read))
+                return look(view)
             finally:
-                reader.execute("COMMIT")
+                execute("COMMIT")
         except sqlite3.Error as error:
             raise self._translated(error) from error
 
@@ -223,8 +228,8 @@ class SqliteDatabase:
         return kind(f"{self.where}: {meaning}")
 
 
-class SqliteStore:
-    """One workspace's part of the file."""
+class _Store:
+    """One workspace's part of the database."""
 
     __slots__ = ("_database", "workspace")
 
@@ -232,18 +237,47 @@ class SqliteStore:
         self._database = database
         self.workspace = workspace
 
-    async def tx(self, op: str, decide: Decide[T]) -> T:
-        return await self._database.transact(self.workspace, op, decide)
-
-    async def read(self, look: Callable[[View], T]) -> T:
-        return self._database.look(self.workspace, look)
-
     def subscribe(self, sink: Sink) -> Callable[[], None]:
         return self._database.subscribe(self.workspace, sink)
 
 
+class MemoryStore(_Store):
+    """In memory nothing waits for anything: an operation is done when it returns."""
+
+    __slots__ = ("_commits", "_view")
+
+    def __init__(self, database: SqliteDatabase, workspace: str, commits: AtOnce) -> None:
+        super().__init__(database, workspace)
+        self._commits = commits
+        self._view = SqlView(workspace, database.ask)  # read where it is written, between two jobs
+
+    async def tx(self, op: str, decide: Decide[T]) -> T:
+        return self._commits.carry_out(self.workspace, op, decide)
+
+    async def read(self, look: Callable[[View], T]) -> T:
+        return look(self._view)
+
+
+class FileStore(_Store):
+    """On a file an operation is done when it is on disk."""
+
+    __slots__ = ("_commits", "_view")
+
+    def __init__(self, database: SqliteDatabase, workspace: str, commits: Grouped) -> None:
+        super().__init__(database, workspace)
+        self._commits = commits
+        self._view = SqlView(workspace, database.read)
+
+    async def tx(self, op: str, decide: Decide[T]) -> T:
+        return await self._commits.submit(self.workspace, op, decide)
+
+    async def read(self, look: Callable[[View], T]) -> T:
+        return self._database.look(self._view, look)
+
+
 def _prepare(path: Path, *, create: bool) -> None:
-    """Says what is wrong with a path before SQLite says it in fewer words; makes a new file for its owner only."""
+    """Says what is wrong with a path before SQLite says it in fewer words; makes a new file for its owner
+    only."""
     if "\0" in str(path):
         raise BadInput(f"a store's path must not contain a NUL character: {shown(str(path))}")
     if path.is_dir():
@@ -270,5 +304,3 @@ def _make(path: Path, *, create: bool) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     except OSError as error:
         raise StoreError(f"{path} cannot be made: {error.strerror}") from error
-
-

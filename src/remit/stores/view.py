@@ -1,7 +1,8 @@
 """Reading: rows of any SQL database as the core's values, always within one workspace."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias, cast
 
 from remit.codec import decode
 from remit.core.entry import Entry
@@ -10,13 +11,26 @@ from remit.core.facts import Message
 from remit.core.projection import Key, Row, Tables
 from remit.core.scope import Scope
 from remit.ports import Record, RunLine, Span
-from remit.stores.queries import after
+from remit.stores.queries import after, queries
 
 Values: TypeAlias = Sequence[Any]
-Ask: TypeAlias = Callable[[str, Mapping[str, object]], Iterable[Values]]
+Ask: TypeAlias = Callable[[str, Values], Sequence[Values]]
 
+_QUERIES = queries()
 _FOREVER = 2**62
-_TASK = ("id", "run", "parent", "session", "holder", "status", "started_at", "until", "ended_at", "began", "ended")
+_TASK = (
+    "id",
+    "run",
+    "parent",
+    "session",
+    "holder",
+    "status",
+    "started_at",
+    "until",
+    "ended_at",
+    "began",
+    "ended",
+)
 _MESSAGE = ("id", "session", "sender", "recipient", "text", "sent_at", "seq", "taken_at", "taken_by")
 _ENTRY = (
     "namespace",
@@ -37,7 +51,7 @@ _ENTRY = (
 
 
 class SqlView:
-    """`ask(name, parameters)` runs a named query; the workspace is put in here and nowhere else."""
+    """`ask(name, values)` runs a named query; the workspace is put in here and nowhere else."""
 
     __slots__ = ("_ask", "workspace")
 
@@ -45,12 +59,13 @@ class SqlView:
         self.workspace = workspace
         self._ask = ask
 
-    def _rows(self, name: str, **given: object) -> Iterable[Values]:
+    def _rows(self, name: str, **given: object) -> Sequence[Values]:
         given["workspace"] = self.workspace
-        return self._ask(name, given)
+        return self._ask(name, _QUERIES[name].fill(given))
 
     def _one(self, name: str, **given: object) -> Values | None:
-        return next(iter(self._rows(name, **given)), None)
+        rows = self._rows(name, **given)
+        return rows[0] if rows else None
 
     def status(self, task: str) -> str | None:
         row = self._one("status", task=task)
@@ -74,8 +89,8 @@ class SqlView:
         return [row[0] for row in self._rows("ids_like", start=start, stop=after(start), limit=limit)]
 
     def entry(self, namespace: str, key: str) -> Entry | None:
-        row = self._one("entry", namespace=namespace, key=key)
-        return _entry(row) if row else None
+        rows = self._ask("entry", (self.workspace, namespace, key))  # the read of all reads: filled by hand
+        return _entry(rows[0]) if rows else None
 
     def recent(self, scope: Scope, now: int, limit: int) -> list[Entry]:
         if scope.key is not None:
@@ -95,7 +110,7 @@ class SqlView:
         entry = self.entry(namespace, key)
         return [entry] if entry is not None and entry.alive(now) else []
 
-    def _range(self, name: str, scope: Scope, now: int, limit: int) -> Iterable[Values]:
+    def _range(self, name: str, scope: Scope, now: int, limit: int) -> Sequence[Values]:
         start, stop = scope.prefix, after(scope.prefix)
         return self._rows(name, namespace=scope.namespace, start=start, stop=stop, now=now, limit=limit)
 
@@ -141,13 +156,17 @@ def _belongs(event: Event, span: Span) -> bool:
 
 def _entry(row: Values) -> Entry:
     value = row[3] if row[2] == "text" else decode(row[3])
-    chain: Any = () if row[13] == "[]" else tuple(decode(row[13]))  # pyright: ignore[reportArgumentType]
-    return Entry(row[0], row[1], value, *row[4:13], chain)
+    return Entry(row[0], row[1], value, *row[4:13], _chain(row[13]))  # pyright: ignore[reportCallIssue]
+
+
+@lru_cache(maxsize=1024)  # the entries of one run have few writers
+def _chain(text: str) -> tuple[str, ...]:
+    return tuple(cast("list[str]", decode(text)))
 
 
 def _event(row: Values) -> Event:
     data: Any = decode(row[8])
-    return Event(*row, data)
+    return Event._make((*row, data))
 
 
 def _keyed(rows: Iterable[Values], columns: Sequence[str], width: int) -> dict[Key, Row]:

@@ -27,7 +27,8 @@ CREATE TABLE task (
     parent     TEXT NOT NULL,
     session    TEXT NOT NULL,
     holder     TEXT NOT NULL,
-    status     TEXT NOT NULL CHECK (status IN ('running', 'completed', 'failed', 'cancelled')),
+    -- Spelled out: SQLite builds a small table for a list of more than two, each time it checks a row.
+    status     TEXT NOT NULL CHECK (status = 'running' OR status = 'completed' OR status = 'failed' OR status = 'cancelled'),
     started_at INTEGER NOT NULL,
     until      INTEGER NOT NULL,
     ended_at   INTEGER,

@@ -1,0 +1,61 @@
+"""The team that is measured: agents that do nothing but what the job is about."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import remit
+
+MEMORY = ":memory:"
+
+
+@contextmanager
+def team(where: str) -> Iterator[remit.Runtime]:
+    """A team in memory, or on a file of its own if `where` is anything else."""
+    with TemporaryDirectory() as folder:
+        store = MEMORY if where == MEMORY else Path(folder) / "team.db"
+        with remit.Runtime(store) as runtime:
+            _add_agents(runtime)
+            yield runtime
+
+
+def _add_agents(runtime: remit.Runtime) -> None:
+    runtime.agent("worker")(_worker)
+    runtime.agent("sleeper")(_sleeper)
+    runtime.agent("sequence", asks="*")(_sequence)
+    runtime.agent("fan", asks="*")(_fan)
+    runtime.agent("lead", asks="*")(_lead)
+
+
+async def _worker(_turn: remit.Turn) -> str:
+    return "ok"
+
+
+async def _lead(turn: remit.Turn) -> str:
+    return await turn.delegate("worker", "go")
+
+
+async def _sleeper(_turn: remit.Turn) -> str:
+    await asyncio.sleep(0.02)
+    return "ok"
+
+
+async def _sequence(turn: remit.Turn) -> float:
+    """Delegates as often as its task says; answers the microseconds of one."""
+    times = int(turn.task)
+    start = time.perf_counter()
+    for _ in range(times):
+        await turn.delegate("worker", "go")
+    return (time.perf_counter() - start) / times * 1e6
+
+
+async def _fan(turn: remit.Turn) -> float:
+    """Its task is "worker 50": asks as many at once; answers the milliseconds of all."""
+    who, times = turn.task.split()
+    start = time.perf_counter()
+    outcomes = await turn.delegate_all([(who, "go")] * int(times))
+    assert all(outcome.ok for outcome in outcomes)
+    return (time.perf_counter() - start) * 1e3

@@ -1,0 +1,82 @@
+"""`remit demo`: the main job in a few seconds, on the embedded store, without a key or a server."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.text import Text
+
+from remit.cli.drawing import answer, receipts, refusals, summary
+from remit.cli.live import watching
+from remit.cli.options import AsJson, emit, out
+from remit.cli.team import team
+from remit.core.report import Node, node_data, tree
+from remit.engine.system import SystemClock
+from remit.runtime import Runtime
+
+TASK = "build the login of the shop"
+
+
+def demo(
+    *,
+    store: Annotated[Path, Parameter(alias="-s")] = Path("remit-demo.db"),
+    pace: float = 1.0,
+    json: AsJson = False,
+) -> int:
+    """Scripted agents at work: no key, no server, a few seconds.
+
+    Parameters
+    ----------
+    store
+        The file to keep the run in; looking at it afterwards is half of the demo.
+    pace
+        How long the agents pretend to work; 0 for not at all.
+    json
+        Print the run as JSON instead.
+    """
+    with team(str(store), max(pace, 0)) as runtime:
+        root = asyncio.run(_run(runtime, None if json else out()))
+    if json:
+        emit(node_data(root))
+    else:
+        _tell(root, store)
+    return 0 if root.status == "completed" else 1
+
+
+async def _run(runtime: Runtime, console: Console | None) -> Node:
+    if console is None:
+        outcome = await runtime.outcome("lead", TASK)
+    else:
+        console.print(Text.assemble(("remit", "bold"), f"  lead is asked to {TASK}\n"))
+        with watching(runtime, console):
+            outcome = await runtime.outcome("lead", TASK)
+    root = tree(await runtime.history(run=outcome.task))
+    assert root is not None
+    return root
+
+
+def _tell(root: Node, store: Path) -> None:
+    console = out()
+    console.print()
+    console.print(summary(root, SystemClock().now()))
+    _heading(console, "Refused, and the run went on")
+    for text in refusals(root):
+        console.print(text)
+    _heading(console, "What each turn saw, and why")
+    for text in receipts(root):
+        console.print(text)
+    _heading(console, "Result")
+    console.print(answer(root))
+    _heading(console, "Where to look next")
+    where = f"--store {store}"
+    console.print(Text(f"  remit runs {where}", "cyan"))
+    console.print(Text(f"  remit flow last {where} --format svg --output flow.svg", "cyan"))
+    console.print(Text(f"  remit context ls codebase {where}", "cyan"))
+    console.print(Text(f"  remit doctor {where}", "cyan"))
+
+
+def _heading(console: Console, text: str) -> None:
+    console.print()
+    console.print(Text(text, "bold"))

@@ -1,0 +1,41 @@
+"""`remit doctor`: whether a store still keeps what it promises."""
+
+import asyncio
+
+from rich.text import Text
+
+from remit.cli.options import HERE, AsJson, Place, emit, opened, out
+from remit.engine.doctor import Health, examine
+from remit.engine.system import SystemClock
+
+
+def doctor(*, place: Place = HERE, json: AsJson = False) -> int:
+    """Verify the invariants of a store file and say what is wrong.
+
+    Checks the file itself, the hash chain of the journal, that the journal folds to the tables, and that every
+    task began once and ended at most once. Exits with 1 if something is broken.
+
+    Parameters
+    ----------
+    json
+        Print JSON instead.
+    """
+    with opened(place) as (database, _):
+        health = asyncio.run(examine(database, SystemClock().now()))
+    if json:
+        findings = [finding._asdict() for finding in health.findings]
+        emit({"sound": health.sound, **health._asdict(), "findings": findings})
+    else:
+        _print(health, str(place.store))
+    return 0 if health.sound else 1
+
+
+def _print(health: Health, where: str) -> None:
+    console = out()
+    for finding in health.findings:
+        colour = "red" if finding.level == "broken" else "yellow"
+        scope = f"[{finding.workspace}] " if finding.workspace else ""
+        console.print(Text.assemble((f"{finding.level}: ", colour), f"{scope}{finding.sentence}"))
+    figures = f"{health.events} events, {health.tasks} tasks, {health.entries} entries, {health.messages} messages"
+    word, colour = ("sound", "green") if health.sound else ("broken", "red")
+    console.print(Text.assemble((f"{where} is {word}", colour), (f"  {figures}", "dim")))

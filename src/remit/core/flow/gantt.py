@@ -1,0 +1,139 @@
+"""The time of a run as bars in tree order, below its picture."""
+
+from typing import Final, NamedTuple
+
+from remit.core.flow.cards import Card, Stack
+from remit.core.flow.shapes import tooltip, words
+from remit.core.flow.words import duration, known
+from remit.core.report import Node
+from remit.core.times import DAY, SECOND
+
+_ROWS: Final = 40
+_ROW: Final = 20
+_PAD: Final = 16
+_HEAD: Final = 42
+_NAMES: Final = 176
+_TAIL: Final = 84  # room to the right of the longest bar, for its duration
+_WIDEST: Final = 1_400
+_STEPS: Final = 5
+
+# 1, 2, 5, 10, ... up to ten seconds, then what a clock calls round, then days.
+_ROUND: Final = (
+    *(digit * 10**power for power in range(7) for digit in (1, 2, 5)),
+    *(
+        number * SECOND
+        for number in (10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200)
+    ),
+    *(days * DAY for days in (1, 2, 7, 14, 30, 90, 365)),
+)
+
+
+class Bar(NamedTuple):
+    """One row: who, how deep in the tree, from when to when, and the moments at which a hop was refused."""
+
+    name: str
+    depth: int
+    start: int
+    end: int
+    status: str
+    refused: tuple[int, ...] = ()
+
+
+class Scale(NamedTuple):
+    """Microseconds to pixels."""
+
+    zero: int
+    span: int
+    left: int
+    width: int
+
+    def x(self, at: int) -> int:
+        inside = min(max(at - self.zero, 0), self.span)
+        return self.left + inside * self.width // self.span
+
+
+def gantt(cards: list[Card], now: int, at: tuple[int, int], room: int) -> tuple[str, int]:
+    """The strip and its height."""
+    bars = [bar for card in cards if (bar := _bar(card, now)) is not None]
+    left, top = at
+    width = min(room, _WIDEST)
+    scale = _scale(bars, left + _NAMES, width - _NAMES - _TAIL)
+    rows = [_row(bar, left + _PAD, top + _HEAD + at * _ROW, scale) for at, bar in enumerate(bars[:_ROWS])]
+    bottom = top + _HEAD + len(rows) * _ROW
+    axis = _axis(scale, top + 22, bottom)
+    if len(bars) > len(rows):
+        more = f"+{len(bars) - len(rows):,} more rows"
+        rows.append(words(more, (left + _PAD, bottom + 14), "mono faint", _NAMES))
+        bottom += _ROW
+    height = bottom - top + _PAD
+    panel = f'<rect class="card" x="{left}" y="{top}" width="{width}" height="{height}" rx="10"/>'
+    return "\n".join([panel, axis, *rows]), height
+
+
+def _bar(card: Card, now: int) -> Bar | None:
+    match card.shows:
+        case Node() as node:
+            refused = tuple(refusal.at for refusal in node.refusals[:_ROWS])
+            return Bar(node.agent, card.depth, node.started_at, _end(node, now), known(node.status), refused)
+        case Stack() as stack:
+            return _folded(stack, card.depth, now)
+        case _:
+            return None  # it took no time; it is a mark on the bar of the asker
+
+
+def _folded(stack: Stack, depth: int, now: int) -> Bar | None:
+    nodes = stack.nodes
+    if not nodes:
+        return None
+    start = min(node.started_at for node in nodes)
+    return Bar(f"+{len(nodes):,} more", depth, start, max(_end(node, now) for node in nodes), "folded")
+
+
+def _end(node: Node, now: int) -> int:
+    return node.started_at + max(0, node.elapsed(now))
+
+
+def _scale(bars: list[Bar], left: int, width: int) -> Scale:
+    zero = min(bar.start for bar in bars)
+    return Scale(zero, max(1, max(bar.end for bar in bars) - zero), left, width)
+
+
+def _row(bar: Bar, left: int, top: int, scale: Scale) -> str:
+    start = scale.x(bar.start)
+    end = max(start + 3, scale.x(bar.end))
+    indent = min(bar.depth, 8) * 10
+    parts = [
+        f"<g>{tooltip(f'{bar.name}: {bar.status}')}",
+        words(bar.name, (left + indent, top + 13), "mono soft", _NAMES - indent - 2 * _PAD),
+        _block(f"fill bar {bar.status}", (start, top + 4), (end - start, 11)),
+        *(_refused(scale.x(at), top) for at in bar.refused),
+        words(duration(bar.end - bar.start), (end + 8, top + 13), "mono faint", _TAIL),
+        "</g>",
+    ]
+    if bar.status == "running":
+        parts.insert(3, _block("fill running pulse", (end - 3, top + 1), (4, 17)))
+    return "".join(parts)
+
+
+def _block(look: str, at: tuple[int, int], size: tuple[int, int]) -> str:
+    return f'<rect class="{look}" x="{at[0]}" y="{at[1]}" width="{size[0]}" height="{size[1]}" rx="3"/>'
+
+
+def _refused(x: int, top: int) -> str:
+    """A ring, which is seen even on a bar of its own colour."""
+    return f'<circle class="pill ring refused" cx="{x}" cy="{top + 9}" r="4"/>'
+
+
+def _axis(scale: Scale, top: int, bottom: int) -> str:
+    """Round steps of time, as lines behind the bars."""
+    lines: list[str] = []
+    for at in range(0, scale.span + 1, _step(scale.span)):
+        x = scale.x(scale.zero + at)
+        lines.append(f'<path class="grid" d="M{x} {top + 10}V{bottom}"/>')
+        lines.append(words(duration(at).replace(".0 s", " s"), (x, top + 2), "mono faint", 90, "middle"))
+    return "".join(lines)
+
+
+def _step(span: int) -> int:
+    """The smallest round step of which at most a few fit."""
+    return next((step for step in _ROUND if span // step <= _STEPS), max(1, span // _STEPS))

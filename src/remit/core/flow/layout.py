@@ -1,0 +1,94 @@
+"""Where the cards of a run go: a tree from left to right, as boxes and edges with whole coordinates.
+
+Every leaf has a row of its own, and an asker sits in the middle of those it asked: two passes over the cards.
+A new kind of hop is a new `EdgeKind`, and the drawing says how it looks and how it ends.
+"""
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from remit.core.flow.cards import Card, cards_of
+from remit.core.flow.words import kept_back, known, passed, saw
+from remit.core.printable import cleaned
+from remit.core.report import Node, Refusal
+
+CARD_WIDTH: Final = 244
+CARD_HEIGHT: Final = 82
+ROW: Final = CARD_HEIGHT + 22
+COLUMN: Final = CARD_WIDTH + 220
+
+EdgeKind: TypeAlias = Literal["delegation", "refusal", "stack"]
+
+
+class Box(NamedTuple):
+    """A card with its place; `x` and `y` are its upper left corner."""
+
+    card: Card
+    x: int
+    y: int
+
+    @property
+    def middle(self) -> int:
+        return self.y + CARD_HEIGHT // 2
+
+    @property
+    def right(self) -> int:
+        return self.x + CARD_WIDTH
+
+
+class Edge(NamedTuple):
+    """A hop. `label` is what was passed, `aside` what was kept back, `tip` both at length."""
+
+    kind: EdgeKind
+    start: Box
+    end: Box
+    status: str
+    label: str = ""
+    aside: str = ""
+    tip: str = ""
+
+
+class Picture(NamedTuple):
+    boxes: list[Box]
+    edges: list[Edge]
+    width: int
+    height: int
+
+
+def place(top: Card, left: int = 0, upper: int = 0) -> Picture:
+    """Every card as a box in tree order, and an edge to each from the one that asked."""
+    order = list(cards_of(top))
+    rows = _rows(order)
+    boxes = {card: Box(card, left + card.depth * COLUMN, upper + rows[card]) for card in order}
+    edges = [_edge(boxes[card], boxes[child]) for card in order for child in card.children]
+    width = max(card.depth for card in order) * COLUMN + CARD_WIDTH
+    height = max(rows.values()) + CARD_HEIGHT
+    return Picture(list(boxes.values()), edges, width, height)
+
+
+def _rows(order: list[Card]) -> dict[Card, int]:
+    rows: dict[Card, int] = {}
+    for card in order:
+        if not card.children:
+            rows[card] = len(rows) * ROW
+    for card in reversed(order):  # tree order backwards: whoever was asked comes before the asker
+        if card.children:
+            rows[card] = (rows[card.children[0]] + rows[card.children[-1]]) // 2
+    return rows
+
+
+def _edge(start: Box, end: Box) -> Edge:
+    match end.card.shows:
+        case Node() as node:
+            return Edge(
+                "delegation", start, end, known(node.status), passed(node), kept_back(node), _tip(node)
+            )
+        case Refusal() as refusal:
+            return Edge(
+                "refusal", start, end, "refused", f"⊘ {cleaned(refusal.rule, 16)}", tip=refusal.sentence
+            )
+        case _:
+            return Edge("stack", start, end, "folded")
+
+
+def _tip(node: Node) -> str:
+    return f"{saw(node)}; {len(node.withheld)} withheld" if node.withheld else saw(node)

@@ -1,0 +1,205 @@
+"""A run as a picture: cards for tasks from left to right, edges that say what was passed, bars for the time.
+
+It is one self-contained SVG document: no scripts, no fonts and no images from elsewhere.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from remit.core.flow.cards import SIBLINGS, Stack, outline
+from remit.core.flow.gantt import gantt
+from remit.core.flow.layout import CARD_HEIGHT, CARD_WIDTH, COLUMN, Box, Edge, EdgeKind, Picture, place
+from remit.core.flow.shapes import line_width, moved, share_bar, status_dot, tooltip, words, xml
+from remit.core.flow.theme import Theme, style
+from remit.core.flow.words import count, duration, known, reason, statuses, tokens
+from remit.core.printable import cleaned
+from remit.core.report import Node, Refusal, result_text
+
+_MARGIN: Final = 32
+_HEADER: Final = 92
+_NARROWEST: Final = 720
+_PAD: Final = 14
+_INSIDE: Final = CARD_WIDTH - 2 * _PAD
+_BEND: Final = 56  # how far an edge takes to reach the row of the one that was asked
+
+
+def svg(root: Node, now: int, theme: Theme = "light") -> str:
+    """The picture as a document; `theme` is light, dark, or auto for what the reader prefers."""
+    sheet = style(theme)
+    picture = place(outline(root), _MARGIN, _HEADER)
+    width = max(picture.width + 2 * _MARGIN, _NARROWEST)
+    below = _HEADER + picture.height + 28
+    bars, height = gantt([box.card for box in picture.boxes], now, (_MARGIN, below), width - 2 * _MARGIN)
+    parts = [
+        _opening(root, now, (width, below + height + _MARGIN), sheet),
+        _header(root, now, width),
+        *_tree(picture, now),
+        bars,
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _opening(root: Node, now: int, size: tuple[int, int], sheet: str) -> str:
+    width, height = size
+    title = cleaned(f"{root.agent}: {root.task}", 120)
+    return f"""\
+<svg xmlns="http://www.w3.org/2000/svg" class="remit-flow" role="img" \
+aria-labelledby="remit-title remit-desc" width="{width}" height="{height}" viewBox="0 0 {width} {height}">
+<title id="remit-title">{xml(title)}</title>
+<desc id="remit-desc">{xml(_summary(root, now))}</desc>
+<style>
+{sheet}</style>
+<defs>
+<pattern id="remit-dots" width="20" height="20" patternUnits="userSpaceOnUse">\
+<circle class="dot" cx="2" cy="2" r="1"/></pattern>
+<clipPath id="remit-inside"><rect x="{_PAD - 9}" width="{_INSIDE + 18}" height="{CARD_HEIGHT}"/></clipPath>
+</defs>
+<rect class="page" width="{width}" height="{height}"/>
+<rect fill="url(#remit-dots)" width="{width}" height="{height}"/>"""
+
+
+def _header(root: Node, now: int, width: int) -> str:
+    room = width - 2 * _MARGIN
+    title = words(root.task, (_MARGIN, 42), "title", room)
+    return f"{title}\n{words(_summary(root, now), (_MARGIN, 64), 'faint', room)}"
+
+
+def _summary(root: Node, now: int) -> str:
+    """The run in figures, from its events and nothing else."""
+    nodes = list(root.walk())
+    parts = [
+        f"{cleaned(root.agent, 40)} {cleaned(root.status, 20)} · {duration(root.elapsed(now))}",
+        f"{count(len(nodes), 'task')} ({statuses(node.status for node in nodes)})",
+        f"{count(sum(map(tokens, nodes)), 'token')} seen",
+    ]
+    refused = sum(len(node.refusals) for node in nodes)
+    if refused:
+        parts.append(f"{count(refused, 'hop')} refused")
+    return " · ".join(parts)
+
+
+# -- cards ---------------------------------------------------------------------------------------------------
+
+
+def _tree(picture: Picture, now: int) -> list[str]:
+    """Edges first, so that cards lie on them; labels last, so that nothing lies on those."""
+    return [
+        *(_curve(edge) for edge in picture.edges),
+        *(_card(box, now) for box in picture.boxes),
+        *(_ENDS[edge.kind](edge) for edge in picture.edges),
+        *(_pill(edge) for edge in picture.edges if edge.label),
+    ]
+
+
+def _card(box: Box, now: int) -> str:
+    match box.card.shows:
+        case Node() as node:
+            back, inside = _back(known(node.status)), _task(node, now)
+        case Refusal() as refusal:
+            back, inside = _back("refused"), _refused(refusal)
+        case stack:
+            back, inside = _back("folded", 5) + _back("folded"), _stack(stack)
+    return moved(box.x, box.y, f'{back}<g clip-path="url(#remit-inside)">{inside}</g>')
+
+
+def _back(status: str, shift: int = 0) -> str:
+    """The card itself, with a little shade; cards that need a look have a rim in their colour."""
+    rim = " rim" if status in ("failed", "refused", "running") else ""
+    size = f'width="{CARD_WIDTH}" height="{CARD_HEIGHT}" rx="10"'
+    shade = f'<rect class="shade" x="{shift}" y="{shift + 2}" {size}/>'
+    return f'{shade}<rect class="card {status}{rim}" x="{shift}" y="{shift}" {size}/>'
+
+
+def _head(status: str, name: str, right: str) -> str:
+    taken = line_width(right, "mono") + 10
+    return (
+        status_dot(status, _PAD + 5, 22)
+        + words(name, (_PAD + 20, 27), "name", _INSIDE - 20 - taken)
+        + words(right, (CARD_WIDTH - _PAD, 26), "mono faint", taken, "end")
+    )
+
+
+def _task(node: Node, now: int) -> str:
+    return (
+        tooltip(f"{node.agent}: {node.task}")
+        + _head(node.status, node.agent, duration(node.elapsed(now)))
+        + words(node.task, (_PAD, 48), "soft", _INSIDE)
+        + _ending(node)
+    )
+
+
+def _ending(node: Node) -> str:
+    """The last line of a task: why it failed, what it answered, or what it is doing."""
+    if node.status == "completed":
+        answer = "done, no result" if node.result is None else f"→ {result_text(node)}"
+        return words(answer, (_PAD, 68), "faint", _INSIDE)
+    return words(reason(node) or _doing(node), (_PAD, 68), f"fill {known(node.status)}", _INSIDE)
+
+
+def _doing(node: Node) -> str:
+    if node.status != "running":
+        return node.status
+    asked = [child.agent for child in node.children if child.status == "running"]
+    return f"waits for {', '.join(asked[:SIBLINGS])}" if asked else "working"
+
+
+def _refused(refusal: Refusal) -> str:
+    return (
+        tooltip(refusal.sentence)
+        + _head("refused", refusal.to, "refused")
+        + words(refusal.task, (_PAD, 48), "soft", _INSIDE)
+        + words(refusal.sentence, (_PAD, 68), "fill refused", _INSIDE)
+    )
+
+
+def _stack(stack: Stack) -> str:
+    found = stack.statuses
+    below = f"{stack.below:,} below" if stack.below else ""
+    return (
+        tooltip(stack.sentence())
+        + words(f"+{len(found):,} more", (_PAD, 27), "name", _INSIDE)
+        + words(below, (CARD_WIDTH - _PAD, 26), "mono faint", 100, "end")
+        + words(statuses(found), (_PAD, 48), "soft", _INSIDE)
+        + share_bar(found, (_PAD, 60), _INSIDE)
+    )
+
+
+# -- edges ---------------------------------------------------------------------------------------------------
+
+
+def _ring(edge: Edge) -> str:
+    """A delegation ends in a ring: the asker waits for the answer and keeps the work."""
+    at = f'cx="{edge.end.x}" cy="{edge.end.middle}"'
+    return f'<circle class="card ring {edge.status}" {at} r="4"/>'
+
+
+def _nothing(_edge: Edge) -> str:
+    return ""
+
+
+_ENDS: Final[dict[EdgeKind, Callable[[Edge], str]]] = {
+    "delegation": _ring,
+    "refusal": _nothing,
+    "stack": _nothing,
+}
+
+
+def _curve(edge: Edge) -> str:
+    """A bend right after the asker, then straight on, so that labels sit on a line of their own."""
+    x, y, to = edge.start.right, edge.start.middle, edge.end.middle
+    half, bend = x + _BEND // 2, x + _BEND
+    path = f"M{x} {y}C{half} {y} {half} {to} {bend} {to}H{edge.end.x}"
+    return f'<path class="edge {edge.kind} {edge.status}" d="{path}"/>'
+
+
+def _pill(edge: Edge) -> str:
+    text, aside = line_width(edge.label, "mono"), line_width(edge.aside, "mono")
+    width = text + (aside + 7 if aside else 0) + 16
+    left = edge.end.x - (COLUMN - CARD_WIDTH - _BEND + width + 6) // 2
+    refused = " refused rim" if edge.kind == "refusal" else ""
+    look = "mono fill refused" if refused else "mono soft"
+    label = words(edge.label, (8, 4), look, text + 8)
+    also = words(edge.aside, (text + 15, 4), "mono aside", aside + 8) if aside else ""
+    rim = f'<rect class="pill{refused}" y="-10" width="{width}" height="20" rx="10"/>'
+    return moved(left, edge.end.middle, tooltip(edge.tip) + rim + label + also)

@@ -1,0 +1,103 @@
+"""Words and figures that every drawing of a run shares."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, cast
+
+from remit.core.printable import escaped
+from remit.core.report import Node
+from remit.core.times import DAY, SECOND
+
+MARKS: Final = {"completed": "✓", "running": "◐", "failed": "✗", "cancelled": "⊖", "refused": "⊘"}
+UNKNOWN: Final = "unknown"  # how a status is drawn that this version has no mark for
+
+_MINUTE: Final = 60 * SECOND
+_HOUR: Final = 60 * _MINUTE
+
+
+def duration(microseconds: int) -> str:
+    """12 ms, 1.3 s, 2 min 14 s: rounded down, so that it never claims more time than has passed."""
+    left = max(0, microseconds)  # clocks go backwards now and then
+    if left < SECOND:
+        return f"{left} µs" if 0 < left < 1_000 else f"{left // 1_000} ms"
+    if left < _MINUTE:
+        return f"{left // SECOND}.{left % SECOND // 100_000} s"
+    if left < _HOUR:
+        return _two(left // _MINUTE, "min", left % _MINUTE // SECOND, "s")
+    if left < DAY:
+        return _two(left // _HOUR, "h", left % _HOUR // _MINUTE, "min")
+    return _two(left // DAY, "d", left % DAY // _HOUR, "h")
+
+
+def _two(large: int, unit: str, small: int, smaller: str) -> str:
+    return f"{large} {unit} {small} {smaller}" if small else f"{large} {unit}"
+
+
+def count(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def short(number: int) -> str:
+    """2412 as 2.4k: a figure for a small label, rounded down."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            whole, tenth = number // size, number % size * 10 // size
+            return f"{whole}.{tenth}{unit}" if whole < 100 else f"{whole}{unit}"
+    return str(number)
+
+
+# -- what a task was given, and how it ended -----------------------------------------------------------------
+
+
+def known(status: str) -> str:
+    """The status if it has a mark; the names of classes are made of it."""
+    return status if status in MARKS else UNKNOWN
+
+
+def mark(status: str) -> str:
+    return MARKS.get(status, "?")
+
+
+def tokens(node: Node) -> int:
+    return cast("int", node.receipt.get("tokens", 0))
+
+
+def slices(node: Node) -> int:
+    return len(node.saw) + cast("int", node.receipt.get("unlisted", 0))
+
+
+def saw(node: Node) -> str:
+    """What it saw; the receipt is written at the end, so before that: what it may see."""
+    if node.receipt:
+        return f"{count(slices(node), 'slice')}, {count(tokens(node), 'token')}"
+    if "*" in node.sees:
+        return "may see everything"
+    if not node.sees:
+        return "may see its task only"
+    others = len(node.sees) - 1
+    return f"may see {escaped(node.sees[0], 40)}" + (f" and {others} more" if others else "")
+
+
+def passed(node: Node) -> str:
+    """The same for the label of an edge."""
+    if node.receipt:
+        return f"{slices(node)} ctx · {short(tokens(node))} tok"
+    if "*" in node.sees:
+        return "sees all"
+    return f"sees {count(len(node.sees), 'scope')}" if node.sees else "task only"
+
+
+def kept_back(node: Node) -> str:
+    """How many slices were withheld, for the label of an edge."""
+    return f"\N{MINUS SIGN}{len(node.withheld)}" if node.withheld else ""
+
+
+def reason(node: Node) -> str:
+    """Why it did not deliver, without the name that stands beside it anyway."""
+    return node.error.removeprefix(f"'{node.agent}' ")
+
+
+def statuses(found: Iterable[str]) -> str:
+    """41 completed, 1 failed: in the order of the marks, whatever has none last."""
+    counted = Counter(known(status) for status in found)
+    return ", ".join(f"{counted[status]:,} {status}" for status in (*MARKS, UNKNOWN) if counted[status])

@@ -1,0 +1,62 @@
+"""Text from agents, made safe to show: a terminal obeys escape codes, so none may come from an agent."""
+
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+_JOINER: Final = "\u200d"  # holds families of emoji together; the one invisible character that is let through
+
+
+def escaped(text: str, columns: int) -> str:
+    """One line for a terminal: control and format characters are shown as escapes, so none of them acts."""
+    return cut("".join(_visible(char) for char in text[: columns * 4]), columns, more=len(text) > columns * 4)
+
+
+def block(text: str) -> str:
+    """Several lines for a terminal: line breaks stay, everything else that could act is shown as an escape."""
+    return "\n".join("".join(_visible(char) for char in line) for line in text.split("\n"))
+
+
+def cleaned(text: str, columns: int) -> str:
+    """One line for a picture: white space is one space, and characters that do not print are left out."""
+    start = text[: columns * 4]
+    if not start.isprintable():
+        start = "".join(char if _prints(char) else " " if char.isspace() else "" for char in start)
+    return cut(" ".join(start.split()), columns, more=len(text) > columns * 4)
+
+
+def cut(text: str, columns: int, *, more: bool = False) -> str:
+    """At most this many columns; an ellipsis stands for the rest. `more` says that some is already gone."""
+    used = 0
+    for index, char in enumerate(text):
+        used += columns_of(char)
+        # A pile of accents takes no column at all, so the number of characters has a limit as well.
+        if used > columns or index >= columns * 3:
+            return f"{_within(text[:index], columns - 1)}…"
+    return f"{_within(text, columns - 1)}…" if more else text
+
+
+@lru_cache(maxsize=4096)  # a picture measures the same few characters over and over
+def columns_of(char: str) -> int:
+    """How many columns a character takes where all columns are equally wide."""
+    if unicodedata.combining(char) or char == _JOINER:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _within(text: str, columns: int) -> str:
+    used = sum(columns_of(char) for char in text)
+    while used > columns:
+        used -= columns_of(text[-1])
+        text = text[:-1]
+    return text.rstrip()
+
+
+def _prints(char: str) -> bool:
+    return char.isprintable() or char == _JOINER
+
+
+def _visible(char: str) -> str:
+    if _prints(char):
+        return char
+    return " " if unicodedata.category(char) == "Zs" else repr(char)[1:-1]

@@ -1,0 +1,1 @@
+"""The clauses of a store's contract, by what they are about."""

@@ -1,0 +1,125 @@
+"""A transaction commits whole or not at all."""
+
+import asyncio
+from typing import Final
+
+from remit.core.entry import Draft
+from remit.core.events import Fact
+from remit.core.facts import started
+from remit.core.values import Json
+from remit.errors import Conflict, StoreError
+from remit.ports import Database, Decision, Store, View
+from remit.testing.clauses.making import (
+    NOW,
+    Answer,
+    answer_or_error,
+    entry_fact,
+    equal,
+    first_remit,
+    journal,
+    must,
+    putting,
+    raising,
+    sound,
+    value_of,
+)
+
+
+async def what_raises_writes_nothing(database: Database) -> None:
+    store = database.store("one")
+    await store.tx("before", putting(Draft("notes", "before", 1)))
+    before = await journal(store)
+    for error in (Conflict("no"), ValueError("no"), RuntimeError("no"), ZeroDivisionError("no")):
+        equal(
+            await answer_or_error(store, "op", raising(error)),
+            error,
+            "what decide raises reaches whoever asked",
+        )
+    equal(await journal(store), before, "a decision that raises writes nothing")
+    await store.tx("after", putting(Draft("notes", "after", 2)))
+    equal(await value_of(store, "notes", "after"), 2, "after a decision that raised, the store goes on")
+    await sound(store)
+
+
+async def facts_commit_together(database: Database) -> None:
+    """All facts of a transaction follow each other in the journal, and the first carries the operation."""
+    store = database.store("one")
+
+    def several(number: int) -> Decision[Json]:
+        remit = first_remit(f"task{number}", session="s")
+        return Decision(
+            number, tuple(started(remit._replace(id=f"task{number}-{part}"), NOW) for part in range(5))
+        )
+
+    await asyncio.gather(*(store.tx(f"op {n}", lambda _view, n=n: several(n)) for n in range(40)))
+    events = await journal(store)
+    equal(len(events), 200, "the number of events of 40 transactions with 5 facts each")
+    for start in range(0, 200, 5):
+        number = events[start].task.removeprefix("task").removesuffix("-0")
+        own = [(event.task, event.op) for event in events[start : start + 5]]
+        op = f"op {number}"
+        expected = [(f"task{number}-{part}", op if part == 0 else None) for part in range(5)]
+        equal(own, expected, "the facts of one transaction follow each other")
+    await sound(store)
+
+
+async def what_cannot_be_written_is_not_half_written(database: Database) -> None:
+    """Facts that are not JSON, or of an unknown kind: refused, whole, and the neighbours are not harmed."""
+    store = database.store("one")
+    bad = (
+        Fact("entry.set", NOW, {"value": "half a pair: \ud800"}),
+        Fact("hop.refused", NOW, {"number": 2**80}),
+        Fact("no.such.kind", NOW, {}),
+        Fact("entry.set", NOW, {"key": "and nothing else"}),
+    )
+    for number, fact in enumerate(bad):
+        for place in range(3):
+            await _among_good_ones(store, f"unwritable {number} at {place}", fact, place)
+    await sound(store)
+
+
+async def what_the_tables_refuse_is_not_half_written(database: Database) -> None:
+    """A second task under the same id breaks a rule of the tables."""
+    store = database.store("one")
+    remit = first_remit("twin", session="s")
+    await store.tx("twin", lambda _view: Decision(None, (started(remit, NOW),)))
+    for place in range(3):
+        found = await _among_good_ones(store, f"refused at {place}", started(remit, NOW), place)
+        must(
+            isinstance(found, StoreError),
+            f"what the tables refuse is a StoreError, got {type(found).__name__}",
+        )
+    await sound(store)
+
+
+async def _among_good_ones(store: Store, name: str, bad: Fact, place: int) -> Answer:
+    """A good fact and then a bad one in one transaction, asked for together with good ones, at that place."""
+
+    def spoiled(view: View) -> Decision[Json]:
+        return Decision("done", (entry_fact(view, Draft(name, "half", "written")), bad))
+
+    keys = ["left", "right"]
+    asked = [
+        answer_or_error(store, f"{name} {key}", putting(Draft(name, key, key), answer=key)) for key in keys
+    ]
+    asked.insert(place, answer_or_error(store, name, spoiled))
+    answers = await asyncio.gather(*asked)
+    failure = answers.pop(place)
+    must(isinstance(failure, Exception), f"{name}: what cannot be written raises, got {failure!r}")
+    equal(answers, keys, f"{name}: a transaction that fails hurts no other")
+    equal(await value_of(store, name, "half"), None, f"{name}: nothing is half-written")
+    ops = [event.op for event in await journal(store)]
+    must(name not in ops, f"{name}: nothing is half-written into the journal")
+    for key in keys:
+        equal(await value_of(store, name, key), key, f"{name}: what was acknowledged is there")
+    again = await answer_or_error(store, name, putting(Draft(name, "half", "whole"), answer="whole"))
+    equal(again, "whole", f"{name}: an operation that failed can be tried again")
+    return failure
+
+
+CLAUSES: Final = (
+    what_raises_writes_nothing,
+    facts_commit_together,
+    what_cannot_be_written_is_not_half_written,
+    what_the_tables_refuse_is_not_half_written,
+)

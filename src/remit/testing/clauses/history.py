@@ -1,0 +1,220 @@
+"""The journal: one event for each change, sealed, and found by run, session, agent and time."""
+
+import asyncio
+from itertools import product
+from typing import Final
+
+from remit.core.entry import Draft, Writer, touched
+from remit.core.events import GENESIS, Event, Fact
+from remit.core.facts import (
+    Message,
+    Place,
+    entries_removed,
+    entry_touched,
+    message_sent,
+    messages_taken,
+    place,
+)
+from remit.core.remit import Remit
+from remit.core.times import SECOND
+from remit.core.values import Json
+from remit.ports import Database, Decide, Decision, Span, Store, View
+from remit.testing.clauses.making import (
+    NOW,
+    NOWHERE,
+    Dice,
+    child_remit,
+    ending,
+    entry_fact,
+    equal,
+    first_remit,
+    journal,
+    must,
+    putting,
+    sound,
+    starting,
+)
+
+
+async def events_are_found_by_every_condition(database: Database) -> None:
+    """All conditions hold together; the limit counts what is found, not what was looked at."""
+    store = database.store("one")
+    await _some_history(store)
+    everything = await journal(store)
+    equal(
+        [event.seq for event in everything],
+        list(range(1, len(everything) + 1)),
+        "events count from 1 without a gap",
+    )
+    runs, sessions, agents = (
+        (None, "run0", "run1", "none"),
+        (None, "s0", "s1"),
+        (None, "lead", "helper0", "helper1"),
+    )
+    times = ((None, None), (NOW + 3, None), (None, NOW + 6), (NOW + 2, NOW + 5), (NOW + 5, NOW + 5))
+    pages = ((0, 1_000_000), (0, 1), (0, 3), (7, 4), (len(everything), 5))
+    for run, session, agent, (since, until), (after, limit) in product(runs, sessions, agents, times, pages):
+        span = Span(run, session, agent, since, until, after, limit)
+        expected = [event for event in everything if _within(event, span)][:limit]
+        found = await store.read(lambda view, span=span: view.events(span))
+        equal([event.seq for event in found], [event.seq for event in expected], f"the events of {span}")
+        equal(found, expected, f"the events of {span}, whole")
+
+
+async def an_event_is_kept_whole(database: Database) -> None:
+    """The text that was sealed comes back to the byte, with the operation and its answer."""
+    store = database.store("one")
+    heard: list[Event] = []
+    store.subscribe(heard.extend)
+    value: Json = {"ü": ["u\u0308", "\U0001f600", "'\"\\\n", 0.1, 1e16, -0.0, 2**63 - 1, None]}
+    fact = Fact("hop.refused", NOW, {"value": value}, run="run", session="s ü", task="task", agent="agent")
+    await store.tx("op ü'\"", lambda _view: Decision[Json]({"answer": value}, (fact, fact)))
+    first, second = await journal(store)
+    equal([first, second], heard, "an event is read as it was sealed")
+    equal(first[:8], ("one", 1, "hop.refused", NOW, "run", "s ü", "task", "agent"), "an event's fields")
+    equal(first.data, fact.data, "an event's data")
+    equal(
+        (first.op, second.op, second.answer), ("op ü'\"", None, None), "the first event carries the operation"
+    )
+    must(
+        first.answer is not None and first.hash not in (second.hash, GENESIS),
+        "an event carries its answer and hash",
+    )
+    await sound(store)
+
+
+async def the_journal_tells_the_tables(database: Database) -> None:
+    """After four hundred operations by chance, one by one and many at once, in two workspaces."""
+    for workspace in ("one", "two"):
+        store = database.store(workspace)
+        actor = _Actor(store, Dice(f"the journal tells the tables of {workspace}"))
+        for round_ in range(10):
+            for _ in range(10):
+                await actor.act()
+            await asyncio.gather(*(actor.act() for _ in range(30)))
+            await sound(store)
+            must(len(await journal(store)) > round_, "operations leave events")
+    kinds = {event.kind for event in await journal(database.store("one"))}
+    must(len(kinds) >= 9, f"the operations by chance are of all kinds, got {sorted(kinds)}")
+
+
+def _within(event: Event, span: Span) -> bool:
+    return (
+        event.seq > span.after
+        and (span.run is None or event.run == span.run)
+        and (span.session is None or event.session == span.session)
+        and (span.agent is None or event.agent == span.agent)
+        and (span.since is None or event.at >= span.since)
+        and (span.until is None or event.at < span.until)
+    )
+
+
+async def _some_history(store: Store) -> None:
+    """Three runs in two sessions, interleaved, and a person's writes outside of any run."""
+    roots = [first_remit(f"run{n}", session=f"s{n % 2}", at=NOW + n) for n in range(3)]
+    for at, root in enumerate(roots):
+        parts = [child_remit(root, f"{root.id}part{part}", holder=f"helper{part}") for part in range(2)]
+        await store.tx(f"start {root.id}", starting(root, *parts, at=NOW + at))
+    await store.tx("person", putting(Draft("notes", "a", 1), at=NOW + 3, agent=""))
+    for at, root in enumerate(roots, 4):
+        parts = [child_remit(root, f"{root.id}part{part}", holder=f"helper{part}") for part in range(2)]
+        for part in parts:
+            await store.tx(f"end {part.id}", ending(part, at=NOW + at))
+        await store.tx(f"end {root.id}", ending(root, at=NOW + at))
+
+
+class _Actor:
+    """Does by chance what the engine does on purpose."""
+
+    def __init__(self, store: Store, dice: Dice) -> None:
+        self._store = store
+        self._dice = dice
+        self._op = 0
+        self._live: list[Remit] = []
+
+    async def act(self) -> None:
+        self._op += 1
+        # Now and then an operation is asked for again.
+        again = self._dice.below(12) == 0
+        op = f"op {self._dice.below(self._op) if again else self._op}"
+        deeds = (
+            self._put,
+            self._put,
+            self._put,
+            self._touch,
+            self._clean,
+            self._start,
+            self._end,
+            self._send,
+            self._take,
+        )
+        await self._store.tx(op, self._dice.chosen(deeds))
+
+    def _now(self) -> int:
+        return NOW + self._op * SECOND
+
+    def _key(self) -> str:
+        return self._dice.one(("a", "b", "a%", "ü", "u\u0308", "\U0001f600"))
+
+    def _put(self) -> Decide[Json]:
+        values: tuple[Json, ...] = ("text", {"n": self._op}, [1.5, None], "", "ü\U0001f600'\"\\")
+        lifetime = None if self._dice.below(2) else self._dice.below(60) * SECOND + 1
+        draft = Draft(self._dice.one(("x", "y")), self._key(), values[self._dice.below(5)], lifetime)
+        now = self._now()
+        at = place(self._live[-1]) if self._live else NOWHERE
+        return lambda view: Decision(None, (entry_fact(view, draft, at=now, place=at),))
+
+    def _touch(self) -> Decide[Json]:
+        key, now, by = self._key(), self._now(), self._dice.below(90) * SECOND + 1
+
+        def decide(view: View) -> Decision[Json]:
+            new = touched(view.entry("x", key), by, now)
+            return Decision(None, (entry_touched(new, Writer("toucher"), NOWHERE, now),) if new else ())
+
+        return decide
+
+    def _clean(self) -> Decide[Json]:
+        now, most = self._now(), 1 + self._dice.below(3)
+
+        def decide(view: View) -> Decision[Json]:
+            keys = view.expired(now, most)
+            return Decision(
+                None, (entries_removed(keys, "expired", Writer(""), NOWHERE, now),) if keys else ()
+            )
+
+        return decide
+
+    def _start(self) -> Decide[Json]:
+        task = f"task{self._op}"
+        if self._live and self._dice.below(3):
+            remit = child_remit(self._live[-1], task, holder="helper", at=self._now())
+        else:
+            remit = first_remit(
+                task, session=f"s{self._op % 3}", workspace=self._store.workspace, at=self._now()
+            )
+        self._live.append(remit)
+        return starting(remit, at=self._now())
+
+    def _end(self) -> Decide[Json]:
+        if not self._live:
+            return self._start()
+        remit = self._live.pop(self._dice.below(len(self._live)))
+        end = ending(remit, self._dice.one(("task.completed", "task.failed", "task.cancelled")), self._now())
+        return lambda view: end(view) if view.status(remit.id) == "running" else Decision(None)
+
+    def _send(self) -> Decide[Json]:
+        message = Message(f"message{self._op}", "s1", "lead", "helper", f"text {self._op}", self._now())
+        return lambda _view: Decision(None, (message_sent(message, Place(session="s1")),))
+
+    def _take(self) -> Decide[Json]:
+        now, most = self._now(), 1 + self._dice.below(3)
+
+        def decide(view: View) -> Decision[Json]:
+            ids = [one.id for one in view.waiting("s1", "helper", most)]
+            fact = messages_taken(ids, "helper", Place("", "s1", "task"), now)
+            return Decision(list(ids), (fact,) if ids else ())
+
+        return decide
+
+
+CLAUSES: Final = (events_are_found_by_every_condition, an_event_is_kept_whole, the_journal_tells_the_tables)

@@ -1,0 +1,149 @@
+"""An operation id is used once: asked again, it answers as it did and changes nothing."""
+
+import asyncio
+from typing import Final
+
+from remit.core.entry import Draft
+from remit.core.values import Json
+from remit.errors import Conflict
+from remit.ports import Database, Decision, View
+from remit.testing.clauses.making import (
+    answer_or_error,
+    equal,
+    journal,
+    must,
+    putting,
+    raising,
+    sound,
+    value_of,
+)
+
+_ANSWERS: Final[tuple[Json, ...]] = (
+    None,
+    False,
+    0,
+    "",
+    [],
+    {},
+    1.5,
+    2**63 - 1,
+    "text with 'quotes', \\ and \U0001f600",
+    {"deep": [1, None, True, {"é": "e\u0301"}]},
+)
+
+
+async def answers_again(database: Database) -> None:
+    """Every kind of answer, None too, is given again; the second time nothing is written."""
+    store = database.store("one")
+    for number, answer in enumerate(_ANSWERS):
+        draft = Draft("notes", f"key {number}", f"value {number}")
+        equal(await store.tx(f"op {number}", putting(draft, answer=answer)), answer, "the first answer")
+    before = await journal(store)
+    for number, answer in enumerate(_ANSWERS):
+        other = putting(Draft("notes", f"key {number}", "written twice"), answer="another answer")
+        again = await store.tx(f"op {number}", other)
+        equal(again, answer, "the same operation id gives the same answer")
+        equal(type(again), type(answer), "the same operation id gives an answer of the same type")
+    equal(await journal(store), before, "the same operation id changes nothing the second time")
+    await sound(store)
+
+
+async def answers_again_when_the_second_time_raises(database: Database) -> None:
+    store = database.store("one")
+    for number, answer in enumerate(("done", None)):
+        await store.tx(f"op {number}", putting(Draft("notes", f"key {number}", 1), answer=answer))
+        for error in (Conflict("too late"), KeyError("gone"), RuntimeError("broken")):
+            again = await answer_or_error(store, f"op {number}", raising(error))
+            sentence = (
+                f"an operation that was done answers again, though deciding now raises {type(error).__name__}"
+            )
+            equal(again, answer, sentence)
+    await sound(store)
+
+
+async def answers_again_when_the_second_time_changes_nothing(database: Database) -> None:
+    store = database.store("one")
+    for number, answer in enumerate(("done", None)):
+        await store.tx(f"op {number}", putting(Draft("notes", f"key {number}", 1), answer=answer))
+        again = await store.tx(f"op {number}", lambda _view: Decision[Json]("nothing to do"))
+        equal(again, answer, "an operation that was done answers again, though there is nothing to do now")
+    equal(len(await journal(store)), 2, "the number of events")
+
+
+async def what_changes_nothing_leaves_nothing(database: Database) -> None:
+    """An operation without facts writes no event; over the same tables it answers the same again."""
+    store = database.store("one")
+    await store.tx("first", putting(Draft("notes", "a", "seen")))
+
+    def look(view: View) -> Decision[Json]:
+        found = view.entry("notes", "a")
+        return Decision(found.value if found else None)
+
+    for _ in range(2):
+        equal(
+            await store.tx("look", look), "seen", "an operation that changes nothing answers what it decided"
+        )
+    equal(
+        [event.op for event in await journal(store)],
+        ["first"],
+        "an operation that changes nothing leaves no event",
+    )
+
+
+async def what_raised_was_not_done(database: Database) -> None:
+    """The operation id of a decision that raised is still free."""
+    store = database.store("one")
+    error = Conflict("not now")
+    equal(
+        await answer_or_error(store, "op", raising(error)), error, "what decide raises reaches whoever asked"
+    )
+    equal(
+        await store.tx("op", putting(Draft("notes", "a", 1), answer="done")),
+        "done",
+        "an operation tried again",
+    )
+    equal(await value_of(store, "notes", "a"), 1, "an operation tried again is carried out")
+
+
+async def asked_twice_at_once(database: Database) -> None:
+    """Fifty callers with ten operation ids: ten operations."""
+    store = database.store("one")
+
+    def adding(view: View) -> Decision[Json]:
+        old = view.entry("notes", "total")
+        total = old.value if old is not None and isinstance(old.value, int) else 0
+        return putting(Draft("notes", "total", total + 1), answer=total + 1)(view)
+
+    answers = await asyncio.gather(*(store.tx(f"op {number % 10}", adding) for number in range(50)))
+    equal(
+        await value_of(store, "notes", "total"),
+        10,
+        "operations asked for at the same time are carried out once",
+    )
+    for number in range(10):
+        equal(
+            len({str(answer) for answer in answers[number::10]}), 1, "callers of one operation get one answer"
+        )
+    await sound(store)
+
+
+async def each_workspace_has_its_own_operations(database: Database) -> None:
+    one, two = database.store("one"), database.store("two")
+    await one.tx("op", putting(Draft("notes", "a", 1), answer="of one"))
+    answer = await two.tx("op", putting(Draft("notes", "a", 2), answer="of two"))
+    equal(answer, "of two", "an operation id used in one workspace is free in another")
+    must(
+        await value_of(two, "notes", "a") == 2,
+        "an operation id used in one workspace was not carried out in another",
+    )
+
+
+CLAUSES: Final = (
+    answers_again,
+    answers_again_when_the_second_time_raises,
+    answers_again_when_the_second_time_changes_nothing,
+    what_changes_nothing_leaves_nothing,
+    what_raised_was_not_done,
+    asked_twice_at_once,
+    each_workspace_has_its_own_operations,
+)

@@ -1,0 +1,93 @@
+"""Nothing crosses from one workspace to another."""
+
+from collections.abc import Callable
+from typing import Final
+
+from remit.core.entry import Draft
+from remit.core.facts import Message, Place, ended, message_sent, started
+from remit.core.scope import Scope
+from remit.core.values import Json
+from remit.ports import Database, Decision, Span, Store, View
+from remit.testing.clauses.making import NOW, child_remit, entry_fact, equal, first_remit, must, sound
+
+# Every way to read, asked for what both workspaces have under the same name.
+_LOOKS: Final[dict[str, Callable[[View], object]]] = {
+    "status": lambda view: view.status("root"),
+    "record": lambda view: view.record("root"),
+    "running": lambda view: view.running("helper", NOW),
+    "runs": lambda view: view.runs(10),
+    "ids_like": lambda view: view.ids_like("", 10),
+    "entry": lambda view: view.entry("notes", "a"),
+    "recent": lambda view: view.recent(Scope("notes"), NOW, 10),
+    "by_key": lambda view: view.by_key(Scope("notes"), NOW, 10),
+    "expired": lambda view: view.expired(NOW + 10, 10),
+    "namespaces": lambda view: view.namespaces(NOW),
+    "waiting": lambda view: view.waiting("s", "helper", 10),
+    "events": lambda view: (
+        view.events(Span())
+        + view.events(Span(run="root"))
+        + view.events(Span(session="s"))
+        + view.events(Span(agent="lead"))
+    ),
+    "tables": lambda view: view.tables(),
+}
+
+
+async def workspaces_never_cross(database: Database) -> None:
+    """The same ids, keys and names in two workspaces: each reads as if it were the only one."""
+    methods = {name for name in vars(View) if not name.startswith("_")}
+    equal(set(_LOOKS), methods, "this clause asks in every way a view can be asked")
+    one, two = database.store("one"), database.store("two")
+    empty = await _seen(database.store("three"))
+    await _fill(one, "of one", NOW + 5)
+    alone = await _seen(one)
+    equal(await _seen(two), empty, "what is in one workspace does not show in another")
+    await _fill(two, "of two", NOW + 6)
+    await two.tx("more", lambda view: Decision(None, (entry_fact(view, Draft("more", "b", "of two")),)))
+    for name, found in (await _seen(one)).items():
+        equal(found, alone[name], f"{name} sees its own workspace only")
+    for name, found in (await _seen(two)).items():
+        must("of one" not in repr(found), f"{name} shows something of another workspace: {found!r}")
+    equal(await _seen(database.store("three")), empty, "a third workspace is empty")
+    equal(database.workspaces(), ["one", "two"], "the workspaces there are, by name")
+    await sound(one)
+    await sound(two)
+
+
+async def workspaces_are_told_apart_exactly(database: Database) -> None:
+    names = ("team", "Team", "team ", "te%m", "te_m", "téam", "te\u0301am", "team'--", "\U0001f600")
+    for name in names:
+        await _fill(database.store(name), f"of {name}", NOW + 5)
+    for name in names:
+        value = await database.store(name).read(lambda view: view.entry("notes", "a"))
+        equal(value.value if value else None, f"of {name}", "workspaces are told apart exactly")
+    equal(database.workspaces(), sorted(names), "the workspaces there are, in order of their characters")
+
+
+async def _seen(store: Store) -> dict[str, object]:
+    return {name: await store.read(look) for name, look in _LOOKS.items()}
+
+
+async def _fill(store: Store, mark: str, expires: int) -> None:
+    """One of everything, with the mark in it."""
+    root = first_remit("root", session="s", workspace=store.workspace)._replace(task=mark)
+    child = child_remit(root, "child", holder="helper")
+    place = Place("root", "s", "root")
+
+    def decide(view: View) -> Decision[Json]:
+        kept = Draft("notes", "a", mark)
+        passing = Draft("notes", mark, mark, lifetime=expires - NOW)
+        facts = (
+            started(root, NOW),
+            started(child, NOW),
+            entry_fact(view, kept, place=place),
+            entry_fact(view, passing, place=place),
+            message_sent(Message("message", "s", "lead", "helper", mark, NOW), place),
+            ended(root, "task.completed", NOW, {"result": mark}),
+        )
+        return Decision(mark, facts)
+
+    await store.tx("fill", decide)
+
+
+CLAUSES: Final = (workspaces_never_cross, workspaces_are_told_apart_exactly)

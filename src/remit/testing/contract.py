@@ -1,0 +1,55 @@
+"""What a store is: whatever passes `check_store`.
+
+Each clause is a small function that gets a fresh database and raises AssertionError with a sentence if it
+breaks a promise of `ports.Store`. The clauses know the ports and the core, never a particular store.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from anyio import fail_after
+
+from remit.ports import Database
+from remit.testing.clauses import atomic, crowds, entries, history, listeners, operations, records, workspaces
+
+Clause: TypeAlias = Callable[[Database], Awaitable[None]]
+
+PATIENCE = 10.0  # seconds for one clause: a store that never answers has failed it
+
+CLAUSES: Final[tuple[Clause, ...]] = (
+    *operations.CLAUSES,
+    *atomic.CLAUSES,
+    *crowds.CLAUSES,
+    *workspaces.CLAUSES,
+    *entries.CLAUSES,
+    *records.CLAUSES,
+    *history.CLAUSES,
+    *listeners.CLAUSES,
+)
+
+
+async def check_store(open_database: Callable[[], Database]) -> None:
+    """Holds a store to its contract. `open_database` gives a new, empty database each time it is called."""
+    for clause in CLAUSES:
+        await check_clause(clause, open_database)
+
+
+async def check_clause(clause: Clause, open_database: Callable[[], Database]) -> None:
+    """One clause on a database of its own; whatever goes wrong is told as a breach of that clause."""
+    database = open_database()
+    try:
+        with fail_after(PATIENCE):
+            await clause(database)
+    except AssertionError as error:
+        raise AssertionError(f"{title(clause)}: {error}") from error
+    except TimeoutError as error:
+        raise AssertionError(f"{title(clause)}: no answer within {PATIENCE:g} seconds") from error
+    except Exception as error:
+        raise AssertionError(f"{title(clause)}: {type(error).__name__}: {error}") from error
+    finally:
+        database.close()
+
+
+def title(clause: Clause) -> str:
+    """`answers_again` -> 'answers again'."""
+    return clause.__name__.replace("_", " ")

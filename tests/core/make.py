@@ -1,0 +1,119 @@
+"""Makers of core values for the tests, and strategies that draw them at random.
+
+The alphabets are small on purpose: values drawn from them meet, nest and collide often.
+"""
+
+from hypothesis import strategies as st
+
+from remit.core.allow import ANY, NONE
+from remit.core.bounds import TOP, Bounds
+from remit.core.entry import Draft, Entry, Writer, written
+from remit.core.events import Event, Fact, Head, Stamp, seal
+from remit.core.remit import Origin, Pass, Remit, begin, derive
+from remit.core.scope import Scope
+from remit.core.values import encode
+
+NOW = 1_700_000_000_000_000
+SECOND = 1_000_000
+
+# --- values ------------------------------------------------------------------------------------
+
+
+def first_remit(to: str = "lead", *, within: Bounds = TOP, sees: object = ANY, tools: object = ANY) -> Remit:
+    """The remit of a run's first holder."""
+    return begin(
+        Origin("t1", "home", "s1"), Pass(to, "build it", sees=sees, tools=tools, within=within), TOP, NOW
+    )
+
+
+def remit_along(*names: str, within: Bounds = TOP) -> Remit:
+    """The remit of the last of these agents, each of whom was asked by the one before."""
+    found = first_remit(names[0], within=within)
+    for number, name in enumerate(names[1:], start=2):
+        found = derive(found, Pass(name, f"part {number}"), f"t{number}", ANY, ANY, NOW)
+    return found
+
+
+def entry(namespace: str = "codebase", key: str = "auth", value: object = "MVC", **how: object) -> Entry:
+    """A new entry; `by` and `now` say who wrote it and when, the rest is how the draft says it."""
+    by = how.pop("by", Writer("coder"))
+    now = how.pop("now", NOW)
+    return written(None, Draft(namespace, key, value, **how), by, now)
+
+
+def journal(*facts: Fact, stamps: tuple[Stamp, ...] = ()) -> list[Event]:
+    """The facts in their places, each sealed after the one before."""
+    events: list[Event] = []
+    head = Head()
+    for index, fact in enumerate(facts):
+        stamp = stamps[index] if index < len(stamps) else Stamp()
+        event = seal(fact, encode(fact.data), "home", head, stamp)
+        events.append(event)
+        head = Head(event.seq, event.hash)
+    return events
+
+
+# --- strategies --------------------------------------------------------------------------------
+
+AGENTS = ("lead", "coder", "reviewer", "tester", "writer")
+TOOLS = ("read_file", "exec", "web_search")
+NAMESPACES = ("acme", "acme-corp", "a%")
+# Wildcards of SQL and of shells, quotes, and one letter composed and decomposed.
+LETTERS = ("a", "A", "%", "_", "\\", "*", "'", '"', "\u00e9", "e\u0301")
+
+agent_names = st.sampled_from(AGENTS)
+tool_names = st.sampled_from(TOOLS)
+namespaces = st.sampled_from(NAMESPACES)
+keys = st.lists(st.sampled_from(LETTERS), min_size=1, max_size=3).map("".join)
+prefixes = st.lists(st.sampled_from(LETTERS), max_size=2).map("".join)
+
+scopes = st.one_of(
+    st.builds(Scope, namespaces),
+    st.builds(Scope, namespaces, prefix=prefixes),
+    st.builds(Scope, namespaces, key=keys),
+)
+scope_sets = st.frozensets(scopes, max_size=4)
+agent_sets = st.just(ANY) | st.frozensets(agent_names, max_size=4)
+tool_sets = st.just(ANY) | st.frozensets(tool_names, max_size=3)
+
+
+def figures(low: int = 0, high: int = 5) -> st.SearchStrategy[int | None]:
+    return st.none() | st.integers(low, high)
+
+
+bounds = st.builds(
+    Bounds,
+    agents=agent_sets,
+    tools=tool_sets,
+    sees=st.just(ANY) | scope_sets,
+    depth=figures(),
+    deadline=figures(NOW, NOW + 5),
+    credits=figures(),
+    tokens=figures(),
+)
+
+wishes = st.builds(
+    Pass,
+    agent_names,
+    st.just("a part of it"),
+    sees=st.just(ANY) | scope_sets,
+    tools=st.just(NONE) | tool_sets,
+    within=st.just(TOP) | bounds,
+    seconds=st.integers(1, 600),
+)
+
+# Everything but NUL and half a surrogate pair, which are refused.
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts
+)
+json_values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=12,
+)

@@ -1,0 +1,284 @@
+"""Bounds: a ceiling that only ever gets lower."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.make import NOW, agent_names, bounds, figures, keys, namespaces, tool_names
+from remit.core.allow import ANY, NONE
+from remit.core.bounds import TOP, Bounds
+from remit.core.scope import BOARD, NOTHING, Scope, board_of
+from remit.core.values import checked
+from remit.errors import BadInput
+
+
+class Act(NamedTuple):
+    """Something that an agent is about to do under some bounds."""
+
+    agent: str
+    tool: str
+    namespace: str
+    key: str
+    depth: int
+    at: int
+    credits: int
+    tokens: int
+
+
+acts = st.builds(
+    Act,
+    agent_names,
+    tool_names,
+    namespaces,
+    keys,
+    st.integers(0, 6),
+    st.integers(NOW - 1, NOW + 6),
+    st.integers(0, 6),
+    st.integers(0, 6),
+)
+
+
+def admits(ceiling: Bounds, act: Act) -> bool:
+    """What bounds mean, said without any of the code under test."""
+    return (
+        (ceiling.agents is ANY or act.agent in ceiling.agents)
+        and (ceiling.tools is ANY or act.tool in ceiling.tools)
+        and (ceiling.sees is ANY or any(one.covers(act.namespace, act.key) for one in ceiling.sees))
+        and (ceiling.depth is None or act.depth <= ceiling.depth)
+        and (ceiling.deadline is None or act.at <= ceiling.deadline)
+        and (ceiling.credits is None or act.credits <= ceiling.credits)
+        and (ceiling.tokens is None or act.tokens <= ceiling.tokens)
+    )
+
+
+# --- the lattice -------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("bounds.lattice")
+@given(bounds, bounds, acts)
+def test_the_meet_admits_exactly_what_both_admit(a, b, act):
+    assert admits(a & b, act) == (admits(a, act) and admits(b, act))
+
+
+@pytest.mark.rule("bounds.lattice")
+@given(bounds, bounds, bounds)
+def test_the_meet_is_idempotent_commutative_and_associative(a, b, c):
+    twin = Bounds(a.agents, a.tools, a.sees, a.depth, a.deadline, a.credits, a.tokens)
+
+    assert a & a == a == a & twin
+    assert a & b == b & a
+    assert (a & b) & c == a & (b & c)
+
+
+@pytest.mark.rule("bounds.lattice")
+@given(bounds, bounds, bounds)
+def test_the_meet_is_monotone(a, b, c):
+    narrow = a & b
+
+    assert narrow <= a
+    assert narrow <= b
+    assert narrow & c <= a & c
+
+
+@pytest.mark.rule("bounds.lattice")
+@given(bounds, bounds)
+def test_less_or_equal_agrees_with_the_meet(a, b):
+    assert (a <= b) == (a & b == a)
+    assert (b >= a) == (a <= b)
+
+
+@pytest.mark.rule("bounds.lattice")
+@given(bounds, bounds, acts)
+def test_narrower_bounds_admit_nothing_that_wider_ones_do_not(a, b, act):
+    if a <= b and admits(a, act):
+        assert admits(b, act)
+
+
+@pytest.mark.rule("bounds.lattice")
+@given(bounds, bounds)
+def test_less_or_equal_both_ways_is_equality(a, b):
+    assert (a <= b <= a) == (a == b)
+
+
+@pytest.mark.rule("bounds.lattice")
+@given(bounds)
+def test_the_top_bounds_nothing(a):
+    assert a & TOP == a == TOP & a
+    assert a <= TOP
+
+
+@pytest.mark.rule("bounds.lattice")
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"agents": ["coder"]},
+        {"tools": ["exec"]},
+        {"sees": ["acme"]},
+        {"depth": 1},
+        {"deadline": NOW},
+        {"credits": 1},
+        {"tokens": 1},
+    ],
+    ids=lambda field: next(iter(field)),
+)
+def test_every_single_field_counts(field):
+    narrow = Bounds(**field)
+
+    assert narrow <= TOP
+    assert not narrow >= TOP
+    assert TOP & narrow == narrow
+
+
+@pytest.mark.rule("bounds.empty")
+@given(bounds, acts)
+def test_empty_lists_admit_nothing_and_stay_empty_under_the_meet(a, act):
+    for nothing in (Bounds(agents=()), Bounds(tools=[]), Bounds(sees=frozenset())):
+        assert not admits(nothing, act)
+        assert not admits(a & nothing, act)
+
+    shut = a & Bounds(agents=(), tools=(), sees=(), depth=0)
+    assert (shut.agents, shut.tools, shut.sees, shut.depth) == (NONE, NONE, NOTHING, 0)
+
+
+@pytest.mark.rule("bounds.empty")
+def test_a_figure_of_zero_is_zero_and_not_no_limit():
+    assert Bounds(depth=0, credits=0, tokens=0) & Bounds(depth=3, credits=5, tokens=7) == Bounds(
+        depth=0, credits=0, tokens=0
+    )
+
+
+@pytest.mark.rule("bounds.narrow")
+@given(st.lists(bounds, min_size=1, max_size=6))
+def test_along_any_sequence_of_meets_bounds_only_get_narrower(sequence):
+    path = [sequence[0]]
+    for one in sequence[1:]:
+        path.append(path[-1] & one)
+
+    assert all(later <= earlier for i, earlier in enumerate(path) for later in path[i:])
+
+
+@given(bounds, bounds)
+def test_equal_bounds_have_equal_hashes(a, b):
+    assert hash(a & b) == hash(b & a)
+    assert len({a, b}) == (1 if a == b else 2)
+
+
+# --- time and boards ---------------------------------------------------------------------------
+
+
+@pytest.mark.rule("bounds.narrow", "task.deadline")
+@given(bounds, figures(NOW - 2, NOW + 7).filter(lambda at: at is not None))
+def test_until_brings_the_deadline_forward_and_never_back(a, at):
+    found = a.until(at)
+
+    assert found == a & Bounds(deadline=at)
+    assert found.deadline <= at
+    assert found <= a
+
+
+def test_board_becomes_the_session_s_and_everything_else_stays():
+    ceiling = Bounds(["coder"], ["exec"], [BOARD, "notes"], 1, NOW, 2, 3)
+
+    found = ceiling.on_board("s1")
+
+    assert found.sees == {board_of("s1"), Scope("notes")}
+    assert (found.agents, found.tools) == (ceiling.agents, ceiling.tools)
+    assert (found.depth, found.deadline, found.credits, found.tokens) == (1, NOW, 2, 3)
+
+
+def test_bounds_without_board_stay_as_they_are():
+    ceiling = Bounds(sees=["notes"])
+
+    assert ceiling.on_board("s1") is ceiling
+
+
+# --- what people write -------------------------------------------------------------------------
+
+
+def test_bounds_read_what_people_write():
+    found = Bounds(
+        agents=["Coder", "code reviewer"],
+        tools=["group:web", "exec"],
+        sees=["codebase"],
+        depth=2,
+        deadline=datetime(2026, 11, 15, tzinfo=UTC),
+        credits="$0.50",
+        tokens=1000,
+    )
+
+    assert found.agents == {"coder", "code-reviewer"}
+    assert found.tools == {"web_search", "web_fetch", "exec"}
+    assert found.sees == {Scope("codebase")}
+    assert (found.depth, found.credits, found.tokens) == (2, 500_000, 1000)
+    assert found.deadline == 1_794_700_800_000_000
+
+
+@pytest.mark.rule("bounds.groups")
+def test_bounds_with_an_unknown_tool_group_are_refused():
+    with pytest.raises(BadInput, match="no tool group 'group:flies'"):
+        Bounds(tools=["group:flies"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"agents": None}, "agents is None"),
+        ({"tools": None}, "tools is None"),
+        ({"sees": None}, "sees is None"),
+        ({"depth": -1}, "depth is a whole number of at least 0"),
+        ({"depth": 1.5}, "depth is a whole number"),
+        ({"deadline": "soon"}, "deadline is an aware datetime"),
+        ({"credits": "a lot"}, "credits are written"),
+        ({"tokens": True}, "tokens is a whole number"),
+    ],
+)
+def test_bounds_that_cannot_be_meant_are_refused(wrong, reason):
+    with pytest.raises(BadInput, match=reason):
+        Bounds(**wrong)
+
+
+@pytest.mark.rule("input.json")
+@pytest.mark.parametrize("field", ["depth", "deadline", "credits", "tokens"])
+def test_a_figure_that_the_journal_cannot_hold_is_refused(field):
+    with pytest.raises(BadInput, match=field):
+        Bounds(**{field: 2**63})
+
+
+# --- as data -----------------------------------------------------------------------------------
+
+
+def test_bounds_as_data_name_only_what_is_bounded():
+    assert TOP.data == {}
+    assert Bounds(agents=()).data == {"agents": []}
+
+
+def test_bounds_as_data_are_sorted_json():
+    ceiling = Bounds(["b", "a"], ["exec", "deploy"], ["n", Scope("m", key="k")], 1, NOW, 2, 3)
+
+    assert ceiling.data == {
+        "agents": ["a", "b"],
+        "tools": ["deploy", "exec"],
+        "sees": ["m/k", "n/*"],
+        "depth": 1,
+        "deadline": NOW,
+        "credits": 2,
+        "tokens": 3,
+    }
+
+
+@given(bounds, bounds)
+def test_equal_bounds_have_equal_data_and_it_is_json(a, b):
+    assert checked((a & b).data, "bounds") == (b & a).data
+
+
+@pytest.mark.rule("sink.harmless")
+def test_whoever_changes_the_data_does_not_change_the_bounds():
+    ceiling = Bounds(agents=["a"], depth=1)
+
+    ceiling.data["depth"] = 99
+    ceiling.data["agents"].append("b")
+
+    assert ceiling.data == {"agents": ["a"], "depth": 1}

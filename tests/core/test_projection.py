@@ -1,0 +1,252 @@
+"""The projection: what each event does to the tables, and nothing but that."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.make import NOW, entry, first_remit, journal, json_values, remit_along
+from remit.core import facts, lifecycle
+from remit.core.entry import Draft, Writer, touched, written
+from remit.core.events import Fact
+from remit.core.facts import Message, Place
+from remit.core.projection import PROJECTION, Change, changes, fold
+from remit.core.values import decode, encode
+
+HERE = Place("t1", "s1", "t1")
+BY = Writer("coder")
+
+
+def change(fact: Fact) -> Change:
+    """The one change that this fact makes."""
+    (event,) = journal(fact)
+    (found,) = changes(event)
+    return found
+
+
+def message(number: int = 1, to: str = "tester") -> Message:
+    return Message(f"m{number}", "s1", "coder", to, f"text {number}", NOW)
+
+
+# --- tasks -------------------------------------------------------------------------------------
+
+
+def test_a_started_task_becomes_a_row():
+    remit = remit_along("lead", "coder")
+
+    found = change(facts.started(remit, NOW))
+
+    assert found[:3] == ("task", "add", ("t2",))
+    assert found.row == {
+        "id": "t2",
+        "run": "t1",
+        "parent": "t1",
+        "session": "s1",
+        "holder": "coder",
+        "status": "running",
+        "started_at": NOW,
+        "until": remit.bounds.deadline,
+        "ended_at": None,
+        "began": 1,
+        "ended": None,
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(lifecycle.ENDS))
+def test_a_task_that_ends_changes_only_how_it_ended(kind):
+    found = change(facts.ended(first_remit(), kind, NOW + 5, {}))
+
+    status = kind.removeprefix("task.")
+    assert found == ("task", "end", ("t1",), {"id": "t1", "status": status, "ended_at": NOW + 5, "ended": 1})
+
+
+@pytest.mark.rule("task.final")
+@pytest.mark.parametrize(
+    ("first", "second"), [("task.completed", "task.cancelled"), ("task.cancelled", "task.completed")]
+)
+def test_a_task_ends_once_in_the_tables_too(first, second):
+    remit = first_remit()
+    once = [facts.started(remit, NOW), facts.ended(remit, first, NOW + 1, {})]
+
+    tables = fold(journal(*once, facts.ended(remit, second, NOW + 2, {})))
+
+    assert tables == fold(journal(*once))
+
+
+def test_a_refused_hop_is_in_the_journal_and_in_no_table():
+    (event,) = journal(Fact("hop.refused", NOW, {"rule": "loop"}))
+
+    assert changes(event) == []
+
+
+# --- entries -----------------------------------------------------------------------------------
+
+
+@given(json_values)
+def test_an_entry_becomes_a_row_that_tells_text_from_json(value):
+    one = entry(
+        value=value, by=Writer("coder", "t2", ("lead", "coder")), lifetime=60, extend=True, trust="outside"
+    )
+
+    found = change(facts.entry_set(one, Place("t1", "s1", "t2")))
+
+    assert found[:3] == ("entry", "put", ("codebase", "auth"))
+    kept = found.row.pop("value")
+    assert (kept if found.row.pop("form") == "text" else decode(kept)) == value
+    assert found.row == {
+        "namespace": "codebase",
+        "key": "auth",
+        "agent": "coder",
+        "created_at": NOW,
+        "updated_at": NOW,
+        "expires_at": NOW + 60,
+        "version": 1,
+        "digest": one.digest,
+        "extension": 60,
+        "trust": "outside",
+        "task": "t2",
+        "chain": '["lead","coder"]',
+    }
+
+
+def test_json_that_looks_like_its_own_text_is_still_told_apart():
+    text, number = (change(facts.entry_set(entry(value=value), HERE)).row for value in ("1", 1))
+
+    assert (text["form"], text["value"]) == ("text", "1")
+    assert (number["form"], number["value"]) == ("json", "1")
+
+
+@pytest.mark.rule("entry.touch")
+def test_a_touched_entry_changes_only_its_expiry():
+    one = entry(lifetime=60)
+
+    found = change(facts.entry_touched(touched(one, 100, NOW), BY, HERE, NOW))
+
+    row = {"namespace": "codebase", "key": "auth", "expires_at": NOW + 100}
+    assert found == ("entry", "touch", ("codebase", "auth"), row)
+
+
+def test_removed_entries_are_dropped_one_by_one():
+    (event,) = journal(facts.entries_removed([("a", "x"), ("b", "y")], "expired", BY, HERE, NOW))
+
+    assert changes(event) == [
+        Change("entry", "drop", ("a", "x"), {"namespace": "a", "key": "x"}),
+        Change("entry", "drop", ("b", "y"), {"namespace": "b", "key": "y"}),
+    ]
+
+
+# --- messages ----------------------------------------------------------------------------------
+
+
+def test_a_message_becomes_a_row_that_waits():
+    found = change(facts.message_sent(message(), HERE))
+
+    assert found[:3] == ("message", "add", ("m1",))
+    assert found.row == {
+        "id": "m1",
+        "session": "s1",
+        "sender": "coder",
+        "recipient": "tester",
+        "text": "text 1",
+        "sent_at": NOW,
+        "seq": 1,
+        "taken_at": None,
+        "taken_by": None,
+    }
+
+
+def test_taken_messages_say_when_and_in_which_task():
+    (event,) = journal(facts.messages_taken(["m1", "m2"], "tester", Place("t1", "s1", "t3"), NOW))
+
+    assert changes(event) == [
+        Change("message", "take", (one,), {"id": one, "taken_at": NOW, "taken_by": "t3"})
+        for one in ("m1", "m2")
+    ]
+
+
+@pytest.mark.rule("message.once")
+def test_a_message_is_taken_once_in_the_tables_too():
+    once = [facts.message_sent(message(), HERE), facts.messages_taken(["m1"], "tester", HERE, NOW + 1)]
+
+    tables = fold(journal(*once, facts.messages_taken(["m1"], "tester", Place("t1", "s1", "t9"), NOW + 2)))
+
+    assert tables == fold(journal(*once))
+
+
+# --- the fold ----------------------------------------------------------------------------------
+
+
+def test_a_kind_that_no_one_knows_is_an_error_and_not_ignored():
+    (event,) = journal(Fact("task.paused", NOW, {}))
+
+    with pytest.raises(KeyError, match=r"task\.paused"):
+        changes(event)
+
+
+@pytest.mark.rule("journal.one-event")
+def test_every_end_of_a_task_is_known_to_the_projection():
+    assert set(PROJECTION) > lifecycle.ENDS
+    assert fold([]) == {"task": {}, "entry": {}, "message": {}}
+
+
+def test_changes_to_what_is_not_there_change_nothing():
+    tables = fold(
+        journal(
+            facts.ended(first_remit(), "task.completed", NOW, {}),
+            facts.entry_touched(entry(lifetime=60), BY, HERE, NOW),
+            facts.entries_removed([("a", "x")], "deleted", BY, HERE, NOW),
+            facts.messages_taken(["m1"], "tester", HERE, NOW),
+        )
+    )
+
+    assert tables == fold([])
+
+
+def test_the_fold_leaves_the_changes_of_an_event_alone():
+    started = journal(facts.started(first_remit(), NOW))
+    before = changes(started[0])
+
+    fold([*started, *journal(facts.ended(first_remit(), "task.failed", NOW, {}))])
+
+    assert changes(started[0]) == before
+
+
+keys = st.sampled_from(["x", "y"])
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("set"), keys, json_values),
+        st.tuples(st.just("touch"), keys, st.integers(1, 100)),
+        st.tuples(st.just("remove"), st.lists(keys, max_size=2), st.none()),
+    ),
+    max_size=12,
+)
+
+
+@pytest.mark.rule("journal.one-event", "entry.upsert", "entry.touch")
+@given(steps)
+def test_folding_the_events_of_any_history_gives_the_entries_it_ends_with(history):
+    shelf = {}  # what the entries should be, kept by hand
+    told = []
+    for now, (what, where, how) in enumerate(history, start=NOW):
+        if what == "set":
+            shelf[where] = written(shelf.get(where), Draft("n", where, how, lifetime=50), BY, now)
+            told.append(facts.entry_set(shelf[where], HERE))
+        elif what == "touch" and (longer := touched(shelf.get(where), how, now)) is not None:
+            shelf[where] = longer
+            told.append(facts.entry_touched(longer, BY, HERE, now))
+        elif what == "remove":
+            for key in where:
+                shelf.pop(key, None)
+            told.append(facts.entries_removed([("n", key) for key in where], "deleted", BY, HERE, now))
+
+    rows = fold(journal(*told))["entry"]
+
+    assert {key for _, key in rows} == set(shelf)
+    for (_, key), row in rows.items():
+        one = shelf[key]
+        assert row["value"] == (one.value if isinstance(one.value, str) else encode(one.value))
+        assert [
+            row[name] for name in ("agent", "created_at", "updated_at", "expires_at", "version", "digest")
+        ] == [
+            getattr(one, name)
+            for name in ("agent", "created_at", "updated_at", "expires_at", "version", "digest")
+        ]

@@ -1,0 +1,282 @@
+"""Remits: derived, never given, and never wider than the one they come from."""
+
+import dataclasses
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.make import (
+    AGENTS,
+    NOW,
+    SECOND,
+    agent_names,
+    bounds,
+    first_remit,
+    namespaces,
+    remit_along,
+    scope_sets,
+    tool_sets,
+    wishes,
+)
+from remit.core import allow, scope
+from remit.core.allow import ANY, NONE
+from remit.core.bounds import TOP, Bounds
+from remit.core.card import Card
+from remit.core.chain import Chain, Hop
+from remit.core.remit import Origin, Pass, begin, derive, kit, reach, sight
+from remit.core.scope import BOARD, NOTHING, Scope, board_of, memory_of
+from remit.errors import BadInput
+
+ORIGIN = Origin("t1", "home", "s1")
+
+cards = st.builds(
+    Card, agent_names, reads=st.just(ANY) | scope_sets, writes=st.just(ANY) | scope_sets, tools=tool_sets
+)
+
+
+def hop(parent, card: Card, wish: Pass, child: str = "t2", now: int = NOW):
+    """What the engine does: the holder passes on within what it sees and what it may use."""
+    return derive(parent, wish, child, sight(parent, card), kit(parent, card), now)
+
+
+# --- wishes ------------------------------------------------------------------------------------
+
+
+def test_a_wish_reads_what_people_write():
+    wish = Pass(
+        "Code Reviewer", "review it", sees=["codebase"], tools=["group:exec"], seconds=timedelta(minutes=2)
+    )
+
+    assert wish.to == "code-reviewer"
+    assert wish.sees == {Scope("codebase")}
+    assert wish.tools == {"exec"}
+    assert wish.microseconds == 120 * SECOND
+
+
+@pytest.mark.rule("bounds.empty")
+def test_a_wish_passes_nothing_along_unless_it_says_so():
+    wish = Pass("coder", "code it")
+
+    assert (wish.sees, wish.tools, wish.within) == (NOTHING, NONE, TOP)
+    assert wish.microseconds == 300 * SECOND
+
+
+def test_a_changed_wish_is_read_again():
+    wish = dataclasses.replace(Pass("coder", "code it"), seconds=1, to="Tester")
+
+    assert (wish.to, wish.microseconds) == ("tester", SECOND)
+
+
+@pytest.mark.rule("input.remit")
+@pytest.mark.parametrize(
+    "given_", [first_remit(), None, {"depth": 1}, 3], ids=["remit", "none", "dict", "number"]
+)
+def test_within_takes_bounds_and_nothing_else(given_):
+    with pytest.raises(
+        BadInput, match=rf"within takes Bounds\(...\), not {type(given_).__name__}; a remit is derived"
+    ):
+        Pass("coder", "code it", within=given_)
+
+
+@pytest.mark.rule("input.remit")
+@pytest.mark.parametrize("field", ["to", "task", "sees", "tools", "seconds"])
+def test_a_remit_is_not_accepted_in_any_part_of_a_wish(field):
+    wanted = {"to": "coder", "task": "code it", field: first_remit()}
+
+    with pytest.raises(BadInput):
+        Pass(**wanted)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"to": "!"}, "an agent's name"),
+        ({"task": ""}, "a task must not be empty"),
+        ({"task": "a\0"}, "a task must not contain a NUL"),
+        ({"task": "x" * 1_048_577}, "a task has at most 1,048,576 characters"),
+        ({"task": None}, "a task must be text"),
+        ({"sees": None}, "sees is None"),
+        ({"sees": ["board:s2"]}, "is a session's board"),
+        ({"tools": ["group:flies"]}, "no tool group"),
+        ({"seconds": 0}, "seconds must be a positive number"),
+        ({"seconds": float("nan")}, "seconds must be a positive number"),
+        ({"seconds": None}, "seconds is a number of seconds"),
+    ],
+)
+def test_a_wish_that_cannot_be_meant_is_refused(wrong, reason):
+    with pytest.raises(BadInput, match=reason):
+        Pass(**{"to": "coder", "task": "code it", **wrong})
+
+
+# --- the first remit of a run ------------------------------------------------------------------
+
+
+@pytest.mark.rule("chain.no-shared-state")
+def test_a_run_begins_with_an_empty_chain_and_is_its_own_root():
+    first = begin(ORIGIN, Pass("lead", "build it"), TOP, NOW)
+
+    assert (first.id, first.root, first.parent) == ("t1", "t1", "")
+    assert (first.workspace, first.session) == ("home", "s1")
+    assert (first.holder, first.task) == ("lead", "build it")
+    assert first.chain == Chain()
+    assert first.asker == ""
+    assert first.names == ("lead",)
+
+
+@pytest.mark.rule("bounds.narrow")
+@given(bounds, wishes)
+def test_the_first_remit_stays_within_the_ceiling_and_the_wish(ceiling, wish):
+    first = begin(ORIGIN, wish, ceiling, NOW)
+
+    assert first.bounds <= ceiling
+    assert first.bounds <= wish.within
+    assert first.bounds.deadline <= NOW + wish.microseconds
+    assert scope.within(first.sees, first.bounds.sees)
+    assert scope.within(first.sees, wish.sees)
+    assert allow.within(first.tools, first.bounds.tools)
+    assert allow.within(first.tools, wish.tools)
+
+
+def test_board_means_the_board_of_the_run_s_own_session():
+    first = begin(ORIGIN, Pass("lead", "build it", sees=[BOARD]), Bounds(sees=[BOARD, "notes"]), NOW)
+
+    assert first.bounds.sees == {board_of("s1"), Scope("notes")}
+    assert first.sees == {board_of("s1")}
+
+
+# --- children ----------------------------------------------------------------------------------
+
+
+def test_a_child_knows_where_it_comes_from():
+    parent = first_remit("lead")
+
+    child = derive(parent, Pass("coder", "code it"), "t2", ANY, ANY, NOW)
+
+    assert (child.id, child.parent, child.root) == ("t2", "t1", "t1")
+    assert (child.workspace, child.session) == ("home", "s1")
+    assert (child.holder, child.task, child.asker) == ("coder", "code it", "lead")
+    assert child.chain.hops == (Hop("lead", "coder", "code it"),)
+    assert child.names == ("lead", "coder")
+
+
+@pytest.mark.rule("bounds.narrow", "chain.immutable")
+@given(
+    ceiling=bounds,
+    first=wishes,
+    hops=st.lists(st.tuples(cards, wishes, st.integers(0, 3)), min_size=1, max_size=5),
+)
+def test_along_any_sequence_of_hops_a_child_is_never_wider_than_anyone_above(ceiling, first, hops):
+    path = [begin(ORIGIN, first, ceiling, NOW)]
+    for number, (card, wish, later) in enumerate(hops, start=2):
+        path.append(hop(path[-1], card, wish, f"t{number}", NOW + later))
+
+    for index, child in enumerate(path):
+        assert child.bounds <= ceiling
+        assert all(child.bounds <= above.bounds for above in path[:index])
+        assert child.chain.depth == index
+        assert (child.root, child.session, child.workspace) == ("t1", "s1", "home")
+
+
+@pytest.mark.rule("bounds.narrow", "sight.pass-own")
+@given(ceiling=bounds, first=wishes, card=cards, wish=wishes, other=cards)
+def test_a_child_is_given_only_what_the_asker_sees_and_may_use(ceiling, first, card, wish, other):
+    parent = begin(ORIGIN, first, ceiling, NOW)
+
+    child = hop(parent, card, wish)
+
+    assert scope.within(child.sees, sight(parent, card))
+    assert scope.within(child.sees, wish.sees)
+    assert allow.within(child.tools, kit(parent, card))
+    assert allow.within(child.tools, wish.tools)
+    assert scope.within(sight(child, other), child.bounds.sees)
+    assert scope.within(reach(child, other), child.bounds.sees)
+    assert allow.within(kit(child, other), child.bounds.tools)
+
+
+@pytest.mark.rule("task.deadline")
+@given(st.integers(1, 600), st.integers(1, 600), st.integers(0, 600))
+def test_a_child_s_deadline_is_the_earlier_of_its_parent_s_and_its_own(parents, childs, later):
+    parent = begin(ORIGIN, Pass("lead", "build it", seconds=parents), TOP, NOW)
+
+    child = hop(parent, Card("lead"), Pass("coder", "code it", seconds=childs), now=NOW + later * SECOND)
+
+    assert child.bounds.deadline == NOW + min(parents, later + childs) * SECOND
+
+
+def test_board_in_a_child_s_wish_means_the_same_session():
+    parent = first_remit(sees=ANY)
+
+    child = hop(parent, Card("lead"), Pass("coder", "code it", sees=[BOARD], within=Bounds(sees=[BOARD])))
+
+    assert child.bounds.sees == child.sees == {board_of("s1")}
+
+
+@pytest.mark.rule("chain.no-shared-state")
+def test_two_children_of_one_parent_share_nothing_but_the_parent():
+    parent = first_remit("lead")
+
+    one = hop(parent, Card("lead"), Pass("coder", "code it"), "t2")
+    other = hop(parent, Card("lead"), Pass("tester", "test it"), "t3")
+
+    assert one.names == ("lead", "coder")
+    assert other.names == ("lead", "tester")
+    assert parent.names == ("lead",)
+
+
+# --- what a holder sees, writes and uses -------------------------------------------------------
+
+
+@pytest.mark.rule("sight.default-deny")
+def test_a_holder_to_whom_nothing_was_passed_sees_only_its_own_memory():
+    child = remit_along("lead", "coder")
+
+    assert sight(child, Card("coder")) == {memory_of("coder")}
+
+
+@pytest.mark.rule("sight.default-deny", "asks.identity")
+def test_a_holder_sees_its_memory_its_card_and_what_was_passed():
+    child = hop(first_remit("lead"), Card("lead"), Pass("coder", "code it", sees=["spec"]))
+
+    seen = sight(child, Card("coder", reads=["codebase", BOARD]))
+
+    assert seen == {memory_of("coder"), Scope("codebase"), board_of("s1"), Scope("spec")}
+
+
+@pytest.mark.rule("sight.default-deny")
+@given(st.sampled_from(AGENTS), namespaces)
+def test_the_ceiling_hides_even_what_the_card_reads(name, namespace):
+    child = remit_along("lead", "editor", within=Bounds(sees=()))
+
+    assert sight(child, Card(name, reads=[namespace])) == NOTHING
+
+
+@pytest.mark.rule("sight.writes")
+def test_a_holder_writes_where_the_ceiling_admits_it_narrowed_by_its_card():
+    child = remit_along("lead", "coder", within=Bounds(sees=["codebase", "notes"]))
+
+    assert reach(child, Card("coder")) == {Scope("codebase"), Scope("notes")}
+    assert reach(child, Card("coder", writes=["notes", "elsewhere"])) == {Scope("notes")}
+    assert reach(child, Card("coder", writes=())) == NOTHING
+
+
+@pytest.mark.rule("sight.writes")
+def test_a_card_may_be_made_to_write_on_the_board():
+    assert reach(remit_along("lead", "coder"), Card("coder", writes=[BOARD])) == {board_of("s1")}
+
+
+def test_a_holder_uses_the_tools_of_its_card_and_those_passed_within_the_ceiling():
+    parent = first_remit("lead", within=Bounds(tools=["exec", "read_file"]))
+    child = hop(parent, Card("lead"), Pass("coder", "code it", tools=["exec", "deploy"]))
+
+    assert kit(child, Card("coder", tools=["read_file", "web_fetch"])) == {"exec", "read_file"}
+
+
+def test_a_weak_asker_may_ask_a_strong_holder_without_lending_its_own_weakness():
+    parent = first_remit("lead", tools=())
+
+    child = hop(parent, Card("lead"), Pass("coder", "code it", tools="*"))
+
+    assert child.tools == NONE
+    assert kit(child, Card("coder", tools=["exec"])) == {"exec"}

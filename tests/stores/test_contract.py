@@ -1,0 +1,159 @@
+"""Every store keeps the contract, and the contract finds the stores that do not."""
+
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from remit.ports import Database, Decision
+from remit.stores.sqlite import SqliteDatabase
+from remit.testing import CountedIds, check_store
+from remit.testing.clauses import atomic, entries, history, listeners, operations, workspaces
+from remit.testing.contract import CLAUSES, check_clause, title
+
+pytestmark = pytest.mark.anyio
+
+Opener = Callable[[], Database]
+
+
+@pytest.fixture(params=["memory", "file"])
+def open_database(request: pytest.FixtureRequest, tmp_path) -> Opener:
+    numbers = count()
+    if request.param == "memory":
+        return SqliteDatabase
+    return lambda: SqliteDatabase(tmp_path / f"{next(numbers)}.db")
+
+
+@pytest.mark.rule(
+    "store.contract",
+    "store.op",
+    "store.atomic",
+    "store.workspace",
+    "journal.one-event",
+    "journal.chain",
+    "journal.history",
+    "sink.harmless",
+    "entry.prefix",
+    "entry.recent",
+    "entry.expiry",
+    "message.once",
+    "input.text",
+)
+@pytest.mark.parametrize("clause", CLAUSES, ids=title)
+async def test_a_store_keeps_each_clause(clause, open_database: Opener):
+    await check_clause(clause, open_database)
+
+
+@pytest.mark.rule("store.contract")
+async def test_a_store_keeps_the_contract(open_database: Opener):
+    await check_store(open_database)
+
+
+def test_clauses_have_names_of_their_own():
+    assert len({title(clause) for clause in CLAUSES}) == len(CLAUSES) > 25
+
+
+# -- stores that break a promise ----------------------------------------------------------------------------
+
+
+class Worse(SqliteDatabase):
+    """A real store with one thing spoilt."""
+
+    def __init__(self, spoil) -> None:
+        super().__init__()
+        self._spoil = spoil
+
+    def store(self, workspace):
+        return self._spoil(super().store(self._spoil.instead or workspace))
+
+
+class Spoilt:
+    instead = ""  # the workspace it takes for the one it was asked for
+
+    def __init__(self, store) -> None:
+        self._store = store
+        self.workspace = store.workspace
+
+    async def tx(self, op, decide):
+        return await self._store.tx(op, decide)
+
+    async def read(self, look):
+        return await self._store.read(look)
+
+    def subscribe(self, sink):
+        return self._store.subscribe(sink)
+
+
+class ForgetsOperations(Spoilt):
+    ids = CountedIds()
+
+    async def tx(self, op, decide):
+        return await self._store.tx(self.ids.new(), decide)
+
+
+class LosesFacts(Spoilt):
+    async def tx(self, op, decide):
+        return await self._store.tx(op, lambda view: Decision(decide(view).answer, decide(view).facts[:1]))
+
+
+class IsDeaf(Spoilt):
+    def subscribe(self, sink):
+        return lambda: None
+
+
+class MixesWorkspaces(Spoilt):
+    instead = "everyone"
+
+
+class FoldsCase(Spoilt):
+    """Does not tell capital letters from small ones, as a store with LIKE would not."""
+
+    async def read(self, look):
+        return await self._store.read(lambda view: look(FoldedView(view)))
+
+
+class FoldedView:
+    def __init__(self, view) -> None:
+        self._view = view
+
+    def __getattr__(self, name):
+        return getattr(self._view, name)
+
+    def by_key(self, scope, now, limit):
+        everything = self._view.by_key(type(scope)(scope.namespace), now, 10_000)
+        return [one for one in everything if one.key.casefold().startswith(scope.prefix.casefold())][:limit]
+
+
+class ChangesHistory(Spoilt):
+    async def read(self, look):
+        return await self._store.read(lambda view: look(RewrittenView(view)))
+
+
+class RewrittenView(FoldedView):
+    def events(self, span):
+        return [event._replace(text=event.text.replace("text", "test")) for event in self._view.events(span)]
+
+
+@pytest.mark.rule("store.contract")
+@pytest.mark.parametrize(
+    ("spoil", "clause", "sentence"),
+    [
+        (ForgetsOperations, operations.answers_again, "the same operation id gives the same answer"),
+        (LosesFacts, atomic.facts_commit_together, "the number of events"),
+        (IsDeaf, listeners.sinks_hear_everything_once_in_order, "what a sink heard"),
+        (MixesWorkspaces, workspaces.workspaces_never_cross, "does not show in another"),
+        (FoldsCase, entries.a_prefix_is_literal, "the keys that begin with"),
+        (ChangesHistory, history.the_journal_tells_the_tables, "is not what was sealed"),
+    ],
+)
+async def test_the_contract_finds_a_store_that_breaks_it(spoil, clause, sentence):
+    with pytest.raises(AssertionError, match=f"^{title(clause)}: .*{sentence}"):
+        await check_clause(clause, lambda: Worse(spoil))
+
+
+def test_counted_ids_look_like_ids_and_sort_in_order():
+    ids = CountedIds()
+    made = [ids.new() for _ in range(2_000)]
+    assert made == sorted(set(made))
+    assert all(len(one) == 16 and set(one) <= set("abcdefghijklmnopqrstuvwxyz234567") for one in made)
+    assert made[0] == CountedIds().new() != CountedIds(2).new() == made[1]
