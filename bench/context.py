@@ -76,9 +76,7 @@ def sets_alone(effort: Effort) -> Samples:
         with team("file") as runtime:
             keys = _keys()
             context = runtime.context()
-            costs = [
-                await each(times, lambda: context.set("ns", next(keys), "v")) for _ in range(effort.rounds)
-            ]
+            costs = [await each(times, lambda: context.set("ns", next(keys), "v")) for _ in range(effort.rounds)]
             return [1e6 / cost for cost in costs]
 
     return asyncio.run(all_rounds())
@@ -140,6 +138,4 @@ def bare_last_five(effort: Effort) -> Samples:
 
 
 def bare_prefix(effort: Effort) -> Samples:
-    return _selects(
-        effort, "AND key >= ? AND key < ? ORDER BY key LIMIT 20", lambda s: (s[:-3], s[:-3] + "~")
-    )
+    return _selects(effort, "AND key >= ? AND key < ? ORDER BY key LIMIT 20", lambda s: (s[:-3], s[:-3] + "~"))

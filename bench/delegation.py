@@ -32,9 +32,7 @@ def _whole_runs(where: str, effort: Effort) -> Samples:
     async def all_rounds() -> Samples:
         with team(where) as runtime:
             await runtime.run("lead", "go")  # warm
-            return [
-                await each(effort.of(200), lambda: runtime.run("lead", "go")) for _ in range(effort.rounds)
-            ]
+            return [await each(effort.of(200), lambda: runtime.run("lead", "go")) for _ in range(effort.rounds)]
 
     return asyncio.run(all_rounds())
 

@@ -26,9 +26,7 @@ async def _sleep() -> str:
 
 def hop(effort: Effort) -> Samples:
     """A task with a deadline, awaited."""
-    return rounds(
-        effort, lambda: asyncio.run(each(effort.of(2_000), lambda: asyncio.create_task(_nothing())))
-    )
+    return rounds(effort, lambda: asyncio.run(each(effort.of(2_000), lambda: asyncio.create_task(_nothing()))))
 
 
 def sleepers(effort: Effort) -> Samples:

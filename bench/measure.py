@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 Samples: TypeAlias = list[float]
 
 
-class Skipped(Exception):  # noqa: N818 - not a failure: says why there is no figure
+class Skipped(Exception):
     """There is nothing to measure here, and the text says why."""
 
 

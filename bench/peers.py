@@ -116,9 +116,7 @@ def openai_agents(effort: Effort) -> Samples:
             raise NotImplementedError
 
     said = types.ResponseOutputText(text="ok", type="output_text", annotations=[])
-    answer = types.ResponseOutputMessage(
-        id="1", content=[said], role="assistant", status="completed", type="message"
-    )
+    answer = types.ResponseOutputMessage(id="1", content=[said], role="assistant", status="completed", type="message")
     call = types.ResponseFunctionToolCall(
         id="2", call_id="2", name="transfer_to_worker", arguments="{}", type="function_call"
     )

@@ -50,9 +50,7 @@ def _syncs_of(times: int) -> int:
         count = ["strace", "-f", "-c", "-e", "trace=fsync,fdatasync", "-o", str(report)]
         code = _DELEGATIONS.format(times=times)
         here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-        done = subprocess.run(
-            [*count, sys.executable, "-c", code], env=here, capture_output=True, check=False
-        )
+        done = subprocess.run([*count, sys.executable, "-c", code], env=here, capture_output=True, check=False)
         if done.returncode:
             raise Skipped("not counted: strace may not watch a process here")
         lines = [line.split() for line in report.read_text().splitlines()]

@@ -27,9 +27,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "jobs", nargs="*", metavar="job", help=f"which ones: {', '.join(job.name for job in JOBS)}"
-    )
+    parser.add_argument("jobs", nargs="*", metavar="job", help=f"which ones: {', '.join(job.name for job in JOBS)}")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
     parser.add_argument("--quick", action="store_true", help="a tenth of the load, fewer rounds")
     given = parser.parse_args()

@@ -46,9 +46,7 @@ def show(lines: Iterable[Line]) -> None:
 def _cells(line: Line) -> list[str]:
     peers = "\n".join(f"{name}: {_figure(found)}" for name, found in line.peers.items())
     ratio = "" if line.ratio is None else f"{line.ratio:.1f}x"
-    verdict = {True: "[green]ok", False: "[red]over" if not line.job.more else "[red]under", None: "-"}[
-        line.ok
-    ]
+    verdict = {True: "[green]ok", False: "[red]over" if not line.job.more else "[red]under", None: "-"}[line.ok]
     aim = "" if line.job.aim is None else f"{'≥' if line.job.more else '≤'} {line.job.aim:,g}"
     return [
         line.job.name,

@@ -42,5 +42,17 @@ def test_importing_remit_stays_light():
 
 def test_verbs_of_a_turn_have_a_docstring():
     public = [name for name in vars(remit.Turn) if not name.startswith("_")]
-    assert {"agent", "asker", "context", "delegate", "delegate_all", "find", "inbox", "remit", "send", "task", "tools"} <= set(public)
+    assert {
+        "agent",
+        "asker",
+        "context",
+        "delegate",
+        "delegate_all",
+        "find",
+        "inbox",
+        "remit",
+        "send",
+        "task",
+        "tools",
+    } <= set(public)
     assert [name for name in public if not getattr(remit.Turn, name).__doc__] == []

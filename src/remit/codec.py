@@ -1,5 +1,4 @@
-"""Values to JSON text and back, fast: two encodings in every delegation. What is accepted is decided in
-the core."""
+"""Values to JSON text and back, fast: two encodings in every delegation. What is accepted is decided in the core."""
 
 from typing import cast
 

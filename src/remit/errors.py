@@ -16,6 +16,7 @@
 Each class says whom it addresses, which HTTP status it becomes, and whether trying the same thing again can help.
 """
 
+from functools import partial
 from typing import ClassVar, Literal
 
 Addressee = Literal["asker", "caller", "operator"]
@@ -58,6 +59,9 @@ class Refused(RemitError):
         super().__init__(sentence)
         self.rule = rule
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), rule=self.rule), self.args
+
 
 class Failed(RemitError):
     """An agent was asked and did not deliver. `agent` and `task` say which."""
@@ -69,6 +73,9 @@ class Failed(RemitError):
         super().__init__(sentence)
         self.agent = agent
         self.task = task
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), agent=self.agent, task=self.task), self.args
 
 
 class TimedOut(Failed):

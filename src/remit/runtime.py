@@ -113,9 +113,7 @@ class Runtime:
 
     # -- runs -------------------------------------------------------------------------------------------
 
-    async def run(
-        self, agent: str, task: str, *, session: str = "", credits: object = None, **how: Unpack[How]
-    ) -> Any:
+    async def run(self, agent: str, task: str, *, session: str = "", credits: object = None, **how: Unpack[How]) -> Any:
         """Asks an agent to do a task and returns its result; raises `Refused` or `Failed` if there is none."""
         outcome = await self.outcome(agent, task, session=session, credits=credits, **how)
         return outcome.unwrap()
@@ -127,9 +125,9 @@ class Runtime:
         if session:
             line(session, "a session", SESSION_LIMIT)
         # The person who starts a run sees and may use everything, and passes it on unless told otherwise.
-        given = wish(agent, task, cast(How, {"sees": ANY, "tools": ANY, **how}))
+        given = wish(agent, task, cast("How", {"sees": ANY, "tools": ANY, **how}))
         if credits is not None:
-            given = replace(given, within=given.within & Bounds(credits=cast(int, credits)))
+            given = replace(given, within=given.within & Bounds(credits=cast("int", credits)))
         return await self._delegations.begin(given, self._ceiling, session)
 
     async def cancel(self, task: str, why: str = "cancelled by its owner") -> int:
@@ -212,5 +210,3 @@ def run(runtime: Runtime, agent: str, task: str, **how: Any) -> Any:
 def _is_async(answer: object) -> bool:
     call = getattr(answer, "__call__", None)  # noqa: B004 - asking what kind of call it is, not whether it can be called
     return inspect.iscoroutinefunction(answer) or inspect.iscoroutinefunction(call)
-
-

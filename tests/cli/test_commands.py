@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-TEAM = '''
+TEAM = """
 import anyio
 import remit
 
@@ -39,7 +39,7 @@ async def broken(turn):
 async def slow(turn):
     print("started", flush=True)
     await anyio.sleep_forever()
-'''
+"""
 
 
 @pytest.fixture
@@ -51,7 +51,12 @@ def folder(tmp_path: Path) -> Path:
 def remit(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("REMIT_")}
     return subprocess.run(
-        [sys.executable, "-m", "remit.cli", *words], cwd=folder, capture_output=True, text=True, env=environment, timeout=60
+        [sys.executable, "-m", "remit.cli", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
     )
 
 
@@ -197,7 +202,19 @@ def test_doctor_says_what_is_wrong(folder: Path):
 
 
 def test_a_run_that_died_is_shown_as_lost_not_as_running(folder: Path):
-    command = [sys.executable, "-m", "remit.cli", "run", "team:rt", "slow", "x", "--store", "remit.db", "--seconds", "0.5"]
+    command = [
+        sys.executable,
+        "-m",
+        "remit.cli",
+        "run",
+        "team:rt",
+        "slow",
+        "x",
+        "--store",
+        "remit.db",
+        "--seconds",
+        "0.5",
+    ]
     child = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     while "started" not in child.stdout.readline():

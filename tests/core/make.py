@@ -21,9 +21,7 @@ SECOND = 1_000_000
 
 def first_remit(to: str = "lead", *, within: Bounds = TOP, sees: object = ANY, tools: object = ANY) -> Remit:
     """The remit of a run's first holder."""
-    return begin(
-        Origin("t1", "home", "s1"), Pass(to, "build it", sees=sees, tools=tools, within=within), TOP, NOW
-    )
+    return begin(Origin("t1", "home", "s1"), Pass(to, "build it", sees=sees, tools=tools, within=within), TOP, NOW)
 
 
 def remit_along(*names: str, within: Bounds = TOP) -> Remit:

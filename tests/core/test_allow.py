@@ -135,9 +135,7 @@ def test_any_allows_every_name(name):
 # --- for people --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("names", "said"), [(ANY, "anyone"), (NONE, "no one"), (frozenset({"b", "a"}), "a, b")]
-)
+@pytest.mark.parametrize(("names", "said"), [(ANY, "anyone"), (NONE, "no one"), (frozenset({"b", "a"}), "a, b")])
 def test_names_are_spelled_for_people(names, said):
     assert spelled(names) == said
 

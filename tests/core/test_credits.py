@@ -47,9 +47,7 @@ def test_credits_are_read_as_people_write_them(written, millionths):
     ],
 )
 def test_anything_else_is_refused_and_told_how_to_write_it(written):
-    with pytest.raises(
-        BadInput, match=r'credits are written "\$0.50" or as whole millionths of a dollar, not'
-    ):
+    with pytest.raises(BadInput, match=r'credits are written "\$0.50" or as whole millionths of a dollar, not'):
         credits(written)
 
 

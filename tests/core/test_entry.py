@@ -107,9 +107,7 @@ def test_a_ttl_that_is_no_time_is_refused(ttl):
 
 
 @pytest.mark.rule("entry.ttl")
-@pytest.mark.parametrize(
-    ("ttl", "found"), [(None, None), (86_400, DAY), (timedelta(days=7), 7 * DAY), (0.5, 500_000)]
-)
+@pytest.mark.parametrize(("ttl", "found"), [(None, None), (86_400, DAY), (timedelta(days=7), 7 * DAY), (0.5, 500_000)])
 def test_a_ttl_is_read_as_people_write_it(ttl, found):
     assert lifetime(ttl) == found
 
@@ -174,9 +172,7 @@ def test_with_an_expected_version_a_write_succeeds_only_if_nobody_wrote_in_betwe
     if expect == writes:
         assert written(current, draft("mine", expect=expect), Writer("tester"), NOW).version == writes + 1
     else:
-        with pytest.raises(
-            Conflict, match=f"codebase/auth is at version {writes}, not {expect}; read it again"
-        ):
+        with pytest.raises(Conflict, match=f"codebase/auth is at version {writes}, not {expect}; read it again"):
             written(current, draft("mine", expect=expect), Writer("tester"), NOW)
 
 

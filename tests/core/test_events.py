@@ -43,9 +43,7 @@ def first_forged(events: list[Event]) -> int | None:
 
 def another(value: object, data: st.DataObject) -> object:
     """A value of the same kind that is not this one."""
-    return data.draw(
-        (st.integers(-1, 20) if isinstance(value, int) else words).filter(lambda one: one != value)
-    )
+    return data.draw((st.integers(-1, 20) if isinstance(value, int) else words).filter(lambda one: one != value))
 
 
 # --- sealing -----------------------------------------------------------------------------------
@@ -140,9 +138,7 @@ def test_a_removed_event_is_found_even_if_the_rest_is_numbered_anew(events, data
 @pytest.mark.rule("journal.chain")
 @given(journals(2), st.data())
 def test_two_swapped_events_are_found_at_the_first_of_them(events, data):
-    one, other = sorted(
-        data.draw(st.lists(st.integers(0, len(events) - 1), min_size=2, max_size=2, unique=True))
-    )
+    one, other = sorted(data.draw(st.lists(st.integers(0, len(events) - 1), min_size=2, max_size=2, unique=True)))
     swapped = list(events)
     swapped[one], swapped[other] = swapped[other], swapped[one]
 

@@ -111,9 +111,7 @@ def test_a_message_is_told_from_its_sender_in_its_own_session():
 
     found = facts.message_sent(message, Place("t1", "s1", "t2"))
 
-    assert found == Fact(
-        "message.sent", NOW, {"id": "m1", "text": "look", "to": "tester"}, "t1", "s1", "t2", "coder"
-    )
+    assert found == Fact("message.sent", NOW, {"id": "m1", "text": "look", "to": "tester"}, "t1", "s1", "t2", "coder")
 
 
 def test_taken_messages_are_told_by_their_ids():

@@ -56,14 +56,10 @@ def refusal(at=0.5, to="lead", task="again", rule="loop", sentence="'lead' is al
 
 def team() -> Node:
     reader = node("reader", "fetch 6 pages", 2, 33, receipt=receipt(2, 2412, 4), result="6 pages")
-    tester = node(
-        "tester", "run the suite", 40, 47, status="failed", error="'tester' failed: OSError: no disk"
-    )
+    tester = node("tester", "run the suite", 40, 47, status="failed", error="'tester' failed: OSError: no disk")
     coder = node("coder", "write the page", 35, None, sees=["codebase/*", "style/*"], children=[tester])
     coder.refusals = [refusal(50)]
-    stopped = node(
-        "deployer", "publish", 51, 51.2, status="cancelled", error="'deployer' was cancelled: enough"
-    )
+    stopped = node("deployer", "publish", 51, 51.2, status="cancelled", error="'deployer' was cancelled: enough")
     return node("lead", "ship it", 0, None, sees=["*"], children=[reader, coder, stopped])
 
 
@@ -156,10 +152,7 @@ def test_slices_that_the_receipt_only_counts_are_counted():
 
 
 def test_a_status_of_a_later_version_is_named():
-    assert (
-        flow.text(node(status="waiting\n"), NOW)
-        == "? coder: write it · 1.3 s · 1 slice, 6 tokens · waiting\\n\n"
-    )
+    assert flow.text(node(status="waiting\n"), NOW) == "? coder: write it · 1.3 s · 1 slice, 6 tokens · waiting\\n\n"
 
 
 @pytest.mark.parametrize(
@@ -225,10 +218,7 @@ def test_mermaid_styles_no_refused_edge_when_there_is_none():
     ],
 )
 def test_mermaid_writes_what_could_mean_something_as_numbers(said, label):
-    assert (
-        flow.mermaid(node(task=said), NOW).splitlines()[1]
-        == f'    n0["✓ coder<br/>{label}<br/>1.3 s"]:::completed'
-    )
+    assert flow.mermaid(node(task=said), NOW).splitlines()[1] == f'    n0["✓ coder<br/>{label}<br/>1.3 s"]:::completed'
 
 
 @pytest.mark.parametrize("name", ["worker", "$" * 64])
@@ -334,9 +324,7 @@ def test_svg_follows_the_theme():
     assert flow_theme.DARK.page in dark
     assert flow_theme.LIGHT.page not in dark
     assert (
-        auto.index(flow_theme.LIGHT.page)
-        < auto.index("prefers-color-scheme:dark")
-        < auto.index(flow_theme.DARK.page)
+        auto.index(flow_theme.LIGHT.page) < auto.index("prefers-color-scheme:dark") < auto.index(flow_theme.DARK.page)
     )
     with pytest.raises(remit.BadInput, match="a theme is light, dark or auto, not 'pink'"):
         flow.svg(team(), NOW, "pink")  # pyright: ignore[reportArgumentType]
@@ -344,9 +332,7 @@ def test_svg_follows_the_theme():
 
 def luminance(colour: str) -> float:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    )
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -417,9 +403,7 @@ def harmless(said: str) -> None:
         assert re.fullmatch(r'    n\d(\[".*"\]|\(\[".*"\]\)):::\w+|    n\d -.?->\|"[^"]*"\| n\d', line), line
         assert line.count('"') == 2
     for found in ET.fromstring(drawing).iter():
-        assert not any(
-            "href" in name or name in ("src", "style") or name.startswith("on") for name in found.attrib
-        )
+        assert not any("href" in name or name in ("src", "style") or name.startswith("on") for name in found.attrib)
     kinds = {found.tag.removeprefix(SVG) for found in ET.fromstring(drawing).iter()}
     assert kinds <= {
         "svg",

@@ -91,12 +91,8 @@ def test_who_is_already_in_the_delegation_is_not_asked_again():
 
 
 @pytest.mark.rule("chain.loop", "chain.self", "names.one-agent")
-@given(
-    st.permutations(AGENTS), st.integers(1, 5), st.sampled_from(["{}", " {} ", "{}!", "_{}_"]), st.booleans()
-)
-def test_everyone_in_the_chain_is_refused_in_any_spelling_and_everyone_else_is_not(
-    names, length, spelling, shout
-):
+@given(st.permutations(AGENTS), st.integers(1, 5), st.sampled_from(["{}", " {} ", "{}!", "_{}_"]), st.booleans())
+def test_everyone_in_the_chain_is_refused_in_any_spelling_and_everyone_else_is_not(names, length, spelling, shout):
     remit = remit_along(*names[:length])
 
     for name in names:
@@ -119,9 +115,7 @@ def test_an_unknown_agent_is_refused_with_those_who_may_be_asked():
 def test_who_may_ask_no_one_is_told_to_finish_alone():
     verdict = refusal(known, first_remit(), "ghost", Facts(NOW, known=False))
 
-    assert (
-        verdict.sentence == "there is no agent 'ghost'; there is no one you may ask; finish the task yourself"
-    )
+    assert verdict.sentence == "there is no agent 'ghost'; there is no one you may ask; finish the task yourself"
 
 
 @pytest.mark.parametrize(("count", "end"), [(8, "a7"), (9, "a7 and 1 more"), (20, "a7 and 12 more")])
@@ -188,10 +182,7 @@ def test_a_hop_beyond_the_depth_is_refused_with_the_figures():
     verdict = refusal(not_too_deep, remit, "poet")
 
     assert verdict.rule == "depth"
-    assert (
-        "2 deep (lead > coder > tester) and at most 2 is allowed; finish the task yourself"
-        in verdict.sentence
-    )
+    assert "2 deep (lead > coder > tester) and at most 2 is allowed; finish the task yourself" in verdict.sentence
 
 
 @pytest.mark.rule("chain.depth")
@@ -229,9 +220,7 @@ def test_after_the_deadline_no_one_is_asked():
     verdict = refusal(in_time, first_remit(), "coder", Facts(DEADLINE + 1_500_000))
 
     assert verdict.rule == "deadline"
-    assert (
-        verdict.sentence == "the deadline passed 1.5 s ago; 'coder' was not asked; answer with what you have"
-    )
+    assert verdict.sentence == "the deadline passed 1.5 s ago; 'coder' was not asked; answer with what you have"
 
 
 @pytest.mark.rule("task.deadline")
@@ -255,9 +244,7 @@ def test_bounds_without_a_deadline_are_never_late():
 def test_a_busy_agent_is_refused_with_the_figures():
     verdict = refusal(not_busy, first_remit(), "coder", Facts(NOW, running=2, limit=2))
 
-    assert verdict == deny(
-        "concurrency", "'coder' is busy with 2 of 2 tasks; ask someone else or try again later"
-    )
+    assert verdict == deny("concurrency", "'coder' is busy with 2 of 2 tasks; ask someone else or try again later")
 
 
 @pytest.mark.parametrize(("running", "limit"), [(1, 2), (0, 1), (1000, None)])

@@ -37,9 +37,7 @@ def test_the_best_match_comes_first(wanted, found):
 
 
 @pytest.mark.rule("asks.capability")
-@pytest.mark.parametrize(
-    "wanted", ["quantum physics theoretical framework", "on", "a", "i", "", "()", "of it"]
-)
+@pytest.mark.parametrize("wanted", ["quantum physics theoretical framework", "on", "a", "i", "", "()", "of it"])
 def test_what_no_one_can_do_matches_no_one(wanted):
     assert names(wanted) == []
 

@@ -19,7 +19,6 @@ def test_a_completed_outcome_may_have_no_value():
     assert Outcome("coder", "t2", "completed").unwrap() is None
 
 
-@pytest.mark.rule("task.truth")
 @pytest.mark.parametrize("status", ["failed", "timed-out", "cancelled"])
 def test_what_failed_is_not_ok_and_raises_its_own_error(status):
     error = Failed("'coder' did not deliver", agent="coder", task="t2")
@@ -32,7 +31,6 @@ def test_what_failed_is_not_ok_and_raises_its_own_error(status):
     assert str(outcome) == "coder: 'coder' did not deliver"
 
 
-@pytest.mark.rule("refuse.hop")
 def test_a_refused_outcome_says_why():
     assert not REFUSED.ok
     assert str(REFUSED) == "coder: 'coder' is busy"

@@ -83,9 +83,7 @@ def test_a_refused_hop_is_in_the_journal_and_in_no_table():
 
 @given(json_values)
 def test_an_entry_becomes_a_row_that_tells_text_from_json(value):
-    one = entry(
-        value=value, by=Writer("coder", "t2", ("lead", "coder")), lifetime=60, extend=True, trust="outside"
-    )
+    one = entry(value=value, by=Writer("coder", "t2", ("lead", "coder")), lifetime=60, extend=True, trust="outside")
 
     found = change(facts.entry_set(one, Place("t1", "s1", "t2")))
 
@@ -158,12 +156,10 @@ def test_taken_messages_say_when_and_in_which_task():
     (event,) = journal(facts.messages_taken(["m1", "m2"], "tester", Place("t1", "s1", "t3"), NOW))
 
     assert changes(event) == [
-        Change("message", "take", (one,), {"id": one, "taken_at": NOW, "taken_by": "t3"})
-        for one in ("m1", "m2")
+        Change("message", "take", (one,), {"id": one, "taken_at": NOW, "taken_by": "t3"}) for one in ("m1", "m2")
     ]
 
 
-@pytest.mark.rule("message.once")
 def test_a_message_is_taken_once_in_the_tables_too():
     once = [facts.message_sent(message(), HERE), facts.messages_taken(["m1"], "tester", HERE, NOW + 1)]
 
@@ -182,7 +178,6 @@ def test_a_kind_that_no_one_knows_is_an_error_and_not_ignored():
         changes(event)
 
 
-@pytest.mark.rule("journal.one-event")
 def test_every_end_of_a_task_is_known_to_the_projection():
     assert set(PROJECTION) > lifecycle.ENDS
     assert fold([]) == {"task": {}, "entry": {}, "message": {}}
@@ -221,7 +216,7 @@ steps = st.lists(
 )
 
 
-@pytest.mark.rule("journal.one-event", "entry.upsert", "entry.touch")
+@pytest.mark.rule("entry.upsert", "entry.touch")
 @given(steps)
 def test_folding_the_events_of_any_history_gives_the_entries_it_ends_with(history):
     shelf = {}  # what the entries should be, kept by hand
@@ -244,9 +239,6 @@ def test_folding_the_events_of_any_history_gives_the_entries_it_ends_with(histor
     for (_, key), row in rows.items():
         one = shelf[key]
         assert row["value"] == (one.value if isinstance(one.value, str) else encode(one.value))
-        assert [
-            row[name] for name in ("agent", "created_at", "updated_at", "expires_at", "version", "digest")
-        ] == [
-            getattr(one, name)
-            for name in ("agent", "created_at", "updated_at", "expires_at", "version", "digest")
+        assert [row[name] for name in ("agent", "created_at", "updated_at", "expires_at", "version", "digest")] == [
+            getattr(one, name) for name in ("agent", "created_at", "updated_at", "expires_at", "version", "digest")
         ]

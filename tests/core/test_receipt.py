@@ -167,9 +167,7 @@ def test_what_was_withheld_is_listed_with_the_reason_up_to_the_limit():
         (NOTHING, NOTHING, {Scope("x", key="k")}, {"x/k": "the asker does not see all of it"}),
     ],
 )
-def test_what_is_kept_back_is_what_was_not_passed_and_what_the_asker_does_not_see(
-    seen, passed, wished, found
-):
+def test_what_is_kept_back_is_what_was_not_passed_and_what_the_asker_does_not_see(seen, passed, wished, found):
     as_sight = [one if one is ANY else frozenset(one) for one in (seen, passed, wished)]
 
     assert kept_back(*as_sight) == found

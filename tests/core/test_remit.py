@@ -31,9 +31,7 @@ from remit.errors import BadInput
 
 ORIGIN = Origin("t1", "home", "s1")
 
-cards = st.builds(
-    Card, agent_names, reads=st.just(ANY) | scope_sets, writes=st.just(ANY) | scope_sets, tools=tool_sets
-)
+cards = st.builds(Card, agent_names, reads=st.just(ANY) | scope_sets, writes=st.just(ANY) | scope_sets, tools=tool_sets)
 
 
 def hop(parent, card: Card, wish: Pass, child: str = "t2", now: int = NOW):
@@ -45,9 +43,7 @@ def hop(parent, card: Card, wish: Pass, child: str = "t2", now: int = NOW):
 
 
 def test_a_wish_reads_what_people_write():
-    wish = Pass(
-        "Code Reviewer", "review it", sees=["codebase"], tools=["group:exec"], seconds=timedelta(minutes=2)
-    )
+    wish = Pass("Code Reviewer", "review it", sees=["codebase"], tools=["group:exec"], seconds=timedelta(minutes=2))
 
     assert wish.to == "code-reviewer"
     assert wish.sees == {Scope("codebase")}
@@ -70,13 +66,9 @@ def test_a_changed_wish_is_read_again():
 
 
 @pytest.mark.rule("input.remit")
-@pytest.mark.parametrize(
-    "given_", [first_remit(), None, {"depth": 1}, 3], ids=["remit", "none", "dict", "number"]
-)
+@pytest.mark.parametrize("given_", [first_remit(), None, {"depth": 1}, 3], ids=["remit", "none", "dict", "number"])
 def test_within_takes_bounds_and_nothing_else(given_):
-    with pytest.raises(
-        BadInput, match=rf"within takes Bounds\(...\), not {type(given_).__name__}; a remit is derived"
-    ):
+    with pytest.raises(BadInput, match=rf"within takes Bounds\(...\), not {type(given_).__name__}; a remit is derived"):
         Pass("coder", "code it", within=given_)
 
 
@@ -235,7 +227,7 @@ def test_a_holder_to_whom_nothing_was_passed_sees_only_its_own_memory():
     assert sight(child, Card("coder")) == {memory_of("coder")}
 
 
-@pytest.mark.rule("sight.default-deny", "asks.identity")
+@pytest.mark.rule("sight.default-deny")
 def test_a_holder_sees_its_memory_its_card_and_what_was_passed():
     child = hop(first_remit("lead"), Card("lead"), Pass("coder", "code it", sees=["spec"]))
 

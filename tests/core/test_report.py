@@ -264,8 +264,7 @@ def test_the_sentence_tells_what_failed_what_was_cancelled_and_what_was_refused(
     )
 
     assert (
-        sentence(root)
-        == "lead asked 2 agents; 1 task failed; 2 tasks cancelled; 3 delegations refused (depth, loop)"
+        sentence(root) == "lead asked 2 agents; 1 task failed; 2 tasks cancelled; 3 delegations refused (depth, loop)"
     )
 
 
@@ -322,9 +321,7 @@ def test_the_tree_as_data_has_everything_in_its_place():
         "it broke",
         [],
     )
-    assert child["refusals"] == [
-        {"at": NOW, "to": "lead", "task": "again", "rule": "loop", "sentence": "'lead' no"}
-    ]
+    assert child["refusals"] == [{"at": NOW, "to": "lead", "task": "again", "rule": "loop", "sentence": "'lead' no"}]
 
 
 @given(runs())
@@ -334,8 +331,6 @@ def test_the_tree_of_any_run_as_data_is_json(run):
     assert checked(data, "a tree") == data
 
 
-@pytest.mark.parametrize(
-    ("result", "text"), [("done", "done"), ({"b": 1, "a": 2}, '{"a":2,"b":1}'), (None, "null")]
-)
+@pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"b": 1, "a": 2}, '{"a":2,"b":1}'), (None, "null")])
 def test_a_result_as_text_is_its_text_or_its_json(result, text):
     assert result_text(run_of(facts.started(LEAD, NOW), completed(LEAD, result))) == text

@@ -17,8 +17,7 @@ sights = st.just(ANY) | scope_sets.map(normal)
 def shows(sees, namespace: str, key: str) -> bool:
     """What a sight shows, said without any of the code under test."""
     return sees is ANY or any(
-        one.namespace == namespace
-        and (key == one.key if one.key is not None else key[: len(one.prefix)] == one.prefix)
+        one.namespace == namespace and (key == one.key if one.key is not None else key[: len(one.prefix)] == one.prefix)
         for one in sees
     )
 
@@ -146,9 +145,7 @@ def test_both_shows_exactly_what_both_show(a, b, namespace, key):
 
 @given(sights, sights, namespaces, keys)
 def test_either_shows_exactly_what_one_of_them_shows(a, b, namespace, key):
-    assert covers(scope.either(a, b), namespace, key) == (
-        shows(a, namespace, key) or shows(b, namespace, key)
-    )
+    assert covers(scope.either(a, b), namespace, key) == (shows(a, namespace, key) or shows(b, namespace, key))
 
 
 @pytest.mark.rule("bounds.lattice")

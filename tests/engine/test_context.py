@@ -55,7 +55,11 @@ async def test_the_first_holder_has_the_whole_view_and_those_below_only_what_the
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list:
-        return [await look(turn), await turn.delegate("low", "x"), await turn.delegate("low", "x", sees=["a"])]
+        return [
+            await look(turn),
+            await turn.delegate("low", "x"),
+            await turn.delegate("low", "x", sees=["a"]),
+        ]
 
     rt.add(Card("low"), look)
     assert await rt.run("lead", "go") == [["A", "B"], ["-", "-"], ["A", "-"]]
@@ -199,7 +203,10 @@ async def test_set_replaces_value_author_and_expiry_and_keeps_history(rt: Runtim
     entry = await rt.context().entry("a", "k")
     assert (entry.value, entry.agent, entry.expires_at, entry.version) == ({"two": [2]}, "writer", None, 2)
     assert entry.updated_at - entry.created_at == 10_000_000
-    assert [event.data["value"] for event in await rt.history() if event.kind == "entry.set"] == ["one", {"two": [2]}]
+    assert [event.data["value"] for event in await rt.history() if event.kind == "entry.set"] == [
+        "one",
+        {"two": [2]},
+    ]
 
 
 @pytest.mark.rule("entry.expiry", "entry.cleanup")
@@ -248,11 +255,40 @@ async def test_the_most_recently_updated_come_first_across_namespaces(rt: Runtim
 @pytest.mark.rule("entry.prefix", "input.text")
 async def test_a_prefix_is_literal(rt: Runtime):
     composed, decomposed = unicodedata.normalize("NFC", "é1"), unicodedata.normalize("NFD", "é1")
-    keys = ["100%", "100x", "a_b", "aXb", "a\\b", "A_b", "*", "'", '"', composed, decomposed, "\U0010ffff!", "acme", "acme-corp"]
+    keys = [
+        "100%",
+        "100x",
+        "a_b",
+        "aXb",
+        "a\\b",
+        "A_b",
+        "*",
+        "'",
+        '"',
+        composed,
+        decomposed,
+        "\U0010ffff!",
+        "acme",
+        "acme-corp",
+    ]
     context = rt.context()
     for key in keys:
         await context.set("n", key, key)
-    for prefix in ["100%", "a_", "A", "*", "'", '"', "\\", "a\\", composed[:1], decomposed[:1], "\U0010ffff", "acme-", ""]:
+    for prefix in [
+        "100%",
+        "a_",
+        "A",
+        "*",
+        "'",
+        '"',
+        "\\",
+        "a\\",
+        composed[:1],
+        decomposed[:1],
+        "\U0010ffff",
+        "acme-",
+        "",
+    ]:
         found = [entry.key for entry in await context.query_by_prefix("n", prefix)]
         assert found == sorted(key for key in keys if key.startswith(prefix)), prefix
 
@@ -285,7 +321,9 @@ async def test_bad_keys_and_values_are_clear_errors_that_write_nothing(rt: Runti
 
 
 @pytest.mark.rule("input.text")
-@pytest.mark.parametrize("text", ["%", "_", "\\", "*", "'", '"', "; DROP TABLE entry", "\n", "é", "e\u0301", "🦆", "\U0010ffff"])
+@pytest.mark.parametrize(
+    "text", ["%", "_", "\\", "*", "'", '"', "; DROP TABLE entry", "\n", "é", "e\u0301", "🦆", "\U0010ffff"]
+)
 async def test_odd_but_legal_text_is_kept_exactly(rt: Runtime, text: str):
     context = rt.context()
     await context.set(text, text, text)

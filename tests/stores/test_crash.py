@@ -28,9 +28,7 @@ TIMES = {
     "messages": 3,
     "cleanup": 3,
 }  # at least three; a run is more varied
-CASES = {
-    name: [f"{hook}:{time}" for hook in FAULTS for time in range(1, most + 1)] for name, most in TIMES.items()
-}
+CASES = {name: [f"{hook}:{time}" for hook in FAULTS for time in range(1, most + 1)] for name, most in TIMES.items()}
 
 
 @pytest.mark.rule("store.crash", "journal.one-event", "journal.chain")

@@ -319,9 +319,7 @@ async def test_a_full_disk_is_a_clear_error_and_nothing_is_half_written(path: Pa
     await store.tx("before", putting(Draft("notes", "before", 1), answer="done"))
     (pages,) = database._writer.execute("PRAGMA page_count").fetchone()
     database._writer.execute(f"PRAGMA max_page_count = {pages + 30}")
-    crowd = [
-        answer_or_error(store, f"op {n}", putting(Draft("notes", str(n), BIG), answer=n)) for n in range(60)
-    ]
+    crowd = [answer_or_error(store, f"op {n}", putting(Draft("notes", str(n), BIG), answer=n)) for n in range(60)]
     answers = await asyncio.gather(*crowd)
     written = [number for number, answer in enumerate(answers) if answer == number]
     failed = [answer for answer in answers if not isinstance(answer, int)]
@@ -331,12 +329,8 @@ async def test_a_full_disk_is_a_clear_error_and_nothing_is_half_written(path: Pa
     assert all(isinstance(error, StoreError) for error in failed)
     await store.read(check_journal)
     keys = [key for _, key in (await store.read(lambda view: view.tables()))["entry"]]
-    assert sorted(keys) == sorted(["before", *map(str, written)]), (
-        "what was acknowledged is there, nothing else"
-    )
-    assert await store.tx("before", putting(Draft("notes", "x", BIG))) == "done", (
-        "what was done answers again"
-    )
+    assert sorted(keys) == sorted(["before", *map(str, written)]), "what was acknowledged is there, nothing else"
+    assert await store.tx("before", putting(Draft("notes", "x", BIG))) == "done", "what was done answers again"
 
     database._writer.execute("PRAGMA max_page_count = 1073741823")
     again = [store.tx(f"op {n}", putting(Draft("notes", str(n), BIG), answer=n)) for n in range(60)]

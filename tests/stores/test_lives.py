@@ -137,9 +137,7 @@ def test_a_second_loop_at_the_same_time_is_told_so(path: Path, held: sqlite3.Con
             held.execute("ROLLBACK")
             thread.join(PATIENCE)
         assert answers == ["first"]
-        assert asyncio.run(store.tx("second", put("second"))) == "second", (
-            "once the first is done, it is free"
-        )
+        assert asyncio.run(store.tx("second", put("second"))) == "second", "once the first is done, it is free"
         asyncio.run(sound(store))
 
 
@@ -175,9 +173,7 @@ async def test_who_stops_waiting_for_a_commit_changes_nothing_about_it(path: Pat
             await left
         gate.opened.set()
         assert [await stays, await late] == ["stays", "late"]
-        assert await store.tx("left", raising(Conflict("too late"))) == "left", (
-            "it was on its way, and it was done"
-        )
+        assert await store.tx("left", raising(Conflict("too late"))) == "left", "it was on its way, and it was done"
         await sound(store)
 
 
@@ -288,9 +284,7 @@ async def test_closing_tells_those_who_wait_for_another_process(path: Path, held
     ],
     ids=["tx", "read", "store", "workspaces"],
 )
-def test_what_is_closed_says_so(
-    path: Path, where: str, used: bool, use: Callable[[SqliteDatabase, Store], object]
-):
+def test_what_is_closed_says_so(path: Path, where: str, used: bool, use: Callable[[SqliteDatabase, Store], object]):
     database = SqliteDatabase(path if where == "file" else ":memory:")
     store = database.store("one")
     if used:

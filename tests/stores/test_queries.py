@@ -45,9 +45,7 @@ def calls() -> Iterator[tuple[str, ast.expr]]:
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and node.args:
-                name = (
-                    node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                )
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
                 if name in RUNS_SQL:
                     yield f"{path.name}:{node.lineno}", node.args[0]
 
@@ -106,9 +104,7 @@ def test_no_sql_is_made_from_text():
                 assert is_pragma or is_name, where
             adds = isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Mult)
             assert not adds, f"{where} puts text together"
-            assert not (isinstance(node, ast.Attribute) and node.attr in {"format", "join", "format_map"}), (
-                where
-            )
+            assert not (isinstance(node, ast.Attribute) and node.attr in {"format", "join", "format_map"}), where
     made = r"\b(SELECT|INSERT|UPDATE|DELETE|WHERE|VALUES|FROM)\b"
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text())):

@@ -69,7 +69,7 @@ def get(namespace: str, key: str, *, place: Place = HERE, json: AsJson = False) 
         console.print(Text(block(found.text) if console.is_terminal else found.text), soft_wrap=True)
 
 
-def put(  # noqa: PLR0913 - a command's options
+def put(
     namespace: str,
     key: str,
     value: str,

@@ -50,7 +50,10 @@ def refusals(root: Node) -> Iterator[Text]:
         for refusal in node.refusals:
             told = escaped(refusal.sentence, 240)
             yield Text.assemble(
-                ("⊘ ", "red"), (f"{node.agent} > {refusal.to}", "bold"), (f"  {refusal.rule}: ", "red"), (told, "dim")
+                ("⊘ ", "red"),
+                (f"{node.agent} > {refusal.to}", "bold"),
+                (f"  {refusal.rule}: ", "red"),
+                (told, "dim"),
             )
 
 
@@ -60,8 +63,7 @@ def drawn(root: Node, now: int) -> Tree:
     pending = [(root, top)]
     while pending:
         node, branch = pending.pop()
-        for child in node.children[:_FOLD]:
-            pending.append((child, branch.add(headline(child, now))))
+        pending.extend((child, branch.add(headline(child, now))) for child in node.children[:_FOLD])
         if len(node.children) > _FOLD:
             branch.add(Text(_folded(node.children[_FOLD:]), "dim"))
         for refusal in node.refusals[:_FOLD]:

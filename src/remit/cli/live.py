@@ -1,6 +1,6 @@
 """Watching a run: a tree that grows in a terminal, plain lines everywhere else."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -19,7 +19,7 @@ _FRAMES = 12  # a second
 
 
 @contextmanager
-def watching(runtime: Runtime, console: Console) -> Iterator[None]:
+def watching(runtime: Runtime, console: Console) -> Generator[None]:
     """Shows what happens while the body runs."""
     if console.is_terminal:
         with _tree(runtime, console):
@@ -33,7 +33,7 @@ def watching(runtime: Runtime, console: Console) -> Iterator[None]:
 
 
 @contextmanager
-def _tree(runtime: Runtime, console: Console) -> Iterator[None]:
+def _tree(runtime: Runtime, console: Console) -> Generator[None]:
     growing = Growing()
     clock = SystemClock()
 
@@ -69,18 +69,16 @@ def plain_line(event: Event) -> str:
 def _detail(event: Event) -> str:
     data = event.data
     match event.kind:
-        case "task.started":
-            return f": {escaped(str(data['task']), 100)}"
-        case "task.completed":
-            return f": {escaped(str(data['result']), 100)}"
+        case "task.started" | "task.completed":
+            told = f": {data['task' if event.kind == 'task.started' else 'result']}"
         case "task.failed" | "task.cancelled":
-            return f": {escaped(str(data['error']), 200)}"
+            told = f": {data['error']}"
         case "hop.refused":
-            return f": {data['to']} ({data['rule']}): {escaped(str(data['sentence']), 200)}"
+            told = f": {data['to']} ({data['rule']}): {data['sentence']}"
         case "entry.set":
-            where = escaped(f"{data['namespace']}/{data['key']}", 100)
-            return f": {where} v{data['version']}"
+            told = f": {data['namespace']}/{data['key']} v{data['version']}"
         case "message.sent":
-            return f" to {data['to']}"
+            told = f" to {data['to']}"
         case _:
-            return ""
+            told = ""
+    return escaped(told, 240)

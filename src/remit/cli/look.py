@@ -24,7 +24,13 @@ from remit.errors import NotFound
 from remit.ports import RunLine, Span, Store
 
 _MANY = 100_000
-_COLOURS = {"running": "cyan", "completed": "green", "failed": "red", "cancelled": "yellow", "lost": "magenta"}
+_COLOURS = {
+    "running": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "lost": "magenta",
+}
 
 
 def runs(*, place: Place = HERE, limit: int = 20, json: AsJson = False) -> None:
@@ -84,7 +90,7 @@ def flow(
     run: str = "last",
     *,
     place: Place = HERE,
-    format: Literal["text", "mermaid", "svg"] = "text",  # noqa: A002 - the option's name
+    format: Literal["text", "mermaid", "svg"] = "text",
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
 ) -> None:
     """One run as a picture.

@@ -37,7 +37,7 @@ context.command("remit.cli.context:put", name="set", help="Write an entry.")
 context.command("remit.cli.context:remove", name="rm", help="Take an entry away.")
 context.command("remit.cli.context:cleanup", name="cleanup", help="Remove what has expired.")
 app.command(context)
-app.register_install_completion_command(help="Teach your shell to complete remit's commands.")
+app.register_install_completion_command(help="Teach your shell to complete remit's commands.")  # pyright: ignore[reportUnknownMemberType]
 
 
 def exit_code(error: RemitError) -> int:

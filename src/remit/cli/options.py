@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 @contextmanager
-def opened(place: Place, *, create: bool = False) -> Iterator[tuple[Database, Store]]:
+def opened(place: Place, *, create: bool = False) -> Generator[tuple[Database, Store]]:
     """The store of a command; looking never makes a new file."""
     workspace = line(place.workspace, "a workspace", NAME_LIMIT)
     database = SqliteDatabase(place.store, create=create)

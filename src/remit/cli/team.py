@@ -19,7 +19,10 @@ def team(store: str, pace: float) -> Runtime:
     async def lead(turn: Turn) -> str:
         await turn.context.set("spec", "auth", SPEC)
         questions = [("docs-reader", "how do we store sessions today?")]
-        questions += [("web-reader", "what is the advice on argon2?"), ("archivist", "did we try this before?")]
+        questions += [
+            ("web-reader", "what is the advice on argon2?"),
+            ("archivist", "did we try this before?"),
+        ]
         found = await turn.delegate_all(questions)
         built = await turn.delegate("coder", "write the auth module", sees=["spec"])
         return f"{built}; {sum(one.ok for one in found)} of {len(found)} researchers answered"

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar, cast
 
-from remit.core.text import canonical, shown
+from remit.core.text import INT_LIMIT, canonical, shown
 from remit.errors import BadInput
 
 
@@ -27,14 +27,14 @@ def listed(given: object, what: str, read: Callable[[object], T]) -> frozenset[T
     """What a person wrote as a list: ANY or "*" for everything, one item, or several."""
     if given is ANY or given == "*":
         return ANY
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes | dict):
-        items: list[object] = list(given)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        if "*" in items:
-            raise BadInput(f"{what}: '*' stands alone; say '*' for everything, or list names")
-        return frozenset(read(item) for item in items)
     if given is None:
         raise BadInput(f"{what} is None; say () for nothing or '*' for everything")
-    return frozenset((read(given),))
+    if isinstance(given, str | bytes | dict) or not isinstance(given, Iterable):
+        return frozenset((read(cast("object", given)),))
+    items = list(cast("Iterable[object]", given))
+    if "*" in items:
+        raise BadInput(f"{what}: '*' stands alone; say '*' for everything, or list names")
+    return frozenset(read(item) for item in items)
 
 
 def agents(given: object, what: str = "agents") -> Names:
@@ -77,6 +77,6 @@ def whole(given: object, what: str, *, least: int = 0) -> int | None:
     """A whole number, or None for no limit."""
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= INT_LIMIT:
         raise BadInput(f"{what} is a whole number of at least {least} or None, not {shown(given)}")
     return given

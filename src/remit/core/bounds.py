@@ -1,5 +1,4 @@
-"""Bounds: the ceiling on what may happen at and below a remit. A meet-semilattice: `a & b` admits what
-both admit."""
+"""Bounds: the ceiling on what may happen at and below a remit. A meet-semilattice: `a & b` admits what both admit."""
 
 from dataclasses import dataclass, field
 
@@ -84,7 +83,7 @@ class Bounds:
         if self._data is None:
             object.__setattr__(self, "_data", _data(self))
         assert self._data is not None
-        return self._data
+        return {key: [*value] if isinstance(value, list) else value for key, value in self._data.items()}
 
 
 def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
@@ -93,7 +92,7 @@ def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
     sees: Sees = ANY,
     depth: int | None = None,
     deadline: int | None = None,
-    credits: int | None = None,  # noqa: A002
+    credits: int | None = None,
     tokens: int | None = None,
 ) -> Bounds:
     """Bounds from parts that are already in their inside form: no second reading on the hot path."""

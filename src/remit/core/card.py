@@ -1,6 +1,8 @@
 """Cards: what an agent is, as opposed to what it may do this time."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from remit.core import allow, scope
 from remit.core.allow import ANY, NONE, Names
@@ -46,9 +48,12 @@ class Card:
 
 
 def _capabilities(given: object) -> tuple[str, ...]:
-    items: object = (given,) if isinstance(given, str) else given
-    found = allow.listed(items, "can", lambda item: plain(item, "a capability", 200).strip())
-    if found is ANY:
+    """In the order written, or sorted if there is none; each once. "*" alone is everything."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        items: tuple[object, ...] = (given,)
+    else:
+        listed = list(cast("Iterable[object]", given))
+        items = tuple(sorted(listed, key=str) if isinstance(given, set | frozenset) else listed)
+    if items in (("*",), (ANY,)):
         return ("*",)
-    order = list(dict.fromkeys(str(i).strip() for i in items)) if isinstance(items, list | tuple) else sorted(found)
-    return tuple(order)
+    return tuple(dict.fromkeys(plain(plain(item, "a capability", 200).strip(), "a capability", 200) for item in items))

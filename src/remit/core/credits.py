@@ -2,7 +2,7 @@
 
 import re
 
-from remit.core.text import shown
+from remit.core.text import INT_LIMIT, shown
 from remit.errors import BadInput
 
 DOLLAR = 1_000_000
@@ -15,7 +15,7 @@ def credits(given: object) -> int | None:  # noqa: A001 - the word of the domain
         return None
     if isinstance(given, str) and (found := _DOLLARS.fullmatch(given.strip())):
         return int(found[1]) * DOLLAR + int((found[2] or "").ljust(6, "0"))
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= INT_LIMIT:
         raise BadInput(f'credits are written "$0.50" or as whole millionths of a dollar, not {shown(given)}')
     return given
 

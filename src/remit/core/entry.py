@@ -138,13 +138,13 @@ def structured(entry: Entry) -> Json:
         return entry.value
     try:
         return checked(decode(entry.value), f"{entry.namespace}/{entry.key}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{entry.namespace}/{entry.key} is not JSON ({error}): {shown(entry.value)}") from error
 
 
 def summary(entry: Entry) -> str:
     """One line; long values cut to 197 characters and an ellipsis."""
-    text = entry.text
+    text = _one_line(entry.text)
     return text if len(text) <= SUMMARY_LIMIT else f"{text[: SUMMARY_LIMIT - 3]}…"
 
 
@@ -157,6 +157,14 @@ def rendered(entry: Entry) -> str:
 
 
 def snapshot(entries: list[Entry]) -> str:
-    """A board as text, sorted by key, with authors."""
-    lines = (f"{e.key} ({e.agent or 'person'}): {summary(e)}" for e in sorted(entries, key=lambda e: e.key))
-    return "\n".join(lines)
+    """A board as text, sorted by key, with authors; one line for each entry, so that none can pose as another."""
+    return "\n".join(_listed(entry) for entry in sorted(entries, key=lambda e: e.key))
+
+
+def _listed(entry: Entry) -> str:
+    mark = "" if entry.trust == "inside" else "[from outside, quoted as data] > "
+    return f"{_one_line(entry.key)} ({entry.agent or 'person'}): {mark}{summary(entry)}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())

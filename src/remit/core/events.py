@@ -55,8 +55,7 @@ class Head(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """The operation that an event belongs to, and its answer as JSON text; on the first event of a
-    transaction."""
+    """The operation that an event belongs to, and its answer as JSON text; on the first event of a transaction."""
 
     op: str | None = None
     answer: str | None = None
@@ -75,9 +74,7 @@ def seal(fact: Fact, text: str, workspace: str, head: Head, stamp: Stamp = NO_ST
     before, last = head
     seq = before + 1
     op, answer = stamp
-    lines = (
-        f"{last}{workspace}\n{seq}\n{kind}\n{at}\n{run}\n{session}\n{task}\n{agent}\n{op}\n{answer}\n{text}\n"
-    )
+    lines = f"{last}{workspace}\n{seq}\n{kind}\n{at}\n{run}\n{session}\n{task}\n{agent}\n{op!r}\n{answer!r}\n{text}\n"
     sealed = hashlib.sha256(lines.encode()).hexdigest()
     return Event(workspace, seq, kind, at, run, session, task, agent, text, op, answer, sealed, data)
 

@@ -77,9 +77,7 @@ def no_loop(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
     if not remit.chain.involves(wish.to):
         return ALLOW
     where = path(remit.names)
-    sentence = (
-        f"'{wish.to}' is already in this delegation ({where}); ask someone else or finish the task yourself"
-    )
+    sentence = f"'{wish.to}' is already in this delegation ({where}); ask someone else or finish the task yourself"
     return deny("loop", sentence)
 
 
@@ -89,8 +87,8 @@ def not_too_deep(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
         return ALLOW
     where = path(remit.names)
     sentence = (
-        f"this delegation is {remit.chain.depth} deep ({where}) and at most {limit} is allowed; "
-        "finish the task yourself with what you have"
+        f"'{wish.to}' was not asked: this delegation is {remit.chain.depth} deep ({where}) "
+        f"and at most {limit} is allowed; finish the task yourself with what you have"
     )
     return deny("depth", sentence)
 

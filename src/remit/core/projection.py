@@ -15,8 +15,7 @@ Row: TypeAlias = dict[str, Json]
 
 
 class Change(NamedTuple):
-    """One row: `add` and `put` write it whole, `drop` removes it, the other verbs change the columns
-    given."""
+    """One row: `add` and `put` write it whole, `drop` removes it, the other verbs change the columns given."""
 
     table: Table
     verb: Verb
@@ -98,10 +97,7 @@ def _message_sent(event: Event) -> list[Change]:
 
 def _messages_taken(event: Event) -> list[Change]:
     ids = cast("list[str]", event.data["ids"])
-    return [
-        Change("message", "take", (one,), {"id": one, "taken_at": event.at, "taken_by": event.task})
-        for one in ids
-    ]
+    return [Change("message", "take", (one,), {"id": one, "taken_at": event.at, "taken_by": event.task}) for one in ids]
 
 
 def _no_table(_event: Event) -> list[Change]:
@@ -149,5 +145,11 @@ def _apply(rows: dict[Key, Row], change: Change) -> None:
         case "drop":
             rows.pop(change.key, None)
         case _:
-            if change.key in rows:
-                rows[change.key].update(change.row)
+            row = rows.get(change.key)
+            if row is not None and _open(row, change.verb):
+                row.update(change.row)
+
+
+def _open(row: Row, verb: Verb) -> bool:
+    """A task ends once and a message is taken once: the first one counts."""
+    return (verb != "end" or row["status"] == "running") and (verb != "take" or row["taken_at"] is None)

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from remit.core import scope
 from remit.core.allow import ANY
 from remit.core.entry import Entry
-from remit.core.scope import Sees
+from remit.core.scope import Scope, Sees
 from remit.core.text import tokens_in
 from remit.core.values import Json, digest
 
@@ -30,7 +30,7 @@ class Receipt:
     __slots__ = ("saw", "tokens", "unlisted", "withheld")
 
     def __init__(self) -> None:
-        self.saw: dict[tuple[str, int], Slice] = {}
+        self.saw: dict[tuple[str, int, str], Slice] = {}
         self.withheld: dict[str, str] = {}
         self.tokens = 0
         self.unlisted = 0
@@ -39,10 +39,10 @@ class Receipt:
         """What every turn sees first."""
         tokens = tokens_in(text)
         self.tokens += tokens
-        self.saw["task", 1] = Slice("task", "task", tokens, 1, digest(text))
+        self.saw["task", 1, ""] = Slice("task", "task", tokens, 1, digest(text))
 
     def entry(self, entry: Entry, why: Why) -> None:
-        where = f"{entry.namespace}/{entry.key}"
+        where = str(Scope(entry.namespace, entry.key))
         self._add(Slice(where, why, tokens_in(entry.text), entry.version, entry.digest))
 
     def message(self, sender: str, text: str) -> None:
@@ -53,14 +53,14 @@ class Receipt:
             self.withheld[what] = why
 
     def _add(self, part: Slice) -> None:
-        at = (part.what, part.version)
+        at = (part.what, part.version, part.digest)
         if part.why != "message" and at in self.saw:
             return
         self.tokens += part.tokens
         if len(self.saw) >= LISTED:
             self.unlisted += 1
         else:
-            self.saw[at if part.why != "message" else (part.what, -len(self.saw))] = part
+            self.saw[at if part.why != "message" else (part.what, -len(self.saw), part.digest)] = part
 
     def data(self) -> dict[str, Json]:
         return {

@@ -100,8 +100,7 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, now: int) -> Remit:
 
 
 def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, now: int) -> Remit:
-    """A child's remit: never wider than the parent's, and given only what the asker itself sees and may
-    use."""
+    """A child's remit: never wider than the parent's, and given only what the asker itself sees and may use."""
     bounds = parent.bounds
     if wish.within is not TOP:
         bounds &= wish.within.on_board(parent.session)

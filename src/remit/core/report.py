@@ -44,7 +44,7 @@ class Node:
 
     def walk(self) -> "Iterator[Node]":
         """Every task in tree order; without recursion, because a run may be deeper than Python's stack."""
-        waiting = [self]
+        waiting: list[Node] = [self]
         while waiting:
             node = waiting.pop()
             yield node
@@ -81,7 +81,7 @@ class Growing:
 
     def add(self, event: Event) -> None:
         if event.kind == "task.started":
-            self._start(_node(event), cast(str, event.data["parent"]))
+            self._start(_node(event), cast("str", event.data["parent"]))
             return
         node = self._nodes.get(event.task)
         if node is None:
@@ -115,7 +115,7 @@ def tally(root: Node) -> Tally:
         for node in level:
             found.tasks += 1
             found.refused += len(node.refusals)
-            found.tokens_seen += cast(int, node.receipt.get("tokens", 0))
+            found.tokens_seen += cast("int", node.receipt.get("tokens", 0))
             found.states[node.status] += 1
         level = [child for node in level for child in node.children]
         found.depth += bool(level)
@@ -127,7 +127,9 @@ def sentence(root: Node) -> str:
     found = tally(root)
     asked = len({child.agent for child in root.children})
     parts = [f"{root.agent} asked {_count(asked, 'agent')}" if asked else f"{root.agent} worked alone"]
-    parts += [f"{_count(found.states[state], 'task')} {state}" for state in ("failed", "cancelled") if found.states[state]]
+    parts += [
+        f"{_count(found.states[state], 'task')} {state}" for state in ("failed", "cancelled") if found.states[state]
+    ]
     rules = sorted({refusal.rule for node in root.walk() for refusal in node.refusals})
     if rules:
         parts.append(f"{_count(found.refused, 'delegation')} refused ({', '.join(rules)})")
@@ -179,7 +181,7 @@ def _node(event: Event) -> Node:
     return Node(
         id=event.task,
         agent=event.agent,
-        task=cast(str, event.data["task"]),
+        task=cast("str", event.data["task"]),
         started_at=event.at,
         until=bounds["deadline"],
         sees=cast("list[str]", event.data["sees"]),
@@ -193,7 +195,7 @@ def _end(node: Node, event: Event) -> None:
     node.status = lifecycle.after(node.status, event.kind)
     node.ended_at = event.at
     node.result = event.data.get("result")
-    node.error = cast(str, event.data.get("error", ""))
+    node.error = cast("str", event.data.get("error", ""))
     node.receipt = cast("dict[str, Json]", event.data.get("receipt", {}))
 
 

@@ -1,5 +1,4 @@
-"""Scopes: which stored context may be seen. A namespace, a prefix of its keys, or one key; always literal
-text."""
+"""Scopes: which stored context may be seen. A namespace, a prefix of its keys, or one key; always literal text."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -14,7 +13,7 @@ KEY_LIMIT = 128
 BOARD_PREFIX: Final = "board:"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Scope:
     """`Scope("codebase")` is the whole namespace, `prefix=` a part of it, `key=` one entry."""
 
@@ -50,8 +49,15 @@ class Scope:
 
     def __str__(self) -> str:
         if self.key is not None:
-            return f"{self.namespace}/{self.key}"
-        return f"{self.namespace}/{self.prefix}*"
+            return f"{_escaped(self.namespace, '/')}/{_escaped(self.key, '*')}"
+        return f"{_escaped(self.namespace, '/')}/{_escaped(self.prefix, '*')}*"
+
+
+def _escaped(text: str, mark: str) -> str:
+    """The text with `mark` and the backslash escaped, so that no two scopes share a spelling."""
+    if mark not in text and "\\" not in text:
+        return text
+    return text.replace("\\", "\\\\").replace(mark, f"\\{mark}")
 
 
 Sees: TypeAlias = frozenset[Scope] | Literal[Unbounded.ANY]
@@ -138,7 +144,7 @@ def memory_of(agent: str) -> Scope:
     """`memory:{agent}`; a name too long for a namespace is cut and told apart by its digest."""
     namespace = f"memory:{agent}"
     if len(namespace) > NAMESPACE_LIMIT:
-        namespace = f"{namespace[: NAMESPACE_LIMIT - 17]}-{digest(agent)}"
+        namespace = f"{namespace[: NAMESPACE_LIMIT - 17]}~{digest(agent)}"  # no name has a ~
     return Scope(namespace)
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from remit.errors import BadInput
 
 NAME_LIMIT = 64
+INT_LIMIT = 2**63 - 1  # the largest whole number that every store keeps
 TASK_LIMIT = 1_048_576
 SESSION_LIMIT = 56  # leaves room for "board:" in a namespace of 64
 
@@ -14,13 +15,15 @@ _NOT_NAME = re.compile(r"[^a-z0-9]+")
 
 def shown(value: object, limit: int = 60) -> str:
     """A value as it appears in an error message: quoted, escaped, never long."""
-    quoted = repr(value)
+    try:
+        quoted = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, or a list without end
+        quoted = f"<{type(value).__name__} too long to show>"
     return quoted if len(quoted) <= limit else f"{quoted[: limit - 1]}…"
 
 
 def canonical(name: object) -> str:
-    """The one spelling of an agent's name: names that differ only by case, spaces or punctuation are one
-    agent."""
+    """The one spelling of an agent's name: names that differ only by case, spaces or punctuation are one agent."""
     if not isinstance(name, str):
         raise BadInput(f"an agent is named by text, not {type(name).__name__}: {shown(name)}")
     return _canonical(name)
@@ -32,9 +35,7 @@ def _canonical(name: str) -> str:
     if not spelled:
         raise BadInput(f"an agent's name needs at least one letter a-z or digit, got {shown(name)}")
     if len(spelled) > NAME_LIMIT:
-        raise BadInput(
-            f"an agent's name has at most {NAME_LIMIT} characters, got {len(spelled)}: {shown(name)}"
-        )
+        raise BadInput(f"an agent's name has at most {NAME_LIMIT} characters, got {len(spelled)}: {shown(name)}")
     return spelled
 
 

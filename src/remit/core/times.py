@@ -3,11 +3,12 @@
 import math
 from datetime import UTC, datetime, timedelta
 
-from remit.core.text import shown
+from remit.core.text import INT_LIMIT, shown
 from remit.errors import BadInput
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST = 200 * 365 * 86_400  # two centuries in seconds: longer is a mistake, not a wish
 
 
@@ -17,20 +18,20 @@ def span(seconds: object, what: str) -> int:
         seconds = seconds.total_seconds()
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise BadInput(f"{what} is a number of seconds, not {shown(seconds)}")
-    if not math.isfinite(seconds) or seconds <= 0:
-        raise BadInput(f"{what} must be a positive number of seconds, got {seconds}")
-    if seconds > _LONGEST:
-        raise BadInput(f"{what} is at most two centuries, got {seconds:g} seconds")
+    if seconds > _LONGEST and seconds != math.inf:
+        raise BadInput(f"{what} is at most two centuries, got {shown(seconds)} seconds")
+    if not 0 < seconds <= _LONGEST:  # nor is NaN
+        raise BadInput(f"{what} must be a positive number of seconds, got {shown(seconds)}")
     return max(1, round(seconds * SECOND))
 
 
 def moment(when: object, what: str) -> int:
     """A point in time given by a person: an aware datetime, or microseconds since 1970."""
     if isinstance(when, datetime):
-        if when.tzinfo is None:
+        if when.utcoffset() is None:
             raise BadInput(f"{what} needs a time zone; say datetime.now(UTC) + timedelta(...)")
-        return round(when.timestamp() * SECOND)
-    if isinstance(when, bool) or not isinstance(when, int):
+        return (when - _EPOCH) // timedelta(microseconds=1)
+    if isinstance(when, bool) or not isinstance(when, int) or abs(when) > INT_LIMIT:
         raise BadInput(f"{what} is an aware datetime, not {shown(when)}")
     return when
 

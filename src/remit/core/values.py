@@ -5,14 +5,13 @@ import json
 import math
 from typing import TypeAlias, cast
 
-from remit.core.text import plain, shown
+from remit.core.text import INT_LIMIT, plain, shown
 from remit.errors import BadInput
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 VALUE_LIMIT = 1_048_576
 DEPTH_LIMIT = 32
-_INT_LIMIT = 2**63 - 1
 
 # Sorted keys and no white space: equal values have equal text, so text can be hashed and compared.
 _canonical = json.JSONEncoder(
@@ -65,7 +64,7 @@ def _json(value: object, where: str, depth: int) -> Json:
 
 
 def _whole(value: int, where: str) -> int:
-    if abs(value) > _INT_LIMIT:
+    if not -INT_LIMIT - 1 <= value <= INT_LIMIT:
         raise BadInput(f"{where} is a whole number beyond 64 bits; keep it as text")
     return int(value)
 

@@ -1,5 +1,4 @@
-"""Between a turn and the shelf: every read is checked against what the holder sees and noted on its
-receipt."""
+"""Between a turn and the shelf: every read is checked against what the holder sees and noted on its receipt."""
 
 from typing import Protocol
 
@@ -112,14 +111,15 @@ class HolderAccess:
             await self._shelf.touch((entry.namespace, entry.key), by, self._live.writer, self._live.place)
 
     def _visible(self, wanted: Scope) -> list[Scope]:
-        """Through which scopes the holder sees any of it; none at all is refused, not answered with
-        nothing."""
+        """Through which scopes the holder sees any of it; none at all is refused, not answered with nothing."""
+        self._live.must_be_at_work()
         parts = scope.parts(self._live.sight, wanted)
         if not parts:
             raise self._unseen(str(wanted))
         return parts
 
     def _may_see(self, namespace: str, key: str) -> None:
+        self._live.must_be_at_work()
         if not self._live.sees(namespace, key):
             raise self._unseen(f"{namespace}/{key}")
 
@@ -127,12 +127,11 @@ class HolderAccess:
         # The same sentence whether or not anything is there: what is withheld leaves no trace.
         self._live.receipt.withhold(what, "asked for, not passed")
         holder = self._live.remit.holder
-        sentence = (
-            f"'{holder}' does not see {what}; its asker can pass it with sees=[...], or its card can read it"
-        )
+        sentence = f"'{holder}' does not see {what}; its asker can pass it with sees=[...], or its card can read it"
         return Refused(sentence, rule="not-visible")
 
     def _may_write(self, namespace: str, key: str) -> None:
+        self._live.must_be_at_work()
         if not scope.covers(self._live.reach, namespace, key):
             holder = self._live.remit.holder
             where = f"{namespace}/{key}; its card's writes and the bounds of the run say where"

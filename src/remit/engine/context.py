@@ -21,7 +21,7 @@ class Context:
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    async def set(  # noqa: PLR0913 - the last two are the rare ones, by name only
+    async def set(
         self,
         namespace: str,
         key: str,

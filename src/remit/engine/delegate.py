@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from anyio import CancelScope
 
@@ -22,9 +22,6 @@ from remit.engine.live import Live, Runs
 from remit.errors import Cancelled, Failed, Refused, RemitError, TimedOut
 from remit.ports import Clock, Decide, Decision, Ids, Store, View
 
-if TYPE_CHECKING:
-    from remit.engine.turn import Turn
-
 _ERROR_LIMIT = 2_000
 
 
@@ -41,7 +38,7 @@ class Delegations:
 
     def __init__(self, store: Store, directory: Directory, clock: Clock, ids: Ids) -> None:
         self.runs = Runs()
-        self.take_turn: Callable[[Live], Turn]
+        self.take_turn: Callable[[Live], object]
         self._store = store
         self._directory = directory
         self._clock = clock
@@ -64,8 +61,8 @@ class Delegations:
         return await self._carry(self._live(first, agent, now), agent, admit)
 
     async def delegate(self, asker: Live, wish: Pass) -> Outcome:
-        """Passes a part of the asker's task on. The child's remit is derived here, from the engine's own
-        record."""
+        """Passes a part of the asker's task on. The child's remit is derived here, from the engine's own record."""
+        asker.must_be_at_work()
         now = self._clock.now()
         agent = self._directory.get(wish.to)
         parent = asker.remit
@@ -75,18 +72,14 @@ class Delegations:
         live.receipt.withheld = kept_back(asker.sight, child.sees, wish.sees)
 
         def admit(view: View) -> Decision[Json]:
-            verdict = guards.judge(
-                guards.ORDER, parent, wish, self._facts(view, parent, agent, now, asker.card)
-            )
+            verdict = guards.judge(guards.ORDER, parent, wish, self._facts(view, parent, agent, now, asker.card))
             if verdict.answer is Answer.DENY:
                 return _refusal(parent, wish, now, verdict)
             return Decision(None, (started(child, now),))
 
         return await self._carry(live, agent, admit)
 
-    def _facts(
-        self, view: View, remit: Remit, agent: Agent | None, now: int, asker: Card | None = None
-    ) -> Facts:
+    def _facts(self, view: View, remit: Remit, agent: Agent | None, now: int, asker: Card | None = None) -> Facts:
         """What the guards may know, read inside the transaction that admits the task."""
         if agent is None or not has(remit.bounds.agents, agent.card.name):
             roster = self._directory.roster(remit, asker) if asker else self._directory.names()
@@ -149,9 +142,13 @@ class Delegations:
         end.data["receipt"] = live.receipt.data()
         now = self._clock.now()
 
-        # Terminal is final: the store appends an end only while the task is running.
         fact = ended(remit, end.kind, now, end.data)
-        await self._store.tx(f"{remit.id}/end", lambda _view: Decision(None, (fact,)))
+
+        def record(view: View) -> Decision[None]:
+            # Terminal is final, and a task that was never admitted does not end.
+            return Decision(None, (fact,) if view.status(remit.id) == "running" else ())
+
+        await self._store.tx(f"{remit.id}/end", record)
 
     async def _interrupted(self, live: Live) -> None:
         """The work was torn down from outside; what is left to do is to say so."""
@@ -166,9 +163,7 @@ def _refusal(parent: Remit, wish: Pass, now: int, verdict: Verdict) -> Decision[
 
 
 def _refused(remit: Remit, no: Json) -> Outcome:
-    rule, sentence = (
-        (str(part) for part in no) if isinstance(no, list) else ("unknown", "there is no such agent")
-    )
+    rule, sentence = (str(part) for part in no) if isinstance(no, list) else ("unknown", "there is no such agent")
     return Outcome(remit.holder, "", "refused", error=Refused(sentence, rule=rule))
 
 
@@ -196,7 +191,6 @@ def _end(remit: Remit, event: str, status: Status, error: RemitError, *, kind: s
 
 
 def _kept(sentence: str) -> str:
-    """An error's text as the journal keeps it: not longer than a page, and only characters a database
-    keeps."""
+    """An error's text as the journal keeps it: not longer than a page, and only characters a database keeps."""
     clean = sentence.encode("utf-8", "replace").decode().replace("\0", "\\0")
     return clean if len(clean) <= _ERROR_LIMIT else f"{clean[: _ERROR_LIMIT - 1]}…"

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 from remit.core.allow import ANY, has
 from remit.core.card import Card
@@ -10,10 +10,8 @@ from remit.core.match import Match, rank
 from remit.core.remit import Remit
 from remit.errors import BadInput
 
-if TYPE_CHECKING:
-    from remit.engine.turn import Turn
-
-AgentFunction: TypeAlias = "Callable[[Turn], Awaitable[object]]"
+# Called with a Turn. It is not named here, because a turn knows the directory and not the other way round.
+AgentFunction: TypeAlias = Callable[[Any], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,8 @@ class Directory:
         name = agent.card.name
         if name in self._agents:
             raise BadInput(
-                f"there is already an agent '{name}'; names that differ only by case, spaces or punctuation are one agent"
+                f"there is already an agent '{name}'; "
+                "names that differ only by case, spaces or punctuation are one agent"
             )
         self._agents[name] = agent
 

@@ -38,12 +38,15 @@ class Health(NamedTuple):
 async def examine(database: Database, now: int) -> Health:
     """Every workspace of a database."""
     findings = [Finding("broken", "", f"the file itself is damaged: {what}") for what in database.faulty()]
-    counts = [0, 0, 0, 0]
+    events = tasks = entries = messages = 0
     for workspace in database.workspaces():
         part = await database.store(workspace).read(lambda view, name=workspace: _workspace(view, name, now))
         findings += part.findings
-        counts = [total + one for total, one in zip(counts, part[:4], strict=True)]
-    return Health(*counts, findings)
+        events += part.events
+        tasks += part.tasks
+        entries += part.entries
+        messages += part.messages
+    return Health(events, tasks, entries, messages, findings)
 
 
 def _workspace(view: View, workspace: str, now: int) -> Health:

@@ -1,5 +1,7 @@
 """Messages: point to point, within a session, delivered once."""
 
+from typing import cast
+
 from remit.core.allow import has
 from remit.core.facts import Message, message_sent, messages_taken
 from remit.core.text import TASK_LIMIT, canonical, plain
@@ -20,6 +22,7 @@ class Inbox:
         self._ids = ids
 
     async def send(self, live: Live, to: str, text: str) -> None:
+        live.must_be_at_work()
         name = canonical(to)
         plain(text, "a message", TASK_LIMIT)
         self._may_write_to(live, name)
@@ -29,6 +32,7 @@ class Inbox:
 
     async def take(self, live: Live) -> list[Message]:
         """What has arrived since the last look; each message is handed out once."""
+        live.must_be_at_work()
         session, agent, now = live.remit.session, live.remit.holder, self._clock.now()
 
         def decide(view: View) -> Decision[Json]:
@@ -37,7 +41,8 @@ class Inbox:
             return Decision([[one.id, one.sender, one.text, one.sent_at] for one in found], facts)
 
         rows = await self._store.tx(self._ids.new(), decide)
-        found = [Message(row[0], session, row[1], agent, row[2], row[3]) for row in rows]  # pyright: ignore
+        taken = cast("list[tuple[str, str, str, int]]", rows)
+        found = [Message(one, session, sender, agent, text, at) for one, sender, text, at in taken]
         for message in found:
             live.receipt.message(message.sender, message.text)
         return found
@@ -51,5 +56,3 @@ class Inbox:
         if name == live.remit.holder or not has(live.card.asks, name) or not has(live.remit.bounds.agents, name):
             sentence = f"'{live.remit.holder}' may send messages to its askers and to those it may ask, not to '{name}'"
             raise Refused(sentence, rule="not-allowed")
-
-

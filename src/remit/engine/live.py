@@ -12,11 +12,11 @@ from remit.core.facts import Place, place
 from remit.core.receipt import Receipt, Why
 from remit.core.remit import Remit
 from remit.core.scope import Scope, Sees
+from remit.errors import Refused
 
 
 class Live:
-    """One task being carried out. The engine's own record: what a turn may do is read from here, not from
-    the turn."""
+    """One task being carried out. The engine's own record: what a turn may do is read here, not in the turn."""
 
     def __init__(self, remit: Remit, card: Card, scope: CancelScope) -> None:
         self.remit = remit
@@ -25,6 +25,7 @@ class Live:
         self.receipt = Receipt()
         self.wrote: dict[tuple[str, str], Scope] = {}
         self.stopped = ""
+        self.over = False
 
     @property
     def sight(self) -> Sees:
@@ -66,6 +67,11 @@ class Live:
             return "passed"
         return "card"
 
+    def must_be_at_work(self) -> None:
+        """A turn that someone kept after its end has no rights any more."""
+        if self.over:
+            raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
+
     def stop(self, why: str) -> None:
         self.stopped = self.stopped or why
         self.scope.cancel()
@@ -83,6 +89,7 @@ class Runs:
         self._live[live.remit.id] = live
 
     def leave(self, live: Live) -> None:
+        live.over = True
         self._live.pop(live.remit.id, None)
 
     def get(self, task: str) -> Live | None:

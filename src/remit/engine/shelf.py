@@ -32,9 +32,7 @@ class Shelf:
         found = await self.store.read(lambda view: view.entry(namespace, key))
         return found if found is not None and found.alive(now) else None
 
-    async def touch(
-        self, where: tuple[str, str], by: int, who: Writer, at: Place, op: str | None = None
-    ) -> bool:
+    async def touch(self, where: tuple[str, str], by: int, who: Writer, at: Place, op: str | None = None) -> bool:
         now = self.clock.now()
 
         def decide(view: View) -> Decision[bool]:

@@ -5,9 +5,7 @@ import time
 from typing import Final
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
-_SORTED: Final = sorted(
-    _LETTERS
-)  # digits before letters, so that ids sort as text in the order they were made
+_SORTED: Final = sorted(_LETTERS)  # digits before letters, so that ids sort as text in the order they were made
 _PAIRS: Final = [a + b for a in _SORTED for b in _SORTED]
 
 
@@ -17,8 +15,7 @@ class SystemClock:
 
 
 class TimedIds:
-    """Sixteen characters: 45 bits of time, so that new rows go to the end of an index, and 35 bits of
-    chance."""
+    """Sixteen characters: 45 bits of time, so that new rows go to the end of an index, and 35 bits of chance."""
 
     def new(self) -> str:
         number = (time.time_ns() // 1_000_000 << 35) | (int.from_bytes(os.urandom(5)) >> 5)

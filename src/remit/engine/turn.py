@@ -90,9 +90,7 @@ class Turn:
 
     # -- verbs ------------------------------------------------------------------------------------------
 
-    async def delegate(
-        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[How]
-    ) -> Any:
+    async def delegate(self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[How]) -> Any:
         """Passes a part on and returns the result.
 
         `to` names the agent, or `capability` says what it must be able to do. Raises `Refused` when a rule
@@ -150,9 +148,7 @@ class Turn:
     def _best(self, capability: str) -> str:
         found = self._matches(capability)
         if not found:
-            raise Refused(
-                f"no one you may ask can {capability}; do it yourself or finish without", rule="unknown"
-            )
+            raise Refused(f"no one you may ask can {capability}; do it yourself or finish without", rule="unknown")
         return found[0].card.name
 
     def _pass(self, given: Wish, how: How) -> Pass:

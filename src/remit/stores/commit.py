@@ -44,12 +44,15 @@ class Connection(Protocol):
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
     def carry_out(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, list[Event]]:
-        """The answer and the events; raises StoreError if the database fails, any other error is the job's
-        own."""
+        """The answer and the events; raises StoreError if the database fails, any other error is the job's own."""
         ...
 
     def feed(self, events: list[Event]) -> None:
         """Tells whoever listens what has been committed."""
+        ...
+
+    def restore(self, events: list[Event]) -> None:
+        """Writes events again that a rollback took away."""
         ...
 
     def fault(self, name: str, /) -> None: ...
@@ -58,41 +61,61 @@ class Connection(Protocol):
 class AtOnce:
     """For a database in memory: each job is carried out at once, and there is nothing to wait for.
 
-    The transaction stays open for some hundred jobs, because SQLite copies a page the first time each
-    transaction changes it. A job that raises has written nothing. Should the database itself fail, jobs
-    before it cannot be told apart from it any more, so the store says that it is broken, from then on.
+    The transaction stays open for some hundred jobs, because SQLite copies a page the first time each transaction
+    changes it. A job that the database refuses is undone by writing the jobs before it once more.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._jobs = 0
+        self._open: list[Event] = []  # what the open transaction has, to write it again should it be lost
         self._broken: StoreError | None = None
 
     def carry_out(self, workspace: str, op: str, decide: Decide[Any]) -> Any:
         connection = self._connection
         if self._broken is not None:
-            raise StoreError(f"the store in memory is broken: {self._broken}")
+            raise StoreError(f"the store in memory cannot go on: {self._broken}")
         if self._jobs == 0:
             connection.begin()
             connection.fault("store.begin")
         self._jobs += 1
         try:
             answer, events = connection.carry_out(workspace, op, decide)
-            if self._jobs >= BATCH:  # a job that raised may have been the one that filled it
-                self._jobs = 0
-                connection.fault("store.before-commit")
-                connection.commit()
-                connection.fault("store.after-commit")
-        except StoreError as error:
-            self._broken = error
+        except StoreError:
+            self._undo()
             raise
+        self._open += events
+        if self._jobs >= BATCH:  # a job that raised may have been the one that filled it
+            self._commit()
         if events:
             connection.feed(events)
         connection.fault("store.before-answer")
         return answer
 
+    def _commit(self) -> None:
+        connection = self._connection
+        try:
+            connection.fault("store.before-commit")
+            connection.commit()
+            connection.fault("store.after-commit")
+        except StoreError as error:
+            self._broken = error
+            raise
+        self._jobs = 0
+        self._open.clear()
+
+    def _undo(self) -> None:
+        """Takes back the job that failed and nothing else."""
+        try:
+            self._connection.rollback()
+            self._connection.begin()
+            self._connection.restore(self._open)
+        except StoreError as error:
+            self._broken = error
+
     def close(self) -> None:
         """Nothing is ever under way between two calls."""
+        self._broken = StoreError("it is closed")
 
 
 _Commit: TypeAlias = tuple[asyncio.AbstractEventLoop, list[Job]]
@@ -110,6 +133,7 @@ class Grouped:
         self._busy = False
         self._commits: queue.SimpleQueue[_Commit | threading.Event | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._patient: list[Job] = []  # waiting for another process
         self._closed = False
 
     def submit(self, workspace: str, op: str, decide: Decide[Any]) -> "asyncio.Future[Any]":
@@ -128,14 +152,13 @@ class Grouped:
         return future
 
     def close(self) -> None:
-        """Waits for the transaction that is on its way to the disk; what had not begun is told that it
-        will not."""
+        """Waits for the transaction that is on its way to the disk; what had not begun is told that it will not."""
         self._closed = True
         if self._thread is not None:
             self._commits.put(None)
             self._thread.join()
             self._thread = None
-        self._fail([*self._alone, *self._waiting], StoreError("the store was closed"))
+        self._fail([*self._patient, *self._alone, *self._waiting], StoreError("the store was closed"))
         self._alone.clear()
         self._waiting.clear()
 
@@ -144,6 +167,8 @@ class Grouped:
         if self._busy and self._loop is not None and not self._loop.is_closed():
             raise StoreError("this store is in use by another event loop; open the file once per loop")
         self._wait_for_disk()
+        self._connection.rollback()  # what an interrupt may have left open
+        self._patient.clear()
         self._alone.clear()
         self._waiting.clear()
         self._busy = False
@@ -170,9 +195,13 @@ class Grouped:
         return [self._waiting.popleft() for _ in range(take)]
 
     def _begin(self, loop: asyncio.AbstractEventLoop, batch: list[Job], patience: float) -> None:
+        if self._closed:
+            return
+        self._patient = []
         try:
             if not self._connection.begin():
                 if loop.time() < patience:
+                    self._patient = batch
                     loop.call_later(RETRY_SECONDS, self._begin, loop, batch, patience)
                     return
                 waited = f"{self._busy_seconds:g} s"
@@ -197,6 +226,9 @@ class Grouped:
             job.answer, job.events = self._connection.carry_out(job.workspace, job.op, job.decide)
         except StoreError:
             raise
+        except StopIteration as error:  # the one exception a future does not take
+            job.error = RuntimeError("a decision raised StopIteration")
+            job.error.__cause__ = error
         except Exception as error:  # noqa: BLE001 - the job's own error goes to whoever awaits the job
             job.error = error
 

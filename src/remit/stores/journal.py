@@ -5,9 +5,8 @@ from typing import Any, Protocol, TypeAlias
 
 from remit.codec import decode, encode
 from remit.core.events import NO_STAMP, Event, Fact, Head, Stamp, seal
-from remit.core.lifecycle import ENDS
 from remit.core.projection import changes
-from remit.errors import RemitError, StoreError
+from remit.errors import StoreError
 from remit.ports import Decide, Fault
 from remit.stores.queries import queries
 from remit.stores.view import SqlView
@@ -19,8 +18,7 @@ _FILL = {name: query.fill for name, query in queries().items()}
 
 
 class Sql(Protocol):
-    """One connection, in a transaction that someone else began and will commit. Values are in the order of
-    places."""
+    """One connection, in a transaction that someone else began and will commit. Values are in the order of places."""
 
     def ask(self, name: str, row: Sequence[Any]) -> Rows: ...
     def place(self, name: str, row: Sequence[Any]) -> int:
@@ -51,7 +49,7 @@ class Journal:
         """
         try:
             answer, facts = decide(self._views.get(workspace) or self._view(workspace))
-        except RemitError:
+        except Exception:
             if (done := self._done(workspace, op)) is not None:
                 return done
             raise
@@ -62,36 +60,32 @@ class Journal:
         texts = [encode(fact.data) for fact in facts]
         # The first event carries the operation: finding it again is finding that all of it was done.
         stamp = Stamp(op, None if answer is None else encode(answer))
-        events = self._append_all(workspace, facts, texts, stamp)
-        if not events:
-            return self._done(workspace, op) or (answer, [])
-        return answer, events
+        try:
+            events = self._append_all(workspace, facts, texts, stamp)
+        except (KeyError, TypeError, ValueError) as error:  # half of it is written: the transaction has to go
+            raise StoreError(f"a fact that no table can take: {type(error).__name__}: {error}") from error
+        return (answer, events) if events else (self._done(workspace, op) or (answer, []))
 
-    def _append_all(
-        self, workspace: str, facts: Sequence[Fact], texts: list[str], stamp: Stamp
-    ) -> list[Event]:
-        """The events that were appended; none if the operation's id is taken, or all its facts came too
-        late."""
+    def _append_all(self, workspace: str, facts: Sequence[Fact], texts: list[str], stamp: Stamp) -> list[Event]:
+        """The events that were appended; none if the operation's id is taken."""
         head = self._heads.get(workspace) or self._head(workspace)
         events: list[Event] = []
         for fact, text in zip(facts, texts, strict=True):
             event = seal(fact, text, workspace, head, stamp)
-            if self._append(event):
-                head = Head(event.seq, event.hash)
-                stamp = NO_STAMP
-                events.append(event)
-            elif event.op is not None and self._done(workspace, event.op) is not None:
-                return []
-            elif not self._too_late(event):
-                raise StoreError(
-                    f"the journal of '{workspace}' already has an event {event.seq}; run `remit doctor`"
-                )
+            if not self._append(event):
+                if event.op is not None and self._done(workspace, event.op) is not None:
+                    return []
+                raise StoreError(f"the journal of '{workspace}' already has an event {event.seq}; run `remit doctor`")
+            head = Head(event.seq, event.hash)
+            stamp = NO_STAMP
+            events.append(event)
         self._heads[workspace] = head
         return events
 
-    def _too_late(self, event: Event) -> bool:
-        """Terminal is final: a task that has ended, or was never there, does not end."""
-        return event.kind in ENDS and self._view(event.workspace).status(event.task) != "running"
+    def restore(self, events: Sequence[Event]) -> None:
+        """Writes events again that a rollback took away."""
+        for event in events:
+            self._append(event)
 
     def _done(self, workspace: str, op: str) -> Done | None:
         rows = self._sql.ask("answer_of", (workspace, op))
@@ -108,28 +102,13 @@ class Journal:
         return self._views.setdefault(workspace, SqlView(workspace, self._sql.ask))
 
     def _append(self, event: Event) -> bool:
-        """Writes the event and what it means for the tables; False if it is not new, or a task's second
-        end."""
-        ends = event.kind in ENDS
-        if ends and not self._project(event):  # the one change that has a condition goes first
-            return False
-        if not self._sql.place(
-            "append", event[:-1]
-        ):  # the columns are the event's fields, without decoded data
-            if ends:
-                self._sql.place("task_resume", (event.workspace, event.task))
+        """Writes the event and what it means for the tables; False if its operation or its place is taken."""
+        if not self._sql.place("append", event[:-1]):  # the columns are the event's fields, without decoded data
             return False
         self._fault("store.appended")
-        if not ends:
-            self._project(event)
-        self._fault("store.projected")
-        return True
-
-    def _project(self, event: Event) -> int:
-        """How many rows the event changed."""
-        changed = 0
         for table, verb, _, row in changes(event):
             row["workspace"] = event.workspace
             name = f"{table}_{verb}"
-            changed += self._sql.place(name, _FILL[name](row))
-        return changed
+            self._sql.place(name, _FILL[name](row))
+        self._fault("store.projected")
+        return True

@@ -17,8 +17,7 @@ Fill: TypeAlias = Callable[[Mapping[str, object]], tuple[object, ...]]
 
 
 class Query(NamedTuple):
-    """A query with numbered places, and how to fill them from named values: binding by place is much
-    cheaper."""
+    """A query with numbered places, and how to fill them from named values: binding by place is much cheaper."""
 
     sql: str
     names: tuple[str, ...]

@@ -1,5 +1,4 @@
-"""Feeding committed events to whoever listens. A listener that fails is told to the log, never to the
-work."""
+"""Feeding committed events to whoever listens. A listener that fails is told to the log, never to the work."""
 
 import logging
 from collections.abc import Callable
@@ -28,8 +27,9 @@ class Sinks:
         """All events of one transaction; they belong to one workspace."""
         if not self._by_workspace:
             return
-        for sink in tuple(self._by_workspace.get(events[0].workspace, ())):
+        given = tuple(events)  # a listener may do what it likes with what it gets
+        for sink in tuple(self._by_workspace.get(given[0].workspace, ())):
             try:
-                sink(events)
+                sink(given)
             except Exception:  # noqa: BLE001 - whatever a listener does wrong, the work was done
-                _log.exception("a sink failed on %s; the work goes on", events[0].kind)
+                _log.exception("a sink failed on %s; the work goes on", given[0].kind)

@@ -5,6 +5,7 @@ import sqlite3
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import sleep
 from typing import Any, Final, TypeVar
 
 from remit.core.events import Event
@@ -51,9 +52,7 @@ class SqliteDatabase:
             _prepare(Path(where), create=create)
         self._busy_seconds = busy_seconds
         self._writer = self._connect()
-        self._write = (
-            self._writer.cursor().execute
-        )  # one cursor for all statements: each is read to its end at once
+        self._write = self._writer.cursor().execute  # one cursor for all statements: each is read to its end at once
         self._reader = self._writer
         self._journal = Journal(self, fault)
         self._sinks = Sinks()
@@ -66,7 +65,7 @@ class SqliteDatabase:
                 self._reader.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
             self.close()
-            raise self._translated(error) from error
+            raise self.translated(error) from error
         except BaseException:
             self.close()
             raise
@@ -78,7 +77,10 @@ class SqliteDatabase:
         return FileStore(self, workspace, self._commits)
 
     def workspaces(self) -> list[str]:
-        rows = self._reader.execute("SELECT DISTINCT workspace FROM event ORDER BY workspace").fetchall()
+        try:
+            rows = self._reader.execute("SELECT DISTINCT workspace FROM event ORDER BY workspace").fetchall()
+        except sqlite3.Error as error:
+            raise self.translated(error) from error
         return [row[0] for row in rows]
 
     def faulty(self) -> list[str]:
@@ -105,7 +107,7 @@ class SqliteDatabase:
                 self.where, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=0
             )
         except sqlite3.Error as error:
-            raise self._translated(error) from error
+            raise self.translated(error) from error
         return found
 
     def _set_up(self) -> None:
@@ -113,17 +115,34 @@ class SqliteDatabase:
         # Only while opening: later, waiting for another process is done by the loop, without blocking it.
         run(f"PRAGMA busy_timeout = {int(self._busy_seconds * 1000)}")
         self._recognise()
+        self._version(migrations("sqlite"))  # before anything is changed
         if not self._in_memory:
-            run("PRAGMA journal_mode = WAL")
+            self._use_wal()
             run("PRAGMA synchronous = FULL")
             run("PRAGMA cache_size = -32768")
         self._migrate()
         run("PRAGMA busy_timeout = 0")
 
+    def _use_wal(self) -> None:
+        """SQLite does not wait for another process that changes the mode at the same time, so we do."""
+        for _ in range(max(1, int(self._busy_seconds / 0.005))):
+            try:
+                self._writer.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if not error.sqlite_errorname.startswith("SQLITE_BUSY"):
+                    raise
+                sleep(0.005)
+            else:
+                return
+        self._writer.execute("PRAGMA journal_mode = WAL")
+
     def _recognise(self) -> None:
-        application = self._pragma("application_id")
-        tables = self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if application != APPLICATION_ID and tables:
+        run = self._writer.execute
+        run("BEGIN")  # one picture: another process may be making the store right now
+        application, version = self._pragma("application_id"), self._pragma("user_version")
+        tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        run("COMMIT")
+        if application != APPLICATION_ID and (application or version or tables):
             raise NotAStore(f"{self.where} is a SQLite database of another program, not a remit store")
 
     def _migrate(self) -> None:
@@ -163,14 +182,13 @@ class SqliteDatabase:
             if not self._in_memory:
                 self._notice_others()
         except sqlite3.Error as error:
-            if error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
                 return False
-            raise self._translated(error) from error
+            raise self.translated(error) from error
         return True
 
     def _notice_others(self) -> None:
-        """This number changes when another connection has written; then the journal's end is not where we
-        left it."""
+        """This number changes when another connection has written; then the journal's end is not where we left it."""
         version = self._write("PRAGMA data_version").fetchone()[0]
         if version != self._seen:
             self._seen = version
@@ -180,7 +198,7 @@ class SqliteDatabase:
         try:
             self._writer.execute("COMMIT")
         except sqlite3.Error as error:
-            raise self._translated(error) from error
+            raise self.translated(error) from error
 
     def rollback(self) -> None:
         self._journal.forget()
@@ -191,7 +209,13 @@ class SqliteDatabase:
         try:
             return self._journal.carry_out(workspace, op, decide)
         except sqlite3.Error as error:
-            raise self._translated(error) from error
+            raise self.translated(error) from error
+
+    def restore(self, events: list[Event]) -> None:
+        try:
+            self._journal.restore(events)
+        except sqlite3.Error as error:
+            raise self.translated(error) from error
 
     # -- reading and writing --------------------------------------------------------------------------
 
@@ -215,12 +239,12 @@ class SqliteDatabase:
             finally:
                 execute("COMMIT")
         except sqlite3.Error as error:
-            raise self._translated(error) from error
+            raise self.translated(error) from error
 
     def subscribe(self, workspace: str, sink: Sink) -> Callable[[], None]:
         return self._sinks.add(workspace, sink)
 
-    def _translated(self, error: sqlite3.Error) -> StoreError:
+    def translated(self, error: sqlite3.Error) -> StoreError:
         name = getattr(error, "sqlite_errorname", "")
         base = next((known for known in _MEANING if name.startswith(known)), "")
         meaning = _MEANING.get(base, f"the database failed ({name or type(error).__name__}): {error}")
@@ -255,7 +279,10 @@ class MemoryStore(_Store):
         return self._commits.carry_out(self.workspace, op, decide)
 
     async def read(self, look: Callable[[View], T]) -> T:
-        return look(self._view)
+        try:
+            return look(self._view)
+        except sqlite3.Error as error:
+            raise self._database.translated(error) from error
 
 
 class FileStore(_Store):
@@ -276,8 +303,7 @@ class FileStore(_Store):
 
 
 def _prepare(path: Path, *, create: bool) -> None:
-    """Says what is wrong with a path before SQLite says it in fewer words; makes a new file for its owner
-    only."""
+    """Says what is wrong with a path before SQLite says it in fewer words; makes a new file for its owner only."""
     if "\0" in str(path):
         raise BadInput(f"a store's path must not contain a NUL character: {shown(str(path))}")
     if path.is_dir():

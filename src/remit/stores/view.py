@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any, TypeAlias, cast
 
 from remit.codec import decode
@@ -129,7 +130,7 @@ class SqlView:
             "after": span.after,
             "since": span.since if span.since is not None else -_FOREVER,
             "until": span.until if span.until is not None else _FOREVER,
-            "limit": span.limit,
+            "limit": span.limit if span.session is span.agent is None else _FOREVER,
         }
         if span.run is not None:
             rows = self._rows("events_of_run", run=span.run, **window)
@@ -138,7 +139,7 @@ class SqlView:
         else:
             rows = self._rows("events", **window)
         found = (_event(row) for row in rows)
-        return [event for event in found if _belongs(event, span)]
+        return list(islice((event for event in found if _belongs(event, span)), span.limit))
 
     def tables(self) -> Tables:
         return {
@@ -149,9 +150,7 @@ class SqlView:
 
 
 def _belongs(event: Event, span: Span) -> bool:
-    return (span.session is None or event.session == span.session) and (
-        span.agent is None or event.agent == span.agent
-    )
+    return (span.session is None or event.session == span.session) and (span.agent is None or event.agent == span.agent)
 
 
 def _entry(row: Values) -> Entry:

@@ -20,10 +20,7 @@ _STEPS: Final = 5
 # 1, 2, 5, 10, ... up to ten seconds, then what a clock calls round, then days.
 _ROUND: Final = (
     *(digit * 10**power for power in range(7) for digit in (1, 2, 5)),
-    *(
-        number * SECOND
-        for number in (10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200)
-    ),
+    *(number * SECOND for number in (10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200)),
     *(days * DAY for days in (1, 2, 7, 14, 30, 90, 365)),
 )
 

@@ -79,13 +79,9 @@ def _rows(order: list[Card]) -> dict[Card, int]:
 def _edge(start: Box, end: Box) -> Edge:
     match end.card.shows:
         case Node() as node:
-            return Edge(
-                "delegation", start, end, known(node.status), passed(node), kept_back(node), _tip(node)
-            )
+            return Edge("delegation", start, end, known(node.status), passed(node), kept_back(node), _tip(node))
         case Refusal() as refusal:
-            return Edge(
-                "refusal", start, end, "refused", f"⊘ {cleaned(refusal.rule, 16)}", tip=refusal.sentence
-            )
+            return Edge("refusal", start, end, "refused", f"⊘ {cleaned(refusal.rule, 16)}", tip=refusal.sentence)
         case _:
             return Edge("stack", start, end, "folded")
 

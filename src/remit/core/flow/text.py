@@ -10,9 +10,7 @@ from remit.core.report import Node, Refusal
 _AGENT: Final = 32
 _TASK: Final = 60
 _SENTENCE: Final = 160
-_GUIDES: Final = (
-    96  # deeper branches keep only the nearest guides, or a deep chain would fill the screen with them
-)
+_GUIDES: Final = 96  # deeper branches keep only the nearest guides, or a deep chain would fill the screen with them
 
 
 def text(root: Node, now: int) -> str:

@@ -23,10 +23,6 @@ VALUES (:workspace, :id, :run, :parent, :session, :holder, :status, :started_at,
 UPDATE task SET status = :status, ended_at = :ended_at, ended = :ended
 WHERE workspace = :workspace AND id = :id AND status = 'running';
 
--- name: task_resume
--- Takes back `task_end`, within the same transaction, when its event turns out not to be new.
-UPDATE task SET status = 'running', ended_at = NULL, ended = NULL WHERE workspace = :workspace AND id = :id;
-
 -- name: entry_put
 INSERT INTO entry (workspace, namespace, key, form, value, agent, created_at, updated_at, expires_at,
                    version, digest, extension, trust, task, chain)

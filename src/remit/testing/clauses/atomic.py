@@ -47,9 +47,7 @@ async def facts_commit_together(database: Database) -> None:
 
     def several(number: int) -> Decision[Json]:
         remit = first_remit(f"task{number}", session="s")
-        return Decision(
-            number, tuple(started(remit._replace(id=f"task{number}-{part}"), NOW) for part in range(5))
-        )
+        return Decision(number, tuple(started(remit._replace(id=f"task{number}-{part}"), NOW) for part in range(5)))
 
     await asyncio.gather(*(store.tx(f"op {n}", lambda _view, n=n: several(n)) for n in range(40)))
     events = await journal(store)
@@ -99,9 +97,7 @@ async def _among_good_ones(store: Store, name: str, bad: Fact, place: int) -> An
         return Decision("done", (entry_fact(view, Draft(name, "half", "written")), bad))
 
     keys = ["left", "right"]
-    asked = [
-        answer_or_error(store, f"{name} {key}", putting(Draft(name, key, key), answer=key)) for key in keys
-    ]
+    asked = [answer_or_error(store, f"{name} {key}", putting(Draft(name, key, key), answer=key)) for key in keys]
     asked.insert(place, answer_or_error(store, name, spoiled))
     answers = await asyncio.gather(*asked)
     failure = answers.pop(place)

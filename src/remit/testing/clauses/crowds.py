@@ -80,9 +80,7 @@ async def reads_see_whole_transactions(database: Database) -> None:
 
     def both(number: int) -> Decide[Json]:
         def decide(view: View) -> Decision[Json]:
-            return Decision(
-                number, tuple(entry_fact(view, Draft("notes", key, number)) for key in ("left", "right"))
-            )
+            return Decision(number, tuple(entry_fact(view, Draft("notes", key, number)) for key in ("left", "right")))
 
         return decide
 
@@ -118,9 +116,7 @@ async def a_neighbour_that_raises_anything_hurts_no_one(database: Database) -> N
         ("recursion", RecursionError("deep")),
     ):
         crowd = [
-            answer_or_error(
-                store, f"{name} {number}", putting(Draft(name, f"key {number}", number), answer=number)
-            )
+            answer_or_error(store, f"{name} {number}", putting(Draft(name, f"key {number}", number), answer=number))
             for number in range(20)
         ]
         crowd.insert(10, answer_or_error(store, name, raising(error)))
@@ -134,9 +130,7 @@ async def who_stops_waiting_hurts_no_one(database: Database) -> None:
     """Cancelled callers: their work is done or not done, never half, and the others get their answers."""
     store = database.store("one")
     tasks = [
-        asyncio.ensure_future(
-            store.tx(f"op {number}", putting(Draft("notes", f"key {number}", number), answer=number))
-        )
+        asyncio.ensure_future(store.tx(f"op {number}", putting(Draft("notes", f"key {number}", number), answer=number)))
         for number in range(_MANY)
     ]
     for step in range(4):

@@ -149,9 +149,7 @@ async def a_namespace_is_exact(database: Database) -> None:
     for name in names:
         found = await store.read(lambda view, name=name: view.recent(Scope(name), NOW, 100))
         found += await store.read(lambda view, name=name: view.by_key(Scope(name), NOW, 100))
-        equal(
-            [one.value for one in found], [name, name], f"what is in the namespace {name!r}, read in two ways"
-        )
+        equal([one.value for one in found], [name, name], f"what is in the namespace {name!r}, read in two ways")
     counts = await store.read(lambda view: view.namespaces(NOW))
     equal(counts, [(name, 1) for name in sorted(names)], "the namespaces, in order of their characters")
 
@@ -175,9 +173,7 @@ async def an_entry_is_kept_whole(database: Database) -> None:
     found = await store.read(lambda view: view.entry("notes", "a"))
     expected = Entry("notes", "a", "text", "bob", NOW, NOW + 10, NOW + 80, 2, "982d9e3eb996f559")
     equal(found, expected, "an entry that was written twice")
-    await store.tx(
-        "third", putting(Draft("notes", "b", [1], lifetime=9, extend=True, trust="outside"), agent="eve")
-    )
+    await store.tx("third", putting(Draft("notes", "b", [1], lifetime=9, extend=True, trust="outside"), agent="eve"))
     found = await store.read(lambda view: view.entry("notes", "b"))
     whole = found and (
         found.value,
@@ -195,9 +191,7 @@ async def the_newest_first(database: Database) -> None:
     store = database.store("one")
     for key, at in (("c", 1), ("a", 3), ("b", 3), ("d", 2), ("e", 3)):
         await store.tx(f"{key} {at}", putting(Draft("notes", key, at, lifetime=100), at=NOW + at))
-    equal(
-        await _recent(store, NOW, 10), ["a", "b", "e", "d", "c"], "the newest first, equally new ones by key"
-    )
+    equal(await _recent(store, NOW, 10), ["a", "b", "e", "d", "c"], "the newest first, equally new ones by key")
     await store.tx("again", putting(Draft("notes", "c", 4, lifetime=100), at=NOW + 4))
     await store.tx("touch", lambda view: _touch(view, "d", 500))
     equal(
@@ -253,9 +247,7 @@ async def expiry_is_exact(database: Database) -> None:
 
 async def _put_all(store: Store, pairs: Iterable[tuple[str, Json]]) -> None:
     drafts = [Draft("notes", key, value) for key, value in pairs]
-    facts = await store.read(
-        lambda view: tuple(entry_fact(view, draft, at=NOW + n) for n, draft in enumerate(drafts))
-    )
+    facts = await store.read(lambda view: tuple(entry_fact(view, draft, at=NOW + n) for n, draft in enumerate(drafts)))
     await store.tx("put all", lambda _view: Decision(None, facts))
 
 
@@ -276,9 +268,7 @@ def _touch(view: View, key: str, by: int) -> Decision[Json]:
 
 
 def _remove(view: View, now: int) -> Decision[Json]:
-    return Decision(
-        None, (entries_removed(view.expired(now, 10), "expired", Writer("cleaner"), NOWHERE, now),)
-    )
+    return Decision(None, (entries_removed(view.expired(now, 10), "expired", Writer("cleaner"), NOWHERE, now),))
 
 
 CLAUSES: Final = (

@@ -73,9 +73,7 @@ async def an_event_is_kept_whole(database: Database) -> None:
     equal([first, second], heard, "an event is read as it was sealed")
     equal(first[:8], ("one", 1, "hop.refused", NOW, "run", "s ü", "task", "agent"), "an event's fields")
     equal(first.data, fact.data, "an event's data")
-    equal(
-        (first.op, second.op, second.answer), ("op ü'\"", None, None), "the first event carries the operation"
-    )
+    equal((first.op, second.op, second.answer), ("op ü'\"", None, None), "the first event carries the operation")
     must(
         first.answer is not None and first.hash not in (second.hash, GENESIS),
         "an event carries its answer and hash",
@@ -178,9 +176,7 @@ class _Actor:
 
         def decide(view: View) -> Decision[Json]:
             keys = view.expired(now, most)
-            return Decision(
-                None, (entries_removed(keys, "expired", Writer(""), NOWHERE, now),) if keys else ()
-            )
+            return Decision(None, (entries_removed(keys, "expired", Writer(""), NOWHERE, now),) if keys else ())
 
         return decide
 
@@ -189,9 +185,7 @@ class _Actor:
         if self._live and self._dice.below(3):
             remit = child_remit(self._live[-1], task, holder="helper", at=self._now())
         else:
-            remit = first_remit(
-                task, session=f"s{self._op % 3}", workspace=self._store.workspace, at=self._now()
-            )
+            remit = first_remit(task, session=f"s{self._op % 3}", workspace=self._store.workspace, at=self._now())
         self._live.append(remit)
         return starting(remit, at=self._now())
 

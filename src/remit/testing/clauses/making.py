@@ -46,9 +46,7 @@ def _cut(value: object) -> str:
 # -- facts --------------------------------------------------------------------------------------------------
 
 
-def entry_fact(
-    view: View, draft: Draft, *, at: int = NOW, agent: str = "writer", place: Place = NOWHERE
-) -> Fact:
+def entry_fact(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer", place: Place = NOWHERE) -> Fact:
     """The fact that a draft was written, as it follows from what is there."""
     return entry_set(entries.written(view.entry(draft.namespace, draft.key), draft, Writer(agent), at), place)
 
@@ -68,9 +66,7 @@ def raising(error: Exception) -> Decide[Json]:
     return decide
 
 
-def first_remit(
-    task: str, *, session: str, holder: str = "lead", workspace: str = "one", at: int = NOW
-) -> Remit:
+def first_remit(task: str, *, session: str, holder: str = "lead", workspace: str = "one", at: int = NOW) -> Remit:
     return remits.begin(Origin(task, workspace, session), Pass(holder, f"the work of {task}"), TOP, at)
 
 

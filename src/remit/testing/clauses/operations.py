@@ -54,9 +54,7 @@ async def answers_again_when_the_second_time_raises(database: Database) -> None:
         await store.tx(f"op {number}", putting(Draft("notes", f"key {number}", 1), answer=answer))
         for error in (Conflict("too late"), KeyError("gone"), RuntimeError("broken")):
             again = await answer_or_error(store, f"op {number}", raising(error))
-            sentence = (
-                f"an operation that was done answers again, though deciding now raises {type(error).__name__}"
-            )
+            sentence = f"an operation that was done answers again, though deciding now raises {type(error).__name__}"
             equal(again, answer, sentence)
     await sound(store)
 
@@ -80,9 +78,7 @@ async def what_changes_nothing_leaves_nothing(database: Database) -> None:
         return Decision(found.value if found else None)
 
     for _ in range(2):
-        equal(
-            await store.tx("look", look), "seen", "an operation that changes nothing answers what it decided"
-        )
+        equal(await store.tx("look", look), "seen", "an operation that changes nothing answers what it decided")
     equal(
         [event.op for event in await journal(store)],
         ["first"],
@@ -94,9 +90,7 @@ async def what_raised_was_not_done(database: Database) -> None:
     """The operation id of a decision that raised is still free."""
     store = database.store("one")
     error = Conflict("not now")
-    equal(
-        await answer_or_error(store, "op", raising(error)), error, "what decide raises reaches whoever asked"
-    )
+    equal(await answer_or_error(store, "op", raising(error)), error, "what decide raises reaches whoever asked")
     equal(
         await store.tx("op", putting(Draft("notes", "a", 1), answer="done")),
         "done",
@@ -121,9 +115,7 @@ async def asked_twice_at_once(database: Database) -> None:
         "operations asked for at the same time are carried out once",
     )
     for number in range(10):
-        equal(
-            len({str(answer) for answer in answers[number::10]}), 1, "callers of one operation get one answer"
-        )
+        equal(len({str(answer) for answer in answers[number::10]}), 1, "callers of one operation get one answer")
     await sound(store)
 
 

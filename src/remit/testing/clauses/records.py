@@ -53,9 +53,7 @@ async def running_counts_who_is_running(database: Database) -> None:
         ("task.cancelled", parts[2], 0),
     ):
         await store.tx(f"end {part.id}", ending(part, kind))
-        equal(
-            await store.read(lambda view: view.running("helper", NOW)), left, f"running after one {kind[5:]}"
-        )
+        equal(await store.read(lambda view: view.running("helper", NOW)), left, f"running after one {kind[5:]}")
     equal(
         await store.read(lambda view: (view.running("lead", NOW), view.running("no-one", NOW))),
         (1, 0),
@@ -71,9 +69,7 @@ async def the_newest_runs_first(database: Database) -> None:
         root = first_remit(f"run{number}", session=f"s{number % 2}")
         parts = [child_remit(root, f"run{number}part{part}", holder="helper") for part in range(number)]
         await store.tx(root.id, starting(root, *parts))
-    no = refused(
-        first_remit("run1", session="s1"), Pass("no-one", "work"), NOW, rule="unknown", sentence="no"
-    )
+    no = refused(first_remit("run1", session="s1"), Pass("no-one", "work"), NOW, rule="unknown", sentence="no")
     await store.tx("refused", lambda _view: Decision(None, (no, no)))
     lines = await store.read(lambda view: view.runs(3))
     found = [(line.record.id, line.task, line.tasks, line.refused) for line in lines]
@@ -86,9 +82,7 @@ async def the_newest_runs_first(database: Database) -> None:
 async def ids_by_their_beginning(database: Database) -> None:
     store = database.store("one")
     ids = ("abc", "abd", "ab_", "ab%", "b", "abcd")
-    await store.tx(
-        "start", lambda _view: Decision(None, tuple(started(first_remit(i, session="s"), NOW) for i in ids))
-    )
+    await store.tx("start", lambda _view: Decision(None, tuple(started(first_remit(i, session="s"), NOW) for i in ids)))
     for start in ("", "a", "ab", "abc", "ab%", "ab_", "x"):
         found = await store.read(lambda view, start=start: view.ids_like(start, 10))
         equal(found, sorted(i for i in ids if i.startswith(start)), f"the ids that begin with {start!r}")
@@ -102,9 +96,7 @@ async def ids_by_their_beginning(database: Database) -> None:
 async def messages_wait_until_they_are_taken(database: Database) -> None:
     """In the order they were sent, for one agent in one session; what is taken waits no more."""
     store = database.store("one")
-    mail = [
-        Message(f"m{9 - n}", "s", "lead", "helper", f"text {n} ü%'\U0001f600", NOW + n % 2) for n in range(4)
-    ]
+    mail = [Message(f"m{9 - n}", "s", "lead", "helper", f"text {n} ü%'\U0001f600", NOW + n % 2) for n in range(4)]
     others = [Message("o1", "s", "lead", "another", "x", NOW), Message("o2", "t", "lead", "helper", "y", NOW)]
     for message in (*mail, *others):
         await store.tx(message.id, sending(message))
