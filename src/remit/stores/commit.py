@@ -1,13 +1,15 @@
 """Committing. In memory at once; on a file, everything that is waiting goes into one transaction.
 
-SQL runs on the event loop's own thread, where it is fastest: statements are short and a second thread
-would only fight for the interpreter. The commit, which waits for the disk, runs on a thread of its own,
-and what arrives meanwhile forms the next batch.
+SQL runs on the event loop's own thread, where it is fastest: statements are short and a second thread would only
+fight for the interpreter. The commit waits for the disk, so it runs on a thread of its own, and what arrives meanwhile
+forms the next batch. Only where the disk has shown to be as fast as a few statements, and a single job is waiting, is
+that thread not worth its two wake-ups.
 """
 
 import asyncio
 import queue
 import threading
+import time
 from collections import deque
 from typing import Any, Protocol, TypeAlias
 
@@ -17,6 +19,7 @@ from remit.ports import Decide
 
 BATCH = 128  # jobs a transaction takes at most, so that the loop is never held for long
 RETRY_SECONDS = 0.002
+QUICK_SECONDS = 0.001  # a commit that takes no longer than this may hold the loop
 
 
 class Job:
@@ -134,6 +137,9 @@ class Grouped:
         self._commits: queue.SimpleQueue[_Commit | threading.Event | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._patient: list[Job] = []  # waiting for another process
+        self._slowest = (
+            1.0  # of late, in seconds; it fades, so that one slow commit is not held against a disk for ever
+        )
         self._closed = False
 
     def submit(self, workspace: str, op: str, decide: Decide[Any]) -> "asyncio.Future[Any]":
@@ -241,6 +247,9 @@ class Grouped:
             self._alone.extend(batch)
 
     def _to_disk(self, loop: asyncio.AbstractEventLoop, batch: list[Job]) -> None:
+        if len(batch) == 1 and self._slowest < QUICK_SECONDS:
+            self._committed(loop, batch, self._commit())
+            return
         if self._thread is None:
             self._thread = threading.Thread(target=self._committer, name="remit-commit", daemon=True)
             self._thread.start()
@@ -252,18 +261,23 @@ class Grouped:
                 item.set()
                 continue
             loop, batch = item
-            error: StoreError | None = None
-            try:
-                self._connection.fault("store.before-commit")
-                self._connection.commit()
-                self._connection.fault("store.after-commit")
-            except StoreError as failure:
-                error = failure
-                self._connection.rollback()
+            error = self._commit()
             try:
                 loop.call_soon_threadsafe(self._committed, loop, batch, error)
             except RuntimeError:  # the loop closed meanwhile: the work is on disk and no one waits for it
                 continue
+
+    def _commit(self) -> StoreError | None:
+        began = time.perf_counter()
+        try:
+            self._connection.fault("store.before-commit")
+            self._connection.commit()
+            self._connection.fault("store.after-commit")
+        except StoreError as error:
+            self._connection.rollback()
+            return error
+        self._slowest = max(time.perf_counter() - began, self._slowest * 0.9)
+        return None
 
     def _committed(self, loop: asyncio.AbstractEventLoop, batch: list[Job], error: StoreError | None) -> None:
         if error is None:
@@ -272,7 +286,10 @@ class Grouped:
             self._fail(batch, error)
         else:
             self._alone.extend(batch)
-        self._flush(loop)
+        if self._waiting or self._alone:
+            loop.call_soon(self._flush, loop)
+        else:
+            self._busy = False
 
     def _answer(self, batch: list[Job]) -> None:
         for job in batch:
