@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from remit.core.card import Card
     from remit.core.entry import Entry
     from remit.core.events import Event
-    from remit.core.facts import Message
+    from remit.core.command import END, Command, Send
     from remit.core.outcome import Outcome
+    from remit.core.plan import Plan, Step
     from remit.core.remit import Pass
     from remit.core.scope import BOARD, Scope
     from remit.engine.turn import Turn
@@ -22,21 +23,25 @@ __version__ = "0.1.0"
 __all__ = [
     "ANY",
     "BOARD",
+    "END",
     "BadInput",
     "Bounds",
     "Card",
+    "Command",
     "Conflict",
     "Entry",
     "Event",
     "Failed",
-    "Message",
     "NotFound",
     "Outcome",
     "Pass",
+    "Plan",
     "Refused",
     "RemitError",
     "Runtime",
     "Scope",
+    "Send",
+    "Step",
     "StoreError",
     "Turn",
     "run",
@@ -49,8 +54,9 @@ _HOMES = {
     "remit.core.card": ["Card"],
     "remit.core.entry": ["Entry"],
     "remit.core.events": ["Event"],
-    "remit.core.facts": ["Message"],
+    "remit.core.command": ["END", "Command", "Send"],
     "remit.core.outcome": ["Outcome"],
+    "remit.core.plan": ["Plan", "Step"],
     "remit.core.remit": ["Pass"],
     "remit.core.scope": ["BOARD", "Scope"],
     "remit.engine.turn": ["Turn"],

@@ -5,29 +5,41 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, overload
 
+from remit.core import breaker as breakers
 from remit.core.allow import ANY
-from remit.core.bounds import DEFAULT_DEPTH, TOP, Bounds
+from remit.core.bounds import DEFAULT_DEPTH, DEFAULT_HANDOFFS, TOP, Bounds
+from remit.core.breaker import CLOSED, Breaker, Temper
 from remit.core.card import Card
 from remit.core.entry import Writer
 from remit.core.events import Event
-from remit.core.facts import Place
+from remit.core.facts import Place, breaker_set
 from remit.core.outcome import Outcome
-from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, shown
+from remit.core.plan import Plan
+from remit.core.remit import Pass
+from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line, plain, shown
+from remit.core.tiers import tier
 from remit.core.times import moment
+from remit.core.values import Json
 from remit.engine.access import OwnerAccess
+from remit.engine.admission import Admission
+from remit.engine.conduct import Conductor
 from remit.engine.context import Context
 from remit.engine.delegate import Delegations
 from remit.engine.directory import Agent, AgentFunction, Directory
 from remit.engine.inbox import Inbox
 from remit.engine.live import Live
+from remit.engine.plans import PlanOptions, PlanOutcome, Schemas, Workshop
 from remit.engine.shelf import Shelf
 from remit.engine.system import SystemClock, TimedIds
-from remit.engine.turn import Desk, How, Turn, wish
+from remit.engine.team import TeamRun
+from remit.engine.turn import Desk, How, Planning, Turn, wish
 from remit.errors import BadInput, NotFound
-from remit.ports import Clock, Database, Ids, Sink, Span
+from remit.ports import Clock, Database, Decision, Ids, Sink, Span, View
 from remit.stores.sqlite import MEMORY, SqliteDatabase
 
 AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
@@ -45,10 +57,20 @@ class About(TypedDict, total=False):
     concurrency: int | None
 
 
+class RunHow(How, total=False):
+    """What a person may say about a run besides: session, money, tier, and whether tasks may change hands."""
+
+    session: str
+    credits: object
+    tier: str
+    handoffs: bool
+
+
 class Runtime:
     """Agents, their store and the engine between them.
 
-    `Runtime()` keeps everything in memory; `Runtime("team.db")` in that file. `bounds` is the ceiling on every run.
+    `Runtime()` keeps everything in memory; `Runtime("team.db")` in that file. `bounds` is the ceiling on every run,
+    `classify` chooses the tier of a task that is not given one, `breaker` says how soon failing agents are left alone.
     """
 
     def __init__(
@@ -57,13 +79,20 @@ class Runtime:
         *,
         workspace: str = "default",
         bounds: Bounds = TOP,
+        classify: Callable[[str], str] | None = None,
+        breaker: Temper = Temper(),
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
         self._workspace = line(workspace, "a workspace", NAME_LIMIT)
         if not isinstance(bounds, Bounds):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(f"bounds takes Bounds(...), not {shown(bounds)}")
-        self._ceiling = bounds & Bounds(depth=DEFAULT_DEPTH) if bounds.depth is None else bounds
+        # What the owner left open has a default; what the owner said, however wide, is the ceiling.
+        depth = DEFAULT_DEPTH if bounds.depth is None else bounds.depth
+        handoffs = DEFAULT_HANDOFFS if bounds.handoffs is None else bounds.handoffs
+        self._ceiling = bounds & Bounds(depth=depth, handoffs=handoffs)
+        self._classify = classify
+        self._temper = breaker
         self._clock = clock or SystemClock()
         self._ids = ids or TimedIds()
         self._directory = Directory()
@@ -72,16 +101,21 @@ class Runtime:
     def _open(self, store: str | Path | Database) -> None:
         self.database: Database = SqliteDatabase(store) if isinstance(store, str | Path) else store
         self.store = self.database.store(self._workspace)
-        self._shelf = Shelf(self.store, self._clock, self._ids)
-        self._delegations = Delegations(self.store, self._directory, self._clock, self._ids)
-        inbox = Inbox(self.store, self._directory, self._clock, self._ids)
-        desk = Desk(self._delegations, self._directory, inbox, self._shelf)
+        directory, clock, ids = self._directory, self._clock, self._ids
+        admission = Admission(directory, self._temper)
+        self._shelf = Shelf(self.store, clock, ids)
+        self._conductor = Conductor(self.store, directory, admission, clock)
+        self._delegations = Delegations(self.store, directory, clock, ids, admission, self._conductor)
+        inbox = Inbox(self.store, directory, clock, ids)
+        self._shop = Workshop(self.store, directory, self._delegations, inbox, clock, ids, _schemas)
+        desk = Desk(self._delegations, self._conductor, directory, inbox, self._shelf, self._shop)
 
-        # Delegation is recursive: delegate -> run -> turn -> delegate. The knot is tied here and nowhere else.
+        # Delegation is recursive: delegate -> carry -> turn -> delegate. The knot is tied here and nowhere else.
         def take_turn(live: Live) -> Turn:
             return Turn(desk, live)
 
-        self._delegations.take_turn = take_turn
+        self._conductor.take_turn = take_turn
+        self._conductor.send = self._delegations.delegate
 
     # -- agents -----------------------------------------------------------------------------------------
 
@@ -113,36 +147,111 @@ class Runtime:
 
     # -- runs -------------------------------------------------------------------------------------------
 
-    async def run(self, agent: str, task: str, *, session: str = "", credits: object = None, **how: Unpack[How]) -> Any:
+    async def run(self, agent: str, task: str, **how: Unpack[RunHow]) -> Any:
         """Asks an agent to do a task and returns its result; raises `Refused` or `Failed` if there is none."""
-        outcome = await self.outcome(agent, task, session=session, credits=credits, **how)
+        outcome = await self.outcome(agent, task, **how)
         return outcome.unwrap()
 
-    async def outcome(
-        self, agent: str, task: str, *, session: str = "", credits: object = None, **how: Unpack[How]
-    ) -> Outcome:
+    async def outcome(self, agent: str, task: str, **how: Unpack[RunHow]) -> Outcome:
         """The same as a value: what came of it, with the id of the run."""
+        given, session = self._wish(agent, task, how)
+        return await self._delegations.begin(given, self._ceiling, session)
+
+    async def run_plan(self, plan: Plan, how: RunHow | None = None, **options: Unpack[Planning]) -> PlanOutcome:
+        """Runs a plan on behalf of a person and tells what became of every step."""
+        outcomes: list[PlanOutcome] = []
+
+        async def carry_out(turn: Turn) -> Json:
+            outcomes.append(await turn.run_plan(plan, **options))
+            if not outcomes[0].ok:
+                bad = sum(step.state != "completed" for step in outcomes[0].steps.values())
+                raise RuntimeError(f"{bad} of {len(outcomes[0].steps)} steps did not complete")
+            return outcomes[0].data()
+
+        given, session = self._wish("plan", plan.goal or "carry out a plan", how or {})
+        planner = Agent(Card("plan", role="carries out a plan", asks="*"), carry_out)
+        outcome = await self._delegations.begin(given, self._ceiling, session, planner)
+        if outcomes:
+            return outcomes[0]
+        if outcome.error is not None and isinstance(outcome.error.__cause__, BadInput):
+            raise outcome.error.__cause__
+        outcome.unwrap()
+        raise AssertionError("a plan that completed has outcomes")
+
+    async def run_team(
+        self, goal: str, coordinator: str, how: RunHow | None = None, **options: Unpack[Planning]
+    ) -> Any:
+        """Gives a goal to a coordinator, who plans, and puts together what the members bring."""
+        given, session = self._wish(coordinator, goal, how or {})
+        agent = self._directory.get(given.to)
+        leading: Agent | None = None
+        if agent is not None:
+            team = TeamRun(self._shop, self._conductor, agent, PlanOptions(**options))
+
+            async def lead(turn: Turn) -> Json:
+                return await team.answer(turn.remit.id, goal)
+
+            leading = Agent(agent.card, lead)
+        outcome = await self._delegations.begin(given, self._ceiling, session, leading)
+        return outcome.unwrap()
+
+    def _wish(self, agent: str, task: str, how: RunHow) -> tuple[Pass, str]:
+        """What a person asks for. They see and may use everything, and pass it on unless told otherwise."""
+        rest: dict[str, Any] = {"sees": ANY, "tools": ANY, **how}
+        session = rest.pop("session", "")
         if session:
             line(session, "a session", SESSION_LIMIT)
-        # The person who starts a run sees and may use everything, and passes it on unless told otherwise.
-        given = wish(agent, task, cast("How", {"sees": ANY, "tools": ANY, **how}))
-        if credits is not None:
-            given = replace(given, within=given.within & Bounds(credits=cast("int", credits)))
-        return await self._delegations.begin(given, self._ceiling, session)
+        amount, name, handoffs = rest.pop("credits", None), rest.pop("tier", ""), rest.pop("handoffs", True)
+        given = wish(agent, task, cast(How, rest))
+        within = given.within
+        if amount is not None:
+            within &= Bounds(credits=amount)
+        name = name or (self._classify(task) if self._classify else "")
+        if name:
+            within &= tier(name)
+        if not handoffs:
+            within &= Bounds(handoffs=0)
+        return (given if within is given.within else replace(given, within=within)), session
 
     async def cancel(self, task: str, why: str = "cancelled by its owner") -> int:
         """Stops a task or a whole run, and everything below it; says how many tasks that is."""
-        live = self._delegations.runs.get(task)
+        live = self._conductor.runs.get(task)
         if live is None:
             raise NotFound(f"no task {shown(task)} is running here")
-        below = self._delegations.runs.below(task)
+        below = self._conductor.runs.below(task)
         for one in below:
             one.stop(why)
         return len(below)
 
     def running(self) -> int:
         """How many tasks are alive in this process."""
-        return len(self._delegations.runs)
+        return len(self._conductor.runs)
+
+    # -- breakers ---------------------------------------------------------------------------------------
+
+    async def breakers(self) -> dict[str, Breaker]:
+        """The breakers of the agents that have failed of late, or were taken out."""
+        found = await self.store.read(lambda view: view.breakers())
+        return {name: breaker for name, breaker, _ in found}
+
+    async def trip(self, agent: str, why: str) -> None:
+        """Takes an agent out: nobody can ask it until it is reset."""
+        reason = plain(why, "why", 200)
+        await self._set_breaker(agent, lambda before: breakers.tripped(before, reason))
+
+    async def reset(self, agent: str) -> None:
+        """Lets an agent be asked again at once."""
+        await self._set_breaker(agent, lambda _: CLOSED)
+
+    async def _set_breaker(self, agent: str, change: Callable[[Breaker], Breaker]) -> None:
+        name, now = canonical(agent), self._clock.now()
+
+        def decide(view: View) -> Decision[None]:
+            before = view.breaker(name)
+            after = change(before)
+            return Decision(None, (breaker_set(name, after, Place(), now),) if after != before else ())
+
+        await self.store.tx(self._ids.new(), decide)
 
     # -- what happened ------------------------------------------------------------------------------------
 
@@ -205,6 +314,15 @@ def run(runtime: Runtime, agent: str, task: str, **how: Any) -> Any:
     except RuntimeError:
         return asyncio.run(runtime.run(agent, task, **how))
     raise BadInput("an event loop is already running here; say `await runtime.run(...)`")
+
+
+@cache
+def _schemas() -> Schemas:
+    """The adapter for JSON Schema, when a plan first needs it."""
+    try:
+        return cast(Schemas, import_module("remit.adapters.schema"))
+    except ImportError as error:
+        raise BadInput("a step with a schema needs the jsonschema package; install remit[schema]") from error
 
 
 def _is_async(answer: object) -> bool:

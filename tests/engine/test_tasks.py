@@ -54,7 +54,7 @@ async def test_an_error_with_text_no_database_keeps_is_recorded_all_the_same(rt:
 
     with pytest.raises(Failed):
         await rt.run("coder", "go")
-    assert [event.kind for event in await rt.history()] == ["task.started", "task.failed"]
+    assert [event.kind for event in await rt.history()] == ["task.started", "task.failed", "breaker.set"]
 
 
 @pytest.mark.rule("task.deadline")

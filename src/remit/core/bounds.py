@@ -11,7 +11,8 @@ from remit.core.toolgroups import tools
 from remit.core.values import Json
 
 DEFAULT_DEPTH = 3
-_FIGURES = ("depth", "deadline", "credits", "tokens")
+DEFAULT_HANDOFFS = 5
+_FIGURES = ("depth", "deadline", "credits", "tokens", "handoffs", "members")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class Bounds:
     """Each field left out bounds nothing; each one given can only ever be narrowed further down.
 
     `agents` who may take part, `tools` what may be used, `sees` which stored context may be read or written,
-    `depth` how many hops, `deadline` until when, `credits` and `tokens` how much may be spent.
+    `depth` how many hops, `deadline` until when, `credits` and `tokens` how much may be spent, `handoffs` how often
+    a task may change hands, `members` how many different agents a run may have.
     """
 
     agents: Names = ANY
@@ -29,6 +31,8 @@ class Bounds:
     deadline: int | None = None
     credits: int | None = None
     tokens: int | None = None
+    handoffs: int | None = None
+    members: int | None = None
     _data: dict[str, Json] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -41,6 +45,8 @@ class Bounds:
         put(self, "deadline", None if self.deadline is None else moment(self.deadline, "deadline"))
         put(self, "credits", credits(self.credits))
         put(self, "tokens", allow.whole(self.tokens, "tokens"))
+        put(self, "handoffs", allow.whole(self.handoffs, "handoffs"))
+        put(self, "members", allow.whole(self.members, "members", least=1))
 
     def __and__(self, other: "Bounds") -> "Bounds":
         if other is TOP or other is self:
@@ -53,6 +59,8 @@ class Bounds:
             deadline=_least(self.deadline, other.deadline),
             credits=_least(self.credits, other.credits),
             tokens=_least(self.tokens, other.tokens),
+            handoffs=_least(self.handoffs, other.handoffs),
+            members=_least(self.members, other.members),
         )
 
     def __le__(self, other: "Bounds") -> bool:
@@ -75,7 +83,8 @@ class Bounds:
         sees = scope.on_board(self.sees, session)
         if sees is self.sees:
             return self
-        return _exact(self.agents, self.tools, sees, self.depth, self.deadline, self.credits, self.tokens)
+        figures = (getattr(self, name) for name in _FIGURES)
+        return _exact(self.agents, self.tools, sees, *figures)
 
     @property
     def data(self) -> dict[str, Json]:
@@ -94,6 +103,8 @@ def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
     deadline: int | None = None,
     credits: int | None = None,
     tokens: int | None = None,
+    handoffs: int | None = None,
+    members: int | None = None,
 ) -> Bounds:
     """Bounds from parts that are already in their inside form: no second reading on the hot path."""
     made = object.__new__(Bounds)
@@ -105,6 +116,8 @@ def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
     put(made, "deadline", deadline)
     put(made, "credits", credits)
     put(made, "tokens", tokens)
+    put(made, "handoffs", handoffs)
+    put(made, "members", members)
     put(made, "_data", None)
     return made
 

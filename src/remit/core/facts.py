@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from remit.core import scope
 from remit.core.bounds import names_data
+from remit.core.breaker import Breaker
 from remit.core.entry import Entry, Writer
 from remit.core.events import Fact
 from remit.core.remit import Pass, Remit
@@ -35,7 +36,7 @@ def place(remit: Remit) -> Place:
     return Place(remit.root, remit.session, remit.id)
 
 
-def started(remit: Remit, now: int) -> Fact:
+def started(remit: Remit, now: int, step: str = "") -> Fact:
     names = remit.names
     data: dict[str, Json] = {
         "asker": names[-2] if len(names) > 1 else "",
@@ -46,6 +47,8 @@ def started(remit: Remit, now: int) -> Fact:
         "task": remit.task,
         "tools": names_data(remit.tools) if remit.tools else [],
     }
+    if step:
+        data["step"] = step
     return Fact("task.started", now, data, remit.root, remit.session, remit.id, remit.holder)
 
 
@@ -53,8 +56,30 @@ def ended(remit: Remit, kind: str, now: int, data: dict[str, Json]) -> Fact:
     return Fact(kind, now, data, remit.root, remit.session, remit.id, remit.holder)
 
 
-def refused(remit: Remit, wish: Pass, now: int, *, rule: str, sentence: str) -> Fact:
+def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -> Fact:
+    """The holder gives the task to another, or parts of it to several at once."""
+    given: Json = to if isinstance(to, str) else [*to]
+    return Fact("task.handed", now, {**data, "to": given}, remit.root, remit.session, remit.id, remit.holder)
+
+
+def breaker_set(name: str, breaker: Breaker, at: Place, now: int) -> Fact:
+    return Fact("breaker.set", now, {**breaker._asdict(), "name": name}, at.run, at.session, at.task, name)
+
+
+def plan_started(remit: Remit, steps: list[Json], now: int, data: dict[str, Json]) -> Fact:
+    return Fact("plan.started", now, {**data, "steps": steps}, remit.root, remit.session, remit.id, remit.holder)
+
+
+def step_ended(remit: Remit, step: str, state: str, reason: str, now: int) -> Fact:  # noqa: PLR0913, PLR0917
+    """A step that ended without a task of its own: what it waited for failed, or the plan was stopped."""
+    data: dict[str, Json] = {"step": step, "state": state, "reason": reason}
+    return Fact("step.ended", now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+def refused(remit: Remit, wish: Pass, now: int, *, rule: str, sentence: str, handoff: bool = False) -> Fact:
     data: dict[str, Json] = {"rule": rule, "sentence": sentence, "task": wish.task, "to": wish.to}
+    if handoff:
+        data["handoff"] = True
     return Fact("hop.refused", now, data, remit.root, remit.session, remit.id, remit.holder)
 
 

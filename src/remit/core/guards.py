@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
+from remit.core import breaker as breakers
 from remit.core.allow import ANY, Names, has, spelled
+from remit.core.breaker import CLOSED, Breaker
 from remit.core.chain import path
 from remit.core.remit import Pass, Remit
 
@@ -38,6 +40,11 @@ class Facts(NamedTuple):
     roster: tuple[str, ...] = ()
     running: int = 0
     limit: int | None = None
+    breaker: Breaker = CLOSED
+    members: frozenset[str] = frozenset()
+    tokens: int = 0
+    handoffs: int = 0
+    repeats: bool = False
 
 
 Guard: TypeAlias = Callable[[Remit, Pass, Facts], Verdict]
@@ -111,8 +118,90 @@ def not_busy(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     return deny("concurrency", f"'{wish.to}' is busy with {load}; ask someone else or try again later")
 
 
-ORDER: Final[tuple[Guard, ...]] = (not_self, known, allowed, no_loop, not_too_deep, in_time, not_busy)
-FIRST_HOLDER: Final[tuple[Guard, ...]] = (known, admitted, in_time, not_busy)
+def not_broken(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
+    if facts.breaker is CLOSED or breakers.admits(facts.breaker, facts.now) != "no":
+        return ALLOW
+    return deny("breaker", breakers.sentence(wish.to, facts.breaker, facts.now))
+
+
+def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
+    """How many agents take part, and how many tokens they have used, is shared by the whole run."""
+    bounds = remit.bounds & wish.within
+    if bounds.members is not None and wish.to not in facts.members and len(facts.members) >= bounds.members:
+        sentence = (
+            f"this run has {len(facts.members)} of {bounds.members} agents, so '{wish.to}' cannot join; work with them"
+        )
+        return deny("tier", sentence)
+    if bounds.tokens is not None and facts.tokens >= bounds.tokens:
+        sentence = (
+            f"this run has used {facts.tokens:,} of {bounds.tokens:,} tokens; '{wish.to}' was not asked; finish now"
+        )
+        return deny("tier", sentence)
+    return ALLOW
+
+
+def not_to_itself(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
+    if wish.to != remit.holder:
+        return ALLOW
+    return deny("self", f"'{wish.to}' holds this task already; go on, or hand it to someone else")
+
+
+def not_to_an_asker(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
+    """Going back to an earlier holder is legal; going up to someone who waits for this task is a loop."""
+    askers = [hop.asker for hop in remit.chain.hops]
+    if wish.to not in askers:
+        return ALLOW
+    where = path(remit.names)
+    return deny("loop", f"'{wish.to}' waits for this task ({where}); answer it instead of handing it back")
+
+
+def few_handoffs(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
+    limit = remit.bounds.handoffs
+    if limit is None or facts.handoffs < limit:
+        return ALLOW
+    if limit == 0:
+        return deny(
+            "handoffs", f"handoffs are off in this run, so '{wish.to}' cannot take over; finish the task yourself"
+        )
+    sentence = f"this task has changed hands {facts.handoffs} of {limit} times; '{wish.to}' cannot take over; finish it yourself"
+    return deny("handoffs", sentence)
+
+
+def no_repeat(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
+    if not facts.repeats:
+        return ALLOW
+    sentence = (
+        f"'{remit.holder}' has just handed the same thing to '{wish.to}', and it came back; "
+        "change something, or finish the task yourself"
+    )
+    return deny("deadlock", sentence)
+
+
+ORDER: Final[tuple[Guard, ...]] = (
+    not_self,
+    known,
+    allowed,
+    no_loop,
+    not_too_deep,
+    in_time,
+    not_broken,
+    within_tier,
+    not_busy,
+)
+FIRST_HOLDER: Final[tuple[Guard, ...]] = (known, admitted, in_time, not_broken, not_busy)
+HANDOFF: Final[tuple[Guard, ...]] = (
+    not_to_itself,
+    known,
+    allowed,
+    not_to_an_asker,
+    in_time,
+    not_broken,
+    few_handoffs,
+    no_repeat,
+    within_tier,
+    not_busy,
+)
+PARALLEL: Final[tuple[Guard, ...]] = (in_time, few_handoffs, no_repeat)
 
 
 def judge(guards: Iterable[Guard], remit: Remit, wish: Pass, facts: Facts) -> Verdict:

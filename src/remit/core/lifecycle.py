@@ -9,7 +9,12 @@ START: Final = ""
 # state -> what may happen -> state after it
 TRANSITIONS: Final[dict[str, dict[str, str]]] = {
     START: {"task.started": "running"},
-    "running": {"task.completed": "completed", "task.failed": "failed", "task.cancelled": "cancelled"},
+    "running": {
+        "task.handed": "running",
+        "task.completed": "completed",
+        "task.failed": "failed",
+        "task.cancelled": "cancelled",
+    },
     "completed": {},
     "failed": {},
     "cancelled": {},

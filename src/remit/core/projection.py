@@ -8,8 +8,8 @@ from remit.core import lifecycle
 from remit.core.events import Event
 from remit.core.values import Json, encode
 
-Table = Literal["task", "entry", "message"]
-Verb = Literal["add", "put", "end", "touch", "take", "drop"]
+Table = Literal["task", "entry", "message", "breaker"]
+Verb = Literal["add", "put", "end", "hand", "touch", "take", "drop"]
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
 
@@ -45,6 +45,18 @@ def _ended(event: Event) -> list[Change]:
     status = lifecycle.after("running", event.kind)
     row: Row = {"id": event.task, "status": status, "ended_at": event.at, "ended": event.seq}
     return [Change("task", "end", (event.task,), row)]
+
+
+def _handed(event: Event) -> list[Change]:
+    to = event.data["to"]
+    if not isinstance(to, str):  # parts of it went to several; the holder is still the holder
+        return []
+    return [Change("task", "hand", (event.task,), {"id": event.task, "holder": to})]
+
+
+def _breaker_set(event: Event) -> list[Change]:
+    row: Row = {**event.data, "at": event.at}
+    return [Change("breaker", "put", (cast(str, event.data["name"]),), row)]
 
 
 def _entry_set(event: Event) -> list[Change]:
@@ -113,7 +125,11 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "task.completed": _ended,
     "task.failed": _ended,
     "task.cancelled": _ended,
+    "task.handed": _handed,
     "hop.refused": _no_table,
+    "plan.started": _no_table,
+    "step.ended": _no_table,
+    "breaker.set": _breaker_set,
     "entry.set": _entry_set,
     "entry.touched": _entry_touched,
     "entries.removed": _entries_removed,
@@ -131,7 +147,7 @@ Tables: TypeAlias = dict[Table, dict[Key, Row]]
 
 def fold(events: Iterable[Event]) -> Tables:
     """The tables as the journal tells them."""
-    tables: Tables = {"task": {}, "entry": {}, "message": {}}
+    tables: Tables = {"task": {}, "entry": {}, "message": {}, "breaker": {}}
     for event in events:
         for change in changes(event):
             _apply(tables[change.table], change)

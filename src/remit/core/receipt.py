@@ -1,5 +1,6 @@
 """Receipts: which context one turn saw and why, and what was withheld from it and why."""
 
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from remit.core import scope
@@ -37,9 +38,15 @@ class Receipt:
 
     def task(self, text: str) -> None:
         """What every turn sees first."""
-        tokens = tokens_in(text)
+        # What was put into the task's text from elsewhere is listed by itself.
+        tokens = max(0, tokens_in(text) - sum(part.tokens for part in self.saw.values()))
         self.tokens += tokens
         self.saw["task", 1, ""] = Slice("task", "task", tokens, 1, digest(text))
+
+    def given(self, parts: Iterable[Slice]) -> None:
+        """What the task's own text will bring along: results of earlier steps, messages."""
+        for part in parts:
+            self._add(part)
 
     def entry(self, entry: Entry, why: Why) -> None:
         where = str(Scope(entry.namespace, entry.key))

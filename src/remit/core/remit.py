@@ -121,6 +121,11 @@ def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, now: 
     )
 
 
+def handed_to(remit: Remit, to: str) -> Remit:
+    """The same assignment in other hands: the new holder stands in the chain where the old one stood."""
+    return remit._replace(holder=to, chain=remit.chain.replace_holder(to))
+
+
 def sight(remit: Remit, card: Card) -> Sees:
     """What the holder sees before it writes anything itself: bounds & (card | passed | its own memory)."""
     own = scope.either(scope.on_board(card.reads, remit.session), frozenset((memory_of(card.name),)))

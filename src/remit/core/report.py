@@ -108,6 +108,22 @@ def tree(events: Iterable[Event]) -> Node | None:
     return growing.root
 
 
+def members(events: Iterable[Event]) -> frozenset[str]:
+    """Everyone who has held a task of the run."""
+    found: set[str] = set()
+    for event in events:
+        if event.kind == "task.started":
+            found.add(event.agent)
+        elif event.kind == "task.handed" and isinstance(event.data["to"], str):
+            found.add(event.data["to"])
+    return frozenset(found)
+
+
+def tokens_used(events: Iterable[Event]) -> int:
+    """What the agents of the run said they used; each turn says it once, at its end."""
+    return sum(cast(int, event.data.get("tokens", 0)) for event in events)
+
+
 def tally(root: Node) -> Tally:
     found = Tally()
     level = [root]

@@ -100,7 +100,7 @@ def _lives(events: list[Event]) -> Iterator[str]:
 
 
 def _difference(told: Tables, found: Tables) -> Iterator[str]:
-    tables: tuple[Table, ...] = ("task", "entry", "message")
+    tables: tuple[Table, ...] = ("task", "entry", "message", "breaker")
     for table in tables:
         wrong = sorted(told[table].keys() ^ found[table].keys())
         wrong += [key for key, row in told[table].items() if key in found[table] and found[table][key] != row]

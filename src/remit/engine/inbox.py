@@ -11,6 +11,7 @@ from remit.engine.live import Live
 from remit.errors import Refused
 from remit.ports import Clock, Decision, Ids, Store, View
 
+WAITING = 1_000  # what may wait for one agent in one session
 INBOX = 32  # what one look into the inbox brings; the rest stays for the next look
 
 
@@ -28,12 +29,27 @@ class Inbox:
         self._may_write_to(live, name)
         message = Message(self._ids.new(), live.remit.session, live.remit.holder, name, text, self._clock.now())
         fact = message_sent(message, live.place)
-        await self._store.tx(message.id, lambda _view: Decision(None, (fact,)))
+
+        def decide(view: View) -> Decision[bool]:
+            full = len(view.waiting(message.session, name, WAITING)) >= WAITING
+            return Decision(full, () if full else (fact,))
+
+        if await self._store.tx(message.id, decide):
+            raise Refused(
+                f"{WAITING} messages wait for '{name}' already; try again when it has read some", rule="inbox-full"
+            )
 
     async def take(self, live: Live) -> list[Message]:
         """What has arrived since the last look; each message is handed out once."""
         live.must_be_at_work()
-        session, agent, now = live.remit.session, live.remit.holder, self._clock.now()
+        found = await self.take_for(live, live.remit.holder)
+        for message in found:
+            live.receipt.message(message.sender, message.text)
+        return found
+
+    async def take_for(self, live: Live, agent: str) -> list[Message]:
+        """The same for a member whose turn is about to begin."""
+        session, now = live.remit.session, self._clock.now()
 
         def decide(view: View) -> Decision[Json]:
             found = view.waiting(session, agent, INBOX)
@@ -42,17 +58,20 @@ class Inbox:
 
         rows = await self._store.tx(self._ids.new(), decide)
         taken = cast("list[tuple[str, str, str, int]]", rows)
-        found = [Message(one, session, sender, agent, text, at) for one, sender, text, at in taken]
-        for message in found:
-            live.receipt.message(message.sender, message.text)
-        return found
+        return [Message(one, session, sender, agent, text, at) for one, sender, text, at in taken]
 
     def _may_write_to(self, live: Live, name: str) -> None:
-        """Whoever asked for this work may be told of it; beyond that, those the holder may ask."""
-        if name in live.remit.chain.names(live.remit.holder) and name != live.remit.holder:
+        """Whoever asked for this work may be told of it; beyond that the members of one's team, or those one may ask."""
+        holder = live.remit.holder
+        if name != holder and name in live.remit.names:
             return
         if self._directory.get(name) is None:
             raise Refused(f"there is no agent '{name}' to send a message to", rule="unknown")
-        if name == live.remit.holder or not has(live.card.asks, name) or not has(live.remit.bounds.agents, name):
-            sentence = f"'{live.remit.holder}' may send messages to its askers and to those it may ask, not to '{name}'"
+        if live.team is not None:
+            if name == holder or name not in live.team:
+                raise Refused(
+                    f"'{holder}' may send messages to the members of its team, not to '{name}'", rule="not-allowed"
+                )
+        elif name == holder or not has(live.card.asks, name) or not has(live.remit.bounds.agents, name):
+            sentence = f"'{holder}' may send messages to its askers and to those it may ask, not to '{name}'"
             raise Refused(sentence, rule="not-allowed")

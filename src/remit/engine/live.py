@@ -7,8 +7,10 @@ from anyio import CancelScope
 from remit.core import remit as remits
 from remit.core import scope
 from remit.core.card import Card
+from remit.core.command import Move, State
 from remit.core.entry import Writer
 from remit.core.facts import Place, place
+from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why
 from remit.core.remit import Remit
 from remit.core.scope import Scope, Sees
@@ -26,6 +28,21 @@ class Live:
         self.wrote: dict[tuple[str, str], Scope] = {}
         self.stopped = ""
         self.over = False
+        self.tokens = 0  # what the agent said it used, in this turn
+        self.shaky = False  # whether its breaker had something to recover from when it was asked
+        self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
+        self.state = State()
+        self.trail: tuple[Move, ...] = ()
+        self.sender = ""
+        self.refusal = ""
+        self.results: tuple[Outcome, ...] = ()
+
+    def succeeded_by(self, remit: Remit, card: Card) -> "Live":
+        """The next turn of the same task, in the same or other hands; this one has no rights any more."""
+        heir = Live(remit, card, self.scope)
+        heir.state, heir.trail, heir.team, heir.stopped = self.state, self.trail, self.team, self.stopped
+        self.over = True
+        return heir
 
     @property
     def sight(self) -> Sees:
@@ -85,12 +102,20 @@ class Runs:
     def __init__(self) -> None:
         self._live: dict[str, Live] = {}
 
-    def enter(self, live: Live) -> None:
+    def enter(self, live: Live) -> Live:
         self._live[live.remit.id] = live
+        return live
 
     def leave(self, live: Live) -> None:
+        """The task is over, in whoever's hands it ended."""
         live.over = True
-        self._live.pop(live.remit.id, None)
+        last = self._live.pop(live.remit.id, None)
+        if last is not None:
+            last.over = True
+
+    def latest(self, live: Live) -> Live:
+        """The same task in the hands that hold it now."""
+        return self._live.get(live.remit.id, live)
 
     def get(self, task: str) -> Live | None:
         return self._live.get(task)

@@ -1,26 +1,30 @@
 """The turn: one call of an agent, and the handle it gets. Its verbs are what agents can do."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import cached_property
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack, cast
 
 import anyio
 
 from remit.core import remit as remits
-from remit.core.allow import Names
+from remit.core.allow import Names, whole
 from remit.core.bounds import Bounds
 from remit.core.card import Card
+from remit.core.command import Command, Send, Update
 from remit.core.facts import Message
 from remit.core.match import Match
 from remit.core.outcome import Outcome
+from remit.core.plan import Plan, Step
 from remit.core.remit import Pass, Remit
 from remit.core.text import plain, shown
 from remit.engine.access import HolderAccess
+from remit.engine.conduct import Conductor, Handoff
 from remit.engine.context import Context
 from remit.engine.delegate import Delegations
 from remit.engine.directory import Directory
 from remit.engine.inbox import Inbox
 from remit.engine.live import Live
+from remit.engine.plans import PlanOptions, PlanOutcome, Workshop
 from remit.engine.shelf import Shelf
 from remit.errors import BadInput, Refused
 
@@ -34,19 +38,27 @@ class How(TypedDict, total=False):
     seconds: float
 
 
+class Planning(TypedDict, total=False):
+    """How a plan is run: how many steps at a time, whether members are told goal and roster, who approves."""
+
+    concurrency: int
+    reveal: bool
+    approve: Callable[[Step], Awaitable[bool]] | None
+    abort: anyio.Event | None
+
+
 Wish: TypeAlias = Pass | tuple[str, str]
 
 
-class Desk:
+class Desk(NamedTuple):
     """What every turn of a runtime works with."""
 
-    __slots__ = ("delegations", "directory", "inbox", "shelf")
-
-    def __init__(self, delegations: Delegations, directory: Directory, inbox: Inbox, shelf: Shelf) -> None:
-        self.delegations = delegations
-        self.directory = directory
-        self.inbox = inbox
-        self.shelf = shelf
+    delegations: Delegations
+    conductor: Conductor
+    directory: Directory
+    inbox: Inbox
+    shelf: Shelf
+    shop: Workshop
 
 
 class Turn:
@@ -82,6 +94,14 @@ class Turn:
     def tools(self) -> Names:
         """The tools this holder may use this time."""
         return remits.kit(self._live.remit, self._live.card)
+
+    @property
+    def handoff(self) -> Handoff | None:
+        """How the task came to this holder, if it was handed over, handed back, or refused to be handed on."""
+        live = self._live
+        if not live.sender and not live.refusal and not live.results:
+            return None
+        return Handoff(live.sender, live.state, live.trail, live.refusal, live.results)
 
     @cached_property
     def context(self) -> Context:
@@ -121,6 +141,25 @@ class Turn:
             for index in range(len(passes)):
                 group.start_soon(one, index)
         return [outcome for outcome in outcomes if outcome is not None]
+
+    async def hand_off(self, to: str | list[Send], update: Update | None = None, *, join: str = "") -> Command:
+        """Hands the task over: `return await turn.hand_off("billing", {"phase": "refund"})`.
+
+        Raises `Refused` when a rule says no; the present holder is still in charge then. What it gives back is the
+        command to return: nothing changes hands before the turn is over.
+        """
+        command = Command(cast("str", to), update or {}, join)
+        await self._desk.conductor.allowed(self._live, command)
+        return command
+
+    async def run_plan(self, plan: Plan, **options: Unpack[Planning]) -> PlanOutcome:
+        """Runs a plan with those this holder may ask, and tells what became of every step."""
+        return await self._desk.shop.run(self._live, plan, PlanOptions(**options))
+
+    def used(self, tokens: int) -> None:
+        """Says how many tokens this turn has used; it counts against the bounds of the run."""
+        self._live.must_be_at_work()
+        self._live.tokens += whole(tokens, "tokens") or 0
 
     def find(self, capability: str) -> list[Card]:
         """The agents this holder may ask that can do this, best first."""

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any, TypeAlias, cast
 
 from remit.codec import decode
+from remit.core.breaker import CLOSED, Breaker
 from remit.core.entry import Entry
 from remit.core.events import Event
 from remit.core.facts import Message
@@ -33,6 +34,7 @@ _TASK = (
     "ended",
 )
 _MESSAGE = ("id", "session", "sender", "recipient", "text", "sent_at", "seq", "taken_at", "taken_by")
+_BREAKER = ("name", "state", "failures", "until", "probe", "why", "at")
 _ENTRY = (
     "namespace",
     "key",
@@ -88,6 +90,13 @@ class SqlView:
 
     def ids_like(self, start: str, limit: int) -> list[str]:
         return [row[0] for row in self._rows("ids_like", start=start, stop=after(start), limit=limit)]
+
+    def breaker(self, name: str) -> Breaker:
+        rows = self._ask("breaker", (self.workspace, name))  # read at every hop: filled by hand
+        return Breaker(*rows[0]) if rows else CLOSED
+
+    def breakers(self) -> list[tuple[str, Breaker, int]]:
+        return [(row[0], Breaker(*row[1:6]), row[6]) for row in self._rows("breakers")]
 
     def entry(self, namespace: str, key: str) -> Entry | None:
         rows = self._ask("entry", (self.workspace, namespace, key))  # the read of all reads: filled by hand
@@ -146,6 +155,7 @@ class SqlView:
             "task": _keyed(self._rows("all_tasks"), _TASK, 1),
             "entry": _keyed(self._rows("all_entries"), _ENTRY, 2),
             "message": _keyed(self._rows("all_messages"), _MESSAGE, 1),
+            "breaker": _keyed(self._rows("breakers"), _BREAKER, 1),
         }
 
 

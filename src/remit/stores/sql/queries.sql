@@ -23,6 +23,22 @@ VALUES (:workspace, :id, :run, :parent, :session, :holder, :status, :started_at,
 UPDATE task SET status = :status, ended_at = :ended_at, ended = :ended
 WHERE workspace = :workspace AND id = :id AND status = 'running';
 
+-- name: task_hand
+UPDATE task SET holder = :holder WHERE workspace = :workspace AND id = :id AND status = 'running';
+
+-- name: breaker_put
+INSERT INTO breaker (workspace, name, state, failures, until, probe, why, at)
+VALUES (:workspace, :name, :state, :failures, :until, :probe, :why, :at)
+ON CONFLICT (workspace, name) DO UPDATE SET
+    state = excluded.state, failures = excluded.failures, until = excluded.until, probe = excluded.probe,
+    why = excluded.why, at = excluded.at;
+
+-- name: breaker
+SELECT state, failures, until, probe, why FROM breaker WHERE workspace = :workspace AND name = :name;
+
+-- name: breakers
+SELECT name, state, failures, until, probe, why, at FROM breaker WHERE workspace = :workspace ORDER BY name;
+
 -- name: entry_put
 INSERT INTO entry (workspace, namespace, key, form, value, agent, created_at, updated_at, expires_at,
                    version, digest, extension, trust, task, chain)

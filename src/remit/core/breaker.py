@@ -1,0 +1,101 @@
+"""The circuit breaker, as a value: whether something that keeps failing may be tried again.
+
+Closed lets everything through. Some failures in a row open it: nothing goes through for a while. Then it is
+half-open: exactly one probe goes through, and what becomes of it decides. A probe that never reports expires, so no
+state is for ever, except the one an operator chose.
+"""
+
+from typing import Final, Literal, NamedTuple
+
+from remit.core.times import SECOND
+
+State = Literal["closed", "open", "half-open"]
+Admits = Literal["yes", "probe", "no"]
+
+UNTIL_RESET: Final = 2**62
+
+# state -> what may happen -> state after it; the diagram in the docs is drawn from it
+TRANSITIONS: Final[dict[State, dict[str, State]]] = {
+    "closed": {"too many failures": "open", "tripped": "open"},
+    "open": {"cooled off": "half-open", "reset": "closed"},
+    "half-open": {"probe succeeded": "closed", "probe failed": "open", "probe expired": "half-open", "reset": "closed"},
+}
+
+
+class Temper(NamedTuple):
+    """How soon a breaker opens, and how long it stays so."""
+
+    failures: int = 3
+    cool_off: int = 60 * SECOND
+    probe: int = 300 * SECOND
+
+
+class Breaker(NamedTuple):
+    """`until` is when the cool-off ends, or when the probe expires; `probe` is the task that is trying."""
+
+    state: State = "closed"
+    failures: int = 0
+    until: int = 0
+    probe: str = ""
+    why: str = ""
+
+
+CLOSED: Final = Breaker()
+
+
+def admits(breaker: Breaker, now: int) -> Admits:
+    if breaker.state == "closed":
+        return "yes"
+    return "probe" if now >= breaker.until else "no"
+
+
+def probing(breaker: Breaker, temper: Temper, task: str, now: int) -> Breaker:
+    """One task is let through to see; until it reports or expires, no other is."""
+    return breaker._replace(state="half-open", until=now + temper.probe, probe=task)
+
+
+def succeeded(breaker: Breaker, task: str) -> Breaker:
+    """A success ends the row of failures. While half-open only the probe's counts: others began before."""
+    if breaker.state == "closed" or (breaker.state == "half-open" and breaker.probe == task):
+        return CLOSED
+    return breaker
+
+
+def failed(breaker: Breaker, temper: Temper, task: str, why: str, now: int) -> Breaker:
+    failures = breaker.failures + 1
+    match breaker.state:
+        case "closed" if failures < temper.failures:
+            return breaker._replace(failures=failures, why=why)
+        case "half-open" if breaker.probe != task:
+            return breaker
+        case "open":
+            return breaker  # it began before the breaker opened and says nothing new
+        case _:
+            return Breaker("open", failures, now + temper.cool_off, "", why)
+
+
+def tripped(breaker: Breaker, why: str) -> Breaker:
+    """Opened by an operator, and open until an operator resets it."""
+    return Breaker("open", breaker.failures, UNTIL_RESET, "", why)
+
+
+def sentence(name: str, breaker: Breaker, now: int) -> str:
+    """Why it says no, and what to do."""
+    if breaker.state == "half-open":
+        return f"'{name}' failed {breaker.failures} times in a row and is being tried again; ask someone else meanwhile"
+    if breaker.until == UNTIL_RESET:
+        return f"'{name}' was taken out by an operator: {breaker.why}; ask someone else"
+    left = (breaker.until - now) / SECOND
+    return f"'{name}' failed {breaker.failures} times in a row and rests for {left:.0f} s more; ask someone else"
+
+
+def mermaid() -> str:
+    """The table as a state diagram."""
+    lines = ["stateDiagram-v2", "    [*] --> closed"]
+    for state, moves in TRANSITIONS.items():
+        lines += [f"    {_word(state)} --> {_word(to)}: {what}" for what, to in moves.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _word(state: State) -> str:
+    return state.replace("-", "_")

@@ -1,0 +1,194 @@
+"""Commands: an agent passes the conversation on instead of answering. What travels along is checked here."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from remit.core.text import TASK_LIMIT, canonical, plain, shown
+from remit.core.values import Json, checked, digest, encode
+from remit.errors import BadInput
+
+STATE_LIMIT = 262_144
+HANDOFFS = 5
+REPEAT_WINDOW = 3
+
+
+class End(Enum):
+    END = "END"
+
+    def __repr__(self) -> str:
+        return "END"
+
+
+END: Final = End.END
+
+Update: TypeAlias = dict[str, Json]
+_LISTS: Final = ("completed", "remaining")
+_WORDS: Final = ("phase", "next_phase")
+_MAPS: Final = ("context", "artifacts")
+_FIGURES: Final = ("tokens", "seconds", "retries")
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """One member of a parallel handoff: an agent and what it is to work on, as text or JSON."""
+
+    agent: str
+    payload: Json
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "agent", canonical(self.agent))
+        object.__setattr__(self, "payload", checked(self.payload, "a payload", TASK_LIMIT))
+
+    @property
+    def task(self) -> str:
+        return self.payload if isinstance(self.payload, str) else encode(self.payload)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Where the conversation goes next, and what changes on the way.
+
+    `goto` is an agent, `END`, or a list of `Send`. `update` may have `context` and `artifacts` (merged), `phase` and
+    `next_phase`, `completed` and `remaining` steps, and `metrics` (`tokens`, `seconds`, `retries`; added up).
+    After a parallel handoff the results go to `join`, or back to the sender. `result` is the task's result at `END`.
+    """
+
+    goto: "str | End | tuple[Send, ...]"
+    update: Update = field(default_factory=dict[str, Json])
+    join: str = ""
+    result: Json = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "goto", _goto(self.goto))
+        put(self, "update", checked_update(self.update))
+        put(self, "join", canonical(self.join) if self.join else "")
+        put(self, "result", checked(self.result, "a result"))
+        if self.join and not isinstance(self.goto, tuple):
+            raise BadInput("join goes with a list of Send; a single handoff has nothing to join")
+        if self.result is not None and self.goto is not END:
+            raise BadInput("a result goes with goto=END; the next holder gives the result otherwise")
+
+
+class State(NamedTuple):
+    """What has been handed over so far in a task, all updates merged."""
+
+    context: dict[str, Json] = {}  # noqa: RUF012 - never changed: merging makes a new one
+    artifacts: dict[str, Json] = {}  # noqa: RUF012
+    phase: str = ""
+    next_phase: str = ""
+    completed: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
+    tokens: int = 0
+    seconds: float = 0
+    retries: int = 0
+
+    def data(self) -> dict[str, Json]:
+        return {**self._asdict(), "completed": list(self.completed), "remaining": list(self.remaining)}
+
+
+class Move(NamedTuple):
+    """One handoff of the trail. Two with the same content between the same two agents are the same move."""
+
+    sender: str
+    to: str
+    content: str
+
+
+def merged(state: State, update: Update) -> State:
+    """The state after an update; what grew too large is refused and changes nothing."""
+    metrics = cast("dict[str, int]", update.get("metrics", {}))
+    completed = (*state.completed, *_strings(update, "completed"))
+    after = State(
+        context={**state.context, **cast("dict[str, Json]", update.get("context", {}))},
+        artifacts={**state.artifacts, **cast("dict[str, Json]", update.get("artifacts", {}))},
+        phase=cast(str, update.get("phase", state.phase)),
+        next_phase=cast(str, update.get("next_phase", state.next_phase)),
+        completed=tuple(dict.fromkeys(completed)),
+        remaining=_strings(update, "remaining") if "remaining" in update else _without(state.remaining, completed),
+        tokens=state.tokens + metrics.get("tokens", 0),
+        seconds=state.seconds + metrics.get("seconds", 0),
+        retries=state.retries + metrics.get("retries", 0),
+    )
+    size = len(encode(after.data()))
+    if size > STATE_LIMIT:
+        raise BadInput(f"what is handed over has at most {STATE_LIMIT:,} characters as JSON, got {size:,}")
+    return after
+
+
+def move(sender: str, to: str, update: Update) -> Move:
+    """Figures are left out of the content: they grow even when nothing else does."""
+    content = {key: value for key, value in update.items() if key != "metrics"}
+    return Move(sender, to, digest(encode(content)))
+
+
+def repeated(trail: Sequence[Move], wanted: Move) -> bool:
+    """Whether the same handoff with the same content was made just before: nobody is getting anywhere."""
+    return wanted in trail[-REPEAT_WINDOW:]
+
+
+def checked_update(given: object) -> Update:
+    """An update as plain JSON, or an error that names the part that is wrong."""
+    if not isinstance(given, Mapping):
+        raise BadInput(f"an update is a mapping, not {shown(given)}")
+    update = cast(Update, checked(dict(cast("Mapping[object, object]", given)), "update", STATE_LIMIT))
+    known = {*_MAPS, *_WORDS, *_LISTS, "metrics"}
+    if strange := sorted(update.keys() - known):
+        raise BadInput(f"an update has no {shown(strange[0])}; it may have {', '.join(sorted(known))}")
+    for key in _MAPS:
+        if not isinstance(update.get(key, {}), dict):
+            raise BadInput(f"update.{key} is an object, not {shown(update[key])}")
+    for key in _WORDS:
+        plain(update.get(key, ""), f"update.{key}", 200, empty=True)
+    for key in _LISTS:
+        _check_list(update.get(key, []), f"update.{key}")
+    _check_metrics(update.get("metrics", {}))
+    return update
+
+
+def _check_list(value: Json, where: str) -> None:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise BadInput(f"{where} is a list of text, not {shown(value)}")
+
+
+def _check_metrics(value: Json) -> None:
+    if not isinstance(value, dict) or value.keys() - set(_FIGURES):
+        raise BadInput(f"update.metrics has {', '.join(_FIGURES)}, not {shown(value)}")
+    for name, figure in value.items():
+        whole = name != "seconds"
+        kinds = int if whole else (int, float)
+        if isinstance(figure, bool) or not isinstance(figure, kinds) or figure < 0 or not math.isfinite(figure):
+            raise BadInput(
+                f"update.metrics.{name} is a {'whole ' if whole else ''}number of at least 0, not {shown(figure)}"
+            )
+
+
+def _goto(given: object) -> "str | End | tuple[Send, ...]":
+    if given is END:
+        return END
+    if isinstance(given, str):
+        return canonical(given)
+    if isinstance(given, Send):
+        return (given,)
+    if isinstance(given, list | tuple):
+        sends = cast("Sequence[object]", given)
+        if not sends or not all(isinstance(one, Send) for one in sends):
+            raise BadInput(f"goto is an agent, END, or a list of at least one Send, not {shown(given)}")
+        return tuple(cast("Sequence[Send]", sends))
+    raise BadInput(f"goto is an agent, END, or a list of Send, not {shown(given)}")
+
+
+def _strings(update: Update, key: str) -> tuple[str, ...]:
+    return tuple(cast("list[str]", update.get(key, [])))
+
+
+def _without(remaining: tuple[str, ...], completed: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(step for step in remaining if step not in completed)
+
+
+def narrowed(command: Command, goto: str) -> Command:
+    """The same update, for one place to go: how a parallel handoff joins at a named agent."""
+    return replace(command, goto=goto, join="", result=None)

@@ -1,0 +1,225 @@
+"""Plans: steps and what each depends on. Checked whole before anything starts."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from remit.core.card import Card
+from remit.core.match import rank
+from remit.core.text import TASK_LIMIT, canonical, plain, shown
+from remit.core.values import Json, checked
+from remit.errors import BadInput
+
+Payload = Literal["text", "structured"]
+Reach = Literal["direct", "transitive"]
+MemoryScope = Literal["own", "all"]
+
+STEP_LIMIT = 10_000
+DRAFT_LIMIT = 100  # what a model may plan in one go
+RESULT_LIMIT = 65_536
+_TITLE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One piece of a plan, for an agent or for whoever has a capability.
+
+    It sees its task and the results of the steps in `after`, nothing else: `context="transitive"` adds what those
+    depended on, and `memory_scope="all"`, which only the caller of a plan can give, a summary of all results so far.
+    With `payload="structured"` its result must be JSON that fits `schema`.
+    """
+
+    id: str
+    title: str
+    description: str = ""
+    agent: str = ""
+    capability: str = ""
+    after: tuple[str, ...] = ()
+    payload: Payload = "text"
+    schema: Mapping[str, Any] | None = None
+    context: Reach = "direct"
+    memory_scope: MemoryScope = "own"
+    retries: int = 0
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        plain(self.id, "a step's id", 64)
+        plain(self.title, "a step's title", _TITLE)
+        plain(self.description, "a step's description", TASK_LIMIT, empty=True)
+        plain(self.capability, "a capability", _TITLE, empty=True)
+        put(self, "agent", canonical(self.agent) if self.agent else "")
+        put(self, "after", _ids(self.after))
+        _one_of(self.payload, ("text", "structured"), "payload")
+        _one_of(self.context, ("direct", "transitive"), "context")
+        _one_of(self.memory_scope, ("own", "all"), "memory_scope")
+        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or not 0 <= self.retries <= 10:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(f"retries is a whole number from 0 to 10, not {shown(self.retries)}")
+        if self.schema is not None and self.payload != "structured":
+            raise BadInput(f"step {shown(self.id)} has a schema, so its payload must be 'structured'")
+
+    def data(self) -> dict[str, Json]:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "agent": self.agent,
+            "capability": self.capability,
+            "after": list(self.after),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in any order; `after` says what must be done before what."""
+
+    steps: tuple[Step, ...]
+    goal: str = ""
+
+    def __post_init__(self) -> None:
+        steps: object = self.steps
+        if not isinstance(steps, list | tuple) or not all(
+            isinstance(step, Step) for step in cast("list[object]", steps)
+        ):
+            raise BadInput(f"a plan has a list of Step(...), not {shown(steps)}")
+        object.__setattr__(self, "steps", tuple(self.steps))
+        plain(self.goal, "a goal", TASK_LIMIT, empty=True)
+
+
+def faults(plan: Plan, cards: Mapping[str, Card], *, most: int = STEP_LIMIT) -> list[str]:
+    """Everything that is wrong with a plan; nothing starts unless this is empty. `cards` are those who may be asked."""
+    if not plan.steps:
+        return ["the plan has no steps"]
+    if len(plan.steps) > most:
+        return [f"the plan has {len(plan.steps):,} steps and at most {most:,} are allowed"]
+    ids = {step.id for step in plan.steps}
+    found = _doubles(plan)
+    for step in plan.steps:
+        found += _dependency_faults(step, ids)
+        found += _assignee_faults(step, cards)
+    if not found and (stuck := cycle(plan)):
+        found.append(f"steps {', '.join(shown(one) for one in stuck[:10])} wait for each other")
+    return found
+
+
+def assignee(step: Step, cards: Mapping[str, Card]) -> str:
+    """Who does a step: the agent it names, or the best match for the capability, then by name."""
+    if step.agent:
+        return step.agent
+    return rank(step.capability, cards.values())[0].card.name
+
+
+def cycle(plan: Plan) -> list[str]:
+    """The steps that can never start; empty if all of them can."""
+    open_ = {step.id: len(step.after) for step in plan.steps}
+    next_ = followers(plan)
+    ready = deque(one for one, count in open_.items() if count == 0)
+    while ready:
+        done = ready.popleft()
+        del open_[done]
+        for one in next_[done]:
+            open_[one] -= 1
+            if open_[one] == 0:
+                ready.append(one)
+    return list(open_)
+
+
+def followers(plan: Plan) -> dict[str, list[str]]:
+    """For each step, those that wait for it, in the order of the plan."""
+    found: dict[str, list[str]] = {step.id: [] for step in plan.steps}
+    for step in plan.steps:
+        for before in step.after:
+            found[before].append(step.id)
+    return found
+
+
+def sources(step: Step, steps: Mapping[str, Step]) -> list[str]:
+    """Whose results a step sees: its own dependencies in the order given, and with "transitive" theirs before them."""
+    if step.context == "direct":
+        return list(step.after)
+    order: dict[str, None] = {}
+    waiting = [(one, False) for one in reversed(step.after)]
+    while waiting:
+        one, seen = waiting.pop()
+        if seen:
+            order.setdefault(one)
+        elif one not in order:
+            waiting.append((one, True))
+            waiting.extend((before, False) for before in reversed(steps[one].after))
+    return list(order)
+
+
+def drafted(data: Json, *, goal: str) -> Plan:
+    """A plan as a model wrote it. It may not ask to see more than a caller gave: no memory scope, no wider context."""
+    if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
+        raise BadInput('the answer must be a JSON object with a list "steps"')
+    steps = cast("list[Json]", data["steps"])
+    if strange := sorted(data.keys() - {"steps", "goal"}):
+        raise BadInput(f"the plan has no {shown(strange[0])}; it has only steps")
+    if len(steps) > DRAFT_LIMIT:
+        raise BadInput(f"the plan has {len(steps):,} steps and at most {DRAFT_LIMIT} are allowed")
+    return Plan(tuple(_drafted_step(step, number) for number, step in enumerate(steps, 1)), goal)
+
+
+_DRAFTED = {"id", "title", "description", "agent", "capability", "after", "payload", "schema"}
+
+
+def _drafted_step(data: Json, number: int) -> Step:
+    if not isinstance(data, dict):
+        raise BadInput(f"step {number} is an object, not {shown(data)}")
+    if strange := sorted(data.keys() - _DRAFTED):
+        may_not = "; what a step may see is not the plan's to say" if strange[0] in ("memory_scope", "context") else ""
+        raise BadInput(f"step {number} may not have {shown(strange[0])}{may_not}")
+    for name in ("id", "title"):
+        if name not in data:
+            raise BadInput(f"step {number} has no {name}")
+    return Step(**cast("dict[str, Any]", data))
+
+
+def _doubles(plan: Plan) -> list[str]:
+    seen: set[str] = set()
+    found: list[str] = []
+    for step in plan.steps:
+        if step.id in seen:
+            found.append(f"two steps have the id {shown(step.id)}")
+        seen.add(step.id)
+    return found
+
+
+def _dependency_faults(step: Step, ids: set[str]) -> list[str]:
+    found = [
+        f"step {shown(step.id)} waits for {shown(one)}, which is not in the plan"
+        for one in step.after
+        if one not in ids
+    ]
+    if step.id in step.after:
+        found.append(f"step {shown(step.id)} waits for itself")
+    return found
+
+
+def _assignee_faults(step: Step, cards: Mapping[str, Card]) -> list[str]:
+    where = f"step {shown(step.id)}"
+    if not step.agent and not step.capability:
+        return [f"{where} names neither an agent nor a capability"]
+    if step.agent and step.agent not in cards:
+        who = ", ".join(sorted(cards)) or "no one"
+        return [f"{where} is for '{step.agent}', who cannot be asked; there is {who}"]
+    if step.capability and not rank(step.capability, [cards[step.agent]] if step.agent else cards.values()):
+        whom = f"'{step.agent}' cannot" if step.agent else "no one can"
+        return [f"{where} needs {shown(step.capability)}, and {whom} do that"]
+    return []
+
+
+def _ids(given: object) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadInput(f"after is a list of step ids, not {shown(given)}")
+    return tuple(dict.fromkeys(plain(one, "a step's id", 64) for one in cast("Iterable[object]", given)))
+
+
+def _one_of(given: object, known: tuple[str, ...], what: str) -> None:
+    if given not in known:
+        raise BadInput(f"{what} is {' or '.join(repr(one) for one in known)}, not {shown(given)}")
+
+
+def structured(result: Json, where: str) -> Json:
+    """A structured result: JSON within its limit; text that is JSON counts, text that is not is an error."""
+    return checked(result, where, RESULT_LIMIT)

@@ -1,0 +1,76 @@
+"""What a step is told, to the byte. A step without dependencies is told its task and nothing else."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from remit.core.plan import Step
+
+SUMMARY_LIMIT = 200
+
+
+class Done(NamedTuple):
+    """A finished step, as those who depend on it see it."""
+
+    title: str
+    agent: str
+    text: str
+
+
+class Note(NamedTuple):
+    """A message from another member."""
+
+    sender: str
+    text: str
+
+
+class Reveal(NamedTuple):
+    """What members may be told of the whole: the goal and who takes part."""
+
+    goal: str
+    roster: tuple[tuple[str, str], ...]
+
+
+def prompt(step: Step, done: Sequence[Done] = (), notes: Sequence[Note] = (), reveal: Reveal | None = None) -> str:
+    """The task, then the results it depends on in their order, then messages; each part only if there is something."""
+    parts = [] if reveal is None else _whole(reveal)
+    parts.append(f"# Task: {step.title}")
+    if step.description:
+        parts += ["", step.description]
+    told = [one for one in done if one.text]
+    if told:
+        parts += ["", "## Context from prerequisite tasks"]
+        for one in told:
+            parts += ["", f"### {one.title} (by {one.agent})", one.text]
+    return "\n".join([*parts, *_messages(notes)])
+
+
+def prompt_with_summary(
+    step: Step, done: Sequence[Done], notes: Sequence[Note] = (), reveal: Reveal | None = None
+) -> str:
+    """For a step that may see all of it: a summary of every result so far instead of its dependencies' results."""
+    parts = [prompt(step, (), (), reveal)]
+    told = [one for one in done if one.text]
+    if told:
+        parts += [
+            "",
+            "## Shared memory",
+            "",
+            *(f"- **{one.title}** (by {one.agent}): {_cut(one.text)}" for one in told),
+        ]
+    return "\n".join([*parts, *_messages(notes)])
+
+
+def _messages(notes: Sequence[Note]) -> list[str]:
+    if not notes:
+        return []
+    return ["", "## Messages from team members", *(f"- **{note.sender}**: {note.text}" for note in notes)]
+
+
+def _whole(reveal: Reveal) -> list[str]:
+    roster = [f"- **{name}**: {role}" if role else f"- **{name}**" for name, role in reveal.roster]
+    return [f"# Goal: {reveal.goal}", "", "## Team", "", *roster, ""]
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SUMMARY_LIMIT else f"{line[: SUMMARY_LIMIT - 3]}…"

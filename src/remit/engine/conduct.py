@@ -1,0 +1,235 @@
+"""Carrying a task out: turn after turn until it ends. An agent that hands off passes the next turn to another."""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import anyio
+from anyio import CancelScope
+
+from remit.core import breaker as breakers
+from remit.core import command as commands
+from remit.core import remit as remits
+from remit.core.command import END, Command, Move, Send, State
+from remit.core.events import Fact
+from remit.core.facts import breaker_set, ended, handed, refused
+from remit.core.guards import HANDOFF, PARALLEL, Answer, Guard
+from remit.core.outcome import Outcome
+from remit.core.remit import Pass
+from remit.core.values import Json, checked
+from remit.engine import ends
+from remit.engine.admission import Admission, Hop
+from remit.engine.directory import Agent, Directory
+from remit.engine.ends import End
+from remit.engine.live import Live, Runs
+from remit.errors import BadInput, Refused
+from remit.ports import Clock, Decide, Decision, Store, View
+
+
+class Handoff(NamedTuple):
+    """What a holder reads of how the task came to it: from whom, what was handed over, and what came of it."""
+
+    sender: str
+    state: State
+    trail: tuple[Move, ...]
+    refused: str = ""
+    results: tuple[Outcome, ...] = ()
+
+
+class Conductor:
+    """`take_turn` makes the handle an agent gets and `send` is delegation itself; the runtime ties both knots."""
+
+    def __init__(self, store: Store, directory: Directory, admission: Admission, clock: Clock) -> None:
+        self.runs = Runs()
+        self.take_turn: Callable[[Live], object]
+        self.send: Callable[[Live, Pass], Awaitable[Outcome]]
+        self._store = store
+        self._directory = directory
+        self._admission = admission
+        self._clock = clock
+
+    async def carry(self, live: Live, agent: Agent | None, admit: Decide[Json]) -> Outcome:
+        """A task from its admission to its end, which is exactly one event."""
+        remit = live.remit
+        self.runs.enter(live)
+        try:
+            no = await self._store.tx(f"{remit.id}/start", admit)
+            if no is not None or agent is None:
+                return ends.refused(remit, no)
+            end = await self._conduct(live, agent)
+            await self._finish(self.runs.latest(live), end)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                await self._interrupted(self.runs.latest(live))
+            raise
+        else:
+            return end.outcome._replace(agent=remit.holder)
+        finally:
+            self.runs.leave(live)
+
+    async def _conduct(self, live: Live, agent: Agent) -> End:
+        end: End | None = None
+        with live.scope:
+            end = await self._turns(live, agent)
+        last = self.runs.latest(live)
+        if last.stopped:
+            return ends.stopped(last.remit, last.stopped)
+        if end is None:  # the scope was left early, and nobody asked for it: its deadline did
+            return ends.timed_out(last.remit)
+        return end
+
+    async def _turns(self, live: Live, agent: Agent) -> End:
+        while True:
+            answer = await self._turn(live, agent)
+            if isinstance(answer, End):
+                return answer
+            live, agent, end = await self._follow(live, agent, answer)
+            if end is not None:
+                return end
+
+    async def _turn(self, live: Live, agent: Agent) -> End | Command:
+        """Calls the agent. Whatever it does, this says truthfully how it ended."""
+        remit = live.remit
+        live.receipt.task(remit.task)
+        try:
+            answer = await agent.answer(self.take_turn(live))
+            if isinstance(answer, Command):
+                return answer
+            return ends.completed(remit, checked(answer, f"the result of '{remit.holder}'"))
+        except Exception as error:  # noqa: BLE001 - an agent may fail in any way; it is a failed task
+            return ends.failed(remit, error)
+
+    # -- handing over -------------------------------------------------------------------------------------
+
+    async def allowed(self, live: Live, command: Command) -> None:
+        """Raises what handing over would be refused with; the refusal is recorded like any other."""
+        live.must_be_at_work()
+        if isinstance(command.goto, str):
+            await self._decide(live, command, command.goto, HANDOFF, dry=True)
+        elif command.goto is not END:
+            await self._decide(live, command, _label(command.goto), PARALLEL, dry=True)
+
+    async def _follow(self, live: Live, agent: Agent, command: Command) -> tuple[Live, Agent, End | None]:
+        """Where the command leads: the next holder, the same one again, or the end."""
+        try:
+            state = commands.merged(live.state, command.update)
+            if command.goto is END:
+                result = command.result if command.result is not None else state.data()
+                return live, agent, ends.completed(live.remit, result)
+            if isinstance(command.goto, str):
+                return *await self._hand(live, command, command.goto, state), None
+            return *await self._fan_out(live, agent, command, state), None
+        except (Refused, BadInput) as no:
+            if live.refusal:  # told once already; a holder that insists is not getting anywhere
+                return live, agent, ends.failed(live.remit, no)
+            again = self.runs.enter(live.succeeded_by(live.remit, live.card))
+            again.sender, again.refusal, again.results = live.sender, str(no), live.results
+            return again, agent, None
+
+    async def _hand(self, live: Live, command: Command, to: str, state: State) -> tuple[Live, Agent]:
+        """Gives the task to another holder. If a rule says no, the present one stays in charge, with the reason."""
+        move = await self._decide(live, command, to, HANDOFF)
+        agent = self._directory.get(to)
+        assert agent is not None  # the guards have seen to it
+        heir = self.runs.enter(live.succeeded_by(remits.handed_to(live.remit, to), agent.card))
+        heir.state, heir.trail, heir.sender, heir.results = state, (*live.trail, move), live.remit.holder, live.results
+        return heir, agent
+
+    async def _fan_out(self, live: Live, agent: Agent, command: Command, state: State) -> tuple[Live, Agent]:
+        """Parts of the task to several at once, apart from each other; then back to the sender, or on to `join`."""
+        assert isinstance(command.goto, tuple)
+        move = await self._decide(live, command, _label(command.goto), PARALLEL)
+        results = await self._send_all(live, command.goto)
+        live.trail, live.results = (*live.trail, move), results
+        if command.join and command.join != live.remit.holder:
+            return await self._hand(live, commands.narrowed(command, command.join), command.join, state)
+        again = self.runs.enter(live.succeeded_by(live.remit, live.card))
+        again.state, again.sender, again.results = state, live.remit.holder, results
+        return again, agent
+
+    async def _send_all(self, live: Live, sends: tuple[Send, ...]) -> tuple[Outcome, ...]:
+        results: list[Outcome | None] = [None] * len(sends)
+
+        async def one(index: int) -> None:
+            results[index] = await self.send(live, Pass(sends[index].agent, sends[index].task))
+
+        async with anyio.create_task_group() as group:
+            for index in range(len(sends)):
+                group.start_soon(one, index)
+        return tuple(result for result in results if result is not None)
+
+    async def _decide(
+        self, live: Live, command: Command, to: str, guards: tuple[Guard, ...], *, dry: bool = False
+    ) -> Move:
+        """Records the handoff, or its refusal; a dry decision records only the latter."""
+        remit, now = live.remit, self._clock.now()
+        move = commands.move(remit.holder, to, command.update)
+        parallel = guards is PARALLEL
+        wish = Pass(_first(command) if parallel else to, remit.task)
+        repeats = commands.repeated(live.trail, move)
+        hop = Hop(remit, wish, self._directory.get(wish.to), live.card, now, len(live.trail), repeats)
+
+        def decide(view: View) -> Decision[Json]:
+            verdict, facts = self._admission.judge(view, guards, hop)
+            if verdict.answer is Answer.DENY:
+                no = refused(remit, wish, now, rule=verdict.rule, sentence=verdict.sentence, handoff=True)
+                return Decision([verdict.rule, verdict.sentence], (no,))
+            if dry:
+                return Decision(None)
+            data = _turn_data(live, {"update": command.update, "content": move.content})
+            whom = [send.agent for send in command.goto] if isinstance(command.goto, tuple) else to
+            probe = () if parallel else self._admission.probe(facts, hop, remit.id)
+            return Decision(None, (handed(remit, whom, now, data), *probe))
+
+        op = f"{remit.id}/handoff/{len(live.trail)}/{now if dry else 'go'}{'/again' if live.refusal else ''}"
+        no = await self._store.tx(op, decide)
+        if isinstance(no, list):
+            raise Refused(str(no[1]), rule=str(no[0]))
+        return move
+
+    # -- ending -------------------------------------------------------------------------------------------
+
+    async def _finish(self, live: Live, end: End) -> None:
+        remit, now = live.remit, self._clock.now()
+        fact = ended(remit, end.kind, now, _turn_data(live, end.data))
+
+        def record(view: View) -> Decision[None]:
+            # Terminal is final, and a task that was never admitted does not end.
+            if view.status(remit.id) != "running":
+                return Decision(None)
+            return Decision(None, (fact, *self._lesson(view, live, end, now)))
+
+        await self._store.tx(f"{remit.id}/end", record)
+
+    def _lesson(self, view: View, live: Live, end: End, now: int) -> tuple[Fact, ...]:
+        """What the agent's breaker learns from this end; most of the time nothing."""
+        if not end.counts_against_the_agent and not (live.shaky and end.kind == "task.completed"):
+            return ()
+        name, task = live.remit.holder, live.remit.id
+        before = view.breaker(name)
+        if end.kind == "task.completed":
+            after = breakers.succeeded(before, task)
+        else:
+            after = breakers.failed(before, self._admission.temper, task, str(end.outcome.error)[:200], now)
+        return (breaker_set(name, after, live.place, now),) if after != before else ()
+
+    async def _interrupted(self, live: Live) -> None:
+        """The work was torn down from outside; what is left to do is to say so."""
+        with CancelScope(shield=True):
+            await self._finish(live, ends.stopped(live.remit, live.stopped or "its asker stopped waiting"))
+
+
+def _turn_data(live: Live, data: dict[str, Json]) -> dict[str, Json]:
+    """What the event that ends a turn says besides: its receipt, and the tokens it used."""
+    data["receipt"] = live.receipt.data()
+    if live.tokens:
+        data["tokens"] = live.tokens
+    return data
+
+
+def _label(sends: object) -> str:
+    """A parallel handoff as one move: to whom, with what."""
+    return "; ".join(f"{send.agent}: {send.task}" for send in sends) if isinstance(sends, tuple) else ""  # pyright: ignore
+
+
+def _first(command: Command) -> str:
+    return command.goto[0].agent if isinstance(command.goto, tuple) else str(command.goto)

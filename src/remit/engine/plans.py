@@ -1,0 +1,250 @@
+"""Running a plan: a step starts as soon as its own dependencies are done, and sees only what they gave it."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import anyio
+
+from remit.core import plan as plans
+from remit.core.card import Card
+from remit.core.facts import plan_started, step_ended
+from remit.core.outcome import Outcome
+from remit.core.plan import Plan, Step
+from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary
+from remit.core.receipt import Slice
+from remit.core.remit import Pass
+from remit.core.schedule import Ended, Schedule, StepState
+from remit.core.text import shown, tokens_in
+from remit.core.values import Json, decode, digest, encode
+from remit.engine.delegate import Delegations, StepOf
+from remit.engine.directory import Directory
+from remit.engine.inbox import Inbox
+from remit.engine.live import Live
+from remit.errors import BadInput
+from remit.ports import Clock, Decision, Ids, Store
+
+# Limits that hold for the whole run: a step refused by one of them means there is no point in starting another.
+_SPENT = frozenset({"deadline", "tier", "credits"})
+
+
+class Schemas(Protocol):
+    """Checks values against schemas; an adapter brings it along."""
+
+    def check(self, schema: Mapping[str, Any], value: Json) -> list[str]: ...
+    def check_schema(self, schema: Mapping[str, Any]) -> None: ...
+
+
+class PlanOptions(NamedTuple):
+    """How a plan is run. `approve` is asked before each step; `abort` stops admitting steps when it is set."""
+
+    concurrency: int = 5
+    reveal: bool = False
+    approve: Callable[[Step], Awaitable[bool]] | None = None
+    abort: anyio.Event | None = None
+
+
+class StepOutcome(NamedTuple):
+    """What became of a step; `reason` says why it has no value."""
+
+    id: str
+    title: str
+    agent: str
+    state: StepState
+    value: Json = None
+    reason: str = ""
+    task: str = ""
+
+
+class PlanOutcome(NamedTuple):
+    """Every step's outcome, in the order of the plan."""
+
+    steps: dict[str, StepOutcome]
+
+    @property
+    def ok(self) -> bool:
+        return all(step.state == "completed" for step in self.steps.values())
+
+    def data(self) -> dict[str, Json]:
+        return {
+            one.id: {"agent": one.agent, "state": one.state, "value": one.value, "reason": one.reason}
+            for one in self.steps.values()
+        }
+
+
+class Workshop(NamedTuple):
+    """What running a plan needs of the runtime."""
+
+    store: Store
+    directory: Directory
+    delegations: Delegations
+    inbox: Inbox
+    clock: Clock
+    ids: Ids
+    schemas: Callable[[], Schemas]
+
+    def cards(self, live: Live) -> dict[str, Card]:
+        """Who may be given a step."""
+        found = (self.directory.get(name) for name in self.directory.roster(live.remit, live.card))
+        return {agent.card.name: agent.card for agent in found if agent is not None}
+
+    async def run(self, live: Live, plan: Plan, options: PlanOptions) -> PlanOutcome:
+        """Checks the plan whole, then runs it; a plan with a fault starts nothing."""
+        live.must_be_at_work()
+        cards = self.cards(live)
+        if found := plans.faults(plan, cards):
+            raise BadInput(f"the plan was refused: {'; '.join(found[:10])}")
+        if isinstance(options.concurrency, bool) or options.concurrency < 1:
+            raise BadInput(f"concurrency is a whole number of at least 1, not {shown(options.concurrency)}")
+        for step in plan.steps:
+            if step.schema is not None:
+                self.schemas().check_schema(step.schema)
+        return await PlanRun(self, live, plan, options, cards).run()
+
+
+class PlanRun:
+    """One plan on its way."""
+
+    def __init__(self, shop: Workshop, live: Live, plan: Plan, options: PlanOptions, cards: Mapping[str, Card]) -> None:
+        self._shop = shop
+        self._live = live
+        self._options = options
+        self._steps = {step.id: step for step in plan.steps}
+        self._who = {step.id: plans.assignee(step, cards) for step in plan.steps}
+        self._team = frozenset(self._who.values())
+        roster = tuple((name, cards[name].role) for name in sorted(self._team))
+        self._reveal = Reveal(plan.goal, roster) if options.reveal else None
+        self._schedule = Schedule(plan)
+        self._outcomes: dict[str, StepOutcome] = {}
+        self._ready: deque[str] = deque(self._schedule.first())
+        self._running = 0
+
+    async def run(self) -> PlanOutcome:
+        await self._record_start()
+        async with anyio.create_task_group() as group:
+            self._group = group
+            await self._admit()
+        return PlanOutcome({one: self._outcomes[one] for one in self._steps})
+
+    async def _record_start(self) -> None:
+        now = self._shop.clock.now()
+        steps: list[Json] = [{**step.data(), "agent": self._who[step.id]} for step in self._steps.values()]
+        data: dict[str, Json] = {"receipt": self._live.receipt.data()}
+        fact = plan_started(self._live.remit, steps, now, data)
+        await self._shop.store.tx(self._shop.ids.new(), lambda _view: Decision(None, (fact,)))
+
+    async def _admit(self) -> None:
+        """Starts what may start. Called at the beginning and after each end, so no step waits for a round."""
+        if self._options.abort is not None and self._options.abort.is_set():
+            await self._drain("the plan was aborted")
+        while self._ready and self._running < self._options.concurrency:
+            step = self._steps[self._ready.popleft()]
+            if self._schedule.states[step.id] != "waiting":
+                continue
+            self._running += 1
+            self._schedule.start(step.id)
+            self._group.start_soon(self._one, step)
+
+    async def _one(self, step: Step) -> None:
+        try:
+            outcome = await self._approved(step)
+        finally:
+            self._running -= 1
+        await self._note(step, outcome)
+        await self._admit()
+
+    async def _approved(self, step: Step) -> Outcome | None:
+        if self._options.approve is not None and not await self._options.approve(step):
+            return None
+        return await self._attempts(step)
+
+    async def _attempts(self, step: Step) -> Outcome:
+        who = self._who[step.id]
+        notes = [Note(one.sender, one.text) for one in await self._shop.inbox.take_for(self._live, who)]
+        text, slices = self._told(step, notes)
+        extra = StepOf(step.id, slices, self._team)
+        outcome = await self._attempt(step, Pass(who, text), extra)
+        for _ in range(step.retries):
+            if outcome.status in ("completed", "refused", "cancelled"):
+                break
+            outcome = await self._attempt(step, Pass(who, text), extra)
+        return outcome
+
+    async def _attempt(self, step: Step, wish: Pass, extra: StepOf) -> Outcome:
+        outcome = await self._shop.delegations.delegate(self._live, wish, extra)
+        if not outcome.ok or step.payload == "text":
+            return outcome
+        return self._structured(step, outcome)
+
+    def _structured(self, step: Step, outcome: Outcome) -> Outcome:
+        """A structured result is JSON that fits its schema, or a failure: it never falls back to text."""
+        value = outcome.value
+        try:
+            if isinstance(value, str):
+                value = decode(value)
+            value = plans.structured(value, f"the result of step '{step.id}'")
+        except ValueError as error:
+            return outcome._replace(status="failed", value=None, error=BadInput(f"the result is not JSON: {error}"))
+        wrong = self._shop.schemas().check(step.schema, value) if step.schema is not None else []
+        if wrong:
+            sentence = f"the result does not fit its schema: {'; '.join(wrong[:5])}"
+            return outcome._replace(status="failed", value=None, error=BadInput(sentence))
+        return outcome._replace(value=value)
+
+    def _told(self, step: Step, notes: Sequence[Note]) -> tuple[str, list[Slice]]:
+        """The step's prompt, and what of it came from elsewhere."""
+        if step.memory_scope == "all":
+            ids = [one for one, outcome in self._outcomes.items() if outcome.state == "completed"]
+            text = prompt_with_summary(step, [self._done(one) for one in ids], notes, self._reveal)
+        else:
+            ids = plans.sources(step, self._steps)
+            text = prompt(step, [self._done(one) for one in ids], notes, self._reveal)
+        slices = [_slice(f"step {one}", "dependency", self._done(one).text) for one in ids]
+        slices += [_slice(f"message from {note.sender}", "message", note.text) for note in notes]
+        return text, slices
+
+    def _done(self, step: str) -> Done:
+        outcome = self._outcomes[step]
+        text = outcome.value if isinstance(outcome.value, str) else encode(outcome.value)
+        return Done(outcome.title, outcome.agent, "" if outcome.value is None else text)
+
+    async def _note(self, step: Step, outcome: Outcome | None) -> None:
+        """What follows from how a step ended."""
+        who = self._who[step.id]
+        if outcome is None:
+            reason = "its approval was refused"
+            self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "skipped", reason=reason)
+            await self._give_up([Ended(step.id, "skipped", reason), *self._schedule.skip(step.id)])
+            await self._drain(f'step "{step.id}" was not approved')
+        elif outcome.ok:
+            value, task = outcome.value, outcome.task
+            self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "completed", value, "", task)
+            self._ready.extend(self._schedule.complete(step.id))
+        else:
+            reason = str(outcome.error)
+            self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.task)
+            own = () if outcome.task else (Ended(step.id, "failed", reason),)
+            await self._give_up([*own, *self._schedule.fail(step.id)])
+            if getattr(outcome.error, "rule", "") in _SPENT:
+                await self._drain(f"the run's limits are spent: {reason}")
+
+    async def _drain(self, reason: str) -> None:
+        """Nothing more is admitted; what runs may finish; the rest is skipped."""
+        self._ready.clear()
+        await self._give_up(self._schedule.skip_rest(reason))
+
+    async def _give_up(self, gone: list[Ended]) -> None:
+        """Records the steps that will not run, all in one transaction."""
+        if not gone:
+            return
+        now = self._shop.clock.now()
+        for one in gone:
+            step = self._steps[one.id]
+            known = StepOutcome(one.id, step.title, self._who[one.id], one.state, reason=one.reason)
+            self._outcomes.setdefault(one.id, known)
+        facts = [step_ended(self._live.remit, one.id, one.state, one.reason, now) for one in gone]
+        await self._shop.store.tx(self._shop.ids.new(), lambda _view: Decision(None, facts))
+
+
+def _slice(what: str, why: Any, text: str) -> Slice:
+    return Slice(what, why, tokens_in(text), 1, digest(text))
