@@ -57,9 +57,12 @@ def fan_out(effort: Effort) -> Samples:
     return _answers(MEMORY, "fan", "worker 50", effort.rounds * 3)
 
 
+def scheduling(effort: Effort) -> Samples:
+    return _answers(MEMORY, "planner", str(effort.of(1_000)), effort.rounds)
+
+
 def in_flight(effort: Effort) -> Samples:
-    """Kilobytes of Python objects that each of many delegations holds while it waits; SQLite's own are not
-    seen."""
+    """Kilobytes of Python objects that each of many delegations holds while it waits; SQLite's own are not seen."""
     times = effort.of(1_000)
 
     async def once() -> float:

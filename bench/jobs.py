@@ -35,6 +35,7 @@ JOBS = (
     Job("concurrent-durable", "ms", 450, delegation.many_durable, floor.sleepers),
     Job("in-flight", "KB each", 12, delegation.in_flight),
     Job("fan-out-50", "ms", 4, delegation.fan_out, floor.fan_out),
+    Job("plan-step", "µs", 100, delegation.scheduling),
     Job("long-session", "x", 1.6, delegation.long_session),
     Job("long-session-bytes", "x", 1.1, delegation.long_session_bytes),
     Job("context-get", "µs", 25, context.get, context.bare_get),

@@ -1,5 +1,4 @@
-"""What remit costs, beside a bare floor and the peers that are installed: `make bench`, or single jobs by
-name.
+"""What remit costs, beside a bare floor and the peers that are installed: `make bench`, or single jobs by name.
 
 A bench is not a test: it prints what it finds and never fails on a figure.
 """

@@ -28,6 +28,7 @@ def _add_agents(runtime: remit.Runtime) -> None:
     runtime.agent("sequence", asks="*")(_sequence)
     runtime.agent("fan", asks="*")(_fan)
     runtime.agent("lead", asks="*")(_lead)
+    runtime.agent("planner", asks="*")(_planner)
 
 
 async def _worker(_turn: remit.Turn) -> str:
@@ -59,3 +60,23 @@ async def _fan(turn: remit.Turn) -> float:
     outcomes = await turn.delegate_all([(who, "go")] * int(times))
     assert all(outcome.ok for outcome in outcomes)
     return (time.perf_counter() - start) * 1e3
+
+
+async def _planner(turn: remit.Turn) -> float:
+    """Its task is a number of steps: answers the microseconds that each costs beyond delegating it."""
+    times = int(turn.task)
+    start = time.perf_counter()
+    await turn.delegate_all([("worker", "go")] * times, at_once=5)
+    middle = time.perf_counter()
+    await turn.run_plan(_lattice(times))
+    end = time.perf_counter()
+    return ((end - middle) - (middle - start)) / times * 1e6
+
+
+def _lattice(times: int) -> remit.Plan:
+    """Chains, diamonds and width: every step waits for the one five and, if there is one, the one eight before it."""
+    steps = [
+        remit.Step(str(n), f"step {n}", agent="worker", after=tuple(str(n - back) for back in (5, 8) if n >= back))
+        for n in range(times)
+    ]
+    return remit.Plan(tuple(steps))

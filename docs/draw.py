@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from remit.core import lifecycle
+from remit.core import breaker, lifecycle
 
 HERE = Path(__file__).parent
 
@@ -14,6 +14,16 @@ Drawn from the table in `src/remit/core/lifecycle.py`; do not edit, run `make do
 
 ```mermaid
 {lifecycle.mermaid()}```
+
+While it runs, a task may change hands: a handoff is an event of its own and leaves the state as it is.
+
+## The breaker of an agent
+
+Drawn from the table in `src/remit/core/breaker.py`. Three failures in a row are too many, the cool-off takes 60 s and a
+probe expires after 300 s, unless the runtime says otherwise.
+
+```mermaid
+{breaker.mermaid()}```
 """,
 }
 

@@ -7,9 +7,9 @@ if TYPE_CHECKING:
     from remit.core.allow import ANY
     from remit.core.bounds import Bounds
     from remit.core.card import Card
+    from remit.core.command import END, Command, Send
     from remit.core.entry import Entry
     from remit.core.events import Event
-    from remit.core.command import END, Command, Send
     from remit.core.outcome import Outcome
     from remit.core.plan import Plan, Step
     from remit.core.remit import Pass

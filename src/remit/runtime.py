@@ -42,6 +42,7 @@ from remit.errors import BadInput, NotFound
 from remit.ports import Clock, Database, Decision, Ids, Sink, Span, View
 from remit.stores.sqlite import MEMORY, SqliteDatabase
 
+TEMPER = Temper()
 AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
 
 
@@ -73,14 +74,14 @@ class Runtime:
     `classify` chooses the tier of a task that is not given one, `breaker` says how soon failing agents are left alone.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first by name, and each has a default
         self,
         store: str | Path | Database = MEMORY,
         *,
         workspace: str = "default",
         bounds: Bounds = TOP,
         classify: Callable[[str], str] | None = None,
-        breaker: Temper = Temper(),
+        breaker: Temper = TEMPER,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
@@ -169,7 +170,7 @@ class Runtime:
             return outcomes[0].data()
 
         given, session = self._wish("plan", plan.goal or "carry out a plan", how or {})
-        planner = Agent(Card("plan", role="carries out a plan", asks="*"), carry_out)
+        planner = Agent(Card("plan", role="carries out a plan", asks=ANY), carry_out)
         outcome = await self._delegations.begin(given, self._ceiling, session, planner)
         if outcomes:
             return outcomes[0]
@@ -202,7 +203,7 @@ class Runtime:
         if session:
             line(session, "a session", SESSION_LIMIT)
         amount, name, handoffs = rest.pop("credits", None), rest.pop("tier", ""), rest.pop("handoffs", True)
-        given = wish(agent, task, cast(How, rest))
+        given = wish(agent, task, cast("How", rest))
         within = given.within
         if amount is not None:
             within &= Bounds(credits=amount)
@@ -320,7 +321,7 @@ def run(runtime: Runtime, agent: str, task: str, **how: Any) -> Any:
 def _schemas() -> Schemas:
     """The adapter for JSON Schema, when a plan first needs it."""
     try:
-        return cast(Schemas, import_module("remit.adapters.schema"))
+        return cast("Schemas", import_module("remit.adapters.schema"))
     except ImportError as error:
         raise BadInput("a step with a schema needs the jsonschema package; install remit[schema]") from error
 

@@ -11,7 +11,8 @@ from remit.errors import BadInput
 
 def check(schema: Mapping[str, Any], value: Json) -> list[str]:
     """What is wrong with the value, one sentence each; nothing if it fits."""
-    found = sorted(Draft202012Validator(schema).iter_errors(value), key=lambda error: list(map(str, error.path)))
+    errors: Any = Draft202012Validator(schema).iter_errors(value)  # pyright: ignore[reportUnknownMemberType]
+    found = sorted(errors, key=lambda error: [str(part) for part in error.path])
     return [f"{'.'.join(str(part) for part in error.path) or 'it'}: {error.message[:200]}" for error in found]
 
 

@@ -2,30 +2,38 @@
 
 import anyio
 
-from remit import Failed, Refused, Runtime, Turn
+from remit import Command, Failed, Plan, Refused, Runtime, Step, Turn
 
 SPEC = "POST /login checks the password with argon2 and sets a session cookie"
 CODE = "modules/auth: login(), logout(), a session store; 214 lines, 31 tests"
+RESEARCH = Plan(
+    (
+        Step("today", "How do we store sessions today?", agent="docs-reader"),
+        Step("advice", "What is the advice on argon2?", agent="web-reader"),
+        Step("before", "Did we try this before?", agent="archivist"),
+        Step("decision", "Decide how the login works", agent="architect", after=("today", "advice")),
+    )
+)
 
 
 def team(store: str, pace: float) -> Runtime:
-    """A lead, a coder, a reviewer with a linter, and three researchers of whom one has a bad day."""
+    """A lead, a coder, a reviewer with a linter, an architect, a releaser; of three researchers one has a bad day."""
     rt = Runtime(store)
 
     async def work(seconds: float) -> None:
         await anyio.sleep(seconds * pace)
 
     @rt.agent(role="splits the work and puts the pieces together", asks="*")
-    async def lead(turn: Turn) -> str:
+    async def lead(turn: Turn) -> Command:
         await turn.context.set("spec", "auth", SPEC)
-        questions = [("docs-reader", "how do we store sessions today?")]
-        questions += [
-            ("web-reader", "what is the advice on argon2?"),
-            ("archivist", "did we try this before?"),
-        ]
-        found = await turn.delegate_all(questions)
+        found = (await turn.run_plan(RESEARCH)).steps
+        await turn.context.set("spec", "decision", found["decision"].value)
         built = await turn.delegate("coder", "write the auth module", sees=["spec"])
-        return f"{built}; {sum(one.ok for one in found)} of {len(found)} researchers answered"
+        asked = [found[step] for step in ("today", "advice", "before")]
+        research = f"{sum(one.state == 'completed' for one in asked)} of {len(asked)} researchers answered"
+        return await turn.hand_off(
+            "releaser", {"phase": "release", "context": {"research": research}, "artifacts": {"module": built}}
+        )
 
     @rt.agent(can="read documents")
     async def docs_reader(turn: Turn) -> str:
@@ -35,6 +43,7 @@ def team(store: str, pace: float) -> Runtime:
     @rt.agent(can="read the web")
     async def web_reader(turn: Turn) -> str:
         await work(0.9)
+        await turn.send("architect", "the advice is from this spring")
         return "19 MiB of memory, two passes"
 
     @rt.agent(can="search old projects")
@@ -42,11 +51,17 @@ def team(store: str, pace: float) -> Runtime:
         await work(0.3)
         raise ConnectionError("the archive is closed on Sundays")
 
+    @rt.agent(can="decide")
+    async def architect(turn: Turn) -> str:
+        await work(0.4)
+        return "argon2 with 19 MiB; keep the session table"
+
     @rt.agent(can="write code", asks=["reviewer"])
     async def coder(turn: Turn) -> str:
         spec = await turn.context.get("spec", "auth")
+        decision = await turn.context.get("spec", "decision")
         await work(0.6)
-        await turn.context.set("codebase", "auth", f"{CODE}, after: {spec}")
+        await turn.context.set("codebase", "auth", f"{CODE}, after: {spec}; {decision}")
         verdict = await turn.delegate("reviewer", "review the auth module", sees=["codebase"])
         return f"auth module written, {verdict}"
 
@@ -72,5 +87,12 @@ def team(store: str, pace: float) -> Runtime:
     @rt.agent(can="check spelling")
     async def speller(turn: Turn) -> str:
         return "no mistakes"
+
+    @rt.agent(can="release")
+    async def releaser(turn: Turn) -> str:
+        assert turn.handoff is not None  # nobody asks a releaser: work is handed to it when it is done
+        await work(0.4)
+        state = turn.handoff.state
+        return f"released for {turn.handoff.sender}: {state.artifacts['module']}; {state.context['research']}"
 
     return rt

@@ -51,6 +51,8 @@ class Bounds:
     def __and__(self, other: "Bounds") -> "Bounds":
         if other is TOP or other is self:
             return self
+        if self is TOP:
+            return other
         return _exact(
             agents=allow.both(self.agents, other.agents),
             tools=allow.both(self.tools, other.tools),

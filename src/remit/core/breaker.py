@@ -17,8 +17,14 @@ UNTIL_RESET: Final = 2**62
 # state -> what may happen -> state after it; the diagram in the docs is drawn from it
 TRANSITIONS: Final[dict[State, dict[str, State]]] = {
     "closed": {"too many failures": "open", "tripped": "open"},
-    "open": {"cooled off": "half-open", "reset": "closed"},
-    "half-open": {"probe succeeded": "closed", "probe failed": "open", "probe expired": "half-open", "reset": "closed"},
+    "open": {"cooled off": "half-open", "tripped": "open", "reset": "closed"},
+    "half-open": {
+        "probe succeeded": "closed",
+        "probe failed": "open",
+        "probe expired": "half-open",
+        "tripped": "open",
+        "reset": "closed",
+    },
 }
 
 
@@ -85,8 +91,8 @@ def sentence(name: str, breaker: Breaker, now: int) -> str:
         return f"'{name}' failed {breaker.failures} times in a row and is being tried again; ask someone else meanwhile"
     if breaker.until == UNTIL_RESET:
         return f"'{name}' was taken out by an operator: {breaker.why}; ask someone else"
-    left = (breaker.until - now) / SECOND
-    return f"'{name}' failed {breaker.failures} times in a row and rests for {left:.0f} s more; ask someone else"
+    left = -((now - breaker.until) // SECOND)  # rounded up: who waits that long is not refused again
+    return f"'{name}' failed {breaker.failures} times in a row and rests for {left} s more; ask someone else"
 
 
 def mermaid() -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias, cast
 
@@ -41,6 +41,7 @@ class Send:
     def __post_init__(self) -> None:
         object.__setattr__(self, "agent", canonical(self.agent))
         object.__setattr__(self, "payload", checked(self.payload, "a payload", TASK_LIMIT))
+        plain(self.task, "a payload", TASK_LIMIT)  # it becomes a task, and no task is empty
 
     @property
     def task(self) -> str:
@@ -73,11 +74,12 @@ class Command:
             raise BadInput("a result goes with goto=END; the next holder gives the result otherwise")
 
 
-class State(NamedTuple):
-    """What has been handed over so far in a task, all updates merged."""
+@dataclass(frozen=True, slots=True)
+class State:
+    """What has been handed over so far in a task, all updates merged. Agents read it, so no two tasks share one."""
 
-    context: dict[str, Json] = {}  # noqa: RUF012 - never changed: merging makes a new one
-    artifacts: dict[str, Json] = {}  # noqa: RUF012
+    context: dict[str, Json] = field(default_factory=dict[str, Json])
+    artifacts: dict[str, Json] = field(default_factory=dict[str, Json])
     phase: str = ""
     next_phase: str = ""
     completed: tuple[str, ...] = ()
@@ -87,7 +89,7 @@ class State(NamedTuple):
     retries: int = 0
 
     def data(self) -> dict[str, Json]:
-        return {**self._asdict(), "completed": list(self.completed), "remaining": list(self.remaining)}
+        return {**asdict(self), "completed": list(self.completed), "remaining": list(self.remaining)}
 
 
 class Move(NamedTuple):
@@ -105,17 +107,15 @@ def merged(state: State, update: Update) -> State:
     after = State(
         context={**state.context, **cast("dict[str, Json]", update.get("context", {}))},
         artifacts={**state.artifacts, **cast("dict[str, Json]", update.get("artifacts", {}))},
-        phase=cast(str, update.get("phase", state.phase)),
-        next_phase=cast(str, update.get("next_phase", state.next_phase)),
+        phase=cast("str", update.get("phase", state.phase)),
+        next_phase=cast("str", update.get("next_phase", state.next_phase)),
         completed=tuple(dict.fromkeys(completed)),
-        remaining=_strings(update, "remaining") if "remaining" in update else _without(state.remaining, completed),
+        remaining=_without(_strings(update, "remaining") if "remaining" in update else state.remaining, completed),
         tokens=state.tokens + metrics.get("tokens", 0),
         seconds=state.seconds + metrics.get("seconds", 0),
         retries=state.retries + metrics.get("retries", 0),
     )
-    size = len(encode(after.data()))
-    if size > STATE_LIMIT:
-        raise BadInput(f"what is handed over has at most {STATE_LIMIT:,} characters as JSON, got {size:,}")
+    checked(after.data(), "what is handed over", STATE_LIMIT)  # figures may have grown too large as well
     return after
 
 
@@ -134,7 +134,7 @@ def checked_update(given: object) -> Update:
     """An update as plain JSON, or an error that names the part that is wrong."""
     if not isinstance(given, Mapping):
         raise BadInput(f"an update is a mapping, not {shown(given)}")
-    update = cast(Update, checked(dict(cast("Mapping[object, object]", given)), "update", STATE_LIMIT))
+    update = cast("Update", checked(dict(cast("Mapping[object, object]", given)), "update", STATE_LIMIT))
     known = {*_MAPS, *_WORDS, *_LISTS, "metrics"}
     if strange := sorted(update.keys() - known):
         raise BadInput(f"an update has no {shown(strange[0])}; it may have {', '.join(sorted(known))}")
@@ -176,7 +176,7 @@ def _goto(given: object) -> "str | End | tuple[Send, ...]":
     if isinstance(given, list | tuple):
         sends = cast("Sequence[object]", given)
         if not sends or not all(isinstance(one, Send) for one in sends):
-            raise BadInput(f"goto is an agent, END, or a list of at least one Send, not {shown(given)}")
+            raise BadInput(f"goto is an agent, END, or a list of at least one Send, not {shown(sends)}")
         return tuple(cast("Sequence[Send]", sends))
     raise BadInput(f"goto is an agent, END, or a list of Send, not {shown(given)}")
 

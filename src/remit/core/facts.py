@@ -70,7 +70,7 @@ def plan_started(remit: Remit, steps: list[Json], now: int, data: dict[str, Json
     return Fact("plan.started", now, {**data, "steps": steps}, remit.root, remit.session, remit.id, remit.holder)
 
 
-def step_ended(remit: Remit, step: str, state: str, reason: str, now: int) -> Fact:  # noqa: PLR0913, PLR0917
+def step_ended(remit: Remit, step: str, state: str, reason: str, now: int) -> Fact:
     """A step that ended without a task of its own: what it waited for failed, or the plan was stopped."""
     data: dict[str, Json] = {"step": step, "state": state, "reason": reason}
     return Fact("step.ended", now, data, remit.root, remit.session, remit.id, remit.holder)

@@ -163,7 +163,10 @@ def few_handoffs(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
         return deny(
             "handoffs", f"handoffs are off in this run, so '{wish.to}' cannot take over; finish the task yourself"
         )
-    sentence = f"this task has changed hands {facts.handoffs} of {limit} times; '{wish.to}' cannot take over; finish it yourself"
+    sentence = (
+        f"this task has changed hands {facts.handoffs} of {limit} times, "
+        f"so '{wish.to}' cannot take over; finish it yourself"
+    )
     return deny("handoffs", sentence)
 
 

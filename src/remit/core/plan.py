@@ -1,7 +1,7 @@
 """Plans: steps and what each depends on. Checked whole before anything starts."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -48,13 +48,15 @@ class Step:
         plain(self.title, "a step's title", _TITLE)
         plain(self.description, "a step's description", TASK_LIMIT, empty=True)
         plain(self.capability, "a capability", _TITLE, empty=True)
-        put(self, "agent", canonical(self.agent) if self.agent else "")
+        put(self, "agent", "" if self.agent == "" else canonical(self.agent))
         put(self, "after", _ids(self.after))
         _one_of(self.payload, ("text", "structured"), "payload")
         _one_of(self.context, ("direct", "transitive"), "context")
         _one_of(self.memory_scope, ("own", "all"), "memory_scope")
         if isinstance(self.retries, bool) or not isinstance(self.retries, int) or not 0 <= self.retries <= 10:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(f"retries is a whole number from 0 to 10, not {shown(self.retries)}")
+        if self.schema is not None and not isinstance(self.schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(f"a schema is an object, not {shown(self.schema)}")
         if self.schema is not None and self.payload != "structured":
             raise BadInput(f"step {shown(self.id)} has a schema, so its payload must be 'structured'")
 
@@ -76,12 +78,7 @@ class Plan:
     goal: str = ""
 
     def __post_init__(self) -> None:
-        steps: object = self.steps
-        if not isinstance(steps, list | tuple) or not all(
-            isinstance(step, Step) for step in cast("list[object]", steps)
-        ):
-            raise BadInput(f"a plan has a list of Step(...), not {shown(steps)}")
-        object.__setattr__(self, "steps", tuple(self.steps))
+        object.__setattr__(self, "steps", _steps(self.steps))
         plain(self.goal, "a goal", TASK_LIMIT, empty=True)
 
 
@@ -96,8 +93,8 @@ def faults(plan: Plan, cards: Mapping[str, Card], *, most: int = STEP_LIMIT) -> 
     for step in plan.steps:
         found += _dependency_faults(step, ids)
         found += _assignee_faults(step, cards)
-    if not found and (stuck := cycle(plan)):
-        found.append(f"steps {', '.join(shown(one) for one in stuck[:10])} wait for each other")
+    if not found and (circle := cycle(plan)):
+        found.append(f"steps {', '.join(shown(one) for one in circle[:10])} wait for each other")
     return found
 
 
@@ -109,7 +106,7 @@ def assignee(step: Step, cards: Mapping[str, Card]) -> str:
 
 
 def cycle(plan: Plan) -> list[str]:
-    """The steps that can never start; empty if all of them can."""
+    """Steps that wait for each other in a circle, in the order of the plan; empty if every step can start."""
     open_ = {step.id: len(step.after) for step in plan.steps}
     next_ = followers(plan)
     ready = deque(one for one, count in open_.items() if count == 0)
@@ -120,7 +117,20 @@ def cycle(plan: Plan) -> list[str]:
             open_[one] -= 1
             if open_[one] == 0:
                 ready.append(one)
-    return list(open_)
+    stuck = {step.id: step for step in plan.steps if step.id in open_}
+    circle = _circle(stuck) if stuck else set[str]()
+    return [one for one in stuck if one in circle]
+
+
+def _circle(stuck: Mapping[str, Step]) -> set[str]:
+    """Whoever is stuck waits for someone who is stuck, so going from one to the next ends in a circle."""
+    trail: dict[str, None] = {}
+    one = next(iter(stuck))
+    while one not in trail:
+        trail[one] = None
+        one = next(before for before in stuck[one].after if before in stuck)
+    path = list(trail)
+    return set(path[path.index(one) :])
 
 
 def followers(plan: Plan) -> dict[str, list[str]]:
@@ -150,6 +160,7 @@ def sources(step: Step, steps: Mapping[str, Step]) -> list[str]:
 
 def drafted(data: Json, *, goal: str) -> Plan:
     """A plan as a model wrote it. It may not ask to see more than a caller gave: no memory scope, no wider context."""
+    data = checked(data, "the plan")
     if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
         raise BadInput('the answer must be a JSON object with a list "steps"')
     steps = cast("list[Json]", data["steps"])
@@ -212,7 +223,16 @@ def _assignee_faults(step: Step, cards: Mapping[str, Card]) -> list[str]:
 def _ids(given: object) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise BadInput(f"after is a list of step ids, not {shown(given)}")
-    return tuple(dict.fromkeys(plain(one, "a step's id", 64) for one in cast("Iterable[object]", given)))
+    ids = [plain(one, "a step's id", 64) for one in cast("Iterable[object]", given)]
+    # A set has no order, and what a step is told has one.
+    return tuple(dict.fromkeys(sorted(ids) if isinstance(given, set | frozenset) else ids))
+
+
+def _steps(given: object) -> tuple[Step, ...]:
+    steps = cast("Sequence[object]", given)
+    if not isinstance(given, list | tuple) or not all(isinstance(step, Step) for step in steps):
+        raise BadInput(f"a plan has a list of Step(...), not {shown(steps)}")
+    return tuple(cast("Sequence[Step]", steps))
 
 
 def _one_of(given: object, known: tuple[str, ...], what: str) -> None:
@@ -221,5 +241,5 @@ def _one_of(given: object, known: tuple[str, ...], what: str) -> None:
 
 
 def structured(result: Json, where: str) -> Json:
-    """A structured result: JSON within its limit; text that is JSON counts, text that is not is an error."""
+    """A structured result, already read if it came as text: JSON within its limit, or an error."""
     return checked(result, where, RESULT_LIMIT)

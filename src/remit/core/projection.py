@@ -56,7 +56,7 @@ def _handed(event: Event) -> list[Change]:
 
 def _breaker_set(event: Event) -> list[Change]:
     row: Row = {**event.data, "at": event.at}
-    return [Change("breaker", "put", (cast(str, event.data["name"]),), row)]
+    return [Change("breaker", "put", (cast("str", event.data["name"]),), row)]
 
 
 def _entry_set(event: Event) -> list[Change]:

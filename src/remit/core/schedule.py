@@ -1,4 +1,4 @@
-"""Which steps of a plan may start, and what a failure means for those that wait. Pure bookkeeping, linear in the edges."""
+"""Which steps of a plan may start, and what a failure means for those that wait: bookkeeping, linear in the edges."""
 
 from typing import Literal, NamedTuple
 

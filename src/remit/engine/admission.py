@@ -55,7 +55,7 @@ class Admission:
         facts = Facts(hop.now, True, asks, (), running, limit, view.breaker(name))
         if hop.handoffs or hop.repeats:
             facts = facts._replace(handoffs=hop.handoffs, repeats=hop.repeats)
-        bounds = hop.wish.within & remit.bounds
+        bounds = remit.bounds & hop.wish.within
         if bounds.members is None and bounds.tokens is None:
             return facts
         events = view.events(Span(run=remit.root))  # only runs with such a limit pay for looking back

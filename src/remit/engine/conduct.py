@@ -1,6 +1,6 @@
 """Carrying a task out: turn after turn until it ends. An agent that hands off passes the next turn to another."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import anyio
@@ -9,6 +9,7 @@ from anyio import CancelScope
 from remit.core import breaker as breakers
 from remit.core import command as commands
 from remit.core import remit as remits
+from remit.core.breaker import CLOSED
 from remit.core.command import END, Command, Move, Send, State
 from remit.core.events import Fact
 from remit.core.facts import breaker_set, ended, handed, refused
@@ -132,6 +133,7 @@ class Conductor:
         assert agent is not None  # the guards have seen to it
         heir = self.runs.enter(live.succeeded_by(remits.handed_to(live.remit, to), agent.card))
         heir.state, heir.trail, heir.sender, heir.results = state, (*live.trail, move), live.remit.holder, live.results
+        heir.shaky = live.next_is_shaky
         return heir, agent
 
     async def _fan_out(self, live: Live, agent: Agent, command: Command, state: State) -> tuple[Live, Agent]:
@@ -173,6 +175,7 @@ class Conductor:
             if verdict.answer is Answer.DENY:
                 no = refused(remit, wish, now, rule=verdict.rule, sentence=verdict.sentence, handoff=True)
                 return Decision([verdict.rule, verdict.sentence], (no,))
+            live.next_is_shaky = facts.breaker is not CLOSED
             if dry:
                 return Decision(None)
             data = _turn_data(live, {"update": command.update, "content": move.content})
@@ -180,24 +183,24 @@ class Conductor:
             probe = () if parallel else self._admission.probe(facts, hop, remit.id)
             return Decision(None, (handed(remit, whom, now, data), *probe))
 
-        op = f"{remit.id}/handoff/{len(live.trail)}/{now if dry else 'go'}{'/again' if live.refusal else ''}"
-        no = await self._store.tx(op, decide)
+        live.decisions += 1
+        no = await self._store.tx(f"{remit.id}/handoff/{live.decisions}", decide)
         if isinstance(no, list):
             raise Refused(str(no[1]), rule=str(no[0]))
         return move
 
     # -- ending -------------------------------------------------------------------------------------------
 
-    async def _finish(self, live: Live, end: End) -> None:
+    async def _finish(self, live: Live, end: End, *, admitted: bool = True) -> None:
         remit, now = live.remit, self._clock.now()
         fact = ended(remit, end.kind, now, _turn_data(live, end.data))
 
         def record(view: View) -> Decision[None]:
-            # Terminal is final, and a task that was never admitted does not end.
-            if view.status(remit.id) != "running":
-                return Decision(None)
+            if not admitted and view.status(remit.id) != "running":
+                return Decision(None)  # torn down before it began
             return Decision(None, (fact, *self._lesson(view, live, end, now)))
 
+        # Terminal is final: whatever ends the task first has this operation, and a second end is the same one.
         await self._store.tx(f"{remit.id}/end", record)
 
     def _lesson(self, view: View, live: Live, end: End, now: int) -> tuple[Fact, ...]:
@@ -215,7 +218,8 @@ class Conductor:
     async def _interrupted(self, live: Live) -> None:
         """The work was torn down from outside; what is left to do is to say so."""
         with CancelScope(shield=True):
-            await self._finish(live, ends.stopped(live.remit, live.stopped or "its asker stopped waiting"))
+            end = ends.stopped(live.remit, live.stopped or "its asker stopped waiting")
+            await self._finish(live, end, admitted=False)
 
 
 def _turn_data(live: Live, data: dict[str, Json]) -> dict[str, Json]:
@@ -226,9 +230,9 @@ def _turn_data(live: Live, data: dict[str, Json]) -> dict[str, Json]:
     return data
 
 
-def _label(sends: object) -> str:
+def _label(sends: Sequence[Send]) -> str:
     """A parallel handoff as one move: to whom, with what."""
-    return "; ".join(f"{send.agent}: {send.task}" for send in sends) if isinstance(sends, tuple) else ""  # pyright: ignore
+    return "; ".join(f"{send.agent}: {send.task}" for send in sends)
 
 
 def _first(command: Command) -> str:

@@ -61,7 +61,7 @@ class Inbox:
         return [Message(one, session, sender, agent, text, at) for one, sender, text, at in taken]
 
     def _may_write_to(self, live: Live, name: str) -> None:
-        """Whoever asked for this work may be told of it; beyond that the members of one's team, or those one may ask."""
+        """Whoever asked for this work may be told of it; beyond that the members of a team, or those one may ask."""
         holder = live.remit.holder
         if name != holder and name in live.remit.names:
             return

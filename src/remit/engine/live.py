@@ -30,17 +30,20 @@ class Live:
         self.over = False
         self.tokens = 0  # what the agent said it used, in this turn
         self.shaky = False  # whether its breaker had something to recover from when it was asked
+        self.next_is_shaky = False  # the same of whom it is handing over to
         self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
         self.state = State()
         self.trail: tuple[Move, ...] = ()
         self.sender = ""
         self.refusal = ""
         self.results: tuple[Outcome, ...] = ()
+        self.decisions = 0  # about handing over, so far in this task: each is an operation of its own
 
     def succeeded_by(self, remit: Remit, card: Card) -> "Live":
         """The next turn of the same task, in the same or other hands; this one has no rights any more."""
         heir = Live(remit, card, self.scope)
         heir.state, heir.trail, heir.team, heir.stopped = self.state, self.trail, self.team, self.stopped
+        heir.decisions, heir.shaky = self.decisions, self.shaky
         self.over = True
         return heir
 

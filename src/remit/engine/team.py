@@ -2,14 +2,14 @@
 
 import re
 
+from remit.core.command import Command
 from remit.core.plan import DRAFT_LIMIT, Plan, drafted, faults
-from remit.core.text import shown
-from remit.core.values import Json, decode, encode
+from remit.core.values import Json, checked, decode, encode
 from remit.engine.conduct import Conductor
 from remit.engine.directory import Agent
 from remit.engine.live import Live
 from remit.engine.plans import PlanOptions, PlanOutcome, StepOutcome, Workshop
-from remit.errors import BadInput, Failed
+from remit.errors import BadInput
 
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 
@@ -22,7 +22,7 @@ _ASK = """# Goal: {goal}
 ## What to answer
 
 Answer with a plan, as one JSON object and nothing else:
-{{"steps": [{{"id": "a", "title": "...", "description": "...", "agent": "one of the team", "after": ["ids of steps"]}}]}}
+{{"steps": [{{"id": "a", "title": "...", "description": "...", "agent": "a member", "after": ["ids of steps"]}}]}}
 At most {most} steps. Each member is told its own step and the results of the steps in "after", nothing else."""
 
 _AGAIN = """
@@ -74,11 +74,11 @@ class TeamRun:
         turn = self._conductor.runs.enter(live.succeeded_by(live.remit._replace(task=text), live.card))
         turn.receipt.task(text)
         answer = await self._agent.answer(self._conductor.take_turn(turn))
-        if not isinstance(answer, str | dict | list):
-            raise Failed(
-                f"'{self._agent.card.name}' answered {shown(answer)}", agent=turn.remit.holder, task=turn.remit.id
+        if isinstance(answer, Command):
+            raise BadInput(
+                f"'{self._agent.card.name}' leads a team and cannot hand that over; answer with text or JSON"
             )
-        return answer, turn
+        return checked(answer, f"the answer of '{self._agent.card.name}'"), turn
 
 
 def told_outcome(goal: str, outcome: PlanOutcome) -> str:

@@ -1,0 +1,243 @@
+"""Agents that keep failing are left alone for a while, and tried again with care."""
+
+import os
+import subprocess
+import sys
+
+import anyio
+import pytest
+
+from remit import Command, Failed, Refused, Runtime, Turn
+from remit.core import breaker as breakers
+from remit.core.breaker import Temper
+from remit.core.facts import Place, breaker_set
+from remit.core.times import SECOND
+from remit.ports import Decision
+from remit.testing import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+
+def flaky(rt: Runtime) -> dict[str, bool]:
+    """An agent that fails as long as the switch says so."""
+    switch = {"broken": True}
+
+    @rt.agent("flaky")
+    async def answer(turn: Turn) -> str:
+        if switch["broken"]:
+            raise ConnectionError("down")
+        return "up"
+
+    return switch
+
+
+async def asked(rt: Runtime, times: int = 1) -> list[str]:
+    return [(await rt.outcome("flaky", "x")).status for _ in range(times)]
+
+
+@pytest.mark.rule("breaker.opens")
+async def test_three_failures_in_a_row_open_it_and_it_is_not_asked_while_open(rt: Runtime):
+    switch = flaky(rt)
+    assert await asked(rt, 2) == ["failed", "failed"]
+    switch["broken"] = False
+    assert await asked(rt) == ["completed"]  # a success ends the row
+    switch["broken"] = True
+    assert await asked(rt, 5) == ["failed", "failed", "failed", "refused", "refused"]
+    with pytest.raises(Refused, match="'flaky' failed 3 times in a row and rests for 60 s more"):
+        await rt.run("flaky", "x")
+
+
+@pytest.mark.rule("breaker.probe")
+async def test_after_the_cool_off_one_success_closes_it_and_one_failure_opens_it_again(rt: Runtime, clock: FakeClock):
+    switch = flaky(rt)
+    await asked(rt, 3)
+    clock.advance(60)
+    assert await asked(rt, 2) == ["failed", "refused"]
+    clock.advance(60)
+    switch["broken"] = False
+    assert await asked(rt, 3) == ["completed", "completed", "completed"]
+    assert (await rt.breakers())["flaky"].state == "closed"
+
+
+@pytest.mark.rule("breaker.probe")
+async def test_of_a_hundred_at_once_exactly_one_is_the_probe(rt: Runtime, clock: FakeClock):
+    release = anyio.Event()
+    inside: list[str] = []
+    switch = {"broken": True}
+
+    @rt.agent
+    async def flaky(turn: Turn) -> str:
+        if switch["broken"]:
+            raise ConnectionError("down")
+        inside.append(turn.task)
+        await release.wait()
+        return "up"
+
+    await asked(rt, 3)
+    clock.advance(60)
+    switch["broken"] = False
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> list[str]:
+        return sorted(one.status for one in await turn.delegate_all([("flaky", str(n)) for n in range(100)]))
+
+    async def let_go() -> None:
+        while (await rt.history())[-1].kind != "hop.refused" or len(inside) != 1:
+            await anyio.lowlevel.checkpoint()
+        refused = sum(event.kind == "hop.refused" for event in await rt.history())
+        while refused < 99:
+            await anyio.lowlevel.checkpoint()
+            refused = sum(event.kind == "hop.refused" for event in await rt.history())
+        release.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(let_go)
+        statuses = await rt.run("lead", "go")
+    assert statuses == ["completed", *["refused"] * 99]
+    assert len(inside) == 1
+
+
+@pytest.mark.rule("breaker.expires")
+async def test_a_probe_that_never_reports_expires(rt: Runtime, clock: FakeClock):
+    switch = flaky(rt)
+    await asked(rt, 3)
+    clock.advance(60)
+    # The probe of a process that died: let through, and never heard of again.
+    before = (await rt.breakers())["flaky"]
+    probing = breakers.probing(before, Temper(), "a-task-that-died", clock.now())
+    await rt.store.tx("probe", lambda _: Decision(None, (breaker_set("flaky", probing, Place(), clock.now()),)))
+    switch["broken"] = False
+    assert await asked(rt) == ["refused"]
+    clock.advance(299)
+    assert await asked(rt) == ["refused"]
+    clock.advance(1)
+    assert await asked(rt, 2) == ["completed", "completed"]
+
+
+@pytest.mark.rule("breaker.own-failures")
+async def test_refusals_and_cancellations_are_not_the_agents_failures(rt: Runtime):
+    @rt.agent(asks="*")
+    async def flaky(turn: Turn) -> str:
+        if turn.task == "ask":
+            return await turn.delegate("nobody", "x")
+        await rt.cancel(turn.remit.id)
+        await anyio.sleep_forever()
+        return "never"
+
+    for _ in range(4):
+        assert (await rt.outcome("flaky", "ask")).status == "failed"
+        assert (await rt.outcome("flaky", "stop")).status == "cancelled"
+    assert await rt.breakers() == {}
+
+
+@pytest.mark.rule("breaker.shared")
+async def test_a_breaker_survives_a_restart_and_holds_for_every_run(tmp_path):
+    clock = FakeClock()
+    with Runtime(tmp_path / "team.db", clock=clock) as rt:
+        flaky(rt)
+        await asked(rt, 3)
+    with Runtime(tmp_path / "team.db", clock=clock) as rt:
+        flaky(rt)["broken"] = False
+        assert await asked(rt) == ["refused"]
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> str:
+            with pytest.raises(Refused) as no:
+                await turn.delegate("flaky", "x")
+            return no.value.rule
+
+        assert await rt.run("lead", "go") == "breaker"
+        clock.advance(60)
+        assert await asked(rt) == ["completed"]
+    with Runtime(tmp_path / "team.db", workspace="other", clock=clock) as rt:
+        assert await rt.breakers() == {}
+
+
+@pytest.mark.rule("breaker.operator")
+async def test_an_operator_takes_an_agent_out_and_lets_it_in_again(rt: Runtime, clock: FakeClock):
+    flaky(rt)["broken"] = False
+    await rt.trip("Flaky", "maintenance")
+    clock.advance(1_000_000)
+    with pytest.raises(Refused, match="taken out by an operator: maintenance"):
+        await rt.run("flaky", "x")
+    await rt.reset("flaky")
+    assert await rt.run("flaky", "x") == "up"
+
+
+async def test_how_soon_it_opens_is_the_owners_to_say():
+    with Runtime(breaker=Temper(failures=1, cool_off=5 * SECOND), clock=FakeClock()) as rt:
+        flaky(rt)
+        assert await asked(rt, 2) == ["failed", "refused"]
+
+
+async def test_an_agent_that_is_out_is_not_handed_anything(rt: Runtime):
+    flaky(rt)
+    await rt.trip("flaky", "away")
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        with pytest.raises(Refused) as no:
+            await turn.hand_off("flaky")
+        return no.value.rule
+
+    assert await rt.run("lead", "go") == "breaker"
+
+
+@pytest.mark.rule("breaker.probe")
+async def test_a_task_handed_to_an_agent_that_rested_is_its_probe(rt: Runtime, clock: FakeClock):
+    switch = flaky(rt)
+    await asked(rt, 3)
+    clock.advance(60)
+    switch["broken"] = False
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> Command:
+        return Command("flaky")
+
+    assert await rt.run("lead", "go") == "up"
+    assert (await rt.breakers())["flaky"].state == "closed"
+
+
+@pytest.mark.rule("breaker.shared")
+def test_a_probe_whose_process_is_killed_does_not_block_the_agent_for_ever(tmp_path):
+    """The killed process is real; the wait is the breaker's own, shortened by its temper."""
+    script = """
+import sys, os, signal
+import remit
+from remit.core.breaker import Temper
+rt = remit.Runtime(sys.argv[1], breaker=Temper(failures=1, cool_off=1, probe=1))
+@rt.agent
+async def flaky(turn):
+    if turn.task == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if turn.task == "fail":
+        raise ValueError("no")
+    return "up"
+try:
+    print(remit.run(rt, "flaky", sys.argv[2]))
+except remit.Failed:
+    print("failed")
+"""
+    where = str(tmp_path / "team.db")
+
+    def process(task: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", script, where, task], capture_output=True, text=True, env=os.environ
+        )
+
+    assert process("fail").stdout.strip() == "failed"
+    assert process("die").returncode == -9
+    assert process("work").stdout.strip() == "up"
+
+
+async def test_a_failure_of_someone_asked_is_not_the_askers_breaker(rt: Runtime):
+    flaky(rt)
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        with pytest.raises(Failed):
+            await turn.delegate("flaky", "x")
+        return "fine"
+
+    await rt.run("lead", "go")
+    assert set(await rt.breakers()) == {"flaky"}

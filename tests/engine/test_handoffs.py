@@ -1,0 +1,422 @@
+"""Handing a task over: control moves, the chain stays true, and nobody goes in circles."""
+
+import anyio
+import pytest
+
+import remit
+from remit import END, Bounds, Card, Command, Refused, Runtime, Send, Turn
+from remit.core.report import tree
+
+pytestmark = pytest.mark.anyio
+
+
+async def echo(turn: Turn) -> str:
+    return f"{turn.agent}: {turn.task}"
+
+
+async def kinds(rt: Runtime) -> list[str]:
+    return [event.kind for event in await rt.history()]
+
+
+@pytest.mark.rule("handoff.state", "handoff.chain")
+async def test_the_new_holder_reads_what_was_handed_over_and_stands_in_the_chain(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> dict:
+        return await turn.delegate("triage", "my bill is wrong")
+
+    @rt.agent(asks="*")
+    async def triage(turn: Turn) -> Command:
+        update = {
+            "context": {"customer": 7},
+            "artifacts": {"log": "x"},
+            "phase": "triaged",
+            "next_phase": "refund",
+            "completed": ["triage"],
+            "remaining": ["refund", "mail"],
+            "metrics": {"tokens": 10, "seconds": 0.5},
+        }
+        return Command("billing", update)
+
+    @rt.agent(asks="*")
+    async def billing(turn: Turn) -> Command:
+        assert turn.handoff is not None
+        assert turn.handoff.sender == "triage"
+        assert turn.handoff.state.remaining == ("refund", "mail")
+        return Command("mailer", {"context": {"refund": 3}, "completed": ["refund"], "metrics": {"tokens": 5}})
+
+    @rt.agent
+    async def mailer(turn: Turn) -> dict:
+        assert turn.handoff is not None
+        state = turn.handoff.state
+        return {
+            "chain": list(turn.remit.names),
+            "task": turn.task,
+            "context": state.context,
+            "left": list(state.remaining),
+            "done": list(state.completed),
+            "tokens": state.tokens,
+            "trail": [f"{move.sender}>{move.to}" for move in turn.handoff.trail],
+        }
+
+    assert await rt.run("lead", "help") == {
+        "chain": ["lead", "mailer"],
+        "task": "my bill is wrong",
+        "context": {"customer": 7, "refund": 3},
+        "left": ["mail"],
+        "done": ["triage", "refund"],
+        "tokens": 15,
+        "trail": ["triage>billing", "billing>mailer"],
+    }
+    record = await rt.store.read(lambda view: view.runs(1))
+    assert record[0].tasks == 2  # the handed task is one task
+
+
+@pytest.mark.rule("handoff.deadlock", "handoff.refused")
+async def test_ping_pong_stops_at_the_third_identical_handoff_and_ends_with_a_result(rt: Runtime):
+    turns: list[str] = []
+
+    async def pass_on(turn: Turn) -> object:
+        turns.append(turn.agent)
+        if turn.handoff and turn.handoff.refused:
+            return f"{turn.agent} finished it, because {turn.handoff.refused}"
+        return Command("pong" if turn.agent == "ping" else "ping", {"phase": "yours"})
+
+    rt.add(Card("ping", asks="*"), pass_on)
+    rt.add(Card("pong", asks="*"), pass_on)
+    result = await rt.run("ping", "go")
+    assert result.startswith("ping finished it, because 'ping' has just handed the same thing to 'pong'")
+    assert turns == ["ping", "pong", "ping", "ping"]
+    assert await kinds(rt) == ["task.started", "task.handed", "task.handed", "hop.refused", "task.completed"]
+
+
+@pytest.mark.rule("chain.loop")
+async def test_ping_pong_by_delegation_stops_after_two_calls(rt: Runtime):
+    calls: list[str] = []
+
+    async def ask_back(turn: Turn) -> str:
+        calls.append(turn.agent)
+        try:
+            return await turn.delegate("pong" if turn.agent == "ping" else "ping", "yours")
+        except Refused:
+            return "did it myself"
+
+    rt.add(Card("ping", asks="*"), ask_back)
+    rt.add(Card("pong", asks="*"), ask_back)
+    assert await rt.run("ping", "go") == "did it myself"
+    assert calls == ["ping", "pong"]
+
+
+@pytest.mark.rule("handoff.refused", "breaker.own-failures")
+async def test_a_holder_that_insists_on_a_refused_handoff_has_failed(rt: Runtime):
+    @rt.agent(asks="*")
+    async def stubborn(turn: Turn) -> Command:
+        return Command("nobody")
+
+    with pytest.raises(remit.Failed, match="there is no agent 'nobody'"):
+        await rt.run("stubborn", "go")
+    assert await kinds(rt) == ["task.started", "hop.refused", "hop.refused", "task.failed"]
+
+
+@pytest.mark.rule("handoff.back")
+async def test_the_quality_gate_may_send_work_back_as_long_as_something_changes(rt: Runtime):
+    scores = iter([60, 75, 90])
+
+    @rt.agent(asks="*")
+    async def researcher(turn: Turn) -> Command:
+        round_ = len(turn.handoff.trail) if turn.handoff else 0
+        return Command("gate", {"artifacts": {"draft": f"draft {round_}"}})
+
+    @rt.agent(asks="*")
+    async def gate(turn: Turn) -> object:
+        score = next(scores)
+        assert turn.handoff is not None
+        if score < 80:
+            return Command("researcher", {"context": {"score": score}})
+        return f"{turn.handoff.state.artifacts['draft']} passed with {score}"
+
+    assert await rt.run("researcher", "write") == "draft 4 passed with 90"
+
+
+@pytest.mark.rule("handoff.back")
+async def test_a_task_is_not_handed_up_to_someone_who_waits_for_it(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        return await turn.delegate("coder", "x")
+
+    @rt.agent(asks="*")
+    async def coder(turn: Turn) -> str:
+        with pytest.raises(Refused, match="'lead' waits for this task") as no:
+            await turn.hand_off("lead")
+        return no.value.rule
+
+    assert await rt.run("lead", "go") == "loop"
+
+
+@pytest.mark.rule("handoff.limit")
+async def test_a_task_changes_hands_at_most_five_times(rt: Runtime):
+    async def on(turn: Turn) -> object:
+        here = int(turn.agent[1:])
+        if turn.handoff and turn.handoff.refused:
+            return [turn.agent, turn.handoff.refused]
+        return Command(f"a{here + 1}")
+
+    for number in range(8):
+        rt.add(Card(f"a{number}", asks="*"), on)
+    agent, sentence = await rt.run("a0", "go")
+    assert agent == "a5"
+    assert "changed hands 5 of 5 times" in sentence
+
+
+@pytest.mark.rule("handoff.off")
+async def test_handoffs_can_be_switched_off(rt: Runtime):
+    @rt.agent(asks="*")
+    async def triage(turn: Turn) -> object:
+        try:
+            return await turn.hand_off("billing")
+        except Refused as no:
+            return f"{no.rule}: {no}"
+
+    rt.add(Card("billing"), echo)
+    assert await rt.run("triage", "x", handoffs=False) == (
+        "handoffs: handoffs are off in this run, so 'billing' cannot take over; finish the task yourself"
+    )
+    assert await rt.run("triage", "x") == "billing: x"
+
+
+@pytest.mark.rule("handoff.parallel")
+async def test_a_parallel_handoff_joins_at_the_sender(rt: Runtime):
+    both = anyio.Event()
+    inside: list[str] = []
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> object:
+        if turn.handoff and turn.handoff.results:
+            return [[one.agent, one.status, one.value] for one in turn.handoff.results]
+        return Command([Send("left", "1"), Send("right", {"part": 2}), Send("nobody", "3")])
+
+    async def work(turn: Turn) -> str:
+        assert turn.handoff is None  # members know nothing of each other
+        inside.append(turn.agent)
+        if len(inside) == 2:
+            both.set()
+        await both.wait()
+        return turn.task
+
+    rt.add(Card("left"), work)
+    rt.add(Card("right"), work)
+    assert await rt.run("lead", "go") == [
+        ["left", "completed", "1"],
+        ["right", "completed", '{"part":2}'],
+        ["nobody", "refused", None],
+    ]
+
+
+@pytest.mark.rule("handoff.parallel")
+async def test_a_parallel_handoff_joins_at_a_named_agent(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> Command:
+        return Command([Send("worker", "1"), Send("worker", "2")], {"phase": "written"}, join="editor")
+
+    @rt.agent
+    async def editor(turn: Turn) -> list:
+        assert turn.handoff is not None
+        return [turn.handoff.sender, turn.handoff.state.phase, [one.value for one in turn.handoff.results]]
+
+    rt.add(Card("worker"), echo)
+    assert await rt.run("lead", "go") == ["lead", "written", ["worker: 1", "worker: 2"]]
+
+
+async def test_the_same_parallel_handoff_twice_is_a_deadlock(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> object:
+        if turn.handoff and turn.handoff.refused:
+            return len(turn.handoff.results)
+        return Command([Send("worker", "1")])
+
+    rt.add(Card("worker"), echo)
+    assert await rt.run("lead", "go") == 1
+
+
+async def test_end_gives_the_result_or_what_was_handed_over(rt: Runtime):
+    @rt.agent
+    async def done(turn: Turn) -> Command:
+        return Command(END, {"artifacts": {"a": 1}}, result="finished" if turn.task == "say" else None)
+
+    assert await rt.run("done", "say") == "finished"
+    assert (await rt.run("done", "show"))["artifacts"] == {"a": 1}
+
+
+@pytest.mark.rule("handoff.over")
+async def test_who_has_handed_a_task_over_can_do_nothing_more_in_its_name(rt: Runtime):
+    kept: list[Turn] = []
+
+    @rt.agent(asks="*")
+    async def first(turn: Turn) -> Command:
+        kept.append(turn)
+        return Command("second")
+
+    @rt.agent
+    async def second(turn: Turn) -> str:
+        with pytest.raises(Refused, match="is over"):
+            await kept[0].delegate("third", "x")
+        with pytest.raises(Refused, match="is over"):
+            await kept[0].context.get("a", "b")
+        return "alone"
+
+    rt.add(Card("third"), echo)
+    assert await rt.run("first", "go") == "alone"
+
+
+@pytest.mark.rule("asks.identity")
+async def test_the_new_holder_has_its_own_memory_and_rights(rt: Runtime):
+    @rt.agent(asks="*", writes=["notes"])
+    async def first(turn: Turn) -> Command:
+        await turn.context.set("notes", "k", "mine")
+        return Command("second")
+
+    @rt.agent(writes=[])
+    async def second(turn: Turn) -> list[str]:
+        rules = []
+        for attempt in (turn.context.get("notes", "k"), turn.context.set("notes", "k", "v")):
+            with pytest.raises(Refused) as no:
+                await attempt
+            rules.append(no.value.rule)
+        return rules
+
+    assert await rt.run("first", "go", sees=()) == ["not-visible", "not-writable"]
+
+
+@pytest.mark.rule("handoff.state")
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"strange": 1},
+        {"context": []},
+        {"metrics": {"tokens": -1}},
+        {"completed": "x"},
+        {"context": {"x": "y" * 300_000}},
+        7,
+    ],
+)
+async def test_what_cannot_be_handed_over_is_a_clear_error(rt: Runtime, update):
+    @rt.agent(asks="*")
+    async def first(turn: Turn) -> object:
+        with pytest.raises(remit.BadInput):
+            await turn.hand_off("second", update)
+        return "still here"
+
+    rt.add(Card("second"), echo)
+    assert await rt.run("first", "go") == "still here"
+
+
+async def test_state_that_grows_too_large_leaves_the_holder_in_charge(rt: Runtime):
+    @rt.agent(asks="*")
+    async def a(turn: Turn) -> object:
+        if turn.handoff and turn.handoff.refused:
+            return turn.handoff.refused
+        key = str(len(turn.handoff.trail)) if turn.handoff else "0"
+        return Command("b" if turn.agent == "a" else "a", {"artifacts": {key: "x" * 100_000}})
+
+    rt.add(Card("b", asks="*"), a)
+    assert "at most 262,144 characters" in await rt.run("a", "go")
+
+
+@pytest.mark.rule("tier.bounds")
+async def test_tiers_bound_handoffs_agents_and_tokens(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> list[str]:
+        turn.used(tokens=4_000)
+        said = []
+        for name in ("a", "b", "c"):
+            try:
+                await turn.delegate(name, "x")
+                said.append("ok")
+            except Refused as no:
+                said.append(no.rule)
+        return said
+
+    async def spend(turn: Turn) -> None:
+        turn.used(tokens=20_000)
+
+    rt.add(Card("a"), spend)
+    rt.add(Card("b"), spend)
+    rt.add(Card("c"), spend)
+    assert await rt.run("lead", "go", tier="simple") == ["tier", "tier", "tier"]
+    assert await rt.run("lead", "go", tier="medium") == ["ok", "ok", "tier"]  # 40,000 of 25,000 tokens, and 3 agents
+    assert await rt.run("lead", "go", tier="complex") == ["ok", "ok", "ok"]
+    with pytest.raises(remit.BadInput, match="no tier 'huge'"):
+        await rt.run("lead", "go", tier="huge")
+
+
+@pytest.mark.rule("tier.bounds")
+async def test_a_classifier_chooses_the_tier_of_a_task_that_has_none():
+    with Runtime(classify=lambda task: "simple" if len(task) < 10 else "complex") as rt:
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> int | None:
+            return turn.remit.bounds.handoffs
+
+        assert await rt.run("lead", "short") == 0
+        assert await rt.run("lead", "a much longer task") == 5
+        assert await rt.run("lead", "short", tier="medium") == 2
+
+
+async def test_a_deadline_covers_every_holder(rt: Runtime):
+    @rt.agent(asks="*")
+    async def first(turn: Turn) -> Command:
+        return Command("second")
+
+    @rt.agent
+    async def second(turn: Turn) -> None:
+        await anyio.sleep_forever()
+
+    with pytest.raises(remit.Failed, match="'second' ran out of time"):
+        await rt.run("first", "go", seconds=0.05)
+    root = tree(await rt.history())
+    assert root is not None
+    assert root.status == "failed"
+
+
+async def test_cancelling_reaches_whoever_holds_the_task_now(rt: Runtime):
+    @rt.agent(asks="*")
+    async def first(turn: Turn) -> Command:
+        return Command("second")
+
+    @rt.agent
+    async def second(turn: Turn) -> str:
+        await rt.cancel(turn.remit.id, "enough")
+        return "too late"
+
+    with pytest.raises(remit.Failed, match="'second' was cancelled: enough"):
+        await rt.run("first", "go")
+    assert rt.running() == 0
+
+
+async def test_a_concurrency_limit_holds_for_handoffs_too(rt: Runtime):
+    @rt.agent(asks="*")
+    async def first(turn: Turn) -> object:
+        if turn.task == "hold":
+            return Command("narrow")
+        outcome = await rt.outcome("narrow", "hold")
+        return outcome.status
+
+    @rt.agent(concurrency=1, asks="*")
+    async def narrow(turn: Turn) -> str:
+        try:
+            await rt.run("narrow", "second")
+        except Refused as no:
+            return no.rule
+        return "both"
+
+    assert await rt.run("first", "hold") == "concurrency"
+
+
+async def test_bounds_hold_for_whom_a_task_is_handed_to(rt: Runtime):
+    @rt.agent(asks="*")
+    async def first(turn: Turn) -> str:
+        with pytest.raises(Refused, match="outside the bounds"):
+            await turn.hand_off("second")
+        return "stayed"
+
+    rt.add(Card("second"), echo)
+    assert await rt.run("first", "go", within=Bounds(agents=["first"])) == "stayed"
