@@ -9,7 +9,7 @@ rt = Runtime()
 @rt.agent(asks="*")
 async def editor(turn: Turn) -> Command:
     questions = {"historian": "When was it opened?", "engineer": "How long is it?", "diver": "How deep are the piers?"}
-    sends = tuple(Send(who, question) for who, question in questions.items())
+    sends = [Send(who, question) for who, question in questions.items()]
     return Command(sends, {"artifacts": {"title": turn.task}}, join="writer")
 
 
@@ -30,7 +30,6 @@ async def diver(turn: Turn) -> str:
 
 @rt.agent
 async def writer(turn: Turn) -> str:
-    assert turn.handoff is not None
     title = f"{turn.handoff.state.artifacts['title']}, for the {turn.handoff.sender}"
     return "\n".join([title, *(f"  {'+' if one.ok else '-'} {one}" for one in turn.handoff.results)])
 

@@ -21,14 +21,12 @@ async def researcher(turn: Turn) -> Command:
 
 @rt.agent(asks=["implementer"])
 async def planner(turn: Turn) -> Command:
-    assert turn.handoff is not None
     plan = f"from {turn.handoff.state.context['sources']} sources"
     return Command("implementer", {"phase": "implement", "context": {"plan": plan}})
 
 
 @rt.agent(asks=["researcher"])
 async def implementer(turn: Turn) -> Command | str:
-    assert turn.handoff is not None
     state, trail = turn.handoff.state, turn.handoff.trail
     score = {"from 3 sources": 60, "from 5 sources": 90}[str(state.context["plan"])]
     print(f"implementer  builds {state.context['plan']} and scores {score}")

@@ -17,7 +17,7 @@ PLAN = """{"steps": [
 @rt.agent(asks="*")
 async def coordinator(turn: Turn) -> str:
     """Asked for a plan, then for a synthesis; a model reads `turn.task` here and answers both."""
-    return turn.task if "## Results" in turn.task else PLAN
+    return PLAN if turn.phase == "plan" else turn.task
 
 
 @rt.agent(role="knows the market")

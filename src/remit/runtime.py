@@ -10,23 +10,23 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, overload
 
-from remit.core import breaker as breakers
 from remit.core.allow import ANY
 from remit.core.bounds import DEFAULT_DEPTH, DEFAULT_HANDOFFS, TOP, Bounds
-from remit.core.breaker import CLOSED, Breaker, Temper
+from remit.core.breaker import Breaker, Temper
 from remit.core.card import Card
 from remit.core.entry import Writer
 from remit.core.events import Event
-from remit.core.facts import Place, breaker_set
+from remit.core.facts import Place
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
 from remit.core.remit import Pass
-from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line, plain, shown
+from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, shown
 from remit.core.tiers import tier
 from remit.core.times import moment
 from remit.core.values import Json
 from remit.engine.access import OwnerAccess
 from remit.engine.admission import Admission
+from remit.engine.breakers import Switchboard
 from remit.engine.conduct import Conductor
 from remit.engine.context import Context
 from remit.engine.delegate import Delegations
@@ -39,7 +39,7 @@ from remit.engine.system import SystemClock, TimedIds
 from remit.engine.team import TeamRun
 from remit.engine.turn import Desk, How, Planning, Turn, wish
 from remit.errors import BadInput, NotFound
-from remit.ports import Clock, Database, Decision, Ids, Sink, Span, View
+from remit.ports import Clock, Database, Ids, Sink, Span
 from remit.stores.sqlite import MEMORY, SqliteDatabase
 
 TEMPER = Temper()
@@ -65,6 +65,10 @@ class RunHow(How, total=False):
     credits: object
     tier: str
     handoffs: bool
+
+
+class PlanHow(RunHow, Planning, total=False):
+    """The same for a plan, and how it is carried out."""
 
 
 class Runtime:
@@ -105,6 +109,7 @@ class Runtime:
         directory, clock, ids = self._directory, self._clock, self._ids
         admission = Admission(directory, self._temper)
         self._shelf = Shelf(self.store, clock, ids)
+        self._switchboard = Switchboard(self.store, clock, ids)
         self._conductor = Conductor(self.store, directory, admission, clock)
         self._delegations = Delegations(self.store, directory, clock, ids, admission, self._conductor)
         inbox = Inbox(self.store, directory, clock, ids)
@@ -158,8 +163,9 @@ class Runtime:
         given, session = self._wish(agent, task, how)
         return await self._delegations.begin(given, self._ceiling, session)
 
-    async def run_plan(self, plan: Plan, how: RunHow | None = None, **options: Unpack[Planning]) -> PlanOutcome:
+    async def run_plan(self, plan: Plan, **how: Unpack[PlanHow]) -> PlanOutcome:
         """Runs a plan on behalf of a person and tells what became of every step."""
+        given, session, options = self._plan_wish("plan", plan.goal or "carry out a plan", how)
         outcomes: list[PlanOutcome] = []
 
         async def carry_out(turn: Turn) -> Json:
@@ -169,8 +175,7 @@ class Runtime:
                 raise RuntimeError(f"{bad} of {len(outcomes[0].steps)} steps did not complete")
             return outcomes[0].data()
 
-        given, session = self._wish("plan", plan.goal or "carry out a plan", how or {})
-        planner = Agent(Card("plan", role="carries out a plan", asks=ANY), carry_out)
+        planner = Agent(Card("plan", role="carries out a plan", asks=ANY), carry_out, stand_in=True)
         outcome = await self._delegations.begin(given, self._ceiling, session, planner)
         if outcomes:
             return outcomes[0]
@@ -179,11 +184,9 @@ class Runtime:
         outcome.unwrap()
         raise AssertionError("a plan that completed has outcomes")
 
-    async def run_team(
-        self, goal: str, coordinator: str, how: RunHow | None = None, **options: Unpack[Planning]
-    ) -> Any:
+    async def run_team(self, goal: str, coordinator: str, **how: Unpack[PlanHow]) -> Any:
         """Gives a goal to a coordinator, who plans, and puts together what the members bring."""
-        given, session = self._wish(coordinator, goal, how or {})
+        given, session, options = self._plan_wish(coordinator, goal, how)
         agent = self._directory.get(given.to)
         leading: Agent | None = None
         if agent is not None:
@@ -195,6 +198,13 @@ class Runtime:
             leading = Agent(agent.card, lead)
         outcome = await self._delegations.begin(given, self._ceiling, session, leading)
         return outcome.unwrap()
+
+    def _plan_wish(self, agent: str, task: str, how: PlanHow) -> tuple[Pass, str, Planning]:
+        """What is said about the run apart from what is said about the plan."""
+        names = Planning.__annotations__
+        options = cast("Planning", {name: value for name, value in how.items() if name in names})
+        rest = cast("RunHow", {name: value for name, value in how.items() if name not in names})
+        return *self._wish(agent, task, rest), options
 
     def _wish(self, agent: str, task: str, how: RunHow) -> tuple[Pass, str]:
         """What a person asks for. They see and may use everything, and pass it on unless told otherwise."""
@@ -232,27 +242,15 @@ class Runtime:
 
     async def breakers(self) -> dict[str, Breaker]:
         """The breakers of the agents that have failed of late, or were taken out."""
-        found = await self.store.read(lambda view: view.breakers())
-        return {name: breaker for name, breaker, _ in found}
+        return await self._switchboard.all()
 
     async def trip(self, agent: str, why: str) -> None:
         """Takes an agent out: nobody can ask it until it is reset."""
-        reason = plain(why, "why", 200)
-        await self._set_breaker(agent, lambda before: breakers.tripped(before, reason))
+        await self._switchboard.trip(agent, why)
 
     async def reset(self, agent: str) -> None:
         """Lets an agent be asked again at once."""
-        await self._set_breaker(agent, lambda _: CLOSED)
-
-    async def _set_breaker(self, agent: str, change: Callable[[Breaker], Breaker]) -> None:
-        name, now = canonical(agent), self._clock.now()
-
-        def decide(view: View) -> Decision[None]:
-            before = view.breaker(name)
-            after = change(before)
-            return Decision(None, (breaker_set(name, after, Place(), now),) if after != before else ())
-
-        await self.store.tx(self._ids.new(), decide)
+        await self._switchboard.reset(agent)
 
     # -- what happened ------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import sqlite3
 import subprocess
@@ -34,6 +35,29 @@ async def worker(turn):
 @rt.agent
 async def broken(turn):
     raise ValueError("\\x1b[31mred\\x1b[0m alert")
+
+@rt.agent(asks="*")
+async def triage(turn):
+    turn.used(120)
+    return remit.Command("billing", {"phase": "refund"})
+
+@rt.agent(asks="*")
+async def billing(turn):
+    if turn.handoff.refused:
+        return "kept it"
+    return remit.Command("nobody")
+
+@rt.agent(asks="*")
+async def chief(turn):
+    steps = [remit.Step("a", "Gather", agent="worker2"), remit.Step("b", "Break", agent="broken", retries=2)]
+    steps.append(remit.Step("c", "Write", agent="worker2", after=["a"]))
+    steps.append(remit.Step("d", "Wait", agent="lead", after=["b"]))
+    await turn.run_plan(remit.Plan(steps))
+    return "done"
+
+@rt.agent
+async def worker2(turn):
+    return "fine"
 
 @rt.agent
 async def slow(turn):
@@ -77,16 +101,9 @@ def test_run_shows_lines_when_nobody_watches_and_ends_with_the_result(folder: Pa
 
 
 def test_run_draws_a_tree_in_a_terminal(folder: Path):
-    master, slave = pty.openpty()
-    command = [sys.executable, "-m", "remit.cli", "run", "team:rt", "lead", "the task"]
-    child = subprocess.Popen(command, cwd=folder, stdout=slave, stderr=slave, env={**os.environ, "TERM": "xterm"})
-    os.close(slave)
-    seen = b""
-    while chunk := _read(master):
-        seen += chunk
-    assert child.wait() == 0
-    assert "✔" in seen.decode()
-    assert "worker" in seen.decode()
+    seen = in_a_terminal(folder, "run", "team:rt", "lead", "the task")
+    assert "✔" in seen
+    assert "worker" in seen
 
 
 def _read(master: int) -> bytes:
@@ -94,6 +111,123 @@ def _read(master: int) -> bytes:
         return os.read(master, 65_536)
     except OSError:  # the other end is closed
         return b""
+
+
+def in_a_terminal(folder: Path, *words: str) -> str:
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "remit.cli", *words]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
+    child = subprocess.Popen(command, cwd=folder, stdout=slave, stderr=slave, env=environment)
+    os.close(slave)
+    seen = b""
+    while chunk := _read(master):
+        seen += chunk
+    assert child.wait() == 0
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode())
+
+
+def test_handoffs_are_shown_as_lines_and_in_the_tree(folder: Path):
+    done = remit(folder, "run", "team:rt", "triage", "charged twice", "--store", "remit.db")
+    assert done.returncode == 0, done.stderr
+    assert "task.handed triage to billing (phase refund)" in done.stdout
+    assert "hop.refused billing: handoff to nobody (unknown)" in done.stdout
+    assert "triage began and billing ended it; changed hands 1 time; 1 handoff refused (unknown)" in done.stdout
+    shown = remit(folder, "show").stdout
+    assert "→ billing  phase refund  triage had it" in shown
+    assert "⊘ nobody  handoff refused (unknown)" in shown
+    assert "1 handoffs" in shown
+    data = json.loads(remit(folder, "show", "--json").stdout)
+    assert (data["first"], data["agent"], data["tokens"]) == ("triage", "billing", 120)
+    assert "→ billing (phase refund)" in remit(folder, "flow").stdout
+    assert "→ billing" in in_a_terminal(folder, "run", "team:rt", "triage", "charged twice")
+
+
+@pytest.mark.rule("handoff.off")
+@pytest.mark.parametrize("words", [["--no-handoffs"], ["--tier", "simple"]])
+def test_a_run_may_go_without_handoffs(folder: Path, words: list[str]):
+    done = remit(folder, "run", "team:rt", "triage", "charged twice", "--json", *words)
+    tree = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert (tree["agent"], tree["trail"], tree["refusals"][0]["rule"]) == ("triage", [], "handoffs")
+
+
+def test_a_plan_and_the_breakers_it_opens_are_shown(folder: Path):
+    done = remit(folder, "run", "team:rt", "chief", "plan it", "--store", "remit.db")
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "plan.started chief: 4 steps: Gather, Break, Write, Wait",
+        'step.ended chief: step d failed: dependency "b" failed',
+        "breaker.set broken: closed after 1 failure: ",
+        "breaker.set broken: open after 3 failures: ",
+        "chief asked 2 agents; 2 of 4 steps completed, 2 failed; 3 tasks failed",
+    ):
+        assert words in done.stdout
+    assert "\x1b" not in done.stdout
+    shown = in_a_terminal(folder, "run", "team:rt", "chief", "plan it")
+    for words in (
+        "plan  2 of 4 steps completed, 2 failed",
+        "✔ Write  worker2  after a",
+        "breaker broken: open after 3",
+    ):
+        assert words in shown
+
+
+def test_stats_as_tables_and_as_json(folder: Path):
+    ran(folder)
+    for agent in ("triage", "chief"):
+        assert remit(folder, "run", "team:rt", agent, "x", "--store", "remit.db").returncode == 0
+    done = remit(folder, "stats")
+    assert done.returncode == 0, done.stderr
+    for words in ("runs      3 completed", "handoffs  1, 0.11 a task, at most 1", "deadlocks 0", "broken", "unknown"):
+        assert words in done.stdout
+    data = json.loads(remit(folder, "stats", "--json").stdout)
+    assert (data["runs"], data["tasks"], data["handoffs"]["total"]) == ({"completed": 3}, 9, 1)
+    assert data["agents"]["triage"]["tokens"] == 120
+    assert data["agents"]["broken"]["failed"] == 3
+    assert data["breakers"]["broken"]["state"] == "open"
+    assert data["refusals"] == {"self": 1, "unknown": 1}
+
+
+def test_stats_of_a_time_and_of_an_agent(folder: Path):
+    ran(folder)
+    for since in ("1h", "30 min", "2d", "2020-01-01", "2020-01-01T10:00+02:00"):
+        data = json.loads(remit(folder, "stats", "--since", since, "--agent", "Worker", "--json").stdout)
+        assert (data["agent"], list(data["agents"]), data["events"]) == ("worker", ["worker"], 2)
+    assert "nothing happened in that time" in remit(folder, "stats", "--until", "1h").stdout
+    assert "nothing happened yet" in remit(folder, "stats", "--workspace", "other").stdout
+    assert "worker" in remit(folder, "stats", "--agent", "worker").stdout
+
+
+@pytest.mark.rule("breaker.operator")
+def test_an_operator_takes_an_agent_out_and_lets_it_in_again(folder: Path):
+    ran(folder)
+    assert "no agent has failed of late" in remit(folder, "breakers").stdout
+    tripped = remit(folder, "breaker", "trip", "Worker2", "--why", "on \x1b[31mholiday")
+    assert "'worker2' is out; let it in again with: remit breaker reset worker2" in tripped.stdout
+    refused = remit(folder, "run", "team:rt", "worker2", "x", "--store", "remit.db")
+    assert refused.returncode == 3
+    assert "was taken out by an operator" in refused.stderr
+    table = remit(folder, "breakers").stdout
+    assert "out until it is reset" in table
+    assert "\x1b" not in table
+    again = json.loads(remit(folder, "breaker", "trip", "worker2", "--why", "on \x1b[31mholiday", "--json").stdout)
+    assert again == {"agent": "worker2", "state": "open", "changed": False}
+    assert "can be asked again" in remit(folder, "breaker", "reset", "worker2", "--why", "back").stdout
+    assert "nothing had to be changed" in remit(folder, "breaker", "reset", "worker2").stdout
+    assert remit(folder, "run", "team:rt", "worker2", "x", "--store", "remit.db").returncode == 0
+    assert json.loads(remit(folder, "breakers", "--json").stdout) == []
+    assert "is sound" in remit(folder, "doctor").stdout
+
+
+def test_breakers_say_what_comes_next(folder: Path):
+    fail = ("run", "team:rt", "broken", "x", "--store", "remit.db")
+    assert remit(folder, *fail).returncode == 1
+    assert re.search(r"broken +closed +can be asked +1 ", remit(folder, "breakers").stdout)
+    assert [remit(folder, *fail).returncode for _ in range(3)] == [1, 1, 3]
+    assert re.search(r"broken +open +rests [0-9.]+ s more +3 ", remit(folder, "breakers").stdout)
+    assert json.loads(remit(folder, "breakers", "--json").stdout)[0]["failures"] == 3
+    assert "can be asked again" in remit(folder, "breaker", "reset", "broken").stdout
+    assert "no agent has failed of late" in remit(folder, "breakers").stdout
 
 
 def test_run_as_json_is_one_document(folder: Path):
@@ -120,6 +254,17 @@ def test_run_as_json_is_one_document(folder: Path):
         (["runs", "--store", "team.py"], 5, "not a SQLite database"),
         (["nonsense"], 2, ""),
         (["runs", "--nonsense"], 2, ""),
+        (["run", "team:rt", "lead", "x", "--tier", "huge"], 2, ""),
+        (["stats"], 4, "there is no store at remit.db"),
+        (["stats", "--since", "yesterday"], 2, "--since is so long ago, as 30m, 1h or 2d, or a date"),
+        (["stats", "--until", "2026-13-01"], 2, "--until is so long ago"),
+        (["stats", "--since", "1h", "--until", "2h"], 2, "--since must be before --until"),
+        (["stats", "--since", "9999-01-01"], 2, "--since must be before --until"),
+        (["stats", "--agent", "!"], 2, "an agent's name needs"),
+        (["breakers"], 4, "there is no store at remit.db"),
+        (["breaker", "trip", "worker"], 2, ""),
+        (["breaker", "trip", "worker", "--why", "x"], 4, "there is no store at remit.db"),
+        (["breaker", "reset", "worker"], 4, "there is no store at remit.db"),
         (["context", "set", "a", "b", "c", "--ttl", "0"], 2, "ttl must be a positive"),
         (["context", "set", "a", "b", "{", "--as-json"], 2, "not JSON"),
     ],

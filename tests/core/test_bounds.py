@@ -26,6 +26,8 @@ class Act(NamedTuple):
     at: int
     credits: int
     tokens: int
+    handoffs: int
+    members: int
 
 
 acts = st.builds(
@@ -38,6 +40,11 @@ acts = st.builds(
     st.integers(NOW - 1, NOW + 6),
     st.integers(0, 6),
     st.integers(0, 6),
+    st.integers(0, 6),
+    st.integers(0, 6),
+)
+ceilings = st.builds(
+    lambda a, handoffs, members: a & Bounds(handoffs=handoffs, members=members), bounds, figures(), figures(1)
 )
 
 
@@ -51,6 +58,8 @@ def admits(ceiling: Bounds, act: Act) -> bool:
         and (ceiling.deadline is None or act.at <= ceiling.deadline)
         and (ceiling.credits is None or act.credits <= ceiling.credits)
         and (ceiling.tokens is None or act.tokens <= ceiling.tokens)
+        and (ceiling.handoffs is None or act.handoffs <= ceiling.handoffs)
+        and (ceiling.members is None or act.members <= ceiling.members)
     )
 
 
@@ -58,15 +67,15 @@ def admits(ceiling: Bounds, act: Act) -> bool:
 
 
 @pytest.mark.rule("bounds.lattice")
-@given(bounds, bounds, acts)
+@given(ceilings, ceilings, acts)
 def test_the_meet_admits_exactly_what_both_admit(a, b, act):
     assert admits(a & b, act) == (admits(a, act) and admits(b, act))
 
 
 @pytest.mark.rule("bounds.lattice")
-@given(bounds, bounds, bounds)
+@given(ceilings, ceilings, ceilings)
 def test_the_meet_is_idempotent_commutative_and_associative(a, b, c):
-    twin = Bounds(a.agents, a.tools, a.sees, a.depth, a.deadline, a.credits, a.tokens)
+    twin = Bounds(a.agents, a.tools, a.sees, a.depth, a.deadline, a.credits, a.tokens, a.handoffs, a.members)
 
     assert a & a == a == a & twin
     assert a & b == b & a
@@ -74,7 +83,7 @@ def test_the_meet_is_idempotent_commutative_and_associative(a, b, c):
 
 
 @pytest.mark.rule("bounds.lattice")
-@given(bounds, bounds, bounds)
+@given(ceilings, ceilings, ceilings)
 def test_the_meet_is_monotone(a, b, c):
     narrow = a & b
 
@@ -84,27 +93,27 @@ def test_the_meet_is_monotone(a, b, c):
 
 
 @pytest.mark.rule("bounds.lattice")
-@given(bounds, bounds)
+@given(ceilings, ceilings)
 def test_less_or_equal_agrees_with_the_meet(a, b):
     assert (a <= b) == (a & b == a)
     assert (b >= a) == (a <= b)
 
 
 @pytest.mark.rule("bounds.lattice")
-@given(bounds, bounds, acts)
+@given(ceilings, ceilings, acts)
 def test_narrower_bounds_admit_nothing_that_wider_ones_do_not(a, b, act):
     if a <= b and admits(a, act):
         assert admits(b, act)
 
 
 @pytest.mark.rule("bounds.lattice")
-@given(bounds, bounds)
+@given(ceilings, ceilings)
 def test_less_or_equal_both_ways_is_equality(a, b):
     assert (a <= b <= a) == (a == b)
 
 
 @pytest.mark.rule("bounds.lattice")
-@given(bounds)
+@given(ceilings)
 def test_the_top_bounds_nothing(a):
     assert a & TOP == a == TOP & a
     assert a <= TOP
@@ -121,6 +130,8 @@ def test_the_top_bounds_nothing(a):
         {"deadline": NOW},
         {"credits": 1},
         {"tokens": 1},
+        {"handoffs": 1},
+        {"members": 1},
     ],
     ids=lambda field: next(iter(field)),
 )
@@ -133,7 +144,7 @@ def test_every_single_field_counts(field):
 
 
 @pytest.mark.rule("bounds.empty")
-@given(bounds, acts)
+@given(ceilings, acts)
 def test_empty_lists_admit_nothing_and_stay_empty_under_the_meet(a, act):
     for nothing in (Bounds(agents=()), Bounds(tools=[]), Bounds(sees=frozenset())):
         assert not admits(nothing, act)
@@ -145,13 +156,13 @@ def test_empty_lists_admit_nothing_and_stay_empty_under_the_meet(a, act):
 
 @pytest.mark.rule("bounds.empty")
 def test_a_figure_of_zero_is_zero_and_not_no_limit():
-    assert Bounds(depth=0, credits=0, tokens=0) & Bounds(depth=3, credits=5, tokens=7) == Bounds(
-        depth=0, credits=0, tokens=0
-    )
+    nothing = Bounds(depth=0, credits=0, tokens=0, handoffs=0)
+
+    assert nothing & Bounds(depth=3, credits=5, tokens=7, handoffs=5) == nothing
 
 
 @pytest.mark.rule("bounds.narrow")
-@given(st.lists(bounds, min_size=1, max_size=6))
+@given(st.lists(ceilings, min_size=1, max_size=6))
 def test_along_any_sequence_of_meets_bounds_only_get_narrower(sequence):
     path = [sequence[0]]
     for one in sequence[1:]:
@@ -160,7 +171,7 @@ def test_along_any_sequence_of_meets_bounds_only_get_narrower(sequence):
     assert all(later <= earlier for i, earlier in enumerate(path) for later in path[i:])
 
 
-@given(bounds, bounds)
+@given(ceilings, ceilings)
 def test_equal_bounds_have_equal_hashes(a, b):
     assert hash(a & b) == hash(b & a)
     assert len({a, b}) == (1 if a == b else 2)
@@ -170,7 +181,7 @@ def test_equal_bounds_have_equal_hashes(a, b):
 
 
 @pytest.mark.rule("bounds.narrow", "task.deadline")
-@given(bounds, figures(NOW - 2, NOW + 7).filter(lambda at: at is not None))
+@given(ceilings, figures(NOW - 2, NOW + 7).filter(lambda at: at is not None))
 def test_until_brings_the_deadline_forward_and_never_back(a, at):
     found = a.until(at)
 
@@ -180,13 +191,14 @@ def test_until_brings_the_deadline_forward_and_never_back(a, at):
 
 
 def test_board_becomes_the_session_s_and_everything_else_stays():
-    ceiling = Bounds(["coder"], ["exec"], [BOARD, "notes"], 1, NOW, 2, 3)
+    ceiling = Bounds(["coder"], ["exec"], [BOARD, "notes"], 1, NOW, 2, 3, 4, 5)
 
     found = ceiling.on_board("s1")
 
     assert found.sees == {board_of("s1"), Scope("notes")}
     assert (found.agents, found.tools) == (ceiling.agents, ceiling.tools)
     assert (found.depth, found.deadline, found.credits, found.tokens) == (1, NOW, 2, 3)
+    assert (found.handoffs, found.members) == (4, 5)
 
 
 def test_bounds_without_board_stay_as_they_are():
@@ -233,6 +245,10 @@ def test_bounds_with_an_unknown_tool_group_are_refused():
         ({"deadline": "soon"}, "deadline is an aware datetime"),
         ({"credits": "a lot"}, "credits are written"),
         ({"tokens": True}, "tokens is a whole number"),
+        ({"handoffs": -1}, "handoffs is a whole number of at least 0"),
+        ({"handoffs": False}, "handoffs is a whole number"),
+        ({"members": 0}, "members is a whole number of at least 1"),
+        ({"members": "3"}, "members is a whole number"),
     ],
 )
 def test_bounds_that_cannot_be_meant_are_refused(wrong, reason):
@@ -241,7 +257,7 @@ def test_bounds_that_cannot_be_meant_are_refused(wrong, reason):
 
 
 @pytest.mark.rule("input.json")
-@pytest.mark.parametrize("field", ["depth", "deadline", "credits", "tokens"])
+@pytest.mark.parametrize("field", ["depth", "deadline", "credits", "tokens", "handoffs", "members"])
 def test_a_figure_that_the_journal_cannot_hold_is_refused(field):
     with pytest.raises(BadInput, match=field):
         Bounds(**{field: 2**63})
@@ -256,7 +272,7 @@ def test_bounds_as_data_name_only_what_is_bounded():
 
 
 def test_bounds_as_data_are_sorted_json():
-    ceiling = Bounds(["b", "a"], ["exec", "deploy"], ["n", Scope("m", key="k")], 1, NOW, 2, 3)
+    ceiling = Bounds(["b", "a"], ["exec", "deploy"], ["n", Scope("m", key="k")], 1, NOW, 2, 3, 4, 5)
 
     assert ceiling.data == {
         "agents": ["a", "b"],
@@ -266,10 +282,12 @@ def test_bounds_as_data_are_sorted_json():
         "deadline": NOW,
         "credits": 2,
         "tokens": 3,
+        "handoffs": 4,
+        "members": 5,
     }
 
 
-@given(bounds, bounds)
+@given(ceilings, ceilings)
 def test_equal_bounds_have_equal_data_and_it_is_json(a, b):
     assert checked((a & b).data, "bounds") == (b & a).data
 

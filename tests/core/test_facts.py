@@ -1,13 +1,16 @@
 """The vocabulary of the journal: each kind of fact, and what it says."""
 
+import pytest
+
 from core.make import NOW, SECOND, entry, first_remit, remit_along
 from remit.core import facts
 from remit.core.allow import ANY
 from remit.core.bounds import Bounds
+from remit.core.breaker import CLOSED, Breaker
 from remit.core.entry import Writer
 from remit.core.events import Fact
 from remit.core.facts import Message, Place, place
-from remit.core.remit import Pass
+from remit.core.remit import Pass, handed_to
 from remit.core.scope import Scope
 from remit.core.values import checked
 
@@ -64,6 +67,75 @@ def test_a_refused_hop_names_the_rule_the_sentence_and_what_was_wished():
 
     data = {"rule": "self", "sentence": "no", "task": "again", "to": "lead"}
     assert found == Fact("hop.refused", NOW, data, "t1", "s1", "t1", "lead")
+
+
+def test_a_refused_handoff_says_that_it_was_one():
+    wish = Pass("coder", "again")
+
+    hop, handoff = (
+        facts.refused(first_remit(), wish, NOW, rule="loop", sentence="no", handoff=handoff).data
+        for handoff in (False, True)
+    )
+
+    assert handoff == {**hop, "handoff": True}
+    assert "handoff" not in hop
+
+
+def test_a_task_of_a_plan_says_which_step_it_is():
+    plain, step = facts.started(first_remit(), NOW).data, facts.started(first_remit(), NOW, "draft").data
+
+    assert step == {**plain, "step": "draft"}
+    assert "step" not in plain
+
+
+@pytest.mark.rule("handoff.chain")
+def test_a_handoff_is_told_by_the_one_who_held_the_task_until_then():
+    remit = remit_along("lead", "coder")
+
+    found = facts.handed(remit, "tester", NOW, {"update": {"phase": "test"}, "content": "d"})
+
+    data = {"update": {"phase": "test"}, "content": "d", "to": "tester"}
+    assert found == Fact("task.handed", NOW, data, "t1", "s1", "t2", "coder")
+
+
+@pytest.mark.rule("handoff.chain")
+def test_a_task_started_in_other_hands_names_the_asker_and_not_the_old_holder():
+    found = facts.started(handed_to(remit_along("lead", "coder"), "tester"), NOW)
+
+    assert (found.agent, found.data["asker"], found.data["chain"]) == ("tester", "lead", ["lead", "tester"])
+
+
+@pytest.mark.rule("handoff.parallel")
+def test_a_parallel_handoff_names_all_members_in_their_order():
+    members = ["tester", "reviewer", "tester"]
+
+    found = facts.handed(first_remit(), members, NOW, {})
+
+    assert found == Fact("task.handed", NOW, {"to": ["tester", "reviewer", "tester"]}, "t1", "s1", "t1", "lead")
+    assert found.data["to"] is not members
+
+
+@pytest.mark.rule("breaker.shared")
+@pytest.mark.parametrize("at", [Place(), Place("t1", "s1", "t2")])
+def test_a_breaker_is_told_whole_and_about_the_agent_it_belongs_to(at):
+    found = facts.breaker_set("coder", Breaker("half-open", 3, NOW + 5, "t2", "it broke"), at, NOW)
+
+    data = {"name": "coder", "state": "half-open", "failures": 3, "until": NOW + 5, "probe": "t2", "why": "it broke"}
+    assert found == Fact("breaker.set", NOW, data, at.run, at.session, at.task, "coder")
+
+
+def test_a_plan_is_told_with_its_steps():
+    found = facts.plan_started(first_remit(), [{"id": "a"}], NOW, {"receipt": {}})
+
+    assert found == Fact("plan.started", NOW, {"receipt": {}, "steps": [{"id": "a"}]}, "t1", "s1", "t1", "lead")
+
+
+@pytest.mark.rule("plan.failure")
+def test_a_step_that_ended_without_a_task_of_its_own_says_why():
+    found = facts.step_ended(first_remit(), "b", "failed", 'dependency "a" failed', NOW)
+
+    data = {"step": "b", "state": "failed", "reason": 'dependency "a" failed'}
+    assert found == Fact("step.ended", NOW, data, "t1", "s1", "t1", "lead")
 
 
 def test_a_written_entry_is_told_whole():
@@ -124,7 +196,12 @@ def test_every_fact_is_json():
     one = entry(value=["x"])
     told = [
         facts.started(first_remit(), NOW),
-        facts.refused(first_remit(), Pass("lead", "again"), NOW, rule="self", sentence="no"),
+        facts.started(first_remit(), NOW, "draft"),
+        facts.refused(first_remit(), Pass("lead", "again"), NOW, rule="self", sentence="no", handoff=True),
+        facts.handed(first_remit(), ["coder", "tester"], NOW, {"update": {}}),
+        facts.breaker_set("coder", CLOSED, Place(), NOW),
+        facts.plan_started(first_remit(), [{"id": "a"}], NOW, {}),
+        facts.step_ended(first_remit(), "a", "skipped", "stop", NOW),
         facts.entry_set(one, Place()),
         facts.entries_removed([("n", "a")], "expired", Writer(""), Place(), NOW),
     ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import remit
 from remit.core import flow, report
 from remit.core.flow import theme as flow_theme
-from remit.core.report import Node, Refusal
+from remit.core.report import Handoff, Node, PlanStep, Refusal
 from remit.core.times import DAY, SECOND
 from remit.testing import FakeClock
 
@@ -85,6 +85,63 @@ def fan(width: int, failed: int = 0) -> Node:
     for child in children[len(children) - failed :]:
         child.status, child.error = "failed", "boom"
     return node("lead", "read it all", children=children)
+
+
+def handoff(at: float, sender: str, *to: str, phase: str = "", parallel: bool = False) -> Handoff:
+    return Handoff(round(at * SECOND), sender, to, 0, phase, receipt(2, 9, 1), parallel)
+
+
+def relay() -> Node:
+    """Triage, then billing, who asks the ledger, then refunds; one handoff is refused on the way."""
+    ledger = node("ledger", "what was charged?", 2, 3, turn=1, result="40")
+    root = node("refunds", "charged twice", 0, 9, children=[ledger], result="paid back")
+    root.trail = [handoff(1, "triage", "billing", phase="refund"), handoff(6, "billing", "refunds")]
+    no = Refusal(5 * SECOND, "triage", "charged twice", "deadlock", "the same again", handoff=True, turn=1)
+    root.refusals = [no]
+    return root
+
+
+def scattered() -> Node:
+    """Parts to two at once, then on to the one who joins them."""
+    parts = [node("reader-a", "part a", 1, 2, turn=1), node("reader-b", "part b", 1, 3, turn=1)]
+    root = node("joiner", "read it", 0, 4, children=[node("asked", "before", 0, 1), *parts])
+    root.trail = [handoff(1, "lead", "reader-a", "reader-b", parallel=True), handoff(3, "lead", "joiner")]
+    return root
+
+
+def pingpong(times: int) -> Node:
+    root = node("a", "back and forth", 0, times + 1)
+    root.trail = [handoff(at, "ab"[at % 2], "ba"[at % 2]) for at in range(times)]
+    root.children = [node("below", "x", 4, 5, turn=at, children=[node("deeper")]) for at in range(times)]
+    return root
+
+
+def step(id_: str, state: str = "waiting", *after: str, **other) -> PlanStep:
+    return PlanStep(id_, other.pop("title", f"Step {id_}"), other.pop("agent", "coder"), [*after], state, **other)
+
+
+def planned() -> Node:
+    root = node("chief", "plan it", 0, None, sees=["*"])
+    root.children = [
+        node("reader", "# Task: Gather", 1, 2, step="a", title="Gather"),
+        node("trader", "# Task: Compare", 1, 3, step="b", title="Compare", status="failed", error="no disk"),
+    ]
+    root.children[0].id, root.children[1].id = "t2", "t3"
+    root.plans = [
+        [
+            step("a", "completed", title="Gather", agent="reader", task="t2", tries=1),
+            step("b", "failed", title="Compare", agent="trader", task="t3", tries=2, reason="'trader' failed: no disk"),
+            step("c", "running", "a"),
+            step("d", "failed", "b", reason='dependency "b" failed'),
+            step("e", "skipped", "d", "c", reason="aborted"),
+            step("f", "waiting", "c"),
+        ]
+    ]
+    return root
+
+
+def long_plan(steps: list[PlanStep]) -> Node:
+    return node("chief", "plan it", plans=[steps])
 
 
 def picture(root: Node, theme: flow.Theme = "light", now: int = NOW) -> ET.Element:
@@ -173,6 +230,47 @@ def test_text_shows_agents_words_without_letting_them_act(said, shown):
     assert flow.text(node(task=said), NOW) == f"✓ coder: {shown} · 1.3 s · 1 slice, 6 tokens\n"
 
 
+def test_text_has_a_line_for_each_handoff_with_how_long_the_new_holder_had_it():
+    assert flow.text(relay(), NOW) == (
+        "✓ triage: charged twice · 9.0 s · 5 slices, 24 tokens\n"
+        "├─ → billing (phase refund) · 5.0 s\n"
+        "├─ ✓ ledger: what was charged? · 1.0 s · 1 slice, 6 tokens\n"
+        "├╌ ⊘ triage: handoff refused · deadlock: the same again\n"
+        "└─ → refunds · 3.0 s\n"
+    )
+
+
+def test_text_shows_parts_that_are_handed_out():
+    assert [line[3:].split(" · ")[0] for line in flow.text(scattered(), NOW).splitlines()[1:]] == [
+        "✓ asked: before",
+        "⇉ reader-a, reader-b",
+        "✓ reader-a: part a",
+        "✓ reader-b: part b",
+        "→ joiner",
+    ]
+
+
+def test_text_lists_the_steps_of_a_plan_and_what_they_wait_for():
+    assert flow.text(planned(), NOW) == (
+        "◐ chief: plan it · 2 min 14 s · may see everything\n"
+        "│  plan: 1 of 6 steps completed, 2 failed, 1 skipped, 1 running, 1 waiting\n"
+        "│    ✓ a: Gather · reader\n"
+        "│    ✗ b: Compare · trader · 2 tries · 'trader' failed: no disk\n"
+        "│    ◐ c: Step c · coder · after a\n"
+        '│    ✗ d: Step d · coder · after b · dependency "b" failed\n'
+        "│    ↷ e: Step e · coder · after d, c · aborted\n"
+        "│    ○ f: Step f · coder · after c\n"
+        "├─ ✓ reader: a: Gather · 1.0 s · 1 slice, 6 tokens\n"
+        "└─ ✗ trader: b: Compare · 2.0 s · 1 slice, 6 tokens · no disk\n"
+    )
+
+
+def test_text_folds_a_long_plan():
+    lines = flow.text(long_plan([step(str(at), "completed") for at in range(100)]), NOW).splitlines()
+    assert len(lines) == 43
+    assert lines[-1] == "     … and 60 more (60 completed)"
+
+
 # -- mermaid -------------------------------------------------------------------------------------------------
 
 
@@ -227,6 +325,72 @@ def test_mermaid_stays_within_what_is_drawn_on_the_web(name):
     assert len(chart) < 50_000
     assert len(re.findall(r"(?m)^ +n\d+ -", chart)) < 500
     assert '[["+4 more (4 completed)"]]:::folded' in chart
+
+
+def test_mermaid_draws_a_handoff_as_a_thick_arrow_between_holders():
+    lines = flow.mermaid(relay(), NOW).splitlines()
+    assert lines[1:11] == [
+        '    n0["→ triage<br/>charged twice<br/>1.0 s"]:::handed',
+        '    n1["→ billing<br/>5.0 s"]:::handed',
+        '    n2["✓ ledger<br/>what was charged?<br/>1.0 s"]:::completed',
+        '    n3(["⊘ deadlock"]):::refused',
+        '    n4["✓ refunds<br/>3.0 s"]:::completed',
+        '    n1 -->|"1 ctx · 6 tok"| n2',
+        '    n1 -.->|"handed to triage"| n3',
+        '    n0 ==>|"refund"| n1',
+        "    n1 ==> n4",
+        "    classDef completed fill:#dff5e7,stroke:#1a7f4b,color:#0b3d24",
+    ]
+    assert lines[-1].startswith("    linkStyle 1 ")
+
+
+def test_mermaid_draws_the_parts_of_a_parallel_handoff_as_thick_arrows():
+    edges = [line.split()[1][:3] for line in flow.mermaid(scattered(), NOW).splitlines() if "|" in line]
+    assert edges == ["-->", "==>", "==>"]
+
+
+def test_mermaid_draws_a_plan_in_a_box_of_its_own():
+    chart = flow.mermaid(planned(), NOW)
+    box = chart[chart.index("    subgraph") : chart.index("    classDef")].splitlines()
+    plan = "Plan of chief, 1 of 6 steps completed, 2 failed, 1 skipped, 1 running, 1 waiting"
+    assert box[:3] == [
+        f'    subgraph n0p0["{plan}"]',
+        "        direction LR",
+        '        n0p0s0["✓ Gather<br/>reader"]:::completed',
+    ]
+    assert box[8:] == [
+        "        n0p0s0 --> n0p0s2",
+        "        n0p0s1 --> n0p0s3",
+        "        n0p0s3 --> n0p0s4",
+        "        n0p0s2 --> n0p0s4",
+        "        n0p0s2 --> n0p0s5",
+        "    end",
+        "    n0 -.- n0p0",
+    ]
+    for name in ("waiting", "skipped", "failed", "running", "completed"):
+        assert f"classDef {name} " in chart
+
+
+def test_mermaid_folds_long_plans_and_many_of_them():
+    root = relay()
+    root.plans = [[], [step("z")]]
+    assert "subgraph" not in flow.mermaid(root, NOW)
+    root.plans = [[step(str(at)) for at in range(30)], [step("z")]]
+    chart = flow.mermaid(root, NOW)
+    assert '[["+6 more (6 waiting)"]]:::folded' in chart
+    assert chart.count("subgraph") == 1
+    assert "Plan of refunds" in chart
+
+
+def test_mermaid_of_the_worst_words_stays_within_what_is_drawn_on_the_web():
+    worst = "$" * 64
+    root = bushy(500, worst)
+    for one in root.walk():
+        one.trail = [handoff(0, worst, worst, phase=worst) for _ in range(9)]
+        one.plans = [[step(f"{at}", "waiting", *map(str, range(at)), title=worst, agent=worst) for at in range(50)]]
+    chart = flow.mermaid(root, NOW)
+    assert len(chart) < 50_000
+    assert len(re.findall(r"(?m)^ +\w+ [-=]", chart)) < 500
 
 
 # -- svg -----------------------------------------------------------------------------------------------------
@@ -299,6 +463,90 @@ def test_svg_folds_refused_hops_too_and_they_take_no_time():
     assert "22 refused" in texts(drawn)
 
 
+def test_svg_draws_a_card_for_each_holder_and_a_solid_arrow_between_them():
+    drawn = picture(relay())
+    said = texts(drawn)
+    assert len(drawn_with(drawn, "edge", "handoff", "handed")) == 2
+    assert len(drawn_with(drawn, "ring", "completed")) == 1  # the delegation to the ledger
+    for words in ("handed over to billing", "handed over to refunds", "refund", "handed over", "saw 1 slice, 6 tokens"):
+        assert words in said
+    assert "handoff refused" in said
+    assert said.count("charged twice") == 3  # the title, the first card, and the refused one
+    assert (drawn.findtext(f"{SVG}desc") or "").endswith("30 tokens seen · 2 handoffs · 1 hop refused")
+    columns = [x for x, _ in boxes(drawn)]
+    assert columns.count(min(columns)) == 3
+
+
+def test_svg_draws_parts_that_are_handed_out_with_arrows():
+    drawn = picture(scattered())
+    assert len(drawn_with(drawn, "edge", "member")) == 2
+    assert len(drawn_with(drawn, "edge", "delegation")) == 1
+    assert len(drawn_with(drawn, "edge", "handoff")) == 1
+
+
+def test_svg_of_a_running_holder_says_what_the_task_is():
+    root = relay()
+    root.status, root.receipt, root.ended_at = "running", {}, None
+    assert texts(picture(root)).count("charged twice") == 4
+
+
+def test_svg_folds_many_handoffs_and_counts_what_is_below():
+    drawn = picture(pingpong(20))
+    titles = [found.text for found in drawn.iter(f"{SVG}title")]
+    assert "+14 more (14 handed)" in titles
+    assert "28 below" in texts(drawn)
+    assert len(drawn_with(drawn, "edge", "handoff")) == 7
+    assert len(drawn_with(drawn, "edge", "handoff", "folded")) == 1
+    assert len(drawn_with(drawn, "bar", "folded")) == 1
+
+
+def test_svg_draws_a_plan_as_small_cards_with_edges():
+    drawn = picture(planned())
+    said = texts(drawn)
+    for words in ("Plan of chief", "Gather", "reader · 1.0 s", "failed: no disk", "aborted", "Step f", "coder"):
+        assert words in said
+    assert len(drawn_with(drawn, "edge", "need")) == 5
+    assert len(drawn_with(drawn, "card", "skipped")) == 1
+    assert "1 of 6 steps completed, 2 failed, 1 skipped, 1 running, 1 waiting" in said
+
+
+def test_svg_of_a_plan_without_a_coordinator_and_of_no_plan():
+    root = replace(planned(), agent="plan")
+    assert "Plan" in texts(picture(root))
+    assert not drawn_with(picture(long_plan([])), "need")
+
+
+@pytest.mark.parametrize(
+    ("steps", "cells", "more"),
+    [
+        ([step(str(at)) for at in range(8)], 8, None),
+        ([step(str(at)) for at in range(50)], 8, "+43 more steps"),
+        ([step("0"), *(step(str(at), "waiting", str(at - 1)) for at in range(1, 8))], 8, None),
+        ([step("0"), *(step(str(at), "waiting", str(at - 1)) for at in range(1, 60))], 8, "+53 more steps"),
+        ([step("a", "waiting", "b"), step("b", "waiting", "a"), step("c", "waiting", "nowhere", "c")], 3, None),
+        ([step("a", "later"), step("a", "later")], 2, None),
+    ],
+)
+def test_svg_folds_long_plans_and_draws_damaged_ones(steps, cells, more):
+    drawn = picture(long_plan(steps))
+    small = [found for found in drawn_with(drawn, "card") if found.get("height") == "50"]
+    assert len(small) == cells
+    assert more is None or more in texts(drawn)
+    right = max(int(place) for place in re.findall(r"translate\((\d+) ", ET.tostring(drawn, "unicode")))
+    assert right < int(drawn.get("width", "0"))
+
+
+def test_svg_draws_at_most_four_plans():
+    root = node("chief", plans=[[step("a")] for _ in range(9)])
+    assert texts(picture(root)).count("Plan of chief") == 4
+
+
+def test_a_plan_of_thousands_is_drawn_without_deep_recursion():
+    steps = [step("0"), *(step(str(at), "waiting", str(at - 1)) for at in range(1, 5_000))]
+    for draw in (flow.text, flow.mermaid, flow.svg):
+        assert "5,000 steps" in draw(long_plan(steps), NOW)
+
+
 def test_svg_has_a_bar_for_each_task_in_tree_order():
     drawn = picture(team())
     names = [(group.findtext(f"{SVG}text")) for group in drawn.iter(f"{SVG}g") if drawn_with(group, "bar")]
@@ -346,6 +594,7 @@ def test_every_text_has_enough_contrast(palette):
         palette.failed,
         palette.running,
         palette.cancelled,
+        palette.handed,
     )
     for ground in (palette.page, palette.card, palette.refused_card):
         for ink in inks:
@@ -358,7 +607,9 @@ def boxes(drawn: ET.Element) -> list[tuple[int, int]]:
     return [(int(x), int(y)) for place in moved for x, y in re.findall(r"translate\((\d+) (\d+)\)", place)]
 
 
-@pytest.mark.parametrize("root", [node(), team(), fan(50), bushy(500), chain(30)])
+@pytest.mark.parametrize(
+    "root", [node(), team(), fan(50), bushy(500), chain(30), relay(), scattered(), pingpong(20), planned()]
+)
 def test_svg_cards_do_not_overlap_and_lie_inside(root):
     drawn = picture(root)
     columns: dict[int, list[int]] = {}
@@ -422,14 +673,38 @@ def harmless(said: str) -> None:
     assert len(drawing) < 40_000
 
 
+def passed_on(said: str) -> Node:
+    """A run with a handoff, a plan and a refused handoff in which every word is this one."""
+    child = node(said, said, step=said, title=said, turn=1)
+    no = Refusal(0, said, said, said, said, handoff=True, turn=1)
+    root = node(said, said, children=[child], refusals=[no])
+    root.trail = [handoff(0, said, said, phase=said), handoff(0, said, said, phase=said, parallel=True)]
+    root.plans = [[step(said, said, said, title=said, agent=said, reason=said, task=said, tries=2)]]
+    return root
+
+
+def harmless_when_passed_on(said: str) -> None:
+    text, chart, drawing = (draw(passed_on(said), NOW) for draw in (flow.text, flow.mermaid, flow.svg))
+    assert len(text.splitlines()) == 7
+    assert (text + chart + drawing).replace("\n", "").replace("\u200d", "").isprintable()
+    for line in chart.splitlines()[1:]:
+        assert line.count('"') in (0, 2), line
+        assert re.match(r" +(n\d\w*[ \[(]|subgraph n\dp\d\[|direction LR$|end$|classDef \w+ |linkStyle )", line), line
+    for found in ET.fromstring(drawing).iter():
+        assert not any("href" in name or name in ("src", "style") or name.startswith("on") for name in found.attrib)
+        assert re.fullmatch(r"[\w -]*", found.get("class", ""))
+
+
 @pytest.mark.parametrize("said", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_words_do_no_harm(said):
     harmless(said)
+    harmless_when_passed_on(said)
 
 
 @given(st.text(st.characters(), max_size=80))
 def test_no_words_do_harm(said):
     harmless(said)
+    harmless_when_passed_on(said)
 
 
 def test_svg_shows_markup_as_text():
@@ -480,7 +755,8 @@ async def test_a_real_run_is_drawn_from_its_events(clock: FakeClock):
 
 
 def test_drawing_twice_gives_the_same_and_changes_nothing():
-    root, before = team(), report.node_data(team())
-    for draw in (flow.text, flow.mermaid, flow.svg):
-        assert draw(root, NOW) == draw(root, NOW) == draw(replace(root), NOW)
-    assert report.node_data(root) == before
+    for make in (team, relay, planned):
+        root, before = make(), report.node_data(make())
+        for draw in (flow.text, flow.mermaid, flow.svg):
+            assert draw(root, NOW) == draw(root, NOW) == draw(replace(root), NOW)
+        assert report.node_data(root) == before

@@ -6,36 +6,53 @@ from hypothesis import strategies as st
 
 from core.make import AGENTS, NOW, SECOND, agent_names, agent_sets, bounds, first_remit, remit_along, wishes
 from remit.core.allow import ANY, NONE
-from remit.core.bounds import DEFAULT_DEPTH, TOP, Bounds
+from remit.core.bounds import DEFAULT_DEPTH, DEFAULT_HANDOFFS, TOP, Bounds
+from remit.core.breaker import CLOSED, Breaker, tripped
 from remit.core.guards import (
     ALLOW,
     FIRST_HOLDER,
+    HANDOFF,
     ORDER,
+    PARALLEL,
     Answer,
     Facts,
     Verdict,
     admitted,
     allowed,
     deny,
+    few_handoffs,
     in_time,
     judge,
     known,
     no_loop,
+    no_repeat,
+    not_broken,
     not_busy,
     not_self,
+    not_to_an_asker,
+    not_to_itself,
     not_too_deep,
+    within_tier,
 )
-from remit.core.remit import Pass
+from remit.core.remit import Pass, handed_to
 
 CALM = Facts(NOW)
 DEADLINE = NOW + 300 * SECOND  # what a wish allows unless it says otherwise
 
+RESTS = Breaker("open", 3, NOW + 60 * SECOND, "", "it broke")
+
+ceilings = st.just(TOP) | st.builds(
+    lambda a, handoffs, members: a & Bounds(handoffs=handoffs, members=members),
+    bounds,
+    st.none() | st.integers(0, 3),
+    st.none() | st.integers(1, 3),
+)
 remits = st.builds(
     remit_along,
     agent_names,
     st.sampled_from(["editor", "poet"]),
-    within=st.just(TOP) | bounds,
-) | st.builds(first_remit, agent_names, within=st.just(TOP) | bounds)
+    within=ceilings,
+) | st.builds(first_remit, agent_names, within=ceilings)
 
 facts = st.builds(
     Facts,
@@ -45,6 +62,11 @@ facts = st.builds(
     roster=st.just(()) | st.just(("coder", "tester")),
     running=st.integers(0, 3),
     limit=st.none() | st.integers(1, 3),
+    breaker=st.sampled_from([CLOSED, RESTS, tripped(CLOSED, "under repair"), Breaker("half-open", 3, NOW, "t9", "")]),
+    members=st.frozensets(agent_names, max_size=3),
+    tokens=st.integers(0, 6),
+    handoffs=st.integers(0, 4),
+    repeats=st.booleans(),
 )
 
 
@@ -252,13 +274,177 @@ def test_an_agent_with_room_or_without_a_limit_is_not_busy(running, limit):
     assert allows(not_busy, first_remit(), "coder", Facts(NOW, running=running, limit=limit))
 
 
+# --- breakers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("breaker.opens", "chain.sentence")
+@pytest.mark.parametrize(
+    ("breaker", "sentence"),
+    [
+        (RESTS, "'coder' failed 3 times in a row and rests for 60 s more; ask someone else"),
+        (tripped(CLOSED, "under repair"), "'coder' was taken out by an operator: under repair; ask someone else"),
+        (
+            Breaker("half-open", 3, NOW + 1, "t9", ""),
+            "'coder' failed 3 times in a row and is being tried again; ask someone else meanwhile",
+        ),
+    ],
+    ids=["rests", "taken out", "is tried"],
+)
+def test_an_agent_whose_breaker_is_open_is_not_asked(breaker, sentence):
+    assert refusal(not_broken, first_remit(), "coder", Facts(NOW, breaker=breaker)) == deny("breaker", sentence)
+
+
+@pytest.mark.rule("breaker.opens", "breaker.probe", "breaker.expires")
+@pytest.mark.parametrize(
+    "breaker",
+    [
+        CLOSED,
+        Breaker(),
+        Breaker(failures=2, why="it broke"),
+        Breaker("open", 3, NOW, "", ""),
+        Breaker("half-open", 3, NOW, "t9", ""),
+    ],
+    ids=["closed", "closed as stored", "shaky", "cooled off", "probe expired"],
+)
+def test_a_breaker_that_is_closed_or_wants_a_probe_is_no_obstacle(breaker):
+    assert allows(not_broken, first_remit(), "coder", Facts(NOW, breaker=breaker))
+
+
+# --- tiers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("tier.bounds", "chain.sentence")
+def test_no_one_joins_a_run_that_has_all_its_agents():
+    remit = first_remit(within=Bounds(members=2))
+    full = Facts(NOW, members=frozenset({"lead", "tester"}))
+
+    assert refusal(within_tier, remit, "coder", full) == deny(
+        "tier", "this run has 2 of 2 agents, so 'coder' cannot join; work with them"
+    )
+    assert allows(within_tier, remit, "tester", full)  # it takes part already
+    assert allows(within_tier, remit, "coder", Facts(NOW, members=frozenset({"lead"})))
+
+
+@pytest.mark.rule("tier.bounds", "chain.sentence")
+def test_no_one_is_asked_when_the_tokens_are_used_up():
+    remit = first_remit(within=Bounds(tokens=10_000))
+
+    assert refusal(within_tier, remit, "coder", Facts(NOW, tokens=12_345)) == deny(
+        "tier", "this run has used 12,345 of 10,000 tokens; 'coder' was not asked; finish now"
+    )
+    assert refusal(within_tier, remit, "coder", Facts(NOW, tokens=10_000)).rule == "tier"
+    assert allows(within_tier, remit, "coder", Facts(NOW, tokens=9_999))
+
+
+@pytest.mark.rule("tier.bounds", "bounds.empty")
+def test_no_tokens_are_no_tokens_and_no_bound_is_none():
+    assert refusal(within_tier, first_remit(within=Bounds(tokens=0)), "coder").rule == "tier"
+    assert allows(within_tier, first_remit(), "coder", Facts(NOW, members=frozenset(AGENTS), tokens=10**12))
+
+
+@pytest.mark.rule("tier.bounds", "bounds.narrow")
+@pytest.mark.parametrize("tight", [Bounds(members=1), Bounds(tokens=5)])
+def test_a_wish_may_make_the_tier_smaller_but_never_larger(tight):
+    used = Facts(NOW, members=frozenset({"lead"}), tokens=5)
+
+    assert refusal(within_tier, first_remit(), "coder", used, within=tight).rule == "tier"
+    assert refusal(within_tier, first_remit(within=tight), "coder", used, within=Bounds(members=9, tokens=99))
+
+
+# --- handoffs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("handoff.refused", "chain.sentence")
+def test_a_task_is_not_handed_to_whom_it_is_held_by():
+    assert refusal(not_to_itself, first_remit("lead"), "Lead") == deny(
+        "self", "'lead' holds this task already; go on, or hand it to someone else"
+    )
+    assert allows(not_to_itself, first_remit("lead"), "coder")
+
+
+@pytest.mark.rule("handoff.back", "chain.sentence")
+def test_a_task_does_not_go_up_to_someone_who_waits_for_it():
+    remit = remit_along("lead", "coder", "tester")
+
+    for asker in ("lead", "coder"):
+        assert refusal(not_to_an_asker, remit, asker) == deny(
+            "loop", f"'{asker}' waits for this task (lead > coder > tester); answer it instead of handing it back"
+        )
+    assert allows(not_to_an_asker, remit, "poet")
+
+
+@pytest.mark.rule("handoff.back")
+@given(st.lists(st.sampled_from(["tester", "writer", "poet"]), max_size=6), st.booleans())
+def test_a_task_may_go_back_to_whoever_held_it_before(holders, below):
+    remit = remit_along("lead", "coder") if below else first_remit("coder")
+    earlier = ["coder"]
+    for holder in holders:
+        remit = handed_to(remit, holder)
+        earlier.append(holder)
+
+    for holder in set(earlier) - {remit.holder}:
+        assert judge(HANDOFF, remit, Pass(holder, "go on"), CALM) == ALLOW
+    if below:
+        assert judge(HANDOFF, remit, Pass("lead", "go on"), CALM).rule == "loop"
+
+
+@pytest.mark.rule("handoff.back", "handoff.chain")
+def test_the_new_holder_may_ask_the_old_one():
+    remit = handed_to(remit_along("lead", "coder"), "tester")
+
+    assert judge(ORDER, remit, Pass("coder", "a part"), CALM) == ALLOW
+
+
+@pytest.mark.rule("handoff.limit", "chain.sentence")
+def test_a_task_that_has_changed_hands_too_often_stays_where_it_is():
+    remit = first_remit(within=Bounds(handoffs=DEFAULT_HANDOFFS))
+
+    assert refusal(few_handoffs, remit, "coder", Facts(NOW, handoffs=5)) == deny(
+        "handoffs", "this task has changed hands 5 of 5 times, so 'coder' cannot take over; finish it yourself"
+    )
+
+
+@pytest.mark.rule("handoff.limit")
+@given(st.integers(0, 8), st.none() | st.integers(0, 8))
+def test_a_task_changes_hands_exactly_as_often_as_allowed(made, limit):
+    remit = first_remit(within=Bounds(handoffs=limit))
+
+    assert allows(few_handoffs, remit, "coder", Facts(NOW, handoffs=made)) == (limit is None or made < limit)
+
+
+@pytest.mark.rule("handoff.off", "chain.sentence")
+def test_with_handoffs_off_every_task_stays_where_it_was_put():
+    remit = first_remit(within=Bounds(handoffs=0))
+
+    assert judge(HANDOFF, remit, Pass("coder", "go on"), CALM) == deny(
+        "handoffs", "handoffs are off in this run, so 'coder' cannot take over; finish the task yourself"
+    )
+    assert judge(PARALLEL, remit, Pass("coder", "go on"), CALM).rule == "handoffs"
+    assert judge(ORDER, remit, Pass("coder", "a part"), CALM) == ALLOW  # asking is not handing over
+
+
+@pytest.mark.rule("handoff.deadlock", "chain.sentence")
+def test_the_same_handoff_again_is_refused():
+    assert refusal(no_repeat, first_remit("lead"), "coder", Facts(NOW, repeats=True)) == deny(
+        "deadlock",
+        "'lead' has just handed the same thing to 'coder', and it came back; "
+        "change something, or finish the task yourself",
+    )
+    assert allows(no_repeat, first_remit("lead"), "coder")
+
+
 # --- all of them together ----------------------------------------------------------------------
 
 
 @pytest.mark.rule("chain.order")
-@given(remits, wishes, facts, st.permutations(ORDER))
-def test_whether_a_hop_is_refused_does_not_depend_on_the_order_of_the_guards(remit, wish, facts_, shuffled):
-    assert judge(shuffled, remit, wish, facts_).answer is judge(ORDER, remit, wish, facts_).answer
+@pytest.mark.parametrize(
+    "guards", [ORDER, HANDOFF, PARALLEL, FIRST_HOLDER], ids=["hop", "handoff", "parallel", "first"]
+)
+@given(remit=remits, wish=wishes, facts_=facts, data=st.data())
+def test_whether_it_is_refused_does_not_depend_on_the_order_of_the_guards(guards, remit, wish, facts_, data):
+    shuffled = data.draw(st.permutations(guards))
+
+    assert judge(shuffled, remit, wish, facts_).answer is judge(guards, remit, wish, facts_).answer
 
 
 @pytest.mark.rule("chain.order")
@@ -276,31 +462,63 @@ def test_the_most_severe_answer_counts_and_among_equals_the_first(verdicts, leng
 
 
 @pytest.mark.rule("chain.order")
-@given(remits, wishes, facts)
-def test_the_first_guard_that_refuses_is_the_one_reported(remit, wish, facts_):
-    refusals = [v for guard in ORDER if (v := guard(remit, wish, facts_)).answer is Answer.DENY]
+@pytest.mark.parametrize("guards", [ORDER, HANDOFF], ids=["hop", "handoff"])
+@given(remit=remits, wish=wishes, facts_=facts)
+def test_the_first_guard_that_refuses_is_the_one_reported(guards, remit, wish, facts_):
+    refusals = [v for guard in guards if (v := guard(remit, wish, facts_)).answer is Answer.DENY]
 
-    assert judge(ORDER, remit, wish, facts_) == (refusals[0] if refusals else ALLOW)
+    assert judge(guards, remit, wish, facts_) == (refusals[0] if refusals else ALLOW)
+
+
+def rules_said(guards, remit, to: str, facts_: Facts) -> list[str]:
+    """The rule that is reported, then the one that would be if that guard were not there, and so on."""
+    said = []
+    left = list(guards)
+    while (verdict := judge(left, remit, Pass(to, "a part"), facts_)) != ALLOW:
+        said.append(verdict.rule)
+        left.pop(0)
+    return said
+
+
+WRONG_IN_EVERY_WAY = Facts(
+    DEADLINE,
+    known=False,
+    asks=NONE,
+    running=1,
+    limit=1,
+    breaker=tripped(CLOSED, "under repair"),
+    tokens=1,
+    handoffs=1,
+    repeats=True,
+)
+TIGHT = Bounds(agents=["lead", "coder"], depth=1, tokens=1, handoffs=1)
 
 
 @pytest.mark.rule("chain.order")
 def test_refusals_are_reported_in_this_order():
-    remit = remit_along("lead", "coder", within=Bounds(agents=["lead", "coder"], depth=1))
-    wrong_in_every_way = Facts(DEADLINE, known=False, asks=NONE, running=1, limit=1)
+    said = rules_said(ORDER, remit_along("lead", "coder", within=TIGHT), "coder", WRONG_IN_EVERY_WAY)
 
-    said = []
-    guards = list(ORDER)
-    while (verdict := judge(guards, remit, Pass("coder", "a part"), wrong_in_every_way)) != ALLOW:
-        said.append(verdict.rule)
-        guards.pop(0)
+    assert said == [
+        "self", "unknown", "not-allowed", "loop", "depth", "deadline", "breaker", "tier", "concurrency",
+    ]  # fmt: skip
 
-    assert said == ["self", "unknown", "not-allowed", "loop", "depth", "deadline", "concurrency"]
+
+@pytest.mark.rule("chain.order", "handoff.refused")
+def test_refused_handoffs_are_reported_in_this_order():
+    # A name that both holds the task and waits for it cannot come about; here it shows every refusal at once.
+    remit = remit_along("lead", "coder", within=TIGHT)._replace(holder="lead")
+
+    assert rules_said(HANDOFF, remit, "lead", WRONG_IN_EVERY_WAY) == [
+        "self", "unknown", "not-allowed", "loop", "deadline", "breaker", "handoffs", "deadlock", "tier", "concurrency",
+    ]  # fmt: skip
+    assert rules_said(PARALLEL, remit, "lead", WRONG_IN_EVERY_WAY) == ["deadline", "handoffs", "deadlock"]
 
 
 @pytest.mark.rule("chain.sentence")
-@given(remits, wishes, facts)
-def test_every_refusal_names_its_rule_and_the_agent_and_says_more_than_no(remit, wish, facts_):
-    verdict = judge(ORDER, remit, wish, facts_)
+@pytest.mark.parametrize("guards", [ORDER, HANDOFF], ids=["hop", "handoff"])
+@given(remit=remits, wish=wishes, facts_=facts)
+def test_every_refusal_names_its_rule_and_the_agent_and_says_more_than_no(guards, remit, wish, facts_):
+    verdict = judge(guards, remit, wish, facts_)
 
     if verdict.answer is Answer.DENY:
         assert verdict.rule

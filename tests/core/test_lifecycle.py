@@ -23,6 +23,18 @@ def test_nothing_follows_what_is_terminal(state, kind):
         after(state, kind)
 
 
+@pytest.mark.rule("handoff.chain")
+def test_a_task_that_changes_hands_goes_on_running():
+    assert after("running", "task.handed") == "running"
+    assert "task.handed" not in ENDS
+
+
+@pytest.mark.rule("handoff.over")
+def test_what_has_not_started_cannot_change_hands():
+    with pytest.raises(Conflict, match="a task that is not there cannot be handed"):
+        after(START, "task.handed")
+
+
 @pytest.mark.rule("task.final")
 @given(st.lists(st.sampled_from(KINDS), max_size=8))
 def test_along_any_sequence_of_events_a_task_ends_at_most_once(kinds):
@@ -47,6 +59,7 @@ def test_the_diagram_is_the_table():
     assert mermaid() == (
         "stateDiagram-v2\n"
         "    [*] --> running: started\n"
+        "    running --> running: handed\n"
         "    running --> completed: completed\n"
         "    running --> failed: failed\n"
         "    running --> cancelled: cancelled\n"

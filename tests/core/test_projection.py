@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from core.make import NOW, entry, first_remit, journal, json_values, remit_along
 from remit.core import facts, lifecycle
+from remit.core.breaker import CLOSED, Breaker
 from remit.core.entry import Draft, Writer, touched, written
 from remit.core.events import Fact
 from remit.core.facts import Message, Place
@@ -76,6 +77,68 @@ def test_a_refused_hop_is_in_the_journal_and_in_no_table():
     (event,) = journal(Fact("hop.refused", NOW, {"rule": "loop"}))
 
     assert changes(event) == []
+
+
+@pytest.mark.parametrize("kind", ["plan.started", "step.ended"])
+def test_a_plan_is_in_the_journal_and_in_no_table(kind):
+    (event,) = journal(Fact(kind, NOW, {}))
+
+    assert changes(event) == []
+
+
+@pytest.mark.rule("handoff.chain")
+def test_a_task_that_changes_hands_has_another_holder_and_is_the_same_otherwise():
+    remit = remit_along("lead", "coder")
+    started = facts.started(remit, NOW)
+
+    handed = facts.handed(remit, "tester", NOW + 1, {"update": {}})
+
+    assert change(handed) == ("task", "hand", ("t2",), {"id": "t2", "holder": "tester"})
+    before, after = fold(journal(started))["task"], fold(journal(started, handed))["task"]
+    assert after == {("t2",): {**before["t2",], "holder": "tester"}}
+
+
+@pytest.mark.rule("handoff.parallel")
+def test_after_a_parallel_handoff_the_holder_is_still_the_holder():
+    (event,) = journal(facts.handed(first_remit(), ["coder", "tester"], NOW, {}))
+
+    assert changes(event) == []
+
+
+def test_a_handoff_of_a_task_that_is_not_there_changes_nothing():
+    assert fold(journal(facts.handed(first_remit(), "coder", NOW, {}))) == fold([])
+
+
+# --- breakers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("breaker.shared")
+def test_a_breaker_becomes_a_row_of_its_agent():
+    found = change(facts.breaker_set("coder", Breaker("open", 3, NOW + 9, "", "it broke"), HERE, NOW))
+
+    assert found[:3] == ("breaker", "put", ("coder",))
+    assert found.row == {
+        "name": "coder",
+        "state": "open",
+        "failures": 3,
+        "until": NOW + 9,
+        "probe": "",
+        "why": "it broke",
+        "at": NOW,
+    }
+
+
+@pytest.mark.rule("breaker.shared")
+def test_of_several_breakers_of_an_agent_the_last_one_holds():
+    opened = Breaker("open", 3, NOW + 9, "", "it broke")
+    told = [facts.breaker_set(name, opened, HERE, NOW) for name in ("coder", "tester")]
+
+    rows = fold(journal(*told, facts.breaker_set("coder", CLOSED, Place(), NOW + 1)))["breaker"]
+
+    assert {key: (row["state"], row["at"]) for key, row in rows.items()} == {
+        ("coder",): ("closed", NOW + 1),
+        ("tester",): ("open", NOW),
+    }
 
 
 # --- entries -----------------------------------------------------------------------------------
@@ -180,7 +243,7 @@ def test_a_kind_that_no_one_knows_is_an_error_and_not_ignored():
 
 def test_every_end_of_a_task_is_known_to_the_projection():
     assert set(PROJECTION) > lifecycle.ENDS
-    assert fold([]) == {"task": {}, "entry": {}, "message": {}}
+    assert fold([]) == {"task": {}, "entry": {}, "message": {}, "breaker": {}}
 
 
 def test_changes_to_what_is_not_there_change_nothing():

@@ -10,6 +10,7 @@ from remit.core.allow import ANY
 from remit.core.entry import Draft, Writer, written
 from remit.core.receipt import LISTED, Receipt, Slice, kept_back
 from remit.core.scope import NOTHING, Scope, normal
+from remit.core.text import tokens_in
 from remit.core.values import checked, digest
 
 sights = st.just(ANY) | scope_sets.map(normal)
@@ -132,6 +133,59 @@ def test_two_receipts_share_nothing():
     one.withhold("notes/*", "not passed")
 
     assert other.data() == Receipt().data() == {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
+
+
+# --- what the task's text brings along ---------------------------------------------------------
+
+
+def part(what: str, text: str, why: str = "dependency") -> Slice:
+    return Slice(what, why, tokens_in(text), 1, digest(text))
+
+
+@pytest.mark.rule("sight.receipt", "plan.prompt")
+def test_what_the_task_s_text_brings_along_is_listed_by_itself_and_counted_once():
+    receipt = Receipt()
+    parts = [part("step a", "x" * 40), part("message from bob", "y" * 8, "message")]
+
+    receipt.given(parts)
+    receipt.task("# Task: T" + "x" * 40 + "y" * 8)
+
+    assert saw(receipt)[:2] == parts
+    assert saw(receipt)[2][:3] == ("task", "task", 3)
+    assert receipt.tokens == tokens_in("# Task: T" + "x" * 40 + "y" * 8)
+
+
+@pytest.mark.rule("sight.receipt")
+@given(st.lists(st.text(max_size=30), max_size=8), st.text(min_size=1, max_size=30))
+def test_the_tokens_of_a_task_are_those_of_its_text_or_of_its_parts_if_those_are_more(texts, own):
+    receipt = Receipt()
+    parts = [part(f"step {number}", text) for number, text in enumerate(texts)]
+    whole = own + "".join(texts)
+
+    receipt.given(parts)
+    receipt.task(whole)
+
+    assert receipt.tokens == max(tokens_in(whole), sum(one.tokens for one in parts))
+    assert receipt.tokens == sum(one.tokens for one in saw(receipt))
+    assert all(one.tokens >= 0 for one in saw(receipt))
+
+
+@pytest.mark.rule("sight.receipt")
+def test_given_nothing_a_receipt_lists_nothing():
+    receipt = Receipt()
+
+    receipt.given([])
+
+    assert receipt.data() == Receipt().data()
+
+
+@pytest.mark.rule("sight.receipt")
+def test_the_same_result_given_twice_is_listed_once_and_every_message_is_listed():
+    receipt = Receipt()
+
+    receipt.given([part("step a", "x"), part("step a", "x"), *[part("message from bob", "ok", "message")] * 2])
+
+    assert [one.what for one in saw(receipt)] == ["step a", "message from bob", "message from bob"]
 
 
 # --- what was withheld -------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.chain import Chain, Hop
-from remit.core.remit import Origin, Pass, begin, derive, kit, reach, sight
+from remit.core.remit import Origin, Pass, begin, derive, handed_to, kit, reach, sight
 from remit.core.scope import BOARD, NOTHING, Scope, board_of, memory_of
 from remit.errors import BadInput
 
@@ -215,6 +215,57 @@ def test_two_children_of_one_parent_share_nothing_but_the_parent():
     assert one.names == ("lead", "coder")
     assert other.names == ("lead", "tester")
     assert parent.names == ("lead",)
+
+
+# --- other hands -------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("handoff.chain")
+def test_the_new_holder_stands_where_the_old_one_stood():
+    remit = remit_along("lead", "coder", "tester")
+
+    found = handed_to(remit, "reviewer")
+
+    assert found.names == ("lead", "coder", "reviewer")
+    assert found.chain.hops == (Hop("lead", "coder", "part 2"), Hop("coder", "reviewer", "part 3"))
+    assert (found.holder, found.asker, found.chain.depth) == ("reviewer", "coder", remit.chain.depth)
+    assert remit.names == ("lead", "coder", "tester")
+
+
+@pytest.mark.rule("handoff.chain")
+def test_the_first_holder_of_a_run_may_hand_it_over_too():
+    found = handed_to(first_remit("lead"), "coder")
+
+    assert (found.holder, found.names, found.asker, found.chain) == ("coder", ("coder",), "", Chain())
+
+
+@pytest.mark.rule("handoff.chain", "bounds.narrow")
+@given(bounds, st.lists(agent_names, min_size=1, max_size=6), st.booleans())
+def test_however_often_it_changes_hands_it_is_the_same_assignment(within, holders, below):
+    remit = remit_along("editor", "poet", within=within) if below else first_remit("editor", within=within)
+
+    found = remit
+    for holder in holders:
+        found = handed_to(found, holder)
+
+    assert found._replace(holder=remit.holder, chain=remit.chain) == remit
+    assert found.names == (*remit.names[:-1], holders[-1])
+
+
+@pytest.mark.rule("handoff.back", "handoff.chain")
+def test_going_back_gives_the_very_remit_it_was():
+    remit = remit_along("lead", "coder")
+
+    assert handed_to(handed_to(remit, "tester"), "coder") == remit
+
+
+@pytest.mark.rule("asks.identity", "sight.default-deny")
+def test_the_new_holder_sees_its_own_memory_and_what_was_passed_not_what_the_old_card_read():
+    remit = hop(first_remit("lead"), Card("lead"), Pass("coder", "code it", sees=["spec"]))
+
+    seen = sight(handed_to(remit, "tester"), Card("tester", reads=["tests"]))
+
+    assert seen == {memory_of("tester"), Scope("tests"), Scope("spec")}
 
 
 # --- what a holder sees, writes and uses -------------------------------------------------------

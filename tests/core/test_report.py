@@ -10,8 +10,8 @@ from core.make import NOW, SECOND, first_remit, journal
 from remit.core import facts, lifecycle
 from remit.core.allow import ANY
 from remit.core.events import Event, Fact
-from remit.core.remit import Pass, Remit, derive
-from remit.core.report import Node, Tally, node_data, result_text, sentence, tally, tree
+from remit.core.remit import Pass, Remit, derive, handed_to
+from remit.core.report import Node, Tally, members, node_data, result_text, sentence, tally, tokens_used, tree
 from remit.core.values import checked
 
 RECEIPT = {
@@ -221,6 +221,204 @@ def test_a_run_of_one_is_counted():
     assert tally(run_of(facts.started(LEAD, NOW))) == Tally(tasks=1, states=Counter(running=1))
 
 
+# --- handoffs ----------------------------------------------------------------------------------
+
+BILLING = handed_to(LEAD, "billing")
+
+
+def handed(remit: Remit, to: str | list[str], at: int, phase: str = "", tokens: int = 0) -> Fact:
+    data: dict = {"update": {"phase": phase} if phase else {}, "content": "d", "receipt": RECEIPT}
+    return facts.handed(remit, to, at, {**data, "tokens": tokens} if tokens else data)
+
+
+@pytest.mark.rule("handoff.chain")
+def test_the_trail_tells_every_handoff_and_the_node_who_holds_it_now():
+    root = run_of(
+        facts.started(LEAD, NOW),
+        handed(LEAD, "billing", NOW + 5, "refund", tokens=7),
+        handed(BILLING, "lead", NOW + 8),
+        handed(LEAD, "billing", NOW + 9),
+    )
+
+    assert (root.first, root.agent, root.status, root.tokens) == ("lead", "billing", "running", 7)
+    assert [(one.at - NOW, one.sender, one.to, one.elapsed, one.phase) for one in root.trail] == [
+        (5, "lead", ("billing",), 5, "refund"),
+        (8, "billing", ("lead",), 3, ""),
+        (9, "lead", ("billing",), 1, ""),
+    ]
+    assert root.trail[0].receipt == RECEIPT
+    assert root.turn_began == NOW + 9
+
+
+@pytest.mark.rule("handoff.parallel")
+def test_parts_that_are_handed_out_leave_the_holder_in_charge():
+    root = run_of(facts.started(LEAD, NOW), handed(LEAD, ["coder", "tester"], NOW + 1), facts.started(CODER, NOW + 1))
+
+    assert root.agent == root.first == "lead"
+    assert (root.trail[0].to, root.trail[0].parallel) == (("coder", "tester"), True)
+    assert root.children[0].turn == 1
+
+
+@pytest.mark.rule("handoff.refused")
+def test_a_refused_handoff_is_marked_as_one_and_placed_in_its_turn():
+    no = facts.refused(BILLING, Pass("lead", "x"), NOW + 2, rule="deadlock", sentence="no", handoff=True)
+    root = run_of(facts.started(LEAD, NOW), refused(LEAD, "x"), handed(LEAD, "billing", NOW + 1), no)
+
+    assert [(one.handoff, one.turn) for one in root.refusals] == [(False, 0), (True, 1)]
+    assert sentence(root) == (
+        "lead began and billing holds it; changed hands 1 time; 1 delegation refused (loop); "
+        "1 handoff refused (deadlock); billing still working"
+    )
+
+
+def test_a_task_that_is_over_is_not_handed_over_in_a_report():
+    once = [facts.started(LEAD, NOW), completed(LEAD)]
+
+    assert run_of(*once, handed(LEAD, "billing", NOW + 2)) == run_of(*once)
+
+
+def test_the_sentence_of_a_task_that_came_back():
+    told = [facts.started(LEAD, NOW), facts.started(CODER, NOW), completed(CODER)]
+    told += [handed(LEAD, "billing", NOW + 1), handed(BILLING, "lead", NOW + 2)]
+
+    assert sentence(run_of(*told, completed(LEAD))) == "lead began and ended it; 1 agent asked; changed hands 2 times"
+    assert tally(run_of(*told, completed(LEAD))).tokens_seen == 2 * 4
+
+
+def test_handoffs_as_data():
+    root = run_of(facts.started(LEAD, NOW), handed(LEAD, "billing", NOW + 5, "refund"))
+
+    data = node_data(root)
+
+    assert (data["first"], data["agent"]) == ("lead", "billing")
+    assert data["trail"] == [
+        {
+            "at": NOW + 5,
+            "sender": "lead",
+            "to": ["billing"],
+            "elapsed": 5,
+            "phase": "refund",
+            "receipt": RECEIPT,
+            "parallel": False,
+        }
+    ]
+    assert checked(data, "a tree") == data
+
+
+def test_members_and_tokens_of_a_run():
+    events = journal(
+        facts.started(LEAD, NOW),
+        handed(LEAD, "billing", NOW, tokens=3),
+        handed(BILLING, ["coder"], NOW, tokens=4),
+        facts.ended(BILLING, "task.completed", NOW, {"tokens": 5}),
+    )
+
+    assert members(events) == {"lead", "billing"}
+    assert tokens_used(events) == tree(events).tokens == 12
+
+
+# --- plans -------------------------------------------------------------------------------------
+
+STEPS = [
+    {"id": "a", "title": "Gather", "agent": "coder", "capability": "", "after": []},
+    {"id": "b", "title": "Compare", "agent": "tester", "capability": "", "after": []},
+    {"id": "c", "title": "Write", "agent": "coder", "capability": "", "after": ["a", "b"]},
+    {"id": "d", "title": "Check", "agent": "tester", "capability": "", "after": ["c"]},
+]
+
+
+def planned(*told: Fact) -> Node:
+    return run_of(facts.started(LEAD, NOW), facts.plan_started(LEAD, STEPS, NOW, {"receipt": RECEIPT}), *told)
+
+
+def states(root: Node) -> dict[str, str]:
+    return {step.id: step.state for step in root.plans[-1]}
+
+
+def test_a_plan_shows_its_steps_and_they_wait():
+    root = planned()
+
+    assert states(root) == dict.fromkeys("abcd", "waiting")
+    assert [(step.title, step.agent, step.after) for step in root.plans[0]][2] == ("Write", "coder", ["a", "b"])
+    assert sentence(root) == "lead worked alone; 0 of 4 steps completed, 4 waiting; lead still working"
+
+
+def test_a_step_is_what_its_latest_task_is():
+    again = child_of(LEAD, "tester", "t9")
+    told = [facts.started(CODER, NOW, "a"), facts.started(TESTER, NOW, "b"), completed(CODER), failed(TESTER)]
+
+    first, second = planned(*told), planned(*told, facts.started(again, NOW, "b"))
+
+    assert states(first) == {"a": "completed", "b": "failed", "c": "waiting", "d": "waiting"}
+    assert first.plans[0][1].reason == "it broke"
+    step = second.plans[0][1]
+    assert (step.state, step.reason, step.task, step.tries) == ("running", "", "t9", 2)
+    titles = {"a": "Gather", "b": "Compare"}
+    assert [(child.step, child.title) for child in second.children] == [(one, titles[one]) for one in "abb"]
+
+
+def test_an_end_that_comes_late_does_not_change_the_step_of_a_later_task():
+    again = child_of(LEAD, "tester", "t9")
+    root = planned(facts.started(TESTER, NOW, "b"), facts.started(again, NOW, "b"), failed(TESTER))
+
+    assert states(root)["b"] == "running"
+
+
+@pytest.mark.rule("plan.failure")
+def test_steps_that_never_ran_say_why():
+    root = planned(
+        facts.started(TESTER, NOW, "b"),
+        failed(TESTER),
+        facts.step_ended(LEAD, "c", "failed", 'dependency "b" failed', NOW),
+        facts.step_ended(LEAD, "d", "skipped", "the plan was aborted", NOW),
+        facts.step_ended(LEAD, "nowhere", "skipped", "x", NOW),
+    )
+
+    assert [(step.state, step.reason) for step in root.plans[0]][1:] == [
+        ("failed", "it broke"),
+        ("failed", 'dependency "b" failed'),
+        ("skipped", "the plan was aborted"),
+    ]
+
+
+def test_steps_that_wait_for_a_task_that_is_over_are_skipped():
+    stopped = facts.ended(LEAD, "task.cancelled", NOW, {"error": "enough"})
+    root = planned(facts.started(CODER, NOW, "a"), facts.ended(CODER, "task.cancelled", NOW, {"error": "x"}), stopped)
+
+    assert states(root) == {"a": "failed", "b": "skipped", "c": "skipped", "d": "skipped"}
+    assert root.plans[0][3].reason == "the task of 'lead' was over before it could start"
+    assert sentence(root) == ("lead asked 1 agent; 0 of 4 steps completed, 1 failed, 3 skipped; 2 tasks cancelled")
+
+
+def test_of_two_plans_of_a_task_the_latest_is_meant():
+    root = planned(facts.plan_started(LEAD, STEPS[:1], NOW, {}), facts.started(CODER, NOW, "a"))
+
+    assert [states_of[0].state for states_of in root.plans] == ["waiting", "running"]
+
+
+def test_a_task_of_a_step_that_is_in_no_plan_is_a_task():
+    root = planned(facts.started(CODER, NOW, "zz"), completed(CODER))
+
+    assert (root.children[0].step, root.children[0].title) == ("zz", "")
+
+
+def test_a_plan_as_data_is_json():
+    data = node_data(planned(facts.started(CODER, NOW, "a")))
+
+    assert data["plans"][0][0] == {
+        "id": "a",
+        "title": "Gather",
+        "agent": "coder",
+        "after": [],
+        "state": "running",
+        "reason": "",
+        "task": "t2",
+        "tries": 1,
+    }
+    assert data["children"][0]["step"] == "a"
+    assert checked(data, "a tree") == data
+
+
 # --- the sentence ------------------------------------------------------------------------------
 
 
@@ -305,6 +503,7 @@ def test_the_tree_as_data_has_everything_in_its_place():
     assert data == {
         "id": "t1",
         "agent": "lead",
+        "first": "lead",
         "task": "build it",
         "status": "completed",
         "started_at": NOW,
@@ -314,6 +513,11 @@ def test_the_tree_as_data_has_everything_in_its_place():
         "sees": ["*"],
         "receipt": RECEIPT,
         "refusals": [],
+        "trail": [],
+        "plans": [],
+        "step": "",
+        "tokens": 0,
+        "turn": 0,
     }
     assert (child["id"], child["status"], child["error"], child["children"]) == (
         "t2",
@@ -321,7 +525,8 @@ def test_the_tree_as_data_has_everything_in_its_place():
         "it broke",
         [],
     )
-    assert child["refusals"] == [{"at": NOW, "to": "lead", "task": "again", "rule": "loop", "sentence": "'lead' no"}]
+    refusal = {"at": NOW, "to": "lead", "task": "again", "rule": "loop", "sentence": "'lead' no"}
+    assert child["refusals"] == [{**refusal, "handoff": False, "turn": 0}]
 
 
 @given(runs())
@@ -334,3 +539,39 @@ def test_the_tree_of_any_run_as_data_is_json(run):
 @pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"b": 1, "a": 2}, '{"a":2,"b":1}'), (None, "null")])
 def test_a_result_as_text_is_its_text_or_its_json(result, text):
     assert result_text(run_of(facts.started(LEAD, NOW), completed(LEAD, result))) == text
+
+
+# --- who took part, and what it took -----------------------------------------------------------
+
+
+@pytest.mark.rule("tier.bounds")
+def test_members_are_all_who_have_held_a_task_each_once():
+    told = [
+        facts.started(LEAD, NOW),
+        facts.started(CODER, NOW),
+        facts.started(child_of(LEAD, "coder", "t9"), NOW),
+        facts.handed(CODER, "editor", NOW, {}),
+        completed(LEAD),
+    ]
+
+    assert members(journal(*told)) == {"lead", "coder", "editor"}
+    assert members([]) == frozenset()
+
+
+@pytest.mark.rule("tier.bounds")
+def test_who_was_refused_or_only_named_in_a_parallel_handoff_has_held_nothing_yet():
+    told = [facts.started(LEAD, NOW), refused(LEAD, "poet"), facts.handed(LEAD, ["coder", "tester"], NOW, {})]
+
+    assert members(journal(*told)) == {"lead"}
+    assert members(journal(*told, facts.started(CODER, NOW))) == {"lead", "coder"}
+
+
+@pytest.mark.rule("tier.bounds")
+@given(st.lists(st.none() | st.integers(0, 1000), max_size=6))
+def test_tokens_are_what_every_turn_said_and_not_what_it_was_shown(said):
+    told = [facts.started(LEAD, NOW)]
+    for tokens in said:
+        data = {"receipt": RECEIPT} if tokens is None else {"receipt": RECEIPT, "tokens": tokens}
+        told.append(facts.handed(LEAD, "coder", NOW, data))
+
+    assert tokens_used(journal(*told)) == sum(tokens or 0 for tokens in said)

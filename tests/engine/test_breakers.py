@@ -11,7 +11,6 @@ from remit import Command, Failed, Refused, Runtime, Turn
 from remit.core import breaker as breakers
 from remit.core.breaker import Temper
 from remit.core.facts import Place, breaker_set
-from remit.core.times import SECOND
 from remit.ports import Decision
 from remit.testing import FakeClock
 
@@ -56,7 +55,7 @@ async def test_after_the_cool_off_one_success_closes_it_and_one_failure_opens_it
     clock.advance(60)
     switch["broken"] = False
     assert await asked(rt, 3) == ["completed", "completed", "completed"]
-    assert (await rt.breakers())["flaky"].state == "closed"
+    assert "flaky" not in await rt.breakers()
 
 
 @pytest.mark.rule("breaker.probe")
@@ -165,7 +164,7 @@ async def test_an_operator_takes_an_agent_out_and_lets_it_in_again(rt: Runtime, 
 
 
 async def test_how_soon_it_opens_is_the_owners_to_say():
-    with Runtime(breaker=Temper(failures=1, cool_off=5 * SECOND), clock=FakeClock()) as rt:
+    with Runtime(breaker=Temper(failures=1, cool_off=5), clock=FakeClock()) as rt:
         flaky(rt)
         assert await asked(rt, 2) == ["failed", "refused"]
 
@@ -195,7 +194,28 @@ async def test_a_task_handed_to_an_agent_that_rested_is_its_probe(rt: Runtime, c
         return Command("flaky")
 
     assert await rt.run("lead", "go") == "up"
-    assert (await rt.breakers())["flaky"].state == "closed"
+    assert "flaky" not in await rt.breakers()
+
+
+@pytest.mark.rule("breaker.probe")
+async def test_handing_over_is_a_success_of_who_hands_over(rt: Runtime, clock: FakeClock):
+    switch = {"broken": True}
+
+    @rt.agent(asks="*")
+    async def flaky(turn: Turn) -> Command:
+        if switch["broken"]:
+            raise ConnectionError("down")
+        return Command("other")
+
+    @rt.agent
+    async def other(turn: Turn) -> str:
+        return "done"
+
+    await asked(rt, 3)
+    clock.advance(60)
+    switch["broken"] = False
+    assert await asked(rt, 2) == ["completed", "completed"]
+    assert (await rt.breakers()).get("flaky") is None
 
 
 @pytest.mark.rule("breaker.shared")
@@ -205,7 +225,7 @@ def test_a_probe_whose_process_is_killed_does_not_block_the_agent_for_ever(tmp_p
 import sys, os, signal
 import remit
 from remit.core.breaker import Temper
-rt = remit.Runtime(sys.argv[1], breaker=Temper(failures=1, cool_off=1, probe=1))
+rt = remit.Runtime(sys.argv[1], breaker=Temper(failures=1, cool_off=0.000001, probe=0.000001))
 @rt.agent
 async def flaky(turn):
     if turn.task == "die":

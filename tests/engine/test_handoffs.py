@@ -39,14 +39,12 @@ async def test_the_new_holder_reads_what_was_handed_over_and_stands_in_the_chain
 
     @rt.agent(asks="*")
     async def billing(turn: Turn) -> Command:
-        assert turn.handoff is not None
         assert turn.handoff.sender == "triage"
         assert turn.handoff.state.remaining == ("refund", "mail")
         return Command("mailer", {"context": {"refund": 3}, "completed": ["refund"], "metrics": {"tokens": 5}})
 
     @rt.agent
     async def mailer(turn: Turn) -> dict:
-        assert turn.handoff is not None
         state = turn.handoff.state
         return {
             "chain": list(turn.remit.names),
@@ -129,7 +127,6 @@ async def test_the_quality_gate_may_send_work_back_as_long_as_something_changes(
     @rt.agent(asks="*")
     async def gate(turn: Turn) -> object:
         score = next(scores)
-        assert turn.handoff is not None
         if score < 80:
             return Command("researcher", {"context": {"score": score}})
         return f"{turn.handoff.state.artifacts['draft']} passed with {score}"
@@ -195,7 +192,7 @@ async def test_a_parallel_handoff_joins_at_the_sender(rt: Runtime):
         return Command([Send("left", "1"), Send("right", {"part": 2}), Send("nobody", "3")])
 
     async def work(turn: Turn) -> str:
-        assert turn.handoff is None  # members know nothing of each other
+        assert not turn.handoff.sender  # members know nothing of each other
         inside.append(turn.agent)
         if len(inside) == 2:
             both.set()
@@ -219,11 +216,41 @@ async def test_a_parallel_handoff_joins_at_a_named_agent(rt: Runtime):
 
     @rt.agent
     async def editor(turn: Turn) -> list:
-        assert turn.handoff is not None
         return [turn.handoff.sender, turn.handoff.state.phase, [one.value for one in turn.handoff.results]]
 
     rt.add(Card("worker"), echo)
     assert await rt.run("lead", "go") == ["lead", "written", ["worker: 1", "worker: 2"]]
+
+
+async def test_nobody_works_for_a_join_that_cannot_be(rt: Runtime):
+    worked: list[str] = []
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> object:
+        if turn.handoff.refused:
+            return turn.handoff.refused
+        return Command([Send("worker", "1")], join="nobody")
+
+    @rt.agent
+    async def worker(turn: Turn) -> str:
+        worked.append(turn.task)
+        return "ok"
+
+    assert "there is no agent 'nobody'" in await rt.run("lead", "go")
+    assert worked == []
+
+
+@pytest.mark.rule("sight.receipt")
+async def test_what_was_handed_over_is_on_the_new_holders_receipt(rt: Runtime):
+    @rt.agent(asks="*")
+    async def first(turn: Turn) -> Command:
+        return Command("second", {"context": {"k": "x" * 400}})
+
+    rt.add(Card("second"), echo)
+    await rt.run("first", "go")
+    receipt = (await rt.history())[-1].data["receipt"]
+    assert [part[:2] for part in receipt["saw"]] == [["handed over by first", "passed"], ["task", "task"]]
+    assert receipt["tokens"] > 100
 
 
 async def test_the_same_parallel_handoff_twice_is_a_deadlock(rt: Runtime):

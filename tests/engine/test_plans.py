@@ -289,7 +289,7 @@ async def test_when_the_runs_limits_are_spent_the_rest_is_skipped(rt: Runtime):
 
     rt.add(Card("ann"), spend)
     steps = [Step(str(n), "S", agent="ann") for n in range(4)]
-    outcome = await rt.run_plan(Plan(steps), {"within": Bounds(tokens=10_000)}, concurrency=1)
+    outcome = await rt.run_plan(Plan(steps), within=Bounds(tokens=10_000), concurrency=1)
     assert [one.state for one in outcome.steps.values()] == ["completed", "completed", "failed", "skipped"]
     assert "18,000 of 10,000 tokens" in outcome.steps["2"].reason
 
@@ -387,6 +387,76 @@ async def test_a_thousand_steps_run_in_order_with_flat_memory():
         assert left < 1_000_000
 
 
+async def test_failed_plans_do_not_keep_good_ones_from_running(rt: Runtime):
+    async def fail(turn: Turn) -> str:
+        raise ValueError("no")
+
+    listening(rt, "ann")
+    for number in range(4):
+        rt.add(Card(f"bad-{number}"), fail)
+        assert not (await rt.run_plan(Plan([Step("a", "A", agent=f"bad-{number}")]))).ok
+    assert (await rt.run_plan(Plan([Step("a", "A", agent="ann")]))).ok
+
+
+async def test_retries_that_run_into_the_breaker_still_tell_what_went_wrong(rt: Runtime):
+    @rt.agent
+    async def bad(turn: Turn) -> str:
+        raise ValueError("the real reason")
+
+    outcome = await rt.run_plan(Plan([Step("a", "A", agent="bad", retries=9)]))
+    assert "the real reason" in outcome.steps["a"].reason
+
+
+@pytest.mark.rule("team.messages")
+async def test_messages_wait_for_a_step_that_was_refused(rt: Runtime):
+    told = listening(rt, "bob")
+
+    @rt.agent(asks="*")
+    async def ann(turn: Turn) -> str:
+        await turn.send("bob", "important")
+        return "sent"
+
+    await rt.trip("bob", "away")
+    steps = [Step("a", "A", agent="ann"), Step("b", "B", agent="bob", after=["a"])]
+    assert not (await rt.run_plan(Plan(steps), session="one")).ok
+    await rt.reset("bob")
+    await rt.run_plan(Plan([Step("b", "B", agent="bob")]), session="one")
+    assert told["bob"] == ["# Task: B\n\n## Messages from team members\n- **ann**: important"]
+
+
+async def test_a_result_found_wanting_is_in_the_journal(rt: Runtime):
+    listening(rt, "ann")
+    await rt.run_plan(Plan([Step("a", "A", agent="ann", payload="structured")]))
+    ended = [event.data for event in await rt.history() if event.kind == "step.ended"]
+    assert ended[0]["step"] == "a"
+    assert "not JSON" in str(ended[0]["reason"])
+
+
+@pytest.mark.rule("plan.drain")
+async def test_whoever_is_to_approve_and_fails_has_not_approved(rt: Runtime):
+    told = listening(rt, "ann")
+
+    async def approve(step: Step) -> bool:
+        raise ConnectionError("nobody there")
+
+    outcome = await rt.run_plan(Plan([Step("a", "A", agent="ann")]), approve=approve)
+    assert outcome.steps["a"].reason == "asking for approval failed: ConnectionError: nobody there"
+    assert told["ann"] == []
+
+
+async def test_a_step_that_is_handed_on_is_credited_to_who_did_it(rt: Runtime):
+    told = listening(rt, "doer", "reader")
+
+    @rt.agent(asks="*")
+    async def greeter(turn: Turn) -> remit.Command:
+        return remit.Command("doer")
+
+    steps = [Step("a", "A", agent="greeter"), Step("b", "B", agent="reader", after=["a"])]
+    outcome = await rt.run_plan(Plan(steps))
+    assert outcome.steps["a"].agent == "doer"
+    assert "### A (by doer)" in told["reader"][0]
+
+
 # -- teams ---------------------------------------------------------------------------------------------
 
 
@@ -398,7 +468,7 @@ def boss(rt: Runtime, *plans: object) -> list[str]:
     @rt.agent("boss", asks="*")
     async def lead(turn: Turn) -> object:
         asked.append(turn.task)
-        return f"all told: {turn.task}" if "## Results" in turn.task else next(answers)
+        return f"all told: {turn.task}" if turn.phase == "synthesis" else next(answers)
 
     return asked
 

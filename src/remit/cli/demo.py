@@ -1,9 +1,9 @@
 """`remit demo`: the main job in a few seconds, on the embedded store, without a key or a server."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -13,7 +13,6 @@ from remit.cli.drawing import answer, receipts, refusals, summary
 from remit.cli.live import watching
 from remit.cli.options import AsJson, emit, out
 from remit.cli.team import team
-from remit.core.events import Event
 from remit.core.printable import escaped
 from remit.core.report import Node, node_data, tree
 from remit.engine.system import SystemClock
@@ -40,36 +39,35 @@ def demo(
         Print the run as JSON instead.
     """
     with team(str(store), max(pace, 0)) as runtime:
-        root, events = asyncio.run(_run(runtime, None if json else out()))
+        root = asyncio.run(_run(runtime, None if json else out()))
     if json:
         emit(node_data(root))
     else:
-        _tell(root, events, store)
+        _tell(root, store)
     return 0 if root.status == "completed" else 1
 
 
-async def _run(runtime: Runtime, console: Console | None) -> tuple[Node, list[Event]]:
+async def _run(runtime: Runtime, console: Console | None) -> Node:
     if console is None:
         outcome = await runtime.outcome("lead", TASK)
     else:
         console.print(Text.assemble(("remit", "bold"), f"  lead is asked to {TASK}\n"))
         with watching(runtime, console):
             outcome = await runtime.outcome("lead", TASK)
-    events = await runtime.history(run=outcome.task)
-    root = tree(events)
+    root = tree(await runtime.history(run=outcome.task))
     assert root is not None
-    return root, events
+    return root
 
 
-def _tell(root: Node, events: Sequence[Event], store: Path) -> None:
+def _tell(root: Node, store: Path) -> None:
     console = out()
     console.print()
     console.print(summary(root, SystemClock().now()))
     _heading(console, "Planned, each step apart from the others")
-    for text in _steps(events):
+    for text in _steps(root):
         console.print(text)
     _heading(console, "Handed over")
-    for text in _handoffs(events):
+    for text in _handoffs(root):
         console.print(text)
     _heading(console, "Refused, and the run went on")
     for text in refusals(root):
@@ -87,22 +85,21 @@ def _tell(root: Node, events: Sequence[Event], store: Path) -> None:
     console.print(Text(f"  remit doctor {where}", "cyan"))
 
 
-def _steps(events: Sequence[Event]) -> Iterator[Text]:
-    """The steps of every plan, and what each had to wait for."""
-    plans = [cast("list[dict[str, str]]", event.data["steps"]) for event in events if event.kind == "plan.started"]
-    for step in (step for plan in plans for step in plan):
-        after = f"  after {', '.join(step['after'])}" if step["after"] else ""
-        what = f"  {step['agent']}: {escaped(step['title'], 60)}"
-        yield Text.assemble(("▸ ", "cyan"), (step["id"], "bold"), what, (after, "dim"))
+def _steps(root: Node) -> Iterator[Text]:
+    """The steps of every plan: who did each, what it had to wait for, and what became of it."""
+    for step in (step for node in root.walk() for plan in node.plans for step in plan):
+        after = f", after {' and '.join(step.after)}" if step.after else ""
+        what = f"  {step.agent}: {escaped(step.title, 60)}"
+        yield Text.assemble(("▸ ", "cyan"), (step.id, "bold"), what, (f"  {step.state}{after}", "dim"))
 
 
-def _handoffs(events: Sequence[Event]) -> Iterator[Text]:
-    """Who gave the task to whom, and what went along."""
-    for event in events:
-        if event.kind == "task.handed":
-            along = ", ".join(cast("dict[str, object]", event.data["update"]))
+def _handoffs(root: Node) -> Iterator[Text]:
+    """Who gave which task to whom."""
+    for node in root.walk():
+        for move in node.trail:
+            whom = f"{move.sender} > {', '.join(move.to)}"
             yield Text.assemble(
-                ("→ ", "cyan"), (f"{event.agent} > {event.data['to']}", "bold"), (f"  with {along}", "dim")
+                ("→ ", "cyan"), (whom, "bold"), f"  {escaped(node.task, 60)}", (f"  {move.phase}", "dim")
             )
 
 

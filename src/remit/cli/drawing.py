@@ -1,15 +1,18 @@
 """How a run looks in a terminal."""
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, cast
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from remit.core.flow import duration
+from remit.core.flow.words import called, progress, refused_word
 from remit.core.printable import block, escaped
-from remit.core.report import Node, Refusal, result_text, sentence, tally
+from remit.core.report import Handoff, Node, PlanStep, Refusal, result_text, sentence, tally
+from remit.core.values import Json
 
 _MARKS: Final = {
     "running": ("●", "cyan"),
@@ -17,6 +20,7 @@ _MARKS: Final = {
     "failed": ("✘", "red"),
     "cancelled": ("■", "yellow"),
 }
+_STEP_MARKS: Final = {**_MARKS, "waiting": ("○", "dim"), "skipped": ("↷", "dim")}
 _FOLD = 12  # siblings shown before the rest is counted
 
 
@@ -29,10 +33,25 @@ def age(microseconds: int) -> str:
     return "now"
 
 
+def tabled(names: Sequence[str], rows: Sequence[Sequence[Text | str]], *, left: int = 1, gives_way: str = "") -> Table:
+    """A plain table, the first columns to the left and figures to the right. Only one column may give way when the
+    terminal is narrow: a name or a figure that is cut cannot be read or copied."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for index, name in enumerate(names):
+        if name == gives_way:
+            table.add_column(name, no_wrap=True, overflow="ellipsis")
+        else:
+            width = max(len(name), *(len(row[index]) for row in rows))
+            table.add_column(name, justify="left" if index < left else "right", no_wrap=True, min_width=width)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def headline(node: Node, now: int) -> Text:
     """One task on one line."""
     mark, colour = _MARKS[node.status]
-    text = Text.assemble((f"{mark} ", colour), (node.agent, "bold"), ("  ", ""), (escaped(node.task, 60), ""))
+    text = Text.assemble((f"{mark} ", colour), (node.first, "bold"), ("  ", ""), (escaped(called(node), 60), ""))
     text.append(f"  {duration(node.elapsed(now))}", "dim")
     saw = len([one for one in node.saw if one[1] != "task"])
     if saw:
@@ -41,7 +60,36 @@ def headline(node: Node, now: int) -> Text:
 
 
 def refusal_line(refusal: Refusal) -> Text:
-    return Text.assemble(("⊘ ", "red"), (refusal.to, "red"), (f"  refused ({refusal.rule})", "red"))
+    told = f"  {refused_word(refusal)} ({escaped(refusal.rule, 40)})"
+    return Text.assemble(("⊘ ", "red"), (escaped(refusal.to, 64), "red"), (told, "red"))
+
+
+def handoff_line(handoff: Handoff) -> Text:
+    """Who has the task next, or who got a part of it."""
+    whom = escaped(", ".join(handoff.to), 80)
+    phase = f"  phase {escaped(handoff.phase, 40)}" if handoff.phase else ""
+    return Text.assemble(
+        ("⇉ " if handoff.parallel else "→ ", "magenta"),
+        (whom, "bold"),
+        (phase, "magenta"),
+        (f"  {escaped(handoff.sender, 64)} had it {duration(handoff.elapsed)}", "dim"),
+    )
+
+
+def plan_branch(plan: list[PlanStep]) -> Tree:
+    """A plan's progress, and its steps."""
+    branch = Tree(Text.assemble(("plan  ", "bold"), (progress(plan), "dim")), guide_style="dim")
+    for step in plan[:_FOLD]:
+        mark, colour = _STEP_MARKS.get(step.state, ("?", "dim"))
+        line = Text.assemble((f"{mark} ", colour), escaped(step.title, 60), (f"  {escaped(step.agent, 64)}", "dim"))
+        if step.after:
+            line.append(f"  after {escaped(', '.join(step.after), 40)}", "dim")
+        if step.reason:
+            line.append(f"  {escaped(step.reason, 100)}", colour)
+        branch.add(line)
+    if len(plan) > _FOLD:
+        branch.add(Text(f"… and {len(plan) - _FOLD} more", "dim"))
+    return branch
 
 
 def refusals(root: Node) -> Iterator[Text]:
@@ -63,6 +111,10 @@ def drawn(root: Node, now: int) -> Tree:
     pending = [(root, top)]
     while pending:
         node, branch = pending.pop()
+        for plan in node.plans[-_FOLD:]:
+            branch.add(plan_branch(plan))
+        for handoff in node.trail[-_FOLD:]:
+            branch.add(handoff_line(handoff))
         pending.extend((child, branch.add(headline(child, now))) for child in node.children[:_FOLD])
         if len(node.children) > _FOLD:
             branch.add(Text(_folded(node.children[_FOLD:]), "dim"))
@@ -76,23 +128,30 @@ def drawn(root: Node, now: int) -> Tree:
 def summary(root: Node, now: int) -> RenderableType:
     """The sentence and the figures of a run."""
     found = tally(root)
-    figures = f"{found.tasks} tasks · depth {found.depth} · {found.refused} refused · {duration(root.elapsed(now))}"
-    return Group(Text(sentence(root)), Text(figures, "dim"))
+    parts = [f"{found.tasks} tasks", f"depth {found.depth}", f"{found.refused} refused", duration(root.elapsed(now))]
+    if found.handoffs:
+        parts.insert(2, f"{found.handoffs} handoffs")
+    return Group(Text(sentence(root)), Text(" · ".join(parts), "dim"))
 
 
 def receipts(root: Node) -> Iterator[Text]:
     """What each turn saw and why, and what was withheld from it."""
     for node in root.walk():
-        if not node.receipt:
-            continue
-        seen = [one for one in node.saw if one[1] != "task"]
-        word = f"saw {node.receipt['tokens']} tokens" if seen else "saw its task and nothing else"
-        yield Text.assemble((node.agent, "bold"), (f"  {word}", "dim"))
-        for what, why, tokens, version, digest in seen:
-            where = escaped(str(what), 60)
-            yield Text.assemble("   ", (where, "blue"), (f"  {why} · {tokens} tok · v{version} · {digest}", "dim"))
-        for what, why in node.withheld:
-            yield Text.assemble("   ", (escaped(what, 60), "yellow"), (f"  withheld: {why}", "dim"))
+        turns = [(handoff.sender, handoff.receipt) for handoff in node.trail]
+        for holder, receipt in [*turns, (node.agent, node.receipt)]:
+            if receipt:
+                yield from _receipt(holder, receipt)
+
+
+def _receipt(holder: str, receipt: dict[str, Json]) -> Iterator[Text]:
+    seen = [one for one in cast("list[list[Json]]", receipt["saw"]) if one[1] != "task"]
+    word = f"saw {receipt['tokens']} tokens" if seen else "saw its task and nothing else"
+    yield Text.assemble((escaped(holder, 64), "bold"), (f"  {word}", "dim"))
+    for what, why, tokens, version, digest in seen:
+        where = escaped(str(what), 60)
+        yield Text.assemble("   ", (where, "blue"), (f"  {why} · {tokens} tok · v{version} · {digest}", "dim"))
+    for what, why in cast("list[list[str]]", receipt["withheld"]):
+        yield Text.assemble("   ", (escaped(what, 60), "yellow"), (f"  withheld: {why}", "dim"))
 
 
 def answer(root: Node) -> Text:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from remit.cli.drawing import age, answer, drawn, receipts, refusals, summary
+from remit.cli.drawing import age, answer, drawn, receipts, refusals, summary, tabled
 from remit.cli.live import plain_line
 from remit.cli.options import HERE, AsJson, Place, emit, opened, out
 from remit.core import flow as flows
@@ -176,18 +176,8 @@ def _state(line: RunLine, now: int) -> str:
 
 
 def _table(found: list[RunLine], now: int) -> Table:
-    """Only the task gives way when the terminal is narrow: an id that is cut cannot be copied."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    rows = [_row(line, now) for line in found]
-    for index, name in enumerate(("run", "state", "agent", "task", "tasks", "refused", "took", "age")):
-        if name == "task":
-            table.add_column(name, no_wrap=True, overflow="ellipsis")
-        else:
-            width = max(len(name), *(len(row[index]) for row in rows))
-            table.add_column(name, justify="left" if index < 3 else "right", no_wrap=True, min_width=width)
-    for row in rows:
-        table.add_row(*row)
-    return table
+    names = ("run", "state", "agent", "task", "tasks", "refused", "took", "age")
+    return tabled(names, [_row(line, now) for line in found], left=3, gives_way="task")
 
 
 def _row(line: RunLine, now: int) -> list[Text | str]:

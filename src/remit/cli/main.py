@@ -28,6 +28,8 @@ app.command("remit.cli.look:runs", name="runs", help="The latest runs of a store
 app.command("remit.cli.look:show", name="show", help="One run: its tree, times, refusals and receipts.")
 app.command("remit.cli.look:flow", name="flow", help="One run as a picture: text, Mermaid or SVG.")
 app.command("remit.cli.look:history", name="history", help="The journal, or a part of it.")
+app.command("remit.cli.stats:stats", name="stats", help="Who works, how long, and how often tasks change hands.")
+app.command("remit.cli.breakers:breakers", name="breakers", help="Agents that are left alone because they fail.")
 app.command("remit.cli.doctor:doctor", name="doctor", help="Whether a store still keeps what it promises.")
 
 context = App(name="context", help="Look at and change the entries that agents share.")
@@ -37,6 +39,11 @@ context.command("remit.cli.context:put", name="set", help="Write an entry.")
 context.command("remit.cli.context:remove", name="rm", help="Take an entry away.")
 context.command("remit.cli.context:cleanup", name="cleanup", help="Remove what has expired.")
 app.command(context)
+
+breaker = App(name="breaker", help="Take an agent out, or let it in again.")
+breaker.command("remit.cli.breakers:trip", name="trip", help="Nobody can ask this agent until it is reset.")
+breaker.command("remit.cli.breakers:reset", name="reset", help="Let this agent be asked again at once.")
+app.command(breaker)
 app.register_install_completion_command(help="Teach your shell to complete remit's commands.")  # pyright: ignore[reportUnknownMemberType]
 
 

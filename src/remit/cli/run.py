@@ -5,7 +5,7 @@ import importlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -20,7 +20,7 @@ from remit.core.report import node_data, tree
 from remit.core.text import shown
 from remit.engine.system import SystemClock
 from remit.errors import BadInput
-from remit.runtime import Runtime
+from remit.runtime import RunHow, Runtime
 from remit.stores.sqlite import MEMORY
 
 
@@ -37,6 +37,12 @@ class Limits:
 
     seconds: float = 300
     """How long it may take."""
+
+    tier: Literal["simple", "medium", "complex"] | None = None
+    """How much it may take: handoffs, tokens and agents, under one name."""
+
+    no_handoffs: Annotated[bool, Parameter(name="--no-handoffs", negative="")] = False
+    """Every task stays where it was put."""
 
 
 _OPEN = Limits()
@@ -80,12 +86,18 @@ def run(
 async def _run(runtime: Runtime, ask: tuple[str, str, str], limits: Limits, *, as_json: bool) -> int:
     agent, task, session = ask
     within = Bounds(depth=limits.depth, credits=money(limits.credits or None)) if limits != _OPEN else TOP
-    console = out()
+    how: RunHow = {
+        "session": session,
+        "within": within,
+        "seconds": limits.seconds,
+        "tier": limits.tier or "",
+        "handoffs": not limits.no_handoffs,
+    }
     if as_json:
-        outcome = await runtime.outcome(agent, task, session=session, within=within, seconds=limits.seconds)
+        outcome = await runtime.outcome(agent, task, **how)
     else:
-        with watching(runtime, console):
-            outcome = await runtime.outcome(agent, task, session=session, within=within, seconds=limits.seconds)
+        with watching(runtime, out()):
+            outcome = await runtime.outcome(agent, task, **how)
     if outcome.status == "refused":
         outcome.unwrap()
     await _report(runtime, outcome, as_json=as_json)

@@ -29,11 +29,11 @@ TRANSITIONS: Final[dict[State, dict[str, State]]] = {
 
 
 class Temper(NamedTuple):
-    """How soon a breaker opens, and how long it stays so."""
+    """How many failures in a row open a breaker, and for how many seconds it rests; a probe has as many to report."""
 
     failures: int = 3
-    cool_off: int = 60 * SECOND
-    probe: int = 300 * SECOND
+    cool_off: float = 60
+    probe: float = 300
 
 
 class Breaker(NamedTuple):
@@ -57,7 +57,7 @@ def admits(breaker: Breaker, now: int) -> Admits:
 
 def probing(breaker: Breaker, temper: Temper, task: str, now: int) -> Breaker:
     """One task is let through to see; until it reports or expires, no other is."""
-    return breaker._replace(state="half-open", until=now + temper.probe, probe=task)
+    return breaker._replace(state="half-open", until=now + _span(temper.probe), probe=task)
 
 
 def succeeded(breaker: Breaker, task: str) -> Breaker:
@@ -77,7 +77,7 @@ def failed(breaker: Breaker, temper: Temper, task: str, why: str, now: int) -> B
         case "open":
             return breaker  # it began before the breaker opened and says nothing new
         case _:
-            return Breaker("open", failures, now + temper.cool_off, "", why)
+            return Breaker("open", failures, now + _span(temper.cool_off), "", why)
 
 
 def tripped(breaker: Breaker, why: str) -> Breaker:
@@ -101,6 +101,10 @@ def mermaid() -> str:
     for state, moves in TRANSITIONS.items():
         lines += [f"    {_word(state)} --> {_word(to)}: {what}" for what, to in moves.items()]
     return "\n".join(lines) + "\n"
+
+
+def _span(seconds: float) -> int:
+    return round(seconds * SECOND)
 
 
 def _word(state: State) -> str:

@@ -4,14 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from remit.core.text import TASK_LIMIT, canonical, plain, shown
 from remit.core.values import Json, checked, digest, encode
 from remit.errors import BadInput
 
 STATE_LIMIT = 262_144
-HANDOFFS = 5
 REPEAT_WINDOW = 3
 
 
@@ -24,7 +23,7 @@ class End(Enum):
 
 END: Final = End.END
 
-Update: TypeAlias = dict[str, Json]
+Update: TypeAlias = Mapping[str, Any]
 _LISTS: Final = ("completed", "remaining")
 _WORDS: Final = ("phase", "next_phase")
 _MAPS: Final = ("context", "artifacts")
@@ -57,7 +56,7 @@ class Command:
     After a parallel handoff the results go to `join`, or back to the sender. `result` is the task's result at `END`.
     """
 
-    goto: "str | End | tuple[Send, ...]"
+    goto: "str | End | Sequence[Send]"
     update: Update = field(default_factory=dict[str, Json])
     join: str = ""
     result: Json = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from remit.core.card import Card
 
 _WORD = re.compile(r"[a-z0-9+#]+")
+_ANYTHING = 0.01  # whoever can do anything is asked when no one can do just this
 _SHORTEST = 3  # "on", "a" and "i" say nothing about an agent
 
 
@@ -32,6 +33,8 @@ def _match(wanted: frozenset[str], card: Card) -> Match | None:
         hits = wanted & has
         if hits and (score := len(hits) / len(wanted) + len(hits) / len(has) / 10) > best:
             best, why = score, f"can {capability}"
+    if not best and "*" in card.can:
+        best, why = _ANYTHING, "can do anything"
     hits = wanted & _words(f"{card.name} {card.role}")
     if hits and (score := len(hits) / len(wanted) * 0.9) > best:
         best, why = score, f"named for {', '.join(sorted(hits))}"

@@ -9,13 +9,17 @@ Status = Literal["completed", "failed", "timed-out", "cancelled", "refused"]
 
 
 class Outcome(NamedTuple):
-    """One member of a fan-out: its value, or the error that stands in its place."""
+    """One member of a fan-out: its value, or the error that stands in its place.
+
+    `agent` is whom one asked; `by` is who answered, if the task was handed on.
+    """
 
     agent: str
     task: str
     status: Status
     value: Json = None
     error: RemitError | None = None
+    by: str = ""
 
     @property
     def ok(self) -> bool:

@@ -35,7 +35,7 @@ class Step:
     description: str = ""
     agent: str = ""
     capability: str = ""
-    after: tuple[str, ...] = ()
+    after: Sequence[str] = ()
     payload: Payload = "text"
     schema: Mapping[str, Any] | None = None
     context: Reach = "direct"
@@ -74,7 +74,7 @@ class Step:
 class Plan:
     """Steps in any order; `after` says what must be done before what."""
 
-    steps: tuple[Step, ...]
+    steps: Sequence[Step]
     goal: str = ""
 
     def __post_init__(self) -> None:

@@ -167,5 +167,5 @@ def _apply(rows: dict[Key, Row], change: Change) -> None:
 
 
 def _open(row: Row, verb: Verb) -> bool:
-    """A task ends once and a message is taken once: the first one counts."""
-    return (verb != "end" or row["status"] == "running") and (verb != "take" or row["taken_at"] is None)
+    """A task ends once, is not handed on after that, and a message is taken once: the first one counts."""
+    return (verb not in ("end", "hand") or row["status"] == "running") and (verb != "take" or row["taken_at"] is None)

@@ -55,7 +55,7 @@ def prompt_with_summary(
             "",
             "## Shared memory",
             "",
-            *(f"- **{one.title}** (by {one.agent}): {_cut(one.text)}" for one in told),
+            *(f"- **{one.title}** (by {one.agent}): {summary(one.text)}" for one in told),
         ]
     return "\n".join([*parts, *_messages(notes)])
 
@@ -71,6 +71,7 @@ def _whole(reveal: Reveal) -> list[str]:
     return [f"# Goal: {reveal.goal}", "", "## Team", "", *roster, ""]
 
 
-def _cut(text: str) -> str:
+def summary(text: str) -> str:
+    """A result on one line, cut to 197 characters and an ellipsis if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= SUMMARY_LIMIT else f"{line[: SUMMARY_LIMIT - 3]}…"

@@ -24,27 +24,38 @@ class Slice(NamedTuple):
     version: int
     digest: str
 
+    @classmethod
+    def of(cls, what: str, why: Why, text: str) -> "Slice":
+        """Something that is not an entry, so it has no versions."""
+        return cls(what, why, tokens_in(text), 1, digest(text))
+
 
 class Receipt:
     """Filled while the turn runs; written once, with the event that ends it."""
 
-    __slots__ = ("saw", "tokens", "unlisted", "withheld")
+    __slots__ = ("_in_text", "saw", "tokens", "unlisted", "withheld")
 
     def __init__(self) -> None:
         self.saw: dict[tuple[str, int, str], Slice] = {}
         self.withheld: dict[str, str] = {}
         self.tokens = 0
         self.unlisted = 0
+        self._in_text = 0
 
     def task(self, text: str) -> None:
         """What every turn sees first."""
-        # What was put into the task's text from elsewhere is listed by itself.
-        tokens = max(0, tokens_in(text) - sum(part.tokens for part in self.saw.values()))
+        tokens = max(0, tokens_in(text) - self._in_text)  # what came into it from elsewhere is listed by itself
         self.tokens += tokens
         self.saw["task", 1, ""] = Slice("task", "task", tokens, 1, digest(text))
 
     def given(self, parts: Iterable[Slice]) -> None:
-        """What the task's own text will bring along: results of earlier steps, messages."""
+        """What the task's own text brings along: results of earlier steps, messages."""
+        for part in parts:
+            self._in_text += part.tokens
+            self._add(part)
+
+    def beside(self, parts: Iterable[Slice]) -> None:
+        """What comes beside the task's text: what was handed over, results that are back."""
         for part in parts:
             self._add(part)
 

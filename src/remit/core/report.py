@@ -368,4 +368,4 @@ def _give_up(step: PlanStep | None, event: Event) -> None:
 
 
 def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

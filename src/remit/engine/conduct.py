@@ -15,8 +15,9 @@ from remit.core.events import Fact
 from remit.core.facts import breaker_set, ended, handed, refused
 from remit.core.guards import HANDOFF, PARALLEL, Answer, Guard
 from remit.core.outcome import Outcome
+from remit.core.receipt import Slice
 from remit.core.remit import Pass
-from remit.core.values import Json, checked
+from remit.core.values import Json, checked, encode
 from remit.engine import ends
 from remit.engine.admission import Admission, Hop
 from remit.engine.directory import Agent, Directory
@@ -63,7 +64,9 @@ class Conductor:
                 await self._interrupted(self.runs.latest(live))
             raise
         else:
-            return end.outcome._replace(agent=remit.holder)
+            asked = remit.holder  # whoever answered in the end, this is whom the asker asked
+            last = end.outcome.agent
+            return end.outcome if last == asked else end.outcome._replace(agent=asked, by=last)
         finally:
             self.runs.leave(live)
 
@@ -107,6 +110,7 @@ class Conductor:
         if isinstance(command.goto, str):
             await self._decide(live, command, command.goto, HANDOFF, dry=True)
         elif command.goto is not END:
+            await self._may_join(live, command)
             await self._decide(live, command, _label(command.goto), PARALLEL, dry=True)
 
     async def _follow(self, live: Live, agent: Agent, command: Command) -> tuple[Live, Agent, End | None]:
@@ -134,19 +138,29 @@ class Conductor:
         heir = self.runs.enter(live.succeeded_by(remits.handed_to(live.remit, to), agent.card))
         heir.state, heir.trail, heir.sender, heir.results = state, (*live.trail, move), live.remit.holder, live.results
         heir.shaky = live.next_is_shaky
+        heir.receipt.beside([Slice.of(f"handed over by {live.remit.holder}", "passed", encode(state.data()))])
+        heir.receipt.beside(_results_seen(live.results))
         return heir, agent
 
     async def _fan_out(self, live: Live, agent: Agent, command: Command, state: State) -> tuple[Live, Agent]:
         """Parts of the task to several at once, apart from each other; then back to the sender, or on to `join`."""
         assert isinstance(command.goto, tuple)
+        await self._may_join(live, command)
         move = await self._decide(live, command, _label(command.goto), PARALLEL)
         results = await self._send_all(live, command.goto)
-        live.trail, live.results = (*live.trail, move), results
-        if command.join and command.join != live.remit.holder:
+        live.results = results
+        if _joins_elsewhere(live, command):  # together with the fan-out this is one handoff
             return await self._hand(live, commands.narrowed(command, command.join), command.join, state)
         again = self.runs.enter(live.succeeded_by(live.remit, live.card))
         again.state, again.sender, again.results = state, live.remit.holder, results
+        again.trail = (*live.trail, move)
+        again.receipt.beside(_results_seen(results))
         return again, agent
+
+    async def _may_join(self, live: Live, command: Command) -> None:
+        """Before anyone works for it: whether there is someone to bring the results to."""
+        if _joins_elsewhere(live, command):
+            await self._decide(live, commands.narrowed(command, command.join), command.join, HANDOFF, dry=True)
 
     async def _send_all(self, live: Live, sends: tuple[Send, ...]) -> tuple[Outcome, ...]:
         results: list[Outcome | None] = [None] * len(sends)
@@ -178,10 +192,11 @@ class Conductor:
             live.next_is_shaky = facts.breaker is not CLOSED
             if dry:
                 return Decision(None)
-            data = _turn_data(live, {"update": command.update, "content": move.content})
+            data = _turn_data(live, {"update": {**command.update}, "content": move.content})
             whom = [send.agent for send in command.goto] if isinstance(command.goto, tuple) else to
             probe = () if parallel else self._admission.probe(facts, hop, remit.id)
-            return Decision(None, (handed(remit, whom, now, data), *probe))
+            praise = () if parallel else self._praise(view, live, now)
+            return Decision(None, (handed(remit, whom, now, data), *praise, *probe))
 
         live.decisions += 1
         no = await self._store.tx(f"{remit.id}/handoff/{live.decisions}", decide)
@@ -205,14 +220,22 @@ class Conductor:
 
     def _lesson(self, view: View, live: Live, end: End, now: int) -> tuple[Fact, ...]:
         """What the agent's breaker learns from this end; most of the time nothing."""
-        if not end.counts_against_the_agent and not (live.shaky and end.kind == "task.completed"):
-            return ()
-        name, task = live.remit.holder, live.remit.id
-        before = view.breaker(name)
         if end.kind == "task.completed":
-            after = breakers.succeeded(before, task)
-        else:
-            after = breakers.failed(before, self._admission.temper, task, str(end.outcome.error)[:200], now)
+            return self._praise(view, live, now)
+        if live.stand_in or not end.counts_against_the_agent:
+            return ()
+        name, before = live.remit.holder, view.breaker(live.remit.holder)
+        why = str(end.outcome.error)[:200]
+        after = breakers.failed(before, self._admission.temper, live.remit.id, why, now)
+        return (breaker_set(name, after, live.place, now),) if after != before else ()
+
+    @staticmethod
+    def _praise(view: View, live: Live, now: int) -> tuple[Fact, ...]:
+        """A turn that went well ends a row of failures, whether it answered or handed over."""
+        if not live.shaky:
+            return ()
+        name, before = live.remit.holder, view.breaker(live.remit.holder)
+        after = breakers.succeeded(before, live.remit.id)
         return (breaker_set(name, after, live.place, now),) if after != before else ()
 
     async def _interrupted(self, live: Live) -> None:
@@ -233,6 +256,14 @@ def _turn_data(live: Live, data: dict[str, Json]) -> dict[str, Json]:
 def _label(sends: Sequence[Send]) -> str:
     """A parallel handoff as one move: to whom, with what."""
     return "; ".join(f"{send.agent}: {send.task}" for send in sends)
+
+
+def _joins_elsewhere(live: Live, command: Command) -> bool:
+    return bool(command.join) and command.join != live.remit.holder
+
+
+def _results_seen(results: Sequence[Outcome]) -> list[Slice]:
+    return [Slice.of(f"result of {one.agent}", "dependency", str(one)) for one in results]
 
 
 def _first(command: Command) -> str:

@@ -12,7 +12,7 @@ from remit.core.bounds import Bounds
 from remit.core.breaker import CLOSED
 from remit.core.card import Card
 from remit.core.events import Fact
-from remit.core.facts import refused, started
+from remit.core.facts import messages_taken, place, refused, started
 from remit.core.guards import Answer, Facts
 from remit.core.outcome import Outcome
 from remit.core.receipt import Slice, kept_back
@@ -24,6 +24,8 @@ from remit.engine.directory import Agent, Directory
 from remit.engine.live import Live
 from remit.ports import Clock, Decision, Ids, Store, View
 
+MESSAGES_MOVED = "messages-moved"
+
 
 class StepOf(NamedTuple):
     """What a delegation carries when it is a step of a plan."""
@@ -31,6 +33,16 @@ class StepOf(NamedTuple):
     id: str
     slices: Sequence[Slice]
     team: frozenset[str]
+    messages: tuple[str, ...] = ()  # in its prompt already, and taken when it is admitted
+
+    def taken(self, view: View, child: Remit, now: int) -> tuple[Fact, ...] | None:
+        """The messages leave the inbox with the step's admission; None if someone else took one meanwhile."""
+        if not self.messages:
+            return ()
+        waiting = {one.id for one in view.waiting(child.session, child.holder, len(self.messages))}
+        if not waiting.issuperset(self.messages):
+            return None
+        return (messages_taken(list(self.messages), child.holder, place(child), now),)
 
 
 class Delegations:
@@ -51,6 +63,7 @@ class Delegations:
         origin = Origin(self._ids.new(), self._store.workspace, session or self._ids.new())
         first = remits.begin(origin, wish, ceiling, now)
         live = self._live(first, agent, now)
+        live.stand_in = agent is not None and agent.stand_in
         hop = Hop(first, wish, agent, None, now)
 
         def admit(view: View) -> Decision[Json]:
@@ -81,8 +94,11 @@ class Delegations:
             if verdict.answer is Answer.DENY:
                 no = refused(parent, wish, now, rule=verdict.rule, sentence=verdict.sentence)
                 return Decision([verdict.rule, verdict.sentence], (no,))
+            taken = step.taken(view, child, now) if step else ()
+            if taken is None:
+                return Decision([MESSAGES_MOVED, "its messages were taken by someone else; look again"])
             begun = started(child, now, step.id if step else "")
-            return Decision(None, (begun, *self._probe(live, hop, facts)))
+            return Decision(None, (begun, *taken, *self._probe(live, hop, facts)))
 
         return await self._conductor.carry(live, agent, admit)
 

@@ -20,6 +20,7 @@ class Agent:
 
     card: Card
     answer: AgentFunction
+    stand_in: bool = False  # made by the engine for a person's plan: nobody's failures are its own
 
 
 class Directory:

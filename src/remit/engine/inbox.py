@@ -42,31 +42,31 @@ class Inbox:
     async def take(self, live: Live) -> list[Message]:
         """What has arrived since the last look; each message is handed out once."""
         live.must_be_at_work()
-        found = await self.take_for(live, live.remit.holder)
-        for message in found:
-            live.receipt.message(message.sender, message.text)
-        return found
-
-    async def take_for(self, live: Live, agent: str) -> list[Message]:
-        """The same for a member whose turn is about to begin."""
-        session, now = live.remit.session, self._clock.now()
+        session, agent, now = live.remit.session, live.remit.holder, self._clock.now()
 
         def decide(view: View) -> Decision[Json]:
             found = view.waiting(session, agent, INBOX)
             facts = (messages_taken([one.id for one in found], agent, live.place, now),) if found else ()
             return Decision([[one.id, one.sender, one.text, one.sent_at] for one in found], facts)
 
-        rows = await self._store.tx(self._ids.new(), decide)
-        taken = cast("list[tuple[str, str, str, int]]", rows)
-        return [Message(one, session, sender, agent, text, at) for one, sender, text, at in taken]
+        rows = cast("list[tuple[str, str, str, int]]", await self._store.tx(self._ids.new(), decide))
+        found = [Message(one, session, sender, agent, text, at) for one, sender, text, at in rows]
+        for message in found:
+            live.receipt.message(message.sender, message.text)
+        return found
+
+    async def peek(self, live: Live, agent: str) -> list[Message]:
+        """What waits for a member whose turn is about to begin; it is taken when the turn is admitted."""
+        session = live.remit.session
+        return await self._store.read(lambda view: view.waiting(session, agent, INBOX))
 
     def _may_write_to(self, live: Live, name: str) -> None:
         """Whoever asked for this work may be told of it; beyond that the members of a team, or those one may ask."""
         holder = live.remit.holder
-        if name != holder and name in live.remit.names:
-            return
         if self._directory.get(name) is None:
             raise Refused(f"there is no agent '{name}' to send a message to", rule="unknown")
+        if name != holder and name in live.remit.names:
+            return
         if live.team is not None:
             if name == holder or name not in live.team:
                 raise Refused(

@@ -31,6 +31,8 @@ class Live:
         self.tokens = 0  # what the agent said it used, in this turn
         self.shaky = False  # whether its breaker had something to recover from when it was asked
         self.next_is_shaky = False  # the same of whom it is handing over to
+        self.stand_in = False  # whether the engine itself holds it, for a person
+        self.phase = ""  # of a coordinator: planning, or putting together
         self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
         self.state = State()
         self.trail: tuple[Move, ...] = ()

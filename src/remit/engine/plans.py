@@ -11,13 +11,13 @@ from remit.core.card import Card
 from remit.core.facts import plan_started, step_ended
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan, Step
-from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary
+from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary
 from remit.core.receipt import Slice
 from remit.core.remit import Pass
 from remit.core.schedule import Ended, Schedule, StepState
-from remit.core.text import shown, tokens_in
-from remit.core.values import Json, decode, digest, encode
-from remit.engine.delegate import Delegations, StepOf
+from remit.core.text import shown
+from remit.core.values import Json, decode, encode
+from remit.engine.delegate import MESSAGES_MOVED, Delegations, StepOf
 from remit.engine.directory import Directory
 from remit.engine.inbox import Inbox
 from remit.engine.live import Live
@@ -117,6 +117,7 @@ class PlanRun:
         self._schedule = Schedule(plan)
         self._outcomes: dict[str, StepOutcome] = {}
         self._ready: deque[str] = deque(self._schedule.first())
+        self._notes: dict[str, list[Note]] = {}
         self._running = 0
 
     async def run(self) -> PlanOutcome:
@@ -146,29 +147,44 @@ class PlanRun:
             self._group.start_soon(self._one, step)
 
     async def _one(self, step: Step) -> None:
-        try:
-            outcome = await self._approved(step)
-        finally:
-            self._running -= 1
-        await self._note(step, outcome)
+        no = await self._disapproved(step)
+        outcome = await self._attempts(step) if not no else None
+        self._running -= 1
+        await (self._note(step, outcome) if outcome is not None else self._turn_down(step, no))
         await self._admit()
 
-    async def _approved(self, step: Step) -> Outcome | None:
-        if self._options.approve is not None and not await self._options.approve(step):
-            return None
-        return await self._attempts(step)
+    async def _disapproved(self, step: Step) -> str:
+        """Why a step may not start. Whoever is to approve and fails has not approved."""
+        if self._options.approve is None:
+            return ""
+        try:
+            return "" if await self._options.approve(step) else "it was not approved"
+        except Exception as error:  # noqa: BLE001 - the caller's own code; whatever it raises is not a yes
+            return f"asking for approval failed: {type(error).__name__}: {error}"
 
     async def _attempts(self, step: Step) -> Outcome:
-        who = self._who[step.id]
-        notes = [Note(one.sender, one.text) for one in await self._shop.inbox.take_for(self._live, who)]
-        text, slices = self._told(step, notes)
-        extra = StepOf(step.id, slices, self._team)
-        outcome = await self._attempt(step, Pass(who, text), extra)
+        outcome = await self._with_messages(step)
         for _ in range(step.retries):
             if outcome.status in ("completed", "refused", "cancelled"):
                 break
-            outcome = await self._attempt(step, Pass(who, text), extra)
+            again = await self._with_messages(step)
+            if again.status == "refused":  # a rule stopped the trying; what went wrong is still what it was
+                break
+            outcome = again
         return outcome
+
+    async def _with_messages(self, step: Step) -> Outcome:
+        """With what is in the member's inbox. A message that someone took meanwhile means looking again."""
+        who = self._who[step.id]
+        while True:
+            waiting = await self._shop.inbox.peek(self._live, who)
+            self._notes.setdefault(step.id, []).extend(Note(one.sender, one.text) for one in waiting)
+            text, slices = self._told(step, self._notes[step.id])
+            extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting))
+            outcome = await self._attempt(step, Pass(who, text), extra)
+            if getattr(outcome.error, "rule", "") != MESSAGES_MOVED:
+                return outcome
+            del self._notes[step.id][-len(waiting) :]
 
     async def _attempt(self, step: Step, wish: Pass, extra: StepOf) -> Outcome:
         outcome = await self._shop.delegations.delegate(self._live, wish, extra)
@@ -183,7 +199,7 @@ class PlanRun:
             if isinstance(value, str):
                 value = decode(value)
             value = plans.structured(value, f"the result of step '{step.id}'")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return outcome._replace(status="failed", value=None, error=BadInput(f"the result is not JSON: {error}"))
         wrong = self._shop.schemas().check(step.schema, value) if step.schema is not None else []
         if wrong:
@@ -195,12 +211,16 @@ class PlanRun:
         """The step's prompt, and what of it came from elsewhere."""
         if step.memory_scope == "all":
             ids = [one for one, outcome in self._outcomes.items() if outcome.state == "completed"]
-            text = prompt_with_summary(step, [self._done(one) for one in ids], notes, self._reveal)
+            done = [self._done(one) for one in ids]
+            text = prompt_with_summary(step, done, notes, self._reveal)
+            shown_of = [summary(one.text) for one in done]
         else:
             ids = plans.sources(step, self._steps)
-            text = prompt(step, [self._done(one) for one in ids], notes, self._reveal)
-        slices = [_slice(f"step {one}", "dependency", self._done(one).text) for one in ids]
-        slices += [_slice(f"message from {note.sender}", "message", note.text) for note in notes]
+            done = [self._done(one) for one in ids]
+            text = prompt(step, done, notes, self._reveal)
+            shown_of = [one.text for one in done]
+        slices = [Slice.of(f"step {one}", "dependency", part) for one, part in zip(ids, shown_of, strict=True)]
+        slices += [Slice.of(f"message from {note.sender}", "message", note.text) for note in notes]
         return text, slices
 
     def _done(self, step: str) -> Done:
@@ -208,25 +228,28 @@ class PlanRun:
         text = outcome.value if isinstance(outcome.value, str) else encode(outcome.value)
         return Done(outcome.title, outcome.agent, "" if outcome.value is None else text)
 
-    async def _note(self, step: Step, outcome: Outcome | None) -> None:
+    async def _turn_down(self, step: Step, reason: str) -> None:
+        """A step that may not start is skipped, and with it all that has not started yet."""
+        self._outcomes[step.id] = StepOutcome(step.id, step.title, self._who[step.id], "skipped", reason=reason)
+        await self._give_up([Ended(step.id, "skipped", reason), *self._schedule.skip(step.id)])
+        await self._drain(f'step "{step.id}": {reason}')
+
+    async def _note(self, step: Step, outcome: Outcome) -> None:
         """What follows from how a step ended."""
-        who = self._who[step.id]
-        if outcome is None:
-            reason = "its approval was refused"
-            self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "skipped", reason=reason)
-            await self._give_up([Ended(step.id, "skipped", reason), *self._schedule.skip(step.id)])
-            await self._drain(f'step "{step.id}" was not approved')
-        elif outcome.ok:
+        who = outcome.by or self._who[step.id]
+        if outcome.ok:
             value, task = outcome.value, outcome.task
             self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "completed", value, "", task)
             self._ready.extend(self._schedule.complete(step.id))
-        else:
-            reason = str(outcome.error)
-            self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.task)
-            own = () if outcome.task else (Ended(step.id, "failed", reason),)
-            await self._give_up([*own, *self._schedule.fail(step.id)])
-            if getattr(outcome.error, "rule", "") in _SPENT:
-                await self._drain(f"the run's limits are spent: {reason}")
+            return
+        reason = str(outcome.error)
+        self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.task)
+        # Its task says that it failed, unless there was none, or its result was found wanting afterwards.
+        unsaid = not outcome.task or isinstance(outcome.error, BadInput)
+        own = (Ended(step.id, "failed", reason),) if unsaid else ()
+        await self._give_up([*own, *self._schedule.fail(step.id)])
+        if getattr(outcome.error, "rule", "") in _SPENT:
+            await self._drain(f"the run's limits are spent: {reason}")
 
     async def _drain(self, reason: str) -> None:
         """Nothing more is admitted; what runs may finish; the rest is skipped."""
@@ -244,7 +267,3 @@ class PlanRun:
             self._outcomes.setdefault(one.id, known)
         facts = [step_ended(self._live.remit, one.id, one.state, one.reason, now) for one in gone]
         await self._shop.store.tx(self._shop.ids.new(), lambda _view: Decision(None, facts))
-
-
-def _slice(what: str, why: Any, text: str) -> Slice:
-    return Slice(what, why, tokens_in(text), 1, digest(text))

@@ -48,7 +48,7 @@ class TeamRun:
         assert live is not None  # it is being carried out: this is its holder's turn
         plan, live = await self._plan(live, goal)
         outcome = await self._shop.run(live, plan, self._options)
-        answer, _ = await self._ask(live, told_outcome(goal, outcome))
+        answer, _ = await self._ask(live, told_outcome(goal, outcome), "synthesis")
         return answer
 
     async def _plan(self, live: Live, goal: str) -> tuple[Plan, Live]:
@@ -58,7 +58,7 @@ class TeamRun:
         wrong: list[str] = []
         for text in (question, None):
             again = _AGAIN.format(faults="\n".join(f"- {fault}" for fault in wrong))
-            answer, live = await self._ask(live, text if text is not None else question + again)
+            answer, live = await self._ask(live, text if text is not None else question + again, "plan")
             try:
                 plan = drafted(_parsed(answer), goal=goal)
             except BadInput as no:
@@ -69,9 +69,10 @@ class TeamRun:
                 return plan, live
         raise BadInput(f"no plan was accepted, and nothing was started: {'; '.join(wrong[:5])}")
 
-    async def _ask(self, live: Live, text: str) -> tuple[Json, Live]:
+    async def _ask(self, live: Live, text: str, phase: str) -> tuple[Json, Live]:
         """One turn of the coordinator within its own task."""
         turn = self._conductor.runs.enter(live.succeeded_by(live.remit._replace(task=text), live.card))
+        turn.phase = phase
         turn.receipt.task(text)
         answer = await self._agent.answer(self._conductor.take_turn(turn))
         if isinstance(answer, Command):

@@ -96,12 +96,16 @@ class Turn:
         return remits.kit(self._live.remit, self._live.card)
 
     @property
-    def handoff(self) -> Handoff | None:
-        """How the task came to this holder, if it was handed over, handed back, or refused to be handed on."""
+    def handoff(self) -> Handoff:
+        """How the task came to this holder: `sender` is empty if it was not handed over, `refused` says why it could
+        not be handed on, `results` are those of a parallel handoff."""
         live = self._live
-        if not live.sender and not live.refusal and not live.results:
-            return None
         return Handoff(live.sender, live.state, live.trail, live.refusal, live.results)
+
+    @property
+    def phase(self) -> str:
+        """For the coordinator of a team: "plan" when a plan is asked for, "synthesis" when the pieces are."""
+        return self._live.phase
 
     @cached_property
     def context(self) -> Context:

@@ -1,4 +1,4 @@
-"""What is drawn of a run: cards for tasks, for refused hops, and for siblings that are too many to show.
+"""What is drawn of a run: cards for tasks in somebody's hands, for refused hops, and for what is too many to show.
 
 Trees are walked with a list, not with recursion: a run may be deeper than Python's stack.
 """
@@ -6,19 +6,21 @@ Trees are walked with a list, not with recursion: a run may be deeper than Pytho
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from heapq import merge
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
+from remit.core.flow.stays import Stay, stays
 from remit.core.flow.words import statuses
 from remit.core.report import Node, Refusal
 
 SIBLINGS: Final = 8
+_NO_LIMIT: Final = 10**9
 
-Hop: TypeAlias = Node | Refusal
+Hop: TypeAlias = Node | Refusal | Stay
 
 
 class Stack(NamedTuple):
-    """Siblings folded into one card."""
+    """Siblings, or stays of one task, folded into one card."""
 
     hidden: tuple[Hop, ...]
 
@@ -27,13 +29,10 @@ class Stack(NamedTuple):
         return [status_of(hop) for hop in self.hidden]
 
     @property
-    def nodes(self) -> list[Node]:
-        return [hop for hop in self.hidden if isinstance(hop, Node)]
-
-    @property
     def below(self) -> int:
         """How many tasks are folded away under these."""
-        return sum(sum(1 for _ in node.walk()) - 1 for node in self.nodes)
+        under = (child for hop in self.hidden for child in _under(hop))
+        return sum(sum(1 for _ in node.walk()) for node in under)
 
     def sentence(self) -> str:
         return f"+{len(self.hidden):,} more ({statuses(self.statuses)})"
@@ -41,45 +40,64 @@ class Stack(NamedTuple):
 
 @dataclass(slots=True, eq=False)  # a card is itself: places are kept per card
 class Card:
-    shows: Node | Refusal | Stack
+    """`children` are those it asked, `heir` is the same task in the next hands."""
+
+    shows: Stay | Refusal | Stack
     depth: int = 0
     children: "list[Card]" = field(default_factory=list["Card"])
+    heir: "Card | None" = None
 
 
 def status_of(hop: Hop) -> str:
     return "refused" if isinstance(hop, Refusal) else hop.status
 
 
-def hops_of(node: Node) -> list[Hop]:
-    """Whom a task asked, in order, with the refused ones where they happened."""
-    return list(merge(node.children, node.refusals, key=_asked_at))
-
-
-def outline(root: Node, at_most: int | None = None) -> Card:
+def outline(root: Node, at_most: int = _NO_LIMIT) -> Card:
     """The cards to draw. It goes level by level: under a limit, the tasks nearest to the root stay."""
-    top = Card(root)
-    room = None if at_most is None else at_most - 1
-    waiting = deque([(top, root)])
+    made = _strung(root, 0, at_most)
+    top, room = made[0], at_most - len(made)
+    waiting = deque(made)
     while waiting:
-        card, node = waiting.popleft()
-        hops = hops_of(node)
-        shown = SIBLINGS if room is None else min(SIBLINGS, room)
-        card.children = [Card(hop, card.depth + 1) for hop in hops[:shown]]
-        room = None if room is None else room - len(card.children)
-        waiting.extend((child, child.shows) for child in card.children if isinstance(child.shows, Node))
-        if len(hops) > shown:
-            card.children.append(Card(Stack(tuple(hops[shown:])), card.depth + 1))
+        card = waiting.popleft()
+        hops = card.shows.hops() if isinstance(card.shows, Stay) else []
+        for at, hop in enumerate(hops):
+            if at == SIBLINGS or room <= 0:
+                card.children.append(Card(Stack(tuple(hops[at:])), card.depth + 1))
+                break
+            made = _strung(hop, card.depth + 1, room)
+            card.children.append(made[0])
+            room -= len(made)
+            waiting.extend(made)
     return top
 
 
 def cards_of(top: Card) -> Iterator[Card]:
-    """Every card in tree order."""
+    """Every card in tree order: who was asked comes before who took over."""
     waiting = [top]
     while waiting:
         card = waiting.pop()
         yield card
+        if card.heir is not None:
+            waiting.append(card.heir)
         waiting.extend(reversed(card.children))
 
 
-def _asked_at(hop: Hop) -> int:
-    return hop.at if isinstance(hop, Refusal) else hop.started_at
+def _strung(hop: Node | Refusal, depth: int, room: int) -> list[Card]:
+    """One card for each stay of a task; of very many, the first ones and the last."""
+    if isinstance(hop, Refusal):
+        return [Card(hop, depth)]
+    found = stays(hop)
+    most = max(3, min(SIBLINGS, room))
+    shown: list[Stay | Stack] = [*found]
+    if len(found) > most:
+        shown = [*found[: most - 2], Stack(tuple(found[most - 2 : -1])), found[-1]]
+    cards = [Card(one, depth) for one in shown]
+    for card, heir in pairwise(cards):
+        card.heir = heir
+    return cards
+
+
+def _under(hop: Hop) -> list[Node]:
+    if isinstance(hop, Stay):
+        return [child for child in hop.hops() if isinstance(child, Node)]
+    return hop.children if isinstance(hop, Node) else []

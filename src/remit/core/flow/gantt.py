@@ -4,8 +4,9 @@ from typing import Final, NamedTuple
 
 from remit.core.flow.cards import Card, Stack
 from remit.core.flow.shapes import tooltip, words
+from remit.core.flow.stays import Stay
 from remit.core.flow.words import duration, known
-from remit.core.report import Node
+from remit.core.report import Node, Refusal
 from remit.core.times import DAY, SECOND
 
 _ROWS: Final = 40
@@ -69,9 +70,9 @@ def gantt(cards: list[Card], now: int, at: tuple[int, int], room: int) -> tuple[
 
 def _bar(card: Card, now: int) -> Bar | None:
     match card.shows:
-        case Node() as node:
-            refused = tuple(refusal.at for refusal in node.refusals[:_ROWS])
-            return Bar(node.agent, card.depth, node.started_at, _end(node, now), known(node.status), refused)
+        case Stay() as stay:
+            refused = tuple(hop.at for hop in stay.hops() if isinstance(hop, Refusal))[:_ROWS]
+            return Bar(stay.holder, card.depth, stay.start, _end(stay, now), known(stay.status), refused)
         case Stack() as stack:
             return _folded(stack, card.depth, now)
         case _:
@@ -79,15 +80,19 @@ def _bar(card: Card, now: int) -> Bar | None:
 
 
 def _folded(stack: Stack, depth: int, now: int) -> Bar | None:
-    nodes = stack.nodes
-    if not nodes:
+    took = [hop for hop in stack.hidden if not isinstance(hop, Refusal)]
+    if not took:
         return None
-    start = min(node.started_at for node in nodes)
-    return Bar(f"+{len(nodes):,} more", depth, start, max(_end(node, now) for node in nodes), "folded")
+    start = min(map(_start, took))
+    return Bar(f"+{len(took):,} more", depth, start, max(_end(hop, now) for hop in took), "folded")
 
 
-def _end(node: Node, now: int) -> int:
-    return node.started_at + max(0, node.elapsed(now))
+def _start(hop: Node | Stay) -> int:
+    return hop.start if isinstance(hop, Stay) else hop.started_at
+
+
+def _end(hop: Node | Stay, now: int) -> int:
+    return _start(hop) + max(0, hop.elapsed(now))
 
 
 def _scale(bars: list[Bar], left: int, width: int) -> Scale:

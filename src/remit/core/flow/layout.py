@@ -1,22 +1,26 @@
 """Where the cards of a run go: a tree from left to right, as boxes and edges with whole coordinates.
 
-Every leaf has a row of its own, and an asker sits in the middle of those it asked: two passes over the cards.
+Every leaf has a row of its own, and an asker sits in the middle of those it asked: two passes over the cards. Whoever
+takes a task over stands below the one who had it, in the same column: handing over leads no deeper.
 A new kind of hop is a new `EdgeKind`, and the drawing says how it looks and how it ends.
 """
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.flow.cards import Card, cards_of
-from remit.core.flow.words import kept_back, known, passed, saw
+from remit.core.flow.stays import Stay, member_of
+from remit.core.flow.words import kept_back, known, passed, saw_here, withheld
 from remit.core.printable import cleaned
-from remit.core.report import Node, Refusal
+from remit.core.report import Refusal
 
 CARD_WIDTH: Final = 244
 CARD_HEIGHT: Final = 82
 ROW: Final = CARD_HEIGHT + 22
 COLUMN: Final = CARD_WIDTH + 220
 
-EdgeKind: TypeAlias = Literal["delegation", "refusal", "stack"]
+HANDOFF_GAP: Final = 32  # what a handoff adds to the space between two rows, for its arrow and its label
+
+EdgeKind: TypeAlias = Literal["delegation", "member", "handoff", "refusal", "stack"]
 
 
 class Box(NamedTuple):
@@ -29,6 +33,10 @@ class Box(NamedTuple):
     @property
     def middle(self) -> int:
         return self.y + CARD_HEIGHT // 2
+
+    @property
+    def bottom(self) -> int:
+        return self.y + CARD_HEIGHT
 
     @property
     def right(self) -> int:
@@ -60,6 +68,7 @@ def place(top: Card, left: int = 0, upper: int = 0) -> Picture:
     rows = _rows(order)
     boxes = {card: Box(card, left + card.depth * COLUMN, upper + rows[card]) for card in order}
     edges = [_edge(boxes[card], boxes[child]) for card in order for child in card.children]
+    edges += [_handoff(boxes[card], boxes[card.heir]) for card in order if card.heir is not None]
     width = max(card.depth for card in order) * COLUMN + CARD_WIDTH
     height = max(rows.values()) + CARD_HEIGHT
     return Picture(list(boxes.values()), edges, width, height)
@@ -67,9 +76,13 @@ def place(top: Card, left: int = 0, upper: int = 0) -> Picture:
 
 def _rows(order: list[Card]) -> dict[Card, int]:
     rows: dict[Card, int] = {}
+    heirs = {card.heir for card in order if card.heir is not None}
+    top = 0
     for card in order:
+        top += HANDOFF_GAP * (card in heirs)
         if not card.children:
-            rows[card] = len(rows) * ROW
+            rows[card] = top
+            top += ROW
     for card in reversed(order):  # tree order backwards: whoever was asked comes before the asker
         if card.children:
             rows[card] = (rows[card.children[0]] + rows[card.children[-1]]) // 2
@@ -77,14 +90,27 @@ def _rows(order: list[Card]) -> dict[Card, int]:
 
 
 def _edge(start: Box, end: Box) -> Edge:
-    match end.card.shows:
-        case Node() as node:
-            return Edge("delegation", start, end, known(node.status), passed(node), kept_back(node), _tip(node))
+    asker, shown = start.card.shows, end.card.shows
+    match shown:
+        case Stay():
+            member = isinstance(asker, Stay) and member_of(shown.node, asker.node)
+            kind: EdgeKind = "member" if member else "delegation"
+            return Edge(kind, start, end, known(shown.status), passed(shown), kept_back(shown), _tip(shown))
         case Refusal() as refusal:
             return Edge("refusal", start, end, "refused", f"⊘ {cleaned(refusal.rule, 16)}", tip=refusal.sentence)
         case _:
             return Edge("stack", start, end, "folded")
 
 
-def _tip(node: Node) -> str:
-    return f"{saw(node)}; {len(node.withheld)} withheld" if node.withheld else saw(node)
+def _handoff(start: Box, end: Box) -> Edge:
+    """The same task in other hands; the label is the phase it was handed over in."""
+    came = end.card.shows.came if isinstance(end.card.shows, Stay) else None
+    if came is None:
+        return Edge("handoff", start, end, "folded")
+    tip = f"{came.sender} handed the task to {came.to[0]}"
+    return Edge("handoff", start, end, "handed", cleaned(came.phase, 28) or "handed over", tip=tip)
+
+
+def _tip(stay: Stay) -> str:
+    number = withheld(stay)
+    return f"{saw_here(stay)}; {number} withheld" if number else saw_here(stay)

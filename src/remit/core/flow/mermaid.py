@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from remit.core.flow.cards import Card, cards_of, outline
-from remit.core.flow.words import duration, kept_back, known, mark, passed
+from remit.core.flow.stays import Stay, member_of
+from remit.core.flow.words import called, duration, kept_back, known, mark, passed, plan_of, progress, statuses
 from remit.core.printable import cleaned
-from remit.core.report import Node, Refusal
+from remit.core.report import Node, PlanStep, Refusal
 
-# Mermaid draws at most 500 edges and 50,000 characters; with stacks, this many cards stay below both.
+# Mermaid draws at most 500 edges and 50,000 characters; with stacks, this many cards and steps stay below both.
 _CARDS: Final = 48
+_STEPS: Final = 24
+_NEEDS: Final = 8  # of a step that waits for very many, the first
 _AGENT: Final = 24
 _TASK: Final = 40
 
@@ -23,20 +26,28 @@ _CLASSES: Final = {
     "cancelled": "fill:#eceff3,stroke:#6b7280,color:#2b313b",
     "unknown": "fill:#eceff3,stroke:#6b7280,color:#2b313b",
     "refused": "fill:#fff5f5,stroke:#c62f2f,color:#8f1d1d,stroke-dasharray:4 3",
+    "handed": "fill:#efe8fd,stroke:#6d3fc4,color:#3a1d78",
+    "waiting": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b",
+    "skipped": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b,stroke-dasharray:3 3",
     "folded": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b,stroke-dasharray:2 2",
 }
 
 
 def mermaid(root: Node, now: int) -> str:
     """A flowchart from left to right; tasks far from the root are folded when there are very many."""
-    order = list(cards_of(outline(root, _CARDS)))
+    planned = min(_STEPS, sum(len(plan) for node in root.walk() for plan in node.plans))
+    order = list(cards_of(outline(root, _CARDS - planned)))
     names = {card: f"n{index}" for index, card in enumerate(order)}
     hops = [(card, child) for card in order for child in card.children]
     refused = [str(at) for at, (_, child) in enumerate(hops) if isinstance(child.shows, Refusal)]
+    plans, states = _plans(order, names)
     lines = ["flowchart LR"]
     lines += [f"    {names[card]}{_node(card, now)}" for card in order]
-    lines += [f"    {names[card]} {_edge(child)} {names[child]}" for card, child in hops]
-    lines += [f"    classDef {name} {_CLASSES[name]}" for name in sorted({_class(card) for card in order})]
+    lines += [f"    {names[card]} {_edge(card, child)} {names[child]}" for card, child in hops]
+    lines += [f"    {names[card]} {_handoff(card.heir)} {names[card.heir]}" for card in order if card.heir is not None]
+    lines += plans
+    classes = states | {_class(card) for card in order}
+    lines += [f"    classDef {name} {_CLASSES[name]}" for name in sorted(classes)]
     if refused:
         lines.append(f"    linkStyle {','.join(refused)} stroke:#c62f2f,color:#8f1d1d")
     return "\n".join(lines) + "\n"
@@ -44,9 +55,10 @@ def mermaid(root: Node, now: int) -> str:
 
 def _node(card: Card, now: int) -> str:
     match card.shows:
-        case Node() as node:
-            head = f"{mark(node.status)} {_label(node.agent, _AGENT)}"
-            label = f'["{head}<br/>{_label(node.task, _TASK)}<br/>{duration(node.elapsed(now))}"]'
+        case Stay() as stay:
+            about = "" if stay.came else f"{_label(called(stay.node), _TASK)}<br/>"
+            head = f"{mark(stay.status)} {_label(stay.holder, _AGENT)}"
+            label = f'["{head}<br/>{about}{duration(stay.elapsed(now))}"]'
         case Refusal() as refusal:
             label = f'(["{mark("refused")} {_label(refusal.rule, _AGENT)}"])'
         case stack:
@@ -54,24 +66,78 @@ def _node(card: Card, now: int) -> str:
     return f"{label}:::{_class(card)}"
 
 
-def _edge(card: Card) -> str:
+def _edge(asker: Card, card: Card) -> str:
     match card.shows:
-        case Node() as node:
-            return f'-->|"{" ".join(filter(None, (passed(node), kept_back(node))))}"|'
+        case Stay() as stay:
+            member = isinstance(asker.shows, Stay) and member_of(stay.node, asker.shows.node)
+            arrow = "==>" if member else "-->"
+            return f'{arrow}|"{" ".join(filter(None, (passed(stay), kept_back(stay))))}"|'
         case Refusal() as refusal:
-            return f'-.->|"asked {_label(refusal.to, _AGENT)}"|'
+            verb = "handed to" if refusal.handoff else "asked"
+            return f'-.->|"{verb} {_label(refusal.to, _AGENT)}"|'
         case _:
             return "---"
 
 
+def _handoff(heir: Card) -> str:
+    """The same task in other hands."""
+    came = heir.shows.came if isinstance(heir.shows, Stay) else None
+    phase = _label(came.phase, _AGENT) if came else ""
+    return f'==>|"{phase}"|' if phase else "==>"
+
+
 def _class(card: Card) -> str:
     match card.shows:
-        case Node() as node:
-            return known(node.status)
+        case Stay() as stay:
+            return known(stay.status)
         case Refusal():
             return "refused"
         case _:
             return "folded"
+
+
+# -- plans ---------------------------------------------------------------------------------------------------
+
+
+def _plans(order: list[Card], names: dict[Card, str]) -> tuple[list[str], set[str]]:
+    """The plans of the tasks that are shown, each in a box of its own, and the states their steps are in."""
+    lines: list[str] = []
+    states: set[str] = set()
+    room = _STEPS
+    for card in order:
+        stay = card.shows
+        if not isinstance(stay, Stay) or stay.left is not None:
+            continue
+        for index, plan in enumerate(stay.node.plans):
+            if not room or not plan:
+                break
+            lines += _subgraph(plan, room, (names[card], f"{names[card]}p{index}", stay.holder))
+            states |= {known(step.state) for step in plan[:room]} | ({"folded"} if len(plan) > room else set())
+            room -= min(room, len(plan))
+    return lines, states
+
+
+def _subgraph(plan: list[PlanStep], room: int, who: tuple[str, str, str]) -> list[str]:
+    owner, box, agent = who
+    shown = plan[:room]
+    names = {step.id: f"{box}s{at}" for at, step in enumerate(shown)}
+    lines = [f'    subgraph {box}["{_label(plan_of(agent), _AGENT)}, {progress(plan)}"]', "        direction LR"]
+    lines += [f"        {names[step.id]}{_step(step)}" for step in shown]
+    if len(plan) > room:
+        rest = f"+{len(plan) - room:,} more ({statuses(step.state for step in plan[room:])})"
+        lines.append(f'        {box}rest[["{rest}"]]:::folded')
+    for step in shown:
+        needs = [names[before] for before in step.after if before in names]
+        lines += [f"        {before} --> {names[step.id]}" for before in needs[:_NEEDS]]
+    return [*lines, "    end", f"    {owner} -.- {box}"]
+
+
+def _step(step: PlanStep) -> str:
+    state = known(step.state)
+    return f'["{mark(state)} {_label(step.title, _TASK)}<br/>{_label(step.agent, _AGENT)}"]:::{state}'
+
+
+# -- labels --------------------------------------------------------------------------------------------------
 
 
 def _label(text: str, columns: int) -> str:

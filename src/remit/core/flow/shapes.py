@@ -20,6 +20,8 @@ _SIGNS: Final = {
     "failed": "M-2.4-2.4l4.8 4.8M2.4-2.4l-4.8 4.8",
     "cancelled": "M-2.8 0h5.6",
     "refused": "M-2.6 2.6l5.2-5.2",
+    "handed": "M-3.2 0h6M.4-2.6L3 0L.4 2.6",
+    "skipped": "M-3-2.6L-.4 0L-3 2.6M.6-2.6L3.2 0L.6 2.6",
     "unknown": "M0-3v3.4M0 3v.1",
 }
 
@@ -76,6 +78,8 @@ def status_dot(status: str, x: int, y: int) -> str:
             y,
             '<circle class="ring running" r="6" fill="none"/><circle class="fill running pulse" r="2.8"/>',
         )
+    if status == "waiting":
+        return moved(x, y, '<circle class="ring waiting" r="6" fill="none"/>')
     drawn = known(status)
     return moved(x, y, f'<circle class="fill {drawn}" r="7"/><path class="sign" d="{_SIGNS[drawn]}"/>')
 
@@ -90,6 +94,12 @@ def share_bar(found: list[str], at: tuple[int, int], width: int) -> str:
         parts.append(f'<rect class="fill {status}" x="{left}" y="{top}" width="{long}" height="6" rx="3"/>')
         left += long + 2
     return "".join(parts)
+
+
+def arrow_head(x: int, y: int, look: str, *, down: bool = False) -> str:
+    """A solid head whose tip is at this point: something has gone over there."""
+    shape = "M0 0l-5.5-9.5q5.5 2.6 11 0z" if down else "M0 0l-9.5-5.5q2.6 5.5 0 11z"
+    return moved(x, y, f'<path class="fill {look}" d="{shape}"/>')
 
 
 def moved(x: int, y: int, inside: str) -> str:

@@ -1,4 +1,4 @@
-"""A run as a picture: cards for tasks from left to right, edges that say what was passed, bars for the time.
+"""A run as a picture: cards for tasks from left to right, edges that say what was passed, plans, bars for the time.
 
 It is one self-contained SVG document: no scripts, no fonts and no images from elsewhere.
 """
@@ -8,18 +8,31 @@ from typing import Final
 
 from remit.core.flow.cards import SIBLINGS, Stack, outline
 from remit.core.flow.gantt import gantt
-from remit.core.flow.layout import CARD_HEIGHT, CARD_WIDTH, COLUMN, Box, Edge, EdgeKind, Picture, place
-from remit.core.flow.shapes import line_width, moved, share_bar, status_dot, tooltip, words, xml
+from remit.core.flow.layout import (
+    CARD_HEIGHT,
+    CARD_WIDTH,
+    COLUMN,
+    Box,
+    Edge,
+    EdgeKind,
+    Picture,
+    place,
+)
+from remit.core.flow.plans import Panel, panels
+from remit.core.flow.shapes import arrow_head, line_width, moved, share_bar, status_dot, tooltip, words, xml
+from remit.core.flow.stays import Stay
 from remit.core.flow.theme import Theme, style
-from remit.core.flow.words import count, duration, known, reason, statuses, tokens
+from remit.core.flow.words import called, count, duration, known, reason, refused_word, saw_here, statuses
 from remit.core.printable import cleaned
-from remit.core.report import Node, Refusal, result_text
+from remit.core.report import Node, Refusal, result_text, steps_sentence, tally
 
 _MARGIN: Final = 32
 _HEADER: Final = 92
 _NARROWEST: Final = 720
 _PAD: Final = 14
 _INSIDE: Final = CARD_WIDTH - 2 * _PAD
+_HAND: Final = CARD_WIDTH // 2  # where the arrow of a handoff leaves a card and reaches the next
+_APART: Final = 16  # between the strips below the tree
 _BEND: Final = 56  # how far an edge takes to reach the row of the one that was asked
 
 
@@ -27,22 +40,34 @@ def svg(root: Node, now: int, theme: Theme = "light") -> str:
     """The picture as a document; `theme` is light, dark, or auto for what the reader prefers."""
     sheet = style(theme)
     picture = place(outline(root), _MARGIN, _HEADER)
-    width = max(picture.width + 2 * _MARGIN, _NARROWEST)
+    plans = panels([box.card for box in picture.boxes], now)
+    width = max(picture.width + 2 * _MARGIN, _NARROWEST, *(plan.width + 2 * _MARGIN for plan in plans))
     below = _HEADER + picture.height + 28
+    strips = _strips(plans, below, width - 2 * _MARGIN)
+    below += sum(plan.height + _APART for plan in plans)
     bars, height = gantt([box.card for box in picture.boxes], now, (_MARGIN, below), width - 2 * _MARGIN)
     parts = [
         _opening(root, now, (width, below + height + _MARGIN), sheet),
         _header(root, now, width),
         *_tree(picture, now),
+        *strips,
         bars,
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
 
 
+def _strips(plans: list[Panel], top: int, width: int) -> list[str]:
+    drawn: list[str] = []
+    for plan in plans:
+        drawn.append(moved(_MARGIN, top, plan.drawn(width)))
+        top += plan.height + _APART
+    return drawn
+
+
 def _opening(root: Node, now: int, size: tuple[int, int], sheet: str) -> str:
     width, height = size
-    title = cleaned(f"{root.agent}: {root.task}", 120)
+    title = cleaned(f"{root.first}: {root.task}", 120)
     return f"""\
 <svg xmlns="http://www.w3.org/2000/svg" class="remit-flow" role="img" \
 aria-labelledby="remit-title remit-desc" width="{width}" height="{height}" viewBox="0 0 {width} {height}">
@@ -67,15 +92,18 @@ def _header(root: Node, now: int, width: int) -> str:
 
 def _summary(root: Node, now: int) -> str:
     """The run in figures, from its events and nothing else."""
-    nodes = list(root.walk())
+    found = tally(root)
     parts = [
         f"{cleaned(root.agent, 40)} {cleaned(root.status, 20)} · {duration(root.elapsed(now))}",
-        f"{count(len(nodes), 'task')} ({statuses(node.status for node in nodes)})",
-        f"{count(sum(map(tokens, nodes)), 'token')} seen",
+        f"{count(found.tasks, 'task')} ({statuses(found.states.elements())})",
+        f"{count(found.tokens_seen, 'token')} seen",
     ]
-    refused = sum(len(node.refusals) for node in nodes)
-    if refused:
-        parts.append(f"{count(refused, 'hop')} refused")
+    if found.handoffs:
+        parts.append(count(found.handoffs, "handoff"))
+    if found.steps:
+        parts.append(steps_sentence(found.steps))
+    if found.refused:
+        parts.append(f"{count(found.refused, 'hop')} refused")
     return " · ".join(parts)
 
 
@@ -94,8 +122,8 @@ def _tree(picture: Picture, now: int) -> list[str]:
 
 def _card(box: Box, now: int) -> str:
     match box.card.shows:
-        case Node() as node:
-            back, inside = _back(known(node.status)), _task(node, now)
+        case Stay() as stay:
+            back, inside = _back(known(stay.status)), _task(stay, now)
         case Refusal() as refusal:
             back, inside = _back("refused"), _refused(refusal)
         case stack:
@@ -120,17 +148,22 @@ def _head(status: str, name: str, right: str) -> str:
     )
 
 
-def _task(node: Node, now: int) -> str:
+def _task(stay: Stay, now: int) -> str:
+    """A task in somebody's hands. What it is about stands on the first card, and what came along on the others."""
+    about = f"saw {saw_here(stay)}" if stay.came and stay.receipt else called(stay.node)
     return (
-        tooltip(f"{node.agent}: {node.task}")
-        + _head(node.status, node.agent, duration(node.elapsed(now)))
-        + words(node.task, (_PAD, 48), "soft", _INSIDE)
-        + _ending(node)
+        tooltip(f"{stay.holder}: {called(stay.node)}")
+        + _head(stay.status, stay.holder, duration(stay.elapsed(now)))
+        + words(about, (_PAD, 48), "soft", _INSIDE)
+        + _ending(stay)
     )
 
 
-def _ending(node: Node) -> str:
-    """The last line of a task: why it failed, what it answered, or what it is doing."""
+def _ending(stay: Stay) -> str:
+    """The last line of a task: why it failed, what it answered, whose it is now, or what its holder is doing."""
+    node = stay.node
+    if stay.left is not None:
+        return words(f"handed over to {stay.left.to[0]}", (_PAD, 68), "fill handed", _INSIDE)
     if node.status == "completed":
         answer = "done, no result" if node.result is None else f"→ {result_text(node)}"
         return words(answer, (_PAD, 68), "faint", _INSIDE)
@@ -147,7 +180,7 @@ def _doing(node: Node) -> str:
 def _refused(refusal: Refusal) -> str:
     return (
         tooltip(refusal.sentence)
-        + _head("refused", refusal.to, "refused")
+        + _head("refused", refusal.to, refused_word(refusal))
         + words(refusal.task, (_PAD, 48), "soft", _INSIDE)
         + words(refusal.sentence, (_PAD, 68), "fill refused", _INSIDE)
     )
@@ -174,12 +207,24 @@ def _ring(edge: Edge) -> str:
     return f'<circle class="card ring {edge.status}" {at} r="4"/>'
 
 
+def _arrow(edge: Edge) -> str:
+    """A part that was handed out, one of several at once."""
+    return arrow_head(edge.end.x, edge.end.middle, "handed")
+
+
+def _arrow_down(edge: Edge) -> str:
+    """A handoff ends in a solid head: the task itself has gone over."""
+    return arrow_head(edge.end.x + _HAND, edge.end.y, edge.status, down=True)
+
+
 def _nothing(_edge: Edge) -> str:
     return ""
 
 
 _ENDS: Final[dict[EdgeKind, Callable[[Edge], str]]] = {
     "delegation": _ring,
+    "member": _arrow,
+    "handoff": _arrow_down,
     "refusal": _nothing,
     "stack": _nothing,
 }
@@ -187,19 +232,25 @@ _ENDS: Final[dict[EdgeKind, Callable[[Edge], str]]] = {
 
 def _curve(edge: Edge) -> str:
     """A bend right after the asker, then straight on, so that labels sit on a line of their own."""
-    x, y, to = edge.start.right, edge.start.middle, edge.end.middle
-    half, bend = x + _BEND // 2, x + _BEND
-    path = f"M{x} {y}C{half} {y} {half} {to} {bend} {to}H{edge.end.x}"
+    if edge.kind == "handoff":
+        x = edge.start.x + _HAND
+        path = f"M{x} {edge.start.bottom}V{edge.end.y - 6}"
+    else:
+        x, y, to = edge.start.right, edge.start.middle, edge.end.middle
+        half, bend = x + _BEND // 2, x + _BEND
+        path = f"M{x} {y}C{half} {y} {half} {to} {bend} {to}H{edge.end.x - 6 * (edge.kind == 'member')}"
     return f'<path class="edge {edge.kind} {edge.status}" d="{path}"/>'
 
 
 def _pill(edge: Edge) -> str:
     text, aside = line_width(edge.label, "mono"), line_width(edge.aside, "mono")
     width = text + (aside + 7 if aside else 0) + 16
-    left = edge.end.x - (COLUMN - CARD_WIDTH - _BEND + width + 6) // 2
+    left, middle = edge.end.x - (COLUMN - CARD_WIDTH - _BEND + width + 6) // 2, edge.end.middle
+    if edge.kind == "handoff":  # halfway down the arrow
+        left, middle = edge.end.x + _HAND - width // 2, (edge.start.bottom + edge.end.y) // 2 - 4
     refused = " refused rim" if edge.kind == "refusal" else ""
-    look = "mono fill refused" if refused else "mono soft"
+    look = "mono fill refused" if refused else "mono fill handed" if edge.kind == "handoff" else "mono soft"
     label = words(edge.label, (8, 4), look, text + 8)
     also = words(edge.aside, (text + 15, 4), "mono aside", aside + 8) if aside else ""
     rim = f'<rect class="pill{refused}" y="-10" width="{width}" height="20" rx="10"/>'
-    return moved(left, edge.end.middle, tooltip(edge.tip) + rim + label + also)
+    return moved(left, middle, tooltip(edge.tip) + rim + label + also)

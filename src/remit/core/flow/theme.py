@@ -22,6 +22,7 @@ class Palette(NamedTuple):
     cancelled: str
     aside: str
     refused_card: str
+    handed: str
 
 
 LIGHT: Final = Palette(
@@ -38,6 +39,7 @@ LIGHT: Final = Palette(
     cancelled="#6a7280",
     aside="#8a5700",
     refused_card="#fff7f7",
+    handed="#6d3fc4",
 )
 DARK: Final = Palette(
     page="#0f1217",
@@ -53,6 +55,7 @@ DARK: Final = Palette(
     cancelled="#98a2b0",
     aside="#e2aa48",
     refused_card="#21191c",
+    handed="#b79bff",
 )
 
 _SHAPE: Final = """\
@@ -63,8 +66,11 @@ _SHAPE: Final = """\
 .remit-flow .mono{font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:11px}
 .remit-flow .card,.remit-flow .pill,.remit-flow .grid{stroke-width:1}
 .remit-flow .edge{fill:none;stroke-width:2}
+.remit-flow .handoff.edge{stroke-width:2.5}
+.remit-flow .need.edge{stroke-width:1.5}
 .remit-flow .stack.edge{stroke-dasharray:1 5;stroke-linecap:round}
 .remit-flow .refused.edge,.remit-flow .refused.card{stroke-dasharray:5 4}
+.remit-flow .skipped.card,.remit-flow .waiting.card{stroke-dasharray:3 3}
 .remit-flow .sign{fill:none;stroke-width:1.8;stroke-linecap:round;stroke-linejoin:round}
 .remit-flow .shade{fill:#000;opacity:.06}
 .remit-flow .grid{stroke-dasharray:2 4}
@@ -107,6 +113,9 @@ def _colours(palette: Palette) -> str:
         "cancelled": palette.cancelled,
         "unknown": palette.cancelled,
         "folded": palette.cancelled,
+        "handed": palette.handed,
+        "waiting": palette.cancelled,
+        "skipped": palette.cancelled,
     }
     rules = [f"{_scoped(where)}{{{what}}}" for where, what in grounds.items()]
     for status, colour in statuses.items():

@@ -2,13 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
+from remit.core.flow.stays import Stay
 from remit.core.printable import escaped
-from remit.core.report import Node
+from remit.core.report import Node, PlanStep, Refusal, steps_sentence, tokens_seen
 from remit.core.times import DAY, SECOND
+from remit.core.values import Json
 
-MARKS: Final = {"completed": "✓", "running": "◐", "failed": "✗", "cancelled": "⊖", "refused": "⊘"}
+Receipt: TypeAlias = dict[str, Json]
+
+MARKS: Final = {
+    "completed": "✓",
+    "running": "◐",
+    "failed": "✗",
+    "cancelled": "⊖",
+    "refused": "⊘",
+    "handed": "→",
+    "waiting": "○",
+    "skipped": "↷",
+}
 UNKNOWN: Final = "unknown"  # how a status is drawn that this version has no mark for
 
 _MINUTE: Final = 60 * SECOND
@@ -46,7 +59,7 @@ def short(number: int) -> str:
     return str(number)
 
 
-# -- what a task was given, and how it ended -----------------------------------------------------------------
+# -- what a task was given -----------------------------------------------------------------------------------
 
 
 def known(status: str) -> str:
@@ -58,18 +71,22 @@ def mark(status: str) -> str:
     return MARKS.get(status, "?")
 
 
-def tokens(node: Node) -> int:
-    return cast("int", node.receipt.get("tokens", 0))
-
-
-def slices(node: Node) -> int:
-    return len(node.saw) + cast("int", node.receipt.get("unlisted", 0))
-
-
 def saw(node: Node) -> str:
-    """What it saw; the receipt is written at the end, so before that: what it may see."""
-    if node.receipt:
-        return f"{count(slices(node), 'slice')}, {count(tokens(node), 'token')}"
+    """What its turns saw; a receipt is written at the end of a turn, so before that: what it may see."""
+    receipts = [receipt for receipt in (*(one.receipt for one in node.trail), node.receipt) if receipt]
+    if receipts:
+        return f"{count(sum(map(slices, receipts)), 'slice')}, {count(tokens_seen(node), 'token')}"
+    return may_see(node)
+
+
+def saw_here(stay: Stay) -> str:
+    """The same of one stay."""
+    if stay.receipt:
+        return f"{count(slices(stay.receipt), 'slice')}, {count(tokens(stay.receipt), 'token')}"
+    return may_see(stay.node)
+
+
+def may_see(node: Node) -> str:
     if "*" in node.sees:
         return "may see everything"
     if not node.sees:
@@ -78,18 +95,62 @@ def saw(node: Node) -> str:
     return f"may see {escaped(node.sees[0], 40)}" + (f" and {others} more" if others else "")
 
 
-def passed(node: Node) -> str:
+def passed(stay: Stay) -> str:
     """The same for the label of an edge."""
-    if node.receipt:
-        return f"{slices(node)} ctx · {short(tokens(node))} tok"
-    if "*" in node.sees:
+    if stay.receipt:
+        return f"{slices(stay.receipt)} ctx · {short(tokens(stay.receipt))} tok"
+    sees = stay.node.sees
+    if "*" in sees:
         return "sees all"
-    return f"sees {count(len(node.sees), 'scope')}" if node.sees else "task only"
+    return f"sees {count(len(sees), 'scope')}" if sees else "task only"
 
 
-def kept_back(node: Node) -> str:
+def kept_back(stay: Stay) -> str:
     """How many slices were withheld, for the label of an edge."""
-    return f"\N{MINUS SIGN}{len(node.withheld)}" if node.withheld else ""
+    number = withheld(stay)
+    return f"\N{MINUS SIGN}{number}" if number else ""
+
+
+def withheld(stay: Stay) -> int:
+    return len(cast("list[Json]", stay.receipt.get("withheld", [])))
+
+
+def tokens(receipt: Receipt) -> int:
+    return cast("int", receipt.get("tokens", 0))
+
+
+def slices(receipt: Receipt) -> int:
+    listed = cast("list[Json]", receipt.get("saw", []))
+    return len(listed) + cast("int", receipt.get("unlisted", 0))
+
+
+def called(node: Node) -> str:
+    """What a task is about: the title of the step it carries out, or its own text."""
+    return f"{node.step}: {node.title}" if node.title else node.task
+
+
+def refused_word(refusal: Refusal) -> str:
+    return "handoff refused" if refusal.handoff else "refused"
+
+
+# -- plans ---------------------------------------------------------------------------------------------------
+
+
+def progress(plan: Iterable[PlanStep]) -> str:
+    """3 of 5 steps completed, 1 failed, 1 skipped"""
+    return steps_sentence(Counter(step.state for step in plan))
+
+
+def plan_of(agent: str) -> str:
+    """A plan that a person runs has no coordinator, only a holder of that name."""
+    return "Plan" if agent == "plan" else f"Plan of {agent}"
+
+
+def tries(step: PlanStep) -> str:
+    return f"{step.tries} tries" if step.tries > 1 else ""
+
+
+# -- how it ended --------------------------------------------------------------------------------------------
 
 
 def reason(node: Node) -> str:

@@ -1,0 +1,171 @@
+"""Prompts: what a step is told, to the byte."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.make import texts
+from remit.core.plan import Step
+from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary
+
+WRITE = Step("w", "Write it", "In plain words.", agent="ann", after=["a", "b"])
+DONE = (Done("Find sources", "bob", "Three books.\nTwo films."), Done("Ask around", "cy", "Nobody knows."))
+NOTES = (Note("bob", "mind the dates"), Note("dee", "and the names"))
+REVEAL = Reveal("A good book", (("ann", "writes"), ("bob", "")))
+
+lines = texts.filter(bool)
+dones = st.lists(st.builds(Done, lines, lines, texts), max_size=4)
+notes = st.lists(st.builds(Note, lines, texts), max_size=3)
+steps = st.builds(Step, st.just("w"), lines, texts)
+
+
+# --- to the byte -------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("plan.prompt")
+@given(steps.filter(lambda step: step.description))
+def test_without_dependencies_it_is_the_task_and_nothing_else(step):
+    assert prompt(step) == f"# Task: {step.title}\n\n{step.description}"
+    assert prompt_with_summary(step, []) == prompt(step)
+
+
+@pytest.mark.rule("plan.prompt")
+def test_a_task_without_a_description_is_its_title():
+    assert prompt(Step("w", "Write it")) == "# Task: Write it"
+
+
+@pytest.mark.rule("plan.prompt")
+def test_results_follow_whole_and_in_their_order():
+    assert prompt(WRITE, DONE) == (
+        "# Task: Write it\n"
+        "\n"
+        "In plain words.\n"
+        "\n"
+        "## Context from prerequisite tasks\n"
+        "\n"
+        "### Find sources (by bob)\n"
+        "Three books.\n"
+        "Two films.\n"
+        "\n"
+        "### Ask around (by cy)\n"
+        "Nobody knows."
+    )
+
+
+@pytest.mark.rule("plan.prompt", "team.messages")
+def test_messages_follow_last():
+    assert prompt(WRITE, (), NOTES) == (
+        "# Task: Write it\n"
+        "\n"
+        "In plain words.\n"
+        "\n"
+        "## Messages from team members\n"
+        "- **bob**: mind the dates\n"
+        "- **dee**: and the names"
+    )
+    assert prompt(WRITE, DONE, NOTES) == prompt(WRITE, DONE) + prompt(WRITE, (), NOTES).removeprefix(prompt(WRITE))
+
+
+@pytest.mark.rule("plan.prompt")
+@given(steps, dones, notes)
+def test_it_is_made_of_these_parts_and_of_no_others(step, done, told):
+    expected = f"# Task: {step.title}"
+    if step.description:
+        expected += f"\n\n{step.description}"
+    if any(one.text for one in done):
+        expected += "\n\n## Context from prerequisite tasks"
+    for one in done:
+        expected += f"\n\n### {one.title} (by {one.agent})\n{one.text}" if one.text else ""
+    if told:
+        expected += "\n\n## Messages from team members"
+    for note in told:
+        expected += f"\n- **{note.sender}**: {note.text}"
+
+    assert prompt(step, done, told) == expected
+
+
+@pytest.mark.rule("plan.prompt")
+def test_empty_results_are_left_out_and_with_them_the_heading():
+    empty = Done("Look", "bob", "")
+
+    assert prompt(WRITE, [empty, *DONE, empty]) == prompt(WRITE, DONE)
+    assert prompt(WRITE, [empty]) == prompt(WRITE)
+    assert prompt_with_summary(WRITE, [empty]) == prompt(WRITE)
+
+
+@pytest.mark.rule("plan.prompt")
+def test_a_long_result_is_told_whole():
+    assert prompt(WRITE, [Done("Find", "bob", "x" * 100_000)]).endswith(f"### Find (by bob)\n{'x' * 100_000}")
+
+
+# --- a summary of all --------------------------------------------------------------------------
+
+
+@pytest.mark.rule("plan.transitive")
+def test_who_may_see_all_gets_a_line_of_each_instead_of_the_results():
+    assert prompt_with_summary(WRITE, DONE, NOTES) == (
+        "# Task: Write it\n"
+        "\n"
+        "In plain words.\n"
+        "\n"
+        "## Shared memory\n"
+        "\n"
+        "- **Find sources** (by bob): Three books. Two films.\n"
+        "- **Ask around** (by cy): Nobody knows.\n"
+        "\n"
+        "## Messages from team members\n"
+        "- **bob**: mind the dates\n"
+        "- **dee**: and the names"
+    )
+
+
+@pytest.mark.rule("plan.transitive")
+@pytest.mark.parametrize(("size", "shown"), [(200, "x" * 200), (201, "x" * 197 + "…"), (5000, "x" * 197 + "…")])
+def test_a_line_of_a_summary_has_at_most_two_hundred_characters(size, shown):
+    found = prompt_with_summary(WRITE, [Done("Find", "bob", "x" * size)])
+
+    assert found.splitlines()[-1] == f"- **Find** (by bob): {shown}"
+
+
+# --- what members are told of the whole --------------------------------------------------------
+
+
+@pytest.mark.rule("plan.prompt")
+def test_the_goal_and_the_team_are_told_first_and_only_if_the_caller_reveals_them():
+    whole = "# Goal: A good book\n\n## Team\n\n- **ann**: writes\n- **bob**\n\n"
+
+    assert prompt(WRITE, DONE, NOTES, REVEAL) == whole + prompt(WRITE, DONE, NOTES)
+    assert prompt_with_summary(WRITE, DONE, NOTES, REVEAL) == whole + prompt_with_summary(WRITE, DONE, NOTES)
+
+
+# --- nothing else ------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("plan.isolation")
+@given(steps, dones, notes, st.data())
+def test_what_is_not_for_the_prompt_changes_no_byte_of_it(step, done, told, data):
+    other = Step(
+        data.draw(st.sampled_from("xyz")),
+        step.title,
+        step.description,
+        agent=data.draw(st.sampled_from(["ann", "bob"])),
+        capability=data.draw(texts),
+        after=data.draw(st.lists(lines, max_size=3)),
+        payload="structured",
+        schema=data.draw(st.none() | st.just({"secret": "schema"})),
+        context="transitive",
+        memory_scope="all",
+        retries=data.draw(st.integers(0, 10)),
+    )
+
+    assert prompt(other, done, told) == prompt(step, done, told)
+    assert prompt_with_summary(other, done, told) == prompt_with_summary(step, done, told)
+
+
+@pytest.mark.rule("plan.isolation")
+@given(steps, dones, dones, notes)
+def test_two_runs_that_differ_only_in_what_is_not_passed_give_the_same_prompt(step, done, hidden, told):
+    before = prompt(step, done, told)
+    prompt(step, [*hidden, *done], told)  # another run, in the same process
+
+    assert prompt(step, tuple(done), tuple(told)) == before

@@ -1,0 +1,140 @@
+"""Figures over a stretch of the journal, folded from its events."""
+
+from core.make import NOW, SECOND, first_remit, journal
+from remit.core import facts
+from remit.core.allow import ANY
+from remit.core.breaker import CLOSED, Breaker
+from remit.core.events import Event, Fact
+from remit.core.facts import Place
+from remit.core.remit import Pass, Remit, derive, handed_to
+from remit.core.stats import Stats, Times, stats, stats_data
+from remit.core.values import checked
+
+LEAD = first_remit("lead")
+CODER = derive(LEAD, Pass("coder", "part"), "t2", ANY, ANY, NOW)
+BILLING = handed_to(LEAD, "billing")
+
+
+def at(seconds: float) -> int:
+    return NOW + round(seconds * SECOND)
+
+
+def handed(remit: Remit, to: str | list[str], seconds: float, tokens: int = 0) -> Fact:
+    return facts.handed(remit, to, at(seconds), {"update": {}, "tokens": tokens} if tokens else {"update": {}})
+
+
+def ended(remit: Remit, word: str, seconds: float, tokens: int = 0) -> Fact:
+    return facts.ended(remit, f"task.{word}", at(seconds), {"tokens": tokens} if tokens else {})
+
+
+def refused(remit: Remit, rule: str, seconds: float) -> Fact:
+    return facts.refused(remit, Pass("x", "y"), at(seconds), rule=rule, sentence="no", handoff=rule == "deadlock")
+
+
+def a_day() -> list[Event]:
+    return journal(
+        facts.started(LEAD, at(0)),
+        facts.started(CODER, at(1)),
+        refused(CODER, "loop", 1.5),
+        ended(CODER, "failed", 2, tokens=5),
+        facts.breaker_set("coder", Breaker("open", 3, at(60), "", "it broke"), Place("t1", "s1", "t2"), at(2)),
+        handed(LEAD, "billing", 4, tokens=10),
+        facts.breaker_set("billing", CLOSED, Place("t1", "s1", "t1"), at(4)),
+        refused(BILLING, "deadlock", 5),
+        handed(BILLING, "lead", 6),
+        refused(LEAD, "deadlock", 9),
+        ended(LEAD, "completed", 10, tokens=20),
+    )
+
+
+def test_nothing_has_figures_of_nothing():
+    found = stats([])
+
+    assert found == Stats()
+    assert stats_data(found) == {
+        "events": 0,
+        "runs": {},
+        "tasks": 0,
+        "handoffs": {"total": 0, "mean": 0.0, "max": 0, "latency_mean": 0, "latency_p95": 0},
+        "deadlocks": 0,
+        "refusals": {},
+        "agents": {},
+        "breakers": {},
+    }
+
+
+def test_the_figures_of_a_day():
+    data = stats_data(stats(a_day()))
+
+    assert data == {
+        "events": 11,
+        "runs": {"completed": 1},
+        "tasks": 2,
+        "handoffs": {"total": 2, "mean": 1.0, "max": 2, "latency_mean": 2 * SECOND, "latency_p95": 3 * SECOND},
+        "deadlocks": 2,
+        "refusals": {"deadlock": 2, "loop": 1},
+        "agents": {
+            "billing": agent(turns=1, handed=1, time_total=2 * SECOND, time_mean=2 * SECOND),
+            "coder": agent(turns=1, failed=1, tokens=5, time_total=SECOND, time_mean=SECOND),
+            "lead": agent(turns=2, completed=1, handed=1, tokens=30, time_total=8 * SECOND, time_mean=4 * SECOND),
+        },
+        "breakers": {
+            "billing": {"state": "closed", "failures": 0, "until": 0, "why": "", "at": at(4)},
+            "coder": {"state": "open", "failures": 3, "until": at(60), "why": "it broke", "at": at(2)},
+        },
+    }
+    assert checked(data, "figures") == data
+
+
+def agent(**figures: int) -> dict[str, int]:
+    names = ("turns", "completed", "failed", "cancelled", "handed", "tokens", "time_total", "time_mean")
+    return {name: figures.get(name, 0) for name in names}
+
+
+def test_the_figures_of_one_agent_are_what_it_did_itself():
+    found = stats(a_day(), "billing")
+
+    assert (found.events, found.total_handoffs, found.most_handoffs, found.deadlocks) == (3, 1, 1, 1)
+    assert list(found.agents) == ["billing"]
+    assert list(found.breakers) == ["billing"]
+    assert found.runs == {}
+    assert found.latency.all == [SECOND]
+
+
+def test_a_run_that_another_ended_counts_for_who_began_it():
+    events = journal(facts.started(LEAD, at(0)), handed(LEAD, "billing", 1), ended(BILLING, "cancelled", 2))
+
+    assert stats(events, "lead").runs == {"cancelled": 1}
+    assert stats(events).agents["billing"].cancelled == 1
+    assert stats(events[:1]).runs == {"running": 1}
+
+
+def test_parts_that_are_handed_out_count_as_a_handoff_of_the_task():
+    events = journal(facts.started(LEAD, at(0)), handed(LEAD, ["coder", "tester"], 1), facts.started(CODER, at(1)))
+
+    found = stats(events)
+
+    assert (found.total_handoffs, found.mean_handoffs) == (1, 0.5)
+    assert found.latency.all == []  # nothing was heard of the task itself
+
+
+def test_of_turns_that_began_earlier_only_the_time_is_unknown():
+    found = stats(journal(handed(LEAD, "billing", 1, tokens=4), ended(BILLING, "completed", 3)))
+
+    assert (found.agents["lead"].turns, found.agents["lead"].tokens, found.agents["lead"].times.all) == (1, 4, [])
+    assert found.agents["billing"].times.all == [2 * SECOND]
+    assert found.runs == {"completed": 1}
+
+
+def test_other_events_of_a_task_show_that_it_was_taken_up():
+    wrote = Fact("entry.set", at(3), {}, "t1", "s1", "t1", "billing")
+    events = journal(facts.started(LEAD, at(0)), handed(LEAD, "billing", 1), wrote, ended(BILLING, "completed", 9))
+
+    assert stats(events).latency.all == [2 * SECOND]
+
+
+def test_percentiles_are_values_that_were_seen():
+    times = Times(list(range(1, 101)))
+
+    assert (times.mean, times.percentile(95), times.percentile(100), times.percentile(1)) == (50, 95, 100, 1)
+    assert (Times([7]).percentile(95), Times().percentile(95), Times().mean) == (7, 0, 0)
