@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from remit.cli.breakers import next_for
+from remit.core.breaker import UNTIL_RESET, Breaker
+
 TEAM = """
 import anyio
 import remit
@@ -135,7 +138,7 @@ def test_handoffs_are_shown_as_lines_and_in_the_tree(folder: Path):
     shown = remit(folder, "show").stdout
     assert "→ billing  phase refund  triage had it" in shown
     assert "⊘ nobody  handoff refused (unknown)" in shown
-    assert "1 handoffs" in shown
+    assert "1 handoff" in shown
     data = json.loads(remit(folder, "show", "--json").stdout)
     assert (data["first"], data["agent"], data["tokens"]) == ("triage", "billing", 120)
     assert "→ billing (phase refund)" in remit(folder, "flow").stdout
@@ -228,6 +231,20 @@ def test_breakers_say_what_comes_next(folder: Path):
     assert json.loads(remit(folder, "breakers", "--json").stdout)[0]["failures"] == 3
     assert "can be asked again" in remit(folder, "breaker", "reset", "broken").stdout
     assert "no agent has failed of late" in remit(folder, "breakers").stdout
+
+
+@pytest.mark.parametrize(
+    ("breaker", "sentence"),
+    [
+        (Breaker(), "can be asked"),
+        (Breaker("open", 3, 90_000_000), "rests 30.0 s more"),
+        (Breaker("open", 3, 60_000_000), "the next to ask tries it"),
+        (Breaker("half-open", 3, 90_000_000, "t1"), "being tried, 30.0 s left"),
+        (Breaker("open", 0, UNTIL_RESET), "out until it is reset"),
+    ],
+)
+def test_every_state_of_a_breaker_says_what_comes_next(breaker: Breaker, sentence: str):
+    assert next_for(breaker, 60_000_000) == sentence
 
 
 def test_run_as_json_is_one_document(folder: Path):

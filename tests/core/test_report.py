@@ -257,6 +257,8 @@ def test_parts_that_are_handed_out_leave_the_holder_in_charge():
     assert root.agent == root.first == "lead"
     assert (root.trail[0].to, root.trail[0].parallel) == (("coder", "tester"), True)
     assert root.children[0].turn == 1
+    assert tally(root).handoffs == 1
+    assert sentence(root) == "lead began and holds it; 1 agent asked; coder still working"
 
 
 @pytest.mark.rule("handoff.refused")
@@ -414,6 +416,7 @@ def test_a_plan_as_data_is_json():
         "reason": "",
         "task": "t2",
         "tries": 1,
+        "planner": "lead",
     }
     assert data["children"][0]["step"] == "a"
     assert checked(data, "a tree") == data

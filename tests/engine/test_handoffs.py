@@ -222,6 +222,18 @@ async def test_a_parallel_handoff_joins_at_a_named_agent(rt: Runtime):
     assert await rt.run("lead", "go") == ["lead", "written", ["worker: 1", "worker: 2"]]
 
 
+async def test_a_turn_says_once_what_it_used_however_its_task_goes_on(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> Command:
+        turn.used(tokens=100)
+        return Command([Send("worker", "1")], join="editor")
+
+    rt.add(Card("worker"), echo)
+    rt.add(Card("editor"), echo)
+    await rt.run("lead", "go")
+    assert sum(event.data.get("tokens", 0) for event in await rt.history()) == 100
+
+
 async def test_nobody_works_for_a_join_that_cannot_be(rt: Runtime):
     worked: list[str] = []
 
@@ -398,7 +410,7 @@ async def test_a_deadline_covers_every_holder(rt: Runtime):
         await anyio.sleep_forever()
 
     with pytest.raises(remit.Failed, match="'second' ran out of time"):
-        await rt.run("first", "go", seconds=0.05)
+        await rt.run("first", "go", seconds=0.3)
     root = tree(await rt.history())
     assert root is not None
     assert root.status == "failed"

@@ -130,7 +130,7 @@ def summary(root: Node, now: int) -> RenderableType:
     found = tally(root)
     parts = [f"{found.tasks} tasks", f"depth {found.depth}", f"{found.refused} refused", duration(root.elapsed(now))]
     if found.handoffs:
-        parts.insert(2, f"{found.handoffs} handoffs")
+        parts.insert(2, f"{found.handoffs} handoff{'s' if found.handoffs != 1 else ''}")
     return Group(Text(sentence(root)), Text(" · ".join(parts), "dim"))
 
 

@@ -39,7 +39,10 @@ class Handoff(NamedTuple):
 
 @dataclass(slots=True)
 class PlanStep:
-    """A step of a plan. `task` is its latest task, of `tries`; `reason` says why it failed or was skipped."""
+    """A step of a plan. `task` is its latest task, of `tries`; `reason` says why it failed or was skipped.
+
+    `planner` is who held the task when it was planned; it may have changed hands since.
+    """
 
     id: str
     title: str
@@ -49,6 +52,7 @@ class PlanStep:
     reason: str = ""
     task: str = ""
     tries: int = 0
+    planner: str = ""
 
 
 @dataclass(slots=True)
@@ -110,7 +114,10 @@ class Node:
 
 @dataclass(slots=True)
 class Tally:
-    """Figures of a run; each is counted at exactly one node, so sums match everywhere."""
+    """Figures of a run; each is counted at exactly one node, so sums match everywhere.
+
+    `handoffs` has the parallel ones too, after which a task may still be in the same hands.
+    """
 
     tasks: int = 0
     states: Counter[str] = field(default_factory=Counter[str])
@@ -215,8 +222,9 @@ def sentence(root: Node) -> str:
     """The run in one plain sentence."""
     found = tally(root)
     parts = _opening(root)
-    if found.handoffs:
-        parts.append(f"changed hands {_count(found.handoffs, 'time')}")
+    moved = sum(not handoff.parallel for node in root.walk() for handoff in node.trail)
+    if moved:
+        parts.append(f"changed hands {_count(moved, 'time')}")
     if found.steps:
         parts.append(steps_sentence(found.steps))
     parts += [
@@ -358,7 +366,10 @@ _NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {"task.handed": _hande
 
 def _plan(event: Event) -> list[PlanStep]:
     steps = cast("list[dict[str, str]]", event.data["steps"])
-    return [PlanStep(one["id"], one["title"], one["agent"], list(cast("list[str]", one["after"]))) for one in steps]
+    return [
+        PlanStep(one["id"], one["title"], one["agent"], list(cast("list[str]", one["after"])), planner=event.agent)
+        for one in steps
+    ]
 
 
 def _give_up(step: PlanStep | None, event: Event) -> None:

@@ -15,7 +15,7 @@ from remit.core.events import Fact
 from remit.core.facts import breaker_set, ended, handed, refused
 from remit.core.guards import HANDOFF, PARALLEL, Answer, Guard
 from remit.core.outcome import Outcome
-from remit.core.receipt import Slice
+from remit.core.receipt import Receipt, Slice
 from remit.core.remit import Pass
 from remit.core.values import Json, checked, encode
 from remit.engine import ends
@@ -202,6 +202,8 @@ class Conductor:
         no = await self._store.tx(f"{remit.id}/handoff/{live.decisions}", decide)
         if isinstance(no, list):
             raise Refused(str(no[1]), rule=str(no[0]))
+        if not dry:  # said once: a join after a fan-out is another event of the same turn
+            live.receipt, live.tokens = Receipt(), 0
         return move
 
     # -- ending -------------------------------------------------------------------------------------------

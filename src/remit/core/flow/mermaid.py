@@ -121,7 +121,10 @@ def _subgraph(plan: list[PlanStep], room: int, who: tuple[str, str, str]) -> lis
     owner, box, agent = who
     shown = plan[:room]
     names = {step.id: f"{box}s{at}" for at, step in enumerate(shown)}
-    lines = [f'    subgraph {box}["{_label(plan_of(agent), _AGENT)}, {progress(plan)}"]', "        direction LR"]
+    lines = [
+        f'    subgraph {box}["{_label(plan_of(plan[0].planner or agent), _AGENT)}, {progress(plan)}"]',
+        "        direction LR",
+    ]
     lines += [f"        {names[step.id]}{_step(step)}" for step in shown]
     if len(plan) > room:
         rest = f"+{len(plan) - room:,} more ({statuses(step.state for step in plan[room:])})"

@@ -81,7 +81,11 @@ def panels(cards: list[Card], now: int) -> list[Panel]:
     found: list[Panel] = []
     for node in nodes:
         tasks = {child.id: child for child in node.children if child.step}
-        found += [Panel(plan_of(node.agent), plan, grid(plan), tasks, now) for plan in node.plans[:_PLANS] if plan]
+        found += [
+            Panel(plan_of(plan[0].planner or node.agent), plan, grid(plan), tasks, now)
+            for plan in node.plans[:_PLANS]
+            if plan
+        ]
     return found[:_PLANS]
 
 

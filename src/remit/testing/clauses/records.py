@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from remit.core.facts import Message, Place, messages_taken, refused, started
+from remit.core.breaker import CLOSED, Breaker
+from remit.core.facts import Message, Place, breaker_set, handed, messages_taken, refused, started
 from remit.core.remit import Pass
 from remit.core.values import Json
 from remit.ports import Database, Decision, Record, Store, View
@@ -35,6 +36,32 @@ async def a_task_is_kept_whole(database: Database) -> None:
         (None, None),
         "a task no one began",
     )
+    await sound(store)
+
+
+async def a_task_that_is_handed_on_has_its_new_holder(database: Database) -> None:
+    store = database.store("one")
+    root = first_remit("root", session="s")
+    await store.tx("start", starting(root))
+    await store.tx("hand", lambda _: Decision(None, (handed(root, "helper", NOW, {}),)))
+    await store.tx("fan", lambda _: Decision(None, (handed(root, ["a", "b"], NOW, {}),)))
+    record = await store.read(lambda view: view.record("root"))
+    equal(record.holder if record else None, "helper", "the holder of a task that was handed on, and then in parts")
+    await store.tx("end", ending(root, "task.completed", NOW))
+    await sound(store)
+
+
+async def a_breaker_is_kept_as_it_was_last_set(database: Database) -> None:
+    store = database.store("one")
+    equal(await store.read(lambda view: view.breaker("helper")), CLOSED, "the breaker of an agent that never failed")
+    for number, breaker in enumerate(
+        (Breaker("open", 3, NOW + 5, "", "why"), Breaker("half-open", 3, NOW + 9, "t", "why"))
+    ):
+        fact = breaker_set("helper", breaker, Place(), NOW + number)
+        await store.tx(f"set {number}", lambda _, fact=fact: Decision(None, (fact,)))
+        equal(await store.read(lambda view: view.breaker("helper")), breaker, "a breaker as it was last set")
+        expected = [("helper", breaker, NOW + number)]
+        equal(await store.read(lambda view: view.breakers()), expected, "all breakers, with the time they were set")
     await sound(store)
 
 
@@ -134,6 +161,8 @@ async def _waiting(store: Store, limit: int) -> list[Message]:
 
 CLAUSES: Final = (
     a_task_is_kept_whole,
+    a_task_that_is_handed_on_has_its_new_holder,
+    a_breaker_is_kept_as_it_was_last_set,
     running_counts_who_is_running,
     the_newest_runs_first,
     ids_by_their_beginning,

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
+from remit.core.breaker import Breaker
 from remit.core.entry import Draft
-from remit.core.facts import Message, Place, ended, message_sent, started
+from remit.core.facts import Message, Place, breaker_set, ended, message_sent, started
 from remit.core.scope import Scope
 from remit.core.values import Json
 from remit.ports import Database, Decision, Span, Store, View
@@ -17,6 +18,8 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "running": lambda view: view.running("helper", NOW),
     "runs": lambda view: view.runs(10),
     "ids_like": lambda view: view.ids_like("", 10),
+    "breaker": lambda view: view.breaker("helper"),
+    "breakers": lambda view: view.breakers(),
     "entry": lambda view: view.entry("notes", "a"),
     "recent": lambda view: view.recent(Scope("notes"), NOW, 10),
     "by_key": lambda view: view.by_key(Scope("notes"), NOW, 10),
@@ -83,6 +86,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
             entry_fact(view, kept, place=place),
             entry_fact(view, passing, place=place),
             message_sent(Message("message", "s", "lead", "helper", mark, NOW), place),
+            breaker_set("helper", Breaker("open", 3, NOW, "", mark), place, NOW),
             ended(root, "task.completed", NOW, {"result": mark}),
         )
         return Decision(mark, facts)
