@@ -72,6 +72,8 @@ async def slow(turn):
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "team.py").write_text(TEAM)
+    (tmp_path / "broken_team.py").write_text("import remit\n1 / 0\n")
+    (tmp_path / "unfinished.py").write_text("def half(\n")
     return tmp_path
 
 
@@ -260,6 +262,8 @@ def test_run_as_json_is_one_document(folder: Path):
     [
         (["run", "team", "lead", "x"], 2, "module:name"),
         (["run", "nothere:rt", "lead", "x"], 2, "cannot be imported"),
+        (["run", "broken_team:rt", "lead", "x"], 2, "ZeroDivisionError: division by zero (broken_team.py, line 2)"),
+        (["run", "unfinished:rt", "lead", "x"], 2, "SyntaxError"),
         (["run", "team:not_a_runtime", "lead", "x"], 2, "it has rt"),
         (["run", "team:rt", "nobody", "x"], 3, "there is no agent 'nobody'"),
         (["run", "team:rt", "lead", ""], 2, "must not be empty"),
@@ -271,6 +275,8 @@ def test_run_as_json_is_one_document(folder: Path):
         (["runs", "--store", "team.py"], 5, "not a SQLite database"),
         (["nonsense"], 2, ""),
         (["runs", "--nonsense"], 2, ""),
+        (["runs", "--limit", "0"], 2, "limit is a whole number from 1"),
+        (["history", "--limit", "-5"], 2, "limit is a whole number from 1"),
         (["run", "team:rt", "lead", "x", "--tier", "huge"], 2, ""),
         (["stats"], 4, "there is no store at remit.db"),
         (["stats", "--since", "yesterday"], 2, "--since is so long ago, as 30m, 1h or 2d, or a date"),

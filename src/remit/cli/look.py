@@ -12,6 +12,7 @@ from remit.cli.drawing import age, answer, drawn, receipts, refusals, summary, t
 from remit.cli.live import plain_line
 from remit.cli.options import HERE, AsJson, Place, emit, opened, out
 from remit.core import flow as flows
+from remit.core.entry import limit as checked_limit
 from remit.core.events import Event
 from remit.core.flow import duration
 from remit.core.printable import escaped
@@ -44,8 +45,9 @@ def runs(*, place: Place = HERE, limit: int = 20, json: AsJson = False) -> None:
         Print JSON instead of a table.
     """
     now = SystemClock().now()
+    most = checked_limit(limit)
     with opened(place) as (_, store):
-        found = asyncio.run(store.read(lambda view: view.runs(limit)))
+        found = asyncio.run(store.read(lambda view: view.runs(most)))
     if json:
         emit([_line_data(line, now) for line in found])
     elif not found:
@@ -139,9 +141,10 @@ def history(
     json
         Print JSON instead of lines.
     """
+    most = checked_limit(limit, most=1_000_000)
     span = Span(run=run, session=session, agent=canonical(agent) if agent else None)
     with opened(place) as (_, store):
-        found = asyncio.run(store.read(lambda view: view.events(span)))[-limit:]
+        found = asyncio.run(store.read(lambda view: view.events(span)))[-most:]
     if json:
         emit([_event_data(event) for event in found])
         return

@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import sys
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -129,6 +130,8 @@ def _load(where: str) -> Runtime:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise BadInput(f"module {shown(module_name)} cannot be imported: {error}") from error
+    except Exception as error:  # the user's own code: where it broke is what they need to know
+        raise BadInput(f"module {shown(module_name)} broke while it was imported: {_where(error)}") from error
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -137,3 +140,12 @@ def _load(where: str) -> Runtime:
         hint = f"; it has {', '.join(have)}" if have else ""
         raise BadInput(f"{shown(name)} in {module_name} is not a remit.Runtime{hint}")
     return found
+
+
+def _where(error: Exception) -> str:
+    """ValueError: no such key (team.py, line 7)"""
+    what = f"{type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, SyntaxError) or not frames:
+        return what
+    return f"{what} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
