@@ -81,3 +81,10 @@ def test_the_best_capability_of_a_card_counts():
 
     assert match.why == "can review code"
     assert match.score == 1.1
+
+
+def test_whoever_can_do_anything_is_asked_when_no_one_can_do_just_this():
+    handy, painter = Card("handy", can="*"), Card("painter", can="paint walls")
+
+    assert [match.card.name for match in rank("paint", [handy, painter])] == ["painter", "handy"]
+    assert [match.card.name for match in rank("juggle", [handy, painter])] == ["handy"]
