@@ -8,9 +8,9 @@ from rich.text import Text
 from remit.cli.drawing import tabled
 from remit.cli.options import HERE, AsJson, Place, emit, opened, out
 from remit.core.breaker import UNTIL_RESET, Breaker, admits
-from remit.core.flow import duration
 from remit.core.printable import escaped
 from remit.core.text import canonical
+from remit.core.words import duration
 from remit.engine.breakers import Switchboard
 from remit.engine.system import SystemClock, TimedIds
 from remit.ports import Store

@@ -11,12 +11,12 @@ from remit.cli.options import HERE, AsJson, Place, emit, opened, out
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry, Writer
 from remit.core.facts import Place as Nowhere
-from remit.core.flow import duration
 from remit.core.printable import block, escaped
 from remit.core.scope import Scope
 from remit.core.text import shown
 from remit.core.times import iso
 from remit.core.values import Json, decode
+from remit.core.words import duration
 from remit.engine.shelf import Shelf
 from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput, NotFound

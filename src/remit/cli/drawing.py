@@ -8,11 +8,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from remit.core.flow import duration
-from remit.core.flow.words import called, progress, refused_word
 from remit.core.printable import block, escaped
 from remit.core.report import Handoff, Node, PlanStep, Refusal, result_text, sentence, tally
 from remit.core.values import Json
+from remit.core.words import called, duration, progress, refused_word
 
 _MARKS: Final = {
     "running": ("●", "cyan"),

@@ -3,26 +3,20 @@
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Final, TypeAlias, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from remit.cli.drawing import drawn
+from remit.cli.lines import detail, plain_line
 from remit.core.events import Event
-from remit.core.flow.words import count
-from remit.core.printable import escaped
 from remit.core.report import Growing
-from remit.core.times import iso
-from remit.core.values import Json
 from remit.engine.system import SystemClock
 from remit.runtime import Runtime
 
 _FRAMES = 12  # a second
 _NOTICES = 5  # of breakers, below the tree
-
-Data: TypeAlias = dict[str, Json]
 
 
 @contextmanager
@@ -66,7 +60,7 @@ def _tree(runtime: Runtime, console: Console) -> Generator[None]:
 
 def _notice(event: Event) -> Text:
     """What became of an agent's breaker, below the tree."""
-    return Text.assemble(("breaker ", "dim"), (event.agent, "bold"), (_detail(event), "yellow"))
+    return Text.assemble(("breaker ", "dim"), (event.agent, "bold"), (detail(event), "yellow"))
 
 
 def _lines(console: Console) -> Callable[[Sequence[Event]], None]:
@@ -75,51 +69,3 @@ def _lines(console: Console) -> Callable[[Sequence[Event]], None]:
             console.print(plain_line(event), markup=False)
 
     return feed
-
-
-def plain_line(event: Event) -> str:
-    """2026-11-15T02:36:54.123Z task.started coder: write the auth module"""
-    when = f"{iso(event.at)[:23]}Z"
-    return f"{when} {event.kind} {event.agent or 'person'}{_detail(event)}"
-
-
-def _detail(event: Event) -> str:
-    return escaped(_TOLD[event.kind](event.data), 240) if event.kind in _TOLD else ""
-
-
-def _handed(data: Data) -> str:
-    """to billing (phase refund)"""
-    to, phase = data["to"], cast("dict[str, Json]", data["update"]).get("phase")
-    whom = ", ".join(cast("list[str]", to)) if isinstance(to, list) else str(to)
-    return f" to {whom}" + (f" (phase {phase})" if phase else "")
-
-
-def _refused(data: Data) -> str:
-    word = "handoff to " if data.get("handoff") else ""
-    return f": {word}{data['to']} ({data['rule']}): {data['sentence']}"
-
-
-def _planned(data: Data) -> str:
-    steps = cast("list[dict[str, Json]]", data["steps"])
-    return f": {len(steps)} steps: {', '.join(str(step['title']) for step in steps[:20])}"
-
-
-def _breaker(data: Data) -> str:
-    """: open after 3 failures: no disk"""
-    failures = f" after {count(cast('int', data['failures']), 'failure')}" if data["failures"] else ""
-    return f": {data['state']}{failures}" + (f": {data['why']}" if data["why"] else "")
-
-
-_TOLD: Final[dict[str, Callable[[Data], str]]] = {
-    "task.started": lambda data: f": {data['task']}",
-    "task.completed": lambda data: f": {data['result']}",
-    "task.failed": lambda data: f": {data['error']}",
-    "task.cancelled": lambda data: f": {data['error']}",
-    "task.handed": _handed,
-    "hop.refused": _refused,
-    "plan.started": _planned,
-    "step.ended": lambda data: f": step {data['step']} {data['state']}: {data['reason']}",
-    "breaker.set": _breaker,
-    "entry.set": lambda data: f": {data['namespace']}/{data['key']} v{data['version']}",
-    "message.sent": lambda data: f" to {data['to']}",
-}

@@ -1,25 +1,21 @@
 """`remit runs`, `show`, `flow`, `history`: looking at what happened."""
 
 import asyncio
-from pathlib import Path
-from typing import Annotated, Literal
 
-from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
 from remit.cli.drawing import age, answer, drawn, receipts, refusals, summary, tabled
-from remit.cli.live import plain_line
+from remit.cli.lines import plain_line
 from remit.cli.options import HERE, AsJson, Place, emit, opened, out
-from remit.core import flow as flows
 from remit.core.entry import limit as checked_limit
 from remit.core.events import Event
-from remit.core.flow import duration
 from remit.core.printable import escaped
 from remit.core.report import Node, node_data, tree
 from remit.core.text import canonical, shown
 from remit.core.times import iso
 from remit.core.values import Json
+from remit.core.words import duration
 from remit.engine.system import SystemClock
 from remit.errors import NotFound
 from remit.ports import RunLine, Span, Store
@@ -66,7 +62,7 @@ def show(run: str = "last", *, place: Place = HERE, json: AsJson = False) -> Non
     json
         Print JSON instead.
     """
-    root = _root(run, place)
+    root = root_of(run, place)
     if json:
         emit(node_data(root))
         return
@@ -86,35 +82,6 @@ def show(run: str = "last", *, place: Place = HERE, json: AsJson = False) -> Non
     console.print()
     console.print(Text("Result", "bold"))
     console.print(answer(root))
-
-
-def flow(
-    run: str = "last",
-    *,
-    place: Place = HERE,
-    format: Literal["text", "mermaid", "svg"] = "text",
-    output: Annotated[Path | None, Parameter(alias="-o")] = None,
-) -> None:
-    """One run as a picture.
-
-    Parameters
-    ----------
-    run
-        The run's id, its beginning or its end as long as only one fits, or `last`.
-    format
-        Text for a terminal, Mermaid for Markdown, SVG for a browser.
-    output
-        Write it to this file instead.
-    """
-    root = _root(run, place)
-    now = SystemClock().now()
-    draw = {"text": flows.text, "mermaid": flows.mermaid, "svg": flows.svg}[format]
-    picture = draw(root, now)
-    if output is None:
-        out().print(picture, markup=False, soft_wrap=True)
-    else:
-        output.write_text(picture, encoding="utf-8")
-        out().print(Text(f"written to {output}"))
 
 
 def history(
@@ -153,7 +120,7 @@ def history(
         console.print(f"{event.seq:>6} {plain_line(event)}", markup=False)
 
 
-def _root(run: str, place: Place) -> Node:
+def root_of(run: str, place: Place) -> Node:
     with opened(place) as (_, store):
         return asyncio.run(_read_root(run, store))
 

@@ -26,7 +26,7 @@ app.command("remit.cli.demo:demo", name="demo", help="Scripted agents at work: n
 app.command("remit.cli.run:run", name="run", help="Ask an agent of a runtime to do a task, and watch it happen.")
 app.command("remit.cli.look:runs", name="runs", help="The latest runs of a store.")
 app.command("remit.cli.look:show", name="show", help="One run: its tree, times, refusals and receipts.")
-app.command("remit.cli.look:flow", name="flow", help="One run as a picture: text, Mermaid or SVG.")
+app.command("remit.cli.flow:flow", name="flow", help="One run as a picture: text, Mermaid or SVG.")
 app.command("remit.cli.look:history", name="history", help="The journal, or a part of it.")
 app.command("remit.cli.stats:stats", name="stats", help="Who works, how long, and how often tasks change hands.")
 app.command("remit.cli.breakers:breakers", name="breakers", help="Agents that are left alone because they fail.")

@@ -12,12 +12,12 @@ from rich.text import Text
 from remit.cli.breakers import COLOURS
 from remit.cli.drawing import tabled
 from remit.cli.options import HERE, AsJson, Place, emit, opened, out
-from remit.core.flow import duration
 from remit.core.printable import escaped
 from remit.core.stats import AgentStats, Stats, stats_data
 from remit.core.stats import stats as figures
 from remit.core.text import canonical, shown
 from remit.core.times import SECOND, moment
+from remit.core.words import duration
 from remit.engine.system import SystemClock
 from remit.errors import BadInput
 from remit.ports import Span

@@ -4,6 +4,6 @@ from remit.core.flow.mermaid import mermaid
 from remit.core.flow.svg import svg
 from remit.core.flow.text import text
 from remit.core.flow.theme import Theme
-from remit.core.flow.words import duration
+from remit.core.words import duration
 
 __all__ = ["Theme", "duration", "mermaid", "svg", "text"]

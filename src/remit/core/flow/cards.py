@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 from remit.core.flow.stays import Stay, stays
-from remit.core.flow.words import statuses
 from remit.core.report import Node, Refusal
+from remit.core.words import statuses
 
 SIBLINGS: Final = 8
 _NO_LIMIT: Final = 10**9

@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 from remit.core.flow.cards import Card, Stack
 from remit.core.flow.shapes import tooltip, words
 from remit.core.flow.stays import Stay
-from remit.core.flow.words import duration, known
 from remit.core.report import Node, Refusal
 from remit.core.times import DAY, SECOND
+from remit.core.words import duration, known
 
 _ROWS: Final = 40
 _ROW: Final = 20

@@ -8,10 +8,11 @@ A new kind of hop is a new `EdgeKind`, and the drawing says how it looks and how
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.flow.cards import Card, cards_of
+from remit.core.flow.labels import kept_back, passed, saw_here, withheld
 from remit.core.flow.stays import Stay, member_of
-from remit.core.flow.words import kept_back, known, passed, saw_here, withheld
 from remit.core.printable import cleaned
 from remit.core.report import Refusal
+from remit.core.words import known
 
 CARD_WIDTH: Final = 244
 CARD_HEIGHT: Final = 82

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from remit.core.flow.words import known, statuses
 from remit.core.report import PlanStep
+from remit.core.words import known, statuses
 
 COLUMNS: Final = 8
 ROWS: Final = 8

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from remit.core.flow.cards import Card, cards_of, outline
+from remit.core.flow.labels import kept_back, passed
 from remit.core.flow.stays import Stay, member_of
-from remit.core.flow.words import called, duration, kept_back, known, mark, passed, plan_of, progress, statuses
 from remit.core.printable import cleaned
 from remit.core.report import Node, PlanStep, Refusal
+from remit.core.words import called, duration, known, mark, plan_of, progress, statuses
 
 # Mermaid draws at most 500 edges and 50,000 characters; with stacks, this many cards and steps stay below both.
 _CARDS: Final = 48

@@ -7,8 +7,8 @@ from remit.core.flow.cards import Card
 from remit.core.flow.levels import Cell, Grid, grid
 from remit.core.flow.shapes import arrow_head, line_width, moved, share_bar, status_dot, tooltip, words
 from remit.core.flow.stays import Stay
-from remit.core.flow.words import duration, known, plan_of, progress, tries
 from remit.core.report import Node, PlanStep
+from remit.core.words import duration, known, plan_of, progress, tries
 
 _PLANS: Final = 4
 _WIDTH: Final = 190

@@ -7,8 +7,8 @@ from html import escape
 from itertools import accumulate
 from typing import Final, Literal
 
-from remit.core.flow.words import known
 from remit.core.printable import cleaned, columns_of
+from remit.core.words import known
 
 _NARROW: Final = frozenset("fijlrtI.,:;!|()[]{}'`/\\ -·")
 _WIDER: Final = frozenset("<>=+~#&$→")

@@ -8,6 +8,7 @@ from typing import Final
 
 from remit.core.flow.cards import SIBLINGS, Stack, outline
 from remit.core.flow.gantt import gantt
+from remit.core.flow.labels import saw_here
 from remit.core.flow.layout import (
     CARD_HEIGHT,
     CARD_WIDTH,
@@ -22,9 +23,9 @@ from remit.core.flow.plans import Panel, panels
 from remit.core.flow.shapes import arrow_head, line_width, moved, share_bar, status_dot, tooltip, words, xml
 from remit.core.flow.stays import Stay
 from remit.core.flow.theme import Theme, style
-from remit.core.flow.words import called, count, duration, known, reason, refused_word, saw_here, statuses
 from remit.core.printable import cleaned
 from remit.core.report import Node, Refusal, result_text, steps_sentence, tally
+from remit.core.words import called, count, duration, known, reason, refused_word, statuses
 
 _MARGIN: Final = 32
 _HEADER: Final = 92

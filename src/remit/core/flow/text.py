@@ -3,7 +3,9 @@
 from typing import Final, TypeAlias
 
 from remit.core.flow.stays import Stay, order, stays
-from remit.core.flow.words import (
+from remit.core.printable import escaped
+from remit.core.report import Handoff, Node, PlanStep, Refusal
+from remit.core.words import (
     MARKS,
     called,
     duration,
@@ -16,8 +18,6 @@ from remit.core.flow.words import (
     statuses,
     tries,
 )
-from remit.core.printable import escaped
-from remit.core.report import Handoff, Node, PlanStep, Refusal
 
 _AGENT: Final = 32
 _TASK: Final = 60

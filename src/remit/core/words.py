@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, TypeAlias, cast
 
-from remit.core.flow.stays import Stay
 from remit.core.printable import escaped
 from remit.core.report import Node, PlanStep, Refusal, steps_sentence, tokens_seen
 from remit.core.times import DAY, SECOND
@@ -79,13 +78,6 @@ def saw(node: Node) -> str:
     return may_see(node)
 
 
-def saw_here(stay: Stay) -> str:
-    """The same of one stay."""
-    if stay.receipt:
-        return f"{count(slices(stay.receipt), 'slice')}, {count(tokens(stay.receipt), 'token')}"
-    return may_see(stay.node)
-
-
 def may_see(node: Node) -> str:
     if "*" in node.sees:
         return "may see everything"
@@ -93,26 +85,6 @@ def may_see(node: Node) -> str:
         return "may see its task only"
     others = len(node.sees) - 1
     return f"may see {escaped(node.sees[0], 40)}" + (f" and {others} more" if others else "")
-
-
-def passed(stay: Stay) -> str:
-    """The same for the label of an edge."""
-    if stay.receipt:
-        return f"{slices(stay.receipt)} ctx · {short(tokens(stay.receipt))} tok"
-    sees = stay.node.sees
-    if "*" in sees:
-        return "sees all"
-    return f"sees {count(len(sees), 'scope')}" if sees else "task only"
-
-
-def kept_back(stay: Stay) -> str:
-    """How many slices were withheld, for the label of an edge."""
-    number = withheld(stay)
-    return f"\N{MINUS SIGN}{number}" if number else ""
-
-
-def withheld(stay: Stay) -> int:
-    return len(cast("list[Json]", stay.receipt.get("withheld", [])))
 
 
 def tokens(receipt: Receipt) -> int:

@@ -1,0 +1,41 @@
+"""`remit flow`: one run as a picture."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from remit.cli.look import root_of
+from remit.cli.options import HERE, Place, out
+from remit.core import flow as flows
+from remit.engine.system import SystemClock
+
+
+def flow(
+    run: str = "last",
+    *,
+    place: Place = HERE,
+    format: Literal["text", "mermaid", "svg"] = "text",
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
+) -> None:
+    """One run as a picture.
+
+    Parameters
+    ----------
+    run
+        The run's id, its beginning or its end as long as only one fits, or `last`.
+    format
+        Text for a terminal, Mermaid for Markdown, SVG for a browser.
+    output
+        Write it to this file instead.
+    """
+    root = root_of(run, place)
+    now = SystemClock().now()
+    draw = {"text": flows.text, "mermaid": flows.mermaid, "svg": flows.svg}[format]
+    picture = draw(root, now)
+    if output is None:
+        out().print(picture, markup=False, soft_wrap=True)
+    else:
+        output.write_text(picture, encoding="utf-8")
+        out().print(Text(f"written to {output}"))
