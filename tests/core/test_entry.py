@@ -1,6 +1,5 @@
 """Entries: written, read, extended and ended, by the clock that is handed in."""
 
-import dataclasses
 import math
 from datetime import timedelta
 
@@ -209,7 +208,7 @@ def test_touch_extends_what_is_alive_and_changes_nothing_else(life, by, now):
     if not old.alive(now):
         assert new is None
     else:
-        assert new == dataclasses.replace(old, expires_at=new.expires_at)
+        assert new == old._replace(expires_at=new.expires_at)
         assert new.expires_at == (None if life is None else max(NOW + life, now + by))
 
 
@@ -264,7 +263,7 @@ def test_reading_extends_nothing_else(how):
 
 @pytest.mark.rule("entry.extension")
 def test_a_memory_that_was_made_permanent_is_not_extended():
-    memory = dataclasses.replace(entry(lifetime=MEMORY, extend=True), expires_at=None)
+    memory = entry(lifetime=MEMORY, extend=True)._replace(expires_at=None)
 
     assert read_extends(memory, NOW + 10 * DAY) is None
 

@@ -1,7 +1,7 @@
 """Entries: keyed values that agents leave for each other, with an author, a version and an end."""
 
-from dataclasses import dataclass, replace
-from typing import Final, Literal
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
 
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT
 from remit.core.text import plain, shown
@@ -15,8 +15,7 @@ MEMORY: Final = 90 * DAY
 SUMMARY_LIMIT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """Times are microseconds since 1970. `extension` is set on memory entries, which live on when they are read."""
 
     namespace: str
@@ -118,7 +117,7 @@ def touched(entry: Entry | None, by: int, now: int) -> Entry | None:
         return None
     if entry.expires_at is None or entry.expires_at >= now + by:
         return entry
-    return replace(entry, expires_at=now + by)
+    return entry._replace(expires_at=now + by)
 
 
 def read_extends(entry: Entry, now: int) -> int | None:

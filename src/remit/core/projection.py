@@ -2,6 +2,7 @@
 so a table can hold nothing that the journal does not say."""
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from remit.core import lifecycle
@@ -76,9 +77,14 @@ def _entry_set(event: Event) -> list[Change]:
         "extension": data["extension"],
         "trust": data["trust"],
         "task": event.task,
-        "chain": encode(data["chain"]),
+        "chain": _chain(tuple(cast("list[str]", data["chain"]))),
     }
     return [Change("entry", "put", _address(data), row)]
+
+
+@lru_cache(maxsize=1024)  # the entries of one run have few writers
+def _chain(names: tuple[str, ...]) -> str:
+    return encode(list(names))
 
 
 def _entry_touched(event: Event) -> list[Change]:

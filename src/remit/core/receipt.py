@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from remit.core import scope
 from remit.core.allow import ANY
 from remit.core.entry import Entry
-from remit.core.scope import Scope, Sees
+from remit.core.scope import Sees
 from remit.core.text import tokens_in
 from remit.core.values import Json, digest
 
@@ -60,7 +60,7 @@ class Receipt:
             self._add(part)
 
     def entry(self, entry: Entry, why: Why) -> None:
-        where = str(Scope(entry.namespace, entry.key))
+        where = scope.key_spelled(entry.namespace, entry.key)
         self._add(Slice(where, why, tokens_in(entry.text), entry.version, entry.digest))
 
     def message(self, sender: str, text: str) -> None:

@@ -49,8 +49,23 @@ class Scope:
 
     def __str__(self) -> str:
         if self.key is not None:
-            return f"{_escaped(self.namespace, '/')}/{_escaped(self.key, '*')}"
+            return key_spelled(self.namespace, self.key)
         return f"{_escaped(self.namespace, '/')}/{_escaped(self.prefix, '*')}*"
+
+
+def key_spelled(namespace: str, key: str) -> str:
+    """One key's scope as text, without making the scope: every entry that is read is named on a receipt."""
+    return f"{_escaped(namespace, '/')}/{_escaped(key, '*')}"
+
+
+def of_key(namespace: str, key: str) -> Scope:
+    """The scope of one key that has been checked already."""
+    made = object.__new__(Scope)
+    put = object.__setattr__
+    put(made, "namespace", namespace)
+    put(made, "key", key)
+    put(made, "prefix", "")
+    return made
 
 
 def _escaped(text: str, mark: str) -> str:

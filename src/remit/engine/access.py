@@ -66,7 +66,7 @@ class HolderAccess:
     async def put(self, draft: Draft) -> int:
         self._may_write(draft.namespace, draft.key)
         version = await self._shelf.put(draft, self._live.writer, self._live.place)
-        self._live.wrote[draft.namespace, draft.key] = Scope(draft.namespace, draft.key)
+        self._live.wrote[draft.namespace, draft.key] = scope.of_key(draft.namespace, draft.key)
         return version
 
     async def get(self, namespace: str, key: str) -> Entry | None:
@@ -74,7 +74,7 @@ class HolderAccess:
         self._may_see(namespace, key)
         found = await self._shelf.get(namespace, key)
         if found is not None:
-            await self._seen(found)
+            await self._all_seen([found])
         return found
 
     async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]:
@@ -97,15 +97,15 @@ class HolderAccess:
         return await self._shelf.remove(namespace, key, self._live.writer, self._live.place)
 
     async def _all_seen(self, found: list[Entry]) -> list[Entry]:
+        """Notes on the receipt what was seen and why; memory that is read lives on."""
+        live = self._live
         for entry in found:
-            await self._seen(entry)
+            live.receipt.entry(entry, live.why(entry.namespace, entry.key))
+            if entry.extension is not None:
+                await self._extend(entry)
         return found
 
-    async def _seen(self, entry: Entry) -> None:
-        """Notes on the receipt what was seen and why; memory that is read lives on."""
-        self._live.receipt.entry(entry, self._live.why(entry.namespace, entry.key))
-        if entry.extension is None:
-            return
+    async def _extend(self, entry: Entry) -> None:
         by = entries.read_extends(entry, self._shelf.clock.now())
         if by is not None:
             await self._shelf.touch((entry.namespace, entry.key), by, self._live.writer, self._live.place)
