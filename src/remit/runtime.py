@@ -104,6 +104,8 @@ class Runtime:
         self._open(store)
 
     def _open(self, store: str | Path | Database) -> None:
+        if not isinstance(store, str | Path) and not hasattr(store, "store"):
+            raise BadInput(f"a store is a file's path, or a database that remit can use, not {shown(store)}")
         self.database: Database = SqliteDatabase(store) if isinstance(store, str | Path) else store
         self.store = self.database.store(self._workspace)
         directory, clock, ids = self._directory, self._clock, self._ids
@@ -165,7 +167,8 @@ class Runtime:
 
     async def run_plan(self, plan: Plan, **how: Unpack[PlanHow]) -> PlanOutcome:
         """Runs a plan on behalf of a person and tells what became of every step."""
-        given, session, options = self._plan_wish("plan", plan.goal or "carry out a plan", how)
+        goal = plan.goal if isinstance(plan, Plan) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
+        given, session, options = self._plan_wish("plan", goal or "carry out a plan", how)
         outcomes: list[PlanOutcome] = []
 
         async def carry_out(turn: Turn) -> Json:
@@ -173,7 +176,7 @@ class Runtime:
             if not outcomes[0].ok:
                 bad = sum(step.state != "completed" for step in outcomes[0].steps.values())
                 raise RuntimeError(f"{bad} of {len(outcomes[0].steps)} steps did not complete")
-            return outcomes[0].data()
+            return outcomes[0].states()
 
         planner = Agent(Card("plan", role="carries out a plan", asks=ANY), carry_out, stand_in=True)
         outcome = await self._delegations.begin(given, self._ceiling, session, planner)

@@ -387,6 +387,50 @@ async def test_a_thousand_steps_run_in_order_with_flat_memory():
         assert left < 1_000_000
 
 
+@pytest.mark.parametrize("bad", ["a plan", None, [], {"steps": []}])
+async def test_what_is_not_a_plan_is_told_so(rt: Runtime, bad):
+    with pytest.raises(remit.BadInput, match="takes a Plan"):
+        await rt.run_plan(bad)
+
+
+async def test_results_too_long_to_be_told_fail_the_step_and_not_the_plan(rt: Runtime):
+    @rt.agent
+    async def writer(turn: Turn) -> str:
+        return "x" * 700_000
+
+    told = listening(rt, "reader", "bystander")
+    outcome = await rt.run_plan(
+        Plan(
+            [
+                Step("a", "A", agent="writer"),
+                Step("b", "B", agent="writer"),
+                Step("c", "C", agent="reader", after=["a", "b"]),
+                Step("d", "D", agent="bystander", after=["a"]),
+            ]
+        )
+    )
+    assert {one.id: one.state for one in outcome.steps.values()} == {
+        "a": "completed",
+        "b": "completed",
+        "c": "failed",
+        "d": "completed",
+    }
+    assert "a task has at most 1,048,576 characters" in outcome.steps["c"].reason
+    assert told["reader"] == []
+    assert len(told["bystander"]) == 1
+
+
+async def test_a_plan_that_went_well_is_a_run_that_went_well_however_long_its_results(rt: Runtime):
+    @rt.agent
+    async def writer(turn: Turn) -> str:
+        return "x" * 700_000
+
+    assert (await rt.run_plan(Plan([Step("a", "A", agent="writer"), Step("b", "B", agent="writer")]))).ok
+    root = tree(await rt.history())
+    assert root is not None
+    assert (root.status, root.result) == ("completed", {"a": "completed", "b": "completed"})
+
+
 async def test_failed_plans_do_not_keep_good_ones_from_running(rt: Runtime):
     async def fail(turn: Turn) -> str:
         raise ValueError("no")

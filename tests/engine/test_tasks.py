@@ -139,6 +139,25 @@ async def test_in_a_fan_out_one_bad_member_never_loses_the_others(rt: Runtime):
     ]
 
 
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2"])
+async def test_at_once_is_a_number_of_at_least_one(rt: Runtime, bad):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        with pytest.raises(remit.BadInput, match="at_once"):
+            await turn.delegate_all([("coder", "x")], at_once=bad)
+        with pytest.raises(remit.BadInput, match="tokens"):
+            turn.used(tokens=None)
+        return "ok"
+
+    assert await rt.run("lead", "go") == "ok"
+
+
+@pytest.mark.parametrize("bad", [7, None, object(), b"team.db"])
+def test_a_store_that_is_none_is_told_so(bad):
+    with pytest.raises(remit.BadInput, match="a store is a file's path"):
+        Runtime(bad)
+
+
 async def test_a_fan_out_of_nothing_is_nothing(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list:

@@ -1,8 +1,11 @@
 """The demo's team: scripted agents, written the way a user would write them."""
 
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
 import anyio
 
-from remit import Command, Failed, Plan, Refused, Runtime, Step, Turn
+from remit import Command, Plan, Refused, Runtime, Step, Turn
 
 SPEC = "POST /login checks the password with argon2 and sets a session cookie"
 CODE = "modules/auth: login(), logout(), a session store; 214 lines, 31 tests"
@@ -16,8 +19,11 @@ RESEARCH = Plan(
 )
 
 
+Work: TypeAlias = Callable[[float], Awaitable[None]]
+
+
 def team(store: str, pace: float) -> Runtime:
-    """A lead, a coder, a reviewer with a linter, an architect, a releaser; of three researchers one has a bad day."""
+    """A lead who plans, delegates and hands over; those who research and build for it; and a releaser."""
     rt = Runtime(store)
 
     async def work(seconds: float) -> None:
@@ -34,6 +40,20 @@ def team(store: str, pace: float) -> Runtime:
         return await turn.hand_off(
             "releaser", {"phase": "release", "context": {"research": research}, "artifacts": {"module": built}}
         )
+
+    @rt.agent(can="release")
+    async def releaser(turn: Turn) -> str:
+        await work(0.4)
+        state = turn.handoff.state
+        return f"released for {turn.handoff.sender}: {state.artifacts['module']}; {state.context['research']}"
+
+    _add_researchers(rt, work)
+    _add_builders(rt, work)
+    return rt
+
+
+def _add_researchers(rt: Runtime, work: Work) -> None:
+    """Those who do the steps of the plan; one of them has a bad day."""
 
     @rt.agent(can="read documents")
     async def docs_reader(turn: Turn) -> str:
@@ -55,6 +75,10 @@ def team(store: str, pace: float) -> Runtime:
     async def architect(turn: Turn) -> str:
         await work(0.4)
         return "argon2 with 19 MiB; keep the session table"
+
+
+def _add_builders(rt: Runtime, work: Work) -> None:
+    """A coder, a reviewer and a linter, each asking the next; two of them ask where they may not."""
 
     @rt.agent(can="write code", asks=["reviewer"])
     async def coder(turn: Turn) -> str:
@@ -80,18 +104,10 @@ def team(store: str, pace: float) -> Runtime:
     async def linter(turn: Turn) -> str:
         try:
             await turn.delegate("speller", "check the comments")
-        except (Refused, Failed):
+        except Refused:
             await work(0.3)  # four deep is too deep here, so it does this part itself
         return "style is fine"
 
     @rt.agent(can="check spelling")
     async def speller(turn: Turn) -> str:
         return "no mistakes"
-
-    @rt.agent(can="release")
-    async def releaser(turn: Turn) -> str:
-        await work(0.4)
-        state = turn.handoff.state
-        return f"released for {turn.handoff.sender}: {state.artifacts['module']}; {state.context['research']}"
-
-    return rt

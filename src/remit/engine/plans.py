@@ -65,11 +65,9 @@ class PlanOutcome(NamedTuple):
     def ok(self) -> bool:
         return all(step.state == "completed" for step in self.steps.values())
 
-    def data(self) -> dict[str, Json]:
-        return {
-            one.id: {"agent": one.agent, "state": one.state, "value": one.value, "reason": one.reason}
-            for one in self.steps.values()
-        }
+    def states(self) -> dict[str, Json]:
+        """What became of each step, without the results: those are in the journal, with the tasks that gave them."""
+        return {one.id: one.state for one in self.steps.values()}
 
 
 class Workshop(NamedTuple):
@@ -91,6 +89,8 @@ class Workshop(NamedTuple):
     async def run(self, live: Live, plan: Plan, options: PlanOptions) -> PlanOutcome:
         """Checks the plan whole, then runs it; a plan with a fault starts nothing."""
         live.must_be_at_work()
+        if not isinstance(plan, Plan):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(f"run_plan takes a Plan(...), not {shown(plan)}")
         cards = self.cards(live)
         if found := plans.faults(plan, cards):
             raise BadInput(f"the plan was refused: {'; '.join(found[:10])}")
@@ -181,7 +181,11 @@ class PlanRun:
             self._notes.setdefault(step.id, []).extend(Note(one.sender, one.text) for one in waiting)
             text, slices = self._told(step, self._notes[step.id])
             extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting))
-            outcome = await self._attempt(step, Pass(who, text), extra)
+            try:
+                wish = Pass(who, text)
+            except BadInput as error:  # what it depends on is too much for one task: the step's failure, not the plan's
+                return Outcome(who, "", "failed", error=error)
+            outcome = await self._attempt(step, wish, extra)
             if getattr(outcome.error, "rule", "") != MESSAGES_MOVED:
                 return outcome
             del self._notes[step.id][-len(waiting) :]

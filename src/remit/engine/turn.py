@@ -132,7 +132,8 @@ class Turn:
         """
         passes = [self._pass(wish, how) for wish in wishes]
         outcomes: list[Outcome | None] = [None] * len(passes)
-        limiter = anyio.CapacityLimiter(at_once) if at_once else None
+        most = whole(at_once, "at_once", least=1)
+        limiter = anyio.CapacityLimiter(most) if most else None
 
         async def one(index: int) -> None:
             if limiter is None:
@@ -163,7 +164,10 @@ class Turn:
     def used(self, tokens: int) -> None:
         """Says how many tokens this turn has used; it counts against the bounds of the run."""
         self._live.must_be_at_work()
-        self._live.tokens += whole(tokens, "tokens") or 0
+        used = whole(tokens, "tokens")
+        if used is None:
+            raise BadInput("say how many tokens were used, as a whole number")
+        self._live.tokens += used
 
     def find(self, capability: str) -> list[Card]:
         """The agents this holder may ask that can do this, best first."""
