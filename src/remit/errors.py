@@ -27,7 +27,7 @@ class RemitError(Exception):
 
     addressee: ClassVar[Addressee] = "caller"
     status: ClassVar[int] = 500
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
 
 class BadInput(RemitError, ValueError):
@@ -64,18 +64,21 @@ class Refused(RemitError):
 
 
 class Failed(RemitError):
-    """An agent was asked and did not deliver. `agent` and `task` say which."""
+    """An agent was asked and did not deliver. `agent` and `task` say which; `retryable` comes from what it died of."""
 
     addressee = "asker"
     status = 502
 
-    def __init__(self, sentence: str, *, agent: str, task: str) -> None:
+    def __init__(self, sentence: str, *, agent: str, task: str, retryable: bool | None = None) -> None:
         super().__init__(sentence)
         self.agent = agent
         self.task = task
+        if retryable is not None:
+            self.retryable = retryable
 
     def __reduce__(self) -> tuple[object, ...]:
-        return partial(type(self), agent=self.agent, task=self.task), self.args
+        told = vars(self).get("retryable")
+        return partial(type(self), agent=self.agent, task=self.task, retryable=told), self.args
 
 
 class TimedOut(Failed):

@@ -5,30 +5,33 @@ The alphabets are small on purpose: values drawn from them meet, nest and collid
 
 from hypothesis import strategies as st
 
+from remit.core import facts
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
 from remit.core.entry import Draft, Entry, Writer, written
 from remit.core.events import Event, Fact, Head, Stamp, seal
+from remit.core.facts import Claim, Queued, Rest
 from remit.core.remit import Origin, Pass, Remit, begin, derive
 from remit.core.scope import Scope
 from remit.core.values import encode
 
 NOW = 1_700_000_000_000_000
 SECOND = 1_000_000
+UNTIL = NOW + 300 * SECOND
 
 # --- values ------------------------------------------------------------------------------------
 
 
 def first_remit(to: str = "lead", *, within: Bounds = TOP, sees: object = ANY, tools: object = ANY) -> Remit:
     """The remit of a run's first holder."""
-    return begin(Origin("t1", "home", "s1"), Pass(to, "build it", sees=sees, tools=tools, within=within), TOP, NOW)
+    return begin(Origin("t1", "home", "s1"), Pass(to, "build it", sees=sees, tools=tools, within=within), TOP, UNTIL)
 
 
 def remit_along(*names: str, within: Bounds = TOP) -> Remit:
     """The remit of the last of these agents, each of whom was asked by the one before."""
     found = first_remit(names[0], within=within)
     for number, name in enumerate(names[1:], start=2):
-        found = derive(found, Pass(name, f"part {number}"), f"t{number}", ANY, ANY, NOW)
+        found = derive(found, Pass(name, f"part {number}"), f"t{number}", ANY, ANY, UNTIL)
     return found
 
 
@@ -49,6 +52,31 @@ def journal(*facts: Fact, stamps: tuple[Stamp, ...] = ()) -> list[Event]:
         events.append(event)
         head = Head(event.seq, event.hash)
     return events
+
+
+def emptied(event: Event) -> Event:
+    """What pruning leaves of an event."""
+    return event._replace(text="", data={})
+
+
+# --- tasks in a queue --------------------------------------------------------------------------
+
+
+def submitted(remit: Remit, at: int = NOW, way: str = "submit", **how: object) -> Fact:
+    return facts.submitted(remit, at, Queued(way, 260 * SECOND, 4, at, **how))
+
+
+def claimed(remit: Remit, at: int, attempt: int = 1, worker: str = "w1") -> Fact:
+    return facts.claimed(facts.place(remit), remit.holder, at, Claim(worker, attempt, attempt))
+
+
+def moved(remit: Remit, word: str, at: int, **data: object) -> Fact:
+    return facts.moved(f"task.{word}", facts.place(remit), remit.holder, at, data)
+
+
+def rested(remit: Remit, word: str, at: int, attempt: int = 1, **data: object) -> Fact:
+    rest = Rest("", attempt + 1, at + SECOND, attempt, attempt)
+    return facts.rested(f"task.{word}", facts.place(remit), remit.holder, at, rest, data)
 
 
 # --- strategies --------------------------------------------------------------------------------

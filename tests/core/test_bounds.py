@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.make import NOW, agent_names, bounds, figures, keys, namespaces, tool_names
 from remit.core.allow import ANY, NONE
-from remit.core.bounds import TOP, Bounds
+from remit.core.bounds import TOP, Bounds, restored
 from remit.core.scope import BOARD, NOTHING, Scope, board_of
 from remit.core.values import checked
 from remit.errors import BadInput
@@ -299,3 +299,18 @@ def test_whoever_changes_the_data_does_not_change_the_bounds():
     ceiling.data["agents"].append("b")
 
     assert ceiling.data == {"agents": ["a"], "depth": 1}
+
+
+@given(ceilings)
+def test_bounds_are_restored_from_their_data(ceiling):
+    found = restored(ceiling.data)
+
+    assert found == ceiling
+    assert found.data == ceiling.data
+
+
+def test_every_bound_is_restored():
+    ceiling = Bounds(["b", "a"], (), ["n/m", Scope("m*", key="k\\")], 1, NOW, 2, 3, 4, 5)
+
+    assert restored(ceiling.data) == ceiling
+    assert restored({}) == TOP

@@ -2,19 +2,17 @@
 
 import pytest
 
-from core.make import NOW, SECOND, entry, first_remit, remit_along
+from core.make import NOW, UNTIL, entry, first_remit, remit_along
 from remit.core import facts
 from remit.core.allow import ANY
 from remit.core.bounds import Bounds
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.entry import Writer
 from remit.core.events import Fact
-from remit.core.facts import Message, Place, place
+from remit.core.facts import Begun, Claim, Message, Place, Queued, Rest, place
 from remit.core.remit import Pass, handed_to
 from remit.core.scope import Scope
 from remit.core.values import checked
-
-DEADLINE = NOW + 300 * SECOND
 
 
 def test_a_remit_s_place_is_its_run_its_session_and_its_own_id():
@@ -35,7 +33,7 @@ def test_a_started_task_says_who_asked_within_what_and_what_was_passed():
         NOW,
         {
             "asker": "lead",
-            "bounds": {"tools": ["exec"], "depth": 2, "deadline": DEADLINE},
+            "bounds": {"tools": ["exec"], "depth": 2, "deadline": UNTIL},
             "chain": ["lead", "coder"],
             "parent": "t1",
             "sees": ["code/k", "notes/*"],
@@ -82,10 +80,72 @@ def test_a_refused_handoff_says_that_it_was_one():
 
 
 def test_a_task_of_a_plan_says_which_step_it_is():
-    plain, step = facts.started(first_remit(), NOW).data, facts.started(first_remit(), NOW, "draft").data
+    plain, step = facts.started(first_remit(), NOW).data, facts.started(first_remit(), NOW, Begun(step="draft")).data
 
     assert step == {**plain, "step": "draft"}
     assert "step" not in plain
+
+
+def test_a_task_says_which_process_has_it_and_what_the_engine_does_in_its_holder_s_place():
+    plain, told = (facts.started(first_remit(), NOW, begun).data for begun in (Begun(), Begun("w1", lead="plan")))
+
+    assert told == {**plain, "worker": "w1", "lead": "plan"}
+
+
+def test_a_submitted_task_says_what_a_started_one_says_and_how_it_is_to_be_carried_out():
+    remit = remit_along("lead", "coder")
+
+    found = facts.submitted(remit, NOW, Queued("spawn", 260, 4, NOW + 1, "key/d"))
+
+    how = {"way": "spawn", "timeout": 260, "attempts": 4, "ready_at": NOW + 1, "twin": "key/d"}
+    assert found == facts.started(remit, NOW)._replace(
+        kind="task.submitted", data={**facts.started(remit, NOW).data, **how}
+    )
+
+
+def test_a_submitted_task_that_is_carried_out_at_once_says_both():
+    queued = Queued("submit", 260, 4, NOW, "key/d")
+
+    found = facts.started(first_remit(), NOW, Begun("w1"), queued).data
+
+    assert found == {**facts.submitted(first_remit(), NOW, queued).data, "worker": "w1"}
+
+
+def test_a_claim_says_who_has_a_task_now():
+    found = facts.claimed(Place("t1", "s1", "t2"), "coder", NOW, Claim("w1", 3, 2))
+
+    assert found == Fact("task.claimed", NOW, {"worker": "w1", "fence": 3, "attempt": 2}, "t1", "s1", "t2", "coder")
+
+
+def test_a_task_that_is_put_back_says_for_whom_from_when_and_how_often_it_was_tried():
+    found = facts.rested(
+        "task.retrying", Place("t1", "s1", "t2"), "coder", NOW, Rest("", 4, NOW + 9, 2, 1), {"error": "x"}
+    )
+
+    data = {"error": "x", "worker": "", "fence": 4, "ready_at": NOW + 9, "attempt": 2, "tries": 1}
+    assert found == Fact("task.retrying", NOW, data, "t1", "s1", "t2", "coder")
+
+
+def test_a_task_that_moves_says_what_the_engine_says_about_it():
+    found = facts.moved("task.cancelling", Place("t1", "s1", "t2"), "coder", NOW, {"why": "enough"})
+
+    assert found == Fact("task.cancelling", NOW, {"why": "enough"}, "t1", "s1", "t2", "coder")
+
+
+def test_an_effect_is_told_with_its_name_and_what_came_of_it():
+    found = facts.effect_done(remit_along("lead", "coder"), "charge", {"id": 7}, NOW)
+
+    assert found == Fact("effect.done", NOW, {"key": "charge", "result": {"id": 7}}, "t1", "s1", "t2", "coder")
+
+
+@pytest.mark.rule("prune.summary")
+def test_pruned_runs_are_told_by_what_is_kept_of_them():
+    kept = [{"id": "t1", "tasks": ["t1", "t2"]}]
+
+    found = facts.runs_pruned(kept, NOW)
+
+    assert found == Fact("runs.pruned", NOW, {"runs": [{"id": "t1", "tasks": ["t1", "t2"]}]})
+    assert found.data["runs"] is not kept
 
 
 @pytest.mark.rule("handoff.chain")
@@ -186,6 +246,14 @@ def test_a_message_is_told_from_its_sender_in_its_own_session():
     assert found == Fact("message.sent", NOW, {"id": "m1", "text": "look", "to": "tester"}, "t1", "s1", "t2", "coder")
 
 
+def test_an_announcement_says_for_which_task_it_is_and_about_which():
+    message = Message("t2/told", "s1", "coder", "lead", "done", NOW, reader="t1", about="t2")
+
+    found = facts.message_sent(message, Place("t1", "s1", "t2")).data
+
+    assert found == {"id": "t2/told", "text": "done", "to": "lead", "reader": "t1", "about": "t2"}
+
+
 def test_taken_messages_are_told_by_their_ids():
     found = facts.messages_taken(["m1", "m2"], "tester", Place("t1", "s1", "t3"), NOW)
 
@@ -196,7 +264,12 @@ def test_every_fact_is_json():
     one = entry(value=["x"])
     told = [
         facts.started(first_remit(), NOW),
-        facts.started(first_remit(), NOW, "draft"),
+        facts.started(first_remit(), NOW, Begun("w1", "draft", "plan")),
+        facts.submitted(first_remit(), NOW, Queued("submit", 1, 4, NOW)),
+        facts.claimed(Place(), "coder", NOW, Claim("w1", 1, 1)),
+        facts.rested("task.lost", Place(), "coder", NOW, Rest("", 1, NOW, 1, 0), {}),
+        facts.effect_done(first_remit(), "charge", [1], NOW),
+        facts.runs_pruned([{"id": "t1", "tasks": []}], NOW),
         facts.refused(first_remit(), Pass("lead", "again"), NOW, rule="self", sentence="no", handoff=True),
         facts.handed(first_remit(), ["coder", "tester"], NOW, {"update": {}}),
         facts.breaker_set("coder", CLOSED, Place(), NOW),

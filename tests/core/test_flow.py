@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import remit
-from remit.core import flow, report
+from remit.core import flow, lifecycle, report
 from remit.core.flow import theme as flow_theme
-from remit.core.report import Handoff, Node, PlanStep, Refusal
+from remit.core.flow.mermaid import CLASSES
+from remit.core.report import GONE, Handoff, Node, PlanStep, Refusal, Retry
 from remit.core.times import DAY, SECOND
+from remit.core.words import MARKS
 from remit.testing import FakeClock
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -47,6 +49,7 @@ def node(agent="coder", task="write it", start=0.0, end: float | None = 1.3, **o
     other.setdefault("status", "running" if end is None else "completed")
     other.setdefault("receipt", {} if end is None else receipt())
     ended = None if end is None else round(end * SECOND)
+    other.setdefault("asked_at", round(start * SECOND))
     return Node("id", agent, task, round(start * SECOND), 900 * SECOND, ended_at=ended, **other)
 
 
@@ -61,6 +64,42 @@ def team() -> Node:
     coder.refusals = [refusal(50)]
     stopped = node("deployer", "publish", 51, 51.2, status="cancelled", error="'deployer' was cancelled: enough")
     return node("lead", "ship it", 0, None, sees=["*"], children=[reader, coder, stopped])
+
+
+def retry(at: float, attempt: int = 1, error: str = "'mailer' failed: OSError: no disk", turn: int = 0) -> Retry:
+    return Retry(round(at * SECOND), attempt, "mailer", error, receipt(), turn)
+
+
+def queue() -> Node:
+    """One task in each of the states that a queue has, and one that was tried again and went well."""
+    waiting = node("reviewer", "review it", 3, None, status="waiting", way="submit")
+    waiting.children = [node("checker", "check it", 6, None, way="submit", asked_at=4 * SECOND)]
+    return node(
+        "lead",
+        "ship it",
+        0,
+        None,
+        children=[
+            node("indexer", "index it", 1, None, status="pending", way="submit", attempts=0),
+            node("crawler", "crawl it", 2, None, status="pending", way="spawn", retries=[retry(4)]),
+            waiting,
+            node("archiver", "keep it", 3, None, status="cancelling", way="spawn"),
+            node(
+                "mailer",
+                "send it",
+                4,
+                9,
+                asked_at=round(3.5 * SECOND),
+                way="submit",
+                status="dead",
+                attempts=4,
+                error="'mailer' failed: OSError: no disk; that was attempt 4 of 4",
+                retries=[retry(5), retry(6, 2), retry(7, 3, GONE)],
+            ),
+            node("painter", "paint it", 4, 9, way="submit", attempts=2, retries=[retry(5)], result="a cover"),
+            node("nobody", "too late", 4, 9, way="submit", attempts=0, status="cancelled", error="cancelled: enough"),
+        ],
+    )
 
 
 def chain(length: int) -> Node:
@@ -271,6 +310,34 @@ def test_text_folds_a_long_plan():
     assert lines[-1] == "     … and 60 more (60 completed)"
 
 
+def test_text_tells_how_a_task_was_asked_where_it_stands_and_what_was_tried_again():
+    assert flow.text(queue(), 10 * SECOND) == (
+        "◐ lead: ship it · 10.0 s · may see its task only\n"
+        "├┄ ◌ indexer: index it · submitted · pending · queued 9.0 s · may see its task only\n"
+        "├┄ ◌ crawler: crawl it · spawned · pending · 8.0 s · 1 slice, 6 tokens\n"
+        "│  └─ ↻ attempt 1: failed: OSError: no disk\n"
+        "├┄ ○ reviewer: review it · submitted · waiting · 7.0 s · may see its task only\n"
+        "│  └┄ ◐ checker: check it · submitted · 4.0 s · may see its task only\n"
+        "├┄ ⊝ archiver: keep it · spawned · cancelling · 7.0 s · may see its task only\n"
+        "├┄ † mailer: send it · submitted · dead · attempt 4 · 5.0 s · 4 slices, 24 tokens · "
+        "failed: OSError: no disk; that was attempt 4 of 4\n"
+        "│  ├─ ↻ attempt 1: failed: OSError: no disk\n"
+        "│  ├─ ↻ attempt 2: failed: OSError: no disk\n"
+        "│  └─ ↻ attempt 3: its process was gone\n"
+        "├┄ ✓ painter: paint it · submitted · attempt 2 · 5.0 s · 2 slices, 12 tokens\n"
+        "│  └─ ↻ attempt 1: failed: OSError: no disk\n"
+        "└┄ ⊖ nobody: too late · submitted · queued 5.0 s · 1 slice, 6 tokens · cancelled: enough\n"
+    )
+
+
+def test_text_shows_the_latest_of_very_many_attempts():
+    root = node(attempts=101, retries=[retry(at, at) for at in range(1, 101)])
+    lines = flow.text(root, NOW).splitlines()
+    assert len(lines) == 9
+    assert "attempt 101" in lines[0]
+    assert lines[-1].startswith("└─ ↻ attempt 100: ")
+
+
 # -- mermaid -------------------------------------------------------------------------------------------------
 
 
@@ -391,6 +458,22 @@ def test_mermaid_of_the_worst_words_stays_within_what_is_drawn_on_the_web():
     chart = flow.mermaid(root, NOW)
     assert len(chart) < 50_000
     assert len(re.findall(r"(?m)^ +\w+ [-=]", chart)) < 500
+
+
+def test_mermaid_tells_tasks_that_nobody_waits_for_apart():
+    lines = flow.mermaid(queue(), 10 * SECOND).splitlines()
+    assert '    n1["◌ indexer<br/>index it<br/>pending, queued 9.0 s"]:::pending' in lines
+    assert '    n6["† mailer<br/>send it<br/>dead, attempt 4, 5.0 s"]:::dead' in lines
+    assert '    n0 -.->|"submitted, task only"| n1' in lines
+    assert '    n0 -.->|"spawned, task only"| n2' in lines
+    classes = {line.split()[1] for line in lines if "classDef" in line}
+    assert classes == {"pending", "waiting", "cancelling", "dead", "running", "completed", "cancelled"}
+
+
+def test_mermaid_says_only_of_the_present_holder_which_attempt_it_is_in():
+    root = relay()
+    root.attempts = 2
+    assert flow.mermaid(root, NOW).count("attempt 2") == 1
 
 
 # -- svg -----------------------------------------------------------------------------------------------------
@@ -547,6 +630,67 @@ def test_a_plan_of_thousands_is_drawn_without_deep_recursion():
         assert "5,000 steps" in draw(long_plan(steps), NOW)
 
 
+def test_svg_tells_tasks_that_nobody_waits_for_apart():
+    drawn = picture(queue(), now=10 * SECOND)
+    said = texts(drawn)
+    assert len(drawn_with(drawn, "edge", "submitted")) == 6
+    assert len(drawn_with(drawn, "edge", "spawned")) == 2
+    assert not drawn_with(drawn, "edge", "delegation")
+    assert (said.count("submitted"), said.count("spawned")) == (6, 2)
+
+
+def test_svg_says_where_a_task_of_a_queue_stands():
+    drawn = picture(queue(), now=10 * SECOND)
+    said = texts(drawn)
+    for words in ("pending: nobody has taken it up", "waits for checker", "being cancelled", "working"):
+        assert words in said
+    assert any(words.startswith("pending again; attempt 1: ") for words in said)
+    assert any(words.startswith("dead: failed: OSError") for words in said)
+    assert {"queued 9.0 s", "\N{MULTIPLICATION SIGN}4 · 5.0 s"} <= set(said)
+    assert (drawn.findtext(f"{SVG}desc") or "").endswith("tried again 5 times")
+    for state in ("pending", "waiting", "cancelling", "dead"):
+        assert drawn_with(drawn, "card", state)
+        assert drawn_with(drawn, "edge", state)
+    assert len(drawn_with(drawn, "card", "rim", "dead")) == 1
+    assert not any(drawn_with(drawn, "card", "rim", state) for state in ("pending", "waiting", "cancelling"))
+
+
+def test_svg_bars_show_work_and_a_thin_line_shows_queueing():
+    drawn = picture(queue(), now=10 * SECOND)
+    assert len(drawn_with(drawn, "queue")) == 4  # the indexer, the checker, the mailer, and the one that never began
+    assert len(drawn_with(drawn, "tick")) == 5
+    assert texts(drawn).count("not begun") == 2
+
+
+def test_svg_marks_an_attempt_on_the_bar_of_whoever_made_it():
+    root = relay()
+    root.attempts, root.retries, root.way, root.asked_at = 3, [retry(0.5), retry(7, 2, turn=2)], "submit", -SECOND
+    rows = [group for group in picture(root).iter(f"{SVG}g") if drawn_with(group, "bar")]
+    assert [len(drawn_with(row, "tick")) for row in rows] == [1, 0, 0, 1]
+    assert [len(drawn_with(row, "queue")) for row in rows] == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("status", sorted(lifecycle.OPEN | lifecycle.TERMINAL))
+def test_every_state_has_a_mark_a_word_and_a_colour(status):
+    root = node(status=status)
+    assert not flow.text(root, NOW).startswith("?")
+    assert f"classDef {status} " in flow.mermaid(root, NOW)
+    assert f".fill.{status}{{fill:#" in flow.svg(root, NOW)
+    assert f"({status})" in flow.svg(root, NOW).replace("1 " + status, status)
+
+
+def test_marks_are_told_apart():
+    assert len(set(MARKS.values())) == len(MARKS)
+    assert set(MARKS) >= lifecycle.OPEN | lifecycle.TERMINAL
+
+
+def test_mermaid_colours_have_enough_contrast():
+    for name, look in CLASSES.items():
+        colours = dict(part.split(":", 1) for part in look.split(","))
+        low, high = sorted((luminance(colours["fill"]), luminance(colours["color"])))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, name
+
+
 def test_svg_has_a_bar_for_each_task_in_tree_order():
     drawn = picture(team())
     names = [(group.findtext(f"{SVG}text")) for group in drawn.iter(f"{SVG}g") if drawn_with(group, "bar")]
@@ -595,6 +739,9 @@ def test_every_text_has_enough_contrast(palette):
         palette.running,
         palette.cancelled,
         palette.handed,
+        palette.dead,
+        palette.pending,
+        palette.completed,
     )
     for ground in (palette.page, palette.card, palette.refused_card):
         for ink in inks:
@@ -608,7 +755,7 @@ def boxes(drawn: ET.Element) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    "root", [node(), team(), fan(50), bushy(500), chain(30), relay(), scattered(), pingpong(20), planned()]
+    "root", [node(), team(), fan(50), bushy(500), chain(30), relay(), scattered(), pingpong(20), planned(), queue()]
 )
 def test_svg_cards_do_not_overlap_and_lie_inside(root):
     drawn = picture(root)
@@ -675,7 +822,7 @@ def harmless(said: str) -> None:
 
 def passed_on(said: str) -> Node:
     """A run with a handoff, a plan and a refused handoff in which every word is this one."""
-    child = node(said, said, step=said, title=said, turn=1)
+    child = node(said, said, step=said, title=said, turn=1, way=said, retries=[retry(1, error=said)])
     no = Refusal(0, said, said, said, said, handoff=True, turn=1)
     root = node(said, said, children=[child], refusals=[no])
     root.trail = [handoff(0, said, said, phase=said), handoff(0, said, said, phase=said, parallel=True)]
@@ -685,7 +832,7 @@ def passed_on(said: str) -> Node:
 
 def harmless_when_passed_on(said: str) -> None:
     text, chart, drawing = (draw(passed_on(said), NOW) for draw in (flow.text, flow.mermaid, flow.svg))
-    assert len(text.splitlines()) == 7
+    assert len(text.splitlines()) == 8
     assert (text + chart + drawing).replace("\n", "").replace("\u200d", "").isprintable()
     for line in chart.splitlines()[1:]:
         assert line.count('"') in (0, 2), line
@@ -755,7 +902,7 @@ async def test_a_real_run_is_drawn_from_its_events(clock: FakeClock):
 
 
 def test_drawing_twice_gives_the_same_and_changes_nothing():
-    for make in (team, relay, planned):
+    for make in (team, relay, planned, queue):
         root, before = make(), report.node_data(make())
         for draw in (flow.text, flow.mermaid, flow.svg):
             assert draw(root, NOW) == draw(root, NOW) == draw(replace(root), NOW)

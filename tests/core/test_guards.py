@@ -11,9 +11,11 @@ from remit.core.breaker import CLOSED, Breaker, tripped
 from remit.core.guards import (
     ALLOW,
     FIRST_HOLDER,
+    FIRST_SUBMIT,
     HANDOFF,
     ORDER,
     PARALLEL,
+    SUBMIT,
     Answer,
     Facts,
     Verdict,
@@ -438,7 +440,9 @@ def test_the_same_handoff_again_is_refused():
 
 @pytest.mark.rule("chain.order")
 @pytest.mark.parametrize(
-    "guards", [ORDER, HANDOFF, PARALLEL, FIRST_HOLDER], ids=["hop", "handoff", "parallel", "first"]
+    "guards",
+    [ORDER, HANDOFF, PARALLEL, FIRST_HOLDER, SUBMIT, FIRST_SUBMIT],
+    ids=["hop", "handoff", "parallel", "first", "submit", "first submit"],
 )
 @given(remit=remits, wish=wishes, facts_=facts, data=st.data())
 def test_whether_it_is_refused_does_not_depend_on_the_order_of_the_guards(guards, remit, wish, facts_, data):
@@ -515,7 +519,7 @@ def test_refused_handoffs_are_reported_in_this_order():
 
 
 @pytest.mark.rule("chain.sentence")
-@pytest.mark.parametrize("guards", [ORDER, HANDOFF], ids=["hop", "handoff"])
+@pytest.mark.parametrize("guards", [ORDER, HANDOFF, SUBMIT], ids=["hop", "handoff", "submit"])
 @given(remit=remits, wish=wishes, facts_=facts)
 def test_every_refusal_names_its_rule_and_the_agent_and_says_more_than_no(guards, remit, wish, facts_):
     verdict = judge(guards, remit, wish, facts_)
@@ -534,3 +538,12 @@ def test_the_first_holder_is_judged_by_what_holds_without_an_asker():
 
     assert judge(FIRST_HOLDER, remit, Pass("lead", "build it"), nobody_asks) == ALLOW
     assert judge(FIRST_HOLDER, remit, Pass("coder", "build it"), nobody_asks).rule == "not-allowed"
+
+
+@pytest.mark.parametrize(("submitting", "asking"), [(SUBMIT, ORDER), (FIRST_SUBMIT, FIRST_HOLDER)])
+def test_what_is_put_into_a_queue_waits_there_until_its_agent_is_free(submitting, asking):
+    assert [guard for guard in asking if guard not in submitting] == [not_busy]
+    assert [guard for guard in asking if guard in submitting] == [*submitting]
+    busy, remit = Facts(NOW, running=2, limit=2, asks=ANY), first_remit("lead", within=Bounds(depth=3))
+    assert judge(asking, remit, Pass("coder", "a part"), busy).rule == "concurrency"
+    assert judge(submitting, remit, Pass("coder", "a part"), busy) == ALLOW

@@ -19,7 +19,7 @@ def test_a_completed_outcome_may_have_no_value():
     assert Outcome("coder", "t2", "completed").unwrap() is None
 
 
-@pytest.mark.parametrize("status", ["failed", "timed-out", "cancelled"])
+@pytest.mark.parametrize("status", ["failed", "timed-out", "cancelled", "dead"])
 def test_what_failed_is_not_ok_and_raises_its_own_error(status):
     error = Failed("'coder' did not deliver", agent="coder", task="t2")
     outcome = Outcome("coder", "t2", status, error=error)

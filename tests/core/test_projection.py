@@ -1,15 +1,30 @@
 """The projection: what each event does to the tables, and nothing but that."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.make import NOW, entry, first_remit, journal, json_values, remit_along
+from core.make import (
+    NOW,
+    SECOND,
+    claimed,
+    emptied,
+    entry,
+    first_remit,
+    journal,
+    json_values,
+    moved,
+    remit_along,
+    rested,
+    submitted,
+)
 from remit.core import facts, lifecycle
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.entry import Draft, Writer, touched, written
 from remit.core.events import Fact
-from remit.core.facts import Message, Place
+from remit.core.facts import Begun, Message, Place, Queued, Rest
 from remit.core.projection import PROJECTION, Change, changes, fold
 from remit.core.values import decode, encode
 
@@ -34,7 +49,7 @@ def message(number: int = 1, to: str = "tester") -> Message:
 def test_a_started_task_becomes_a_row():
     remit = remit_along("lead", "coder")
 
-    found = change(facts.started(remit, NOW))
+    found = change(facts.started(remit, NOW, Begun("w1", lead="plan")))
 
     assert found[:3] == ("task", "add", ("t2",))
     assert found.row == {
@@ -44,19 +59,156 @@ def test_a_started_task_becomes_a_row():
         "session": "s1",
         "holder": "coder",
         "status": "running",
-        "started_at": NOW,
+        "way": "delegate",
+        "lead": "plan",
+        "worker": "w1",
+        "fence": 1,
+        "attempt": 1,
+        "tries": 0,
+        "asked_at": NOW,
+        "ready_at": NOW,
+        "claimed_at": NOW,
         "until": remit.bounds.deadline,
         "ended_at": None,
         "began": 1,
         "ended": None,
+        "twin": "",
     }
+
+
+def test_a_submitted_task_becomes_a_row_that_nobody_has_claimed():
+    remit = remit_along("lead", "coder")
+    started = change(facts.started(remit, NOW)).row
+
+    found = change(submitted(remit, NOW, "spawn", twin="key/d"))
+
+    free = {"status": "pending", "way": "spawn", "fence": 0, "attempt": 0, "claimed_at": None, "twin": "key/d"}
+    assert found == ("task", "add", ("t2",), {**started, **free})
+
+
+def test_a_submitted_task_that_is_carried_out_at_once_is_claimed_from_the_beginning():
+    queued = Queued("submit", 260 * SECOND, 4, NOW, "key/d")
+    started = change(facts.started(first_remit(), NOW, Begun("w1"))).row
+
+    found = change(facts.started(first_remit(), NOW, Begun("w1"), queued)).row
+
+    assert found == {**started, "way": "submit", "twin": "key/d"}
+
+
+def test_a_task_that_is_submitted_again_keeps_count_of_its_tries():
+    fact = submitted(first_remit())
+
+    assert change(fact._replace(data={**fact.data, "tries": 3})).row["tries"] == 3
+
+
+def test_a_claim_says_who_has_it_since_when():
+    found = change(claimed(first_remit(), NOW + 5, 2))
+
+    row = {"id": "t1", "status": "running", "worker": "w1", "fence": 2, "attempt": 2, "claimed_at": NOW + 5}
+    assert found == ("task", "claim", ("t1",), row)
+
+
+@pytest.mark.parametrize("word", ["queued", "retrying", "released", "lost"])
+def test_a_task_that_is_put_back_waits_in_the_queue(word):
+    rest = Rest("w1", 3, NOW + 9, 2, 1)
+
+    found = change(facts.rested(f"task.{word}", HERE, "lead", NOW, rest, {"error": "x"}))
+
+    row = {"id": "t1", "status": "pending", "worker": "w1", "fence": 3, "ready_at": NOW + 9, "attempt": 2, "tries": 1}
+    assert found == ("task", "rest", ("t1",), row)
+
+
+@pytest.mark.parametrize(("word", "state"), [("waiting", "waiting"), ("resumed", "running"), ("cancelling",) * 2])
+def test_a_task_that_only_moves_changes_only_its_state(word, state):
+    assert change(moved(first_remit(), word, NOW)) == ("task", "set", ("t1",), {"id": "t1", "status": state})
+
+
+@pytest.mark.rule("journal.one-event", "lifecycle.final")
+@given(st.lists(st.sampled_from(sorted(lifecycle.MOVES - {"task.started", "task.submitted"})), max_size=12))
+def test_the_row_of_a_task_is_where_the_table_of_moves_says(kinds):
+    remit = first_remit()
+    told, state, allowed = [submitted(remit)], "pending", []
+    for number, kind in enumerate(kinds, start=1):
+        word = kind.removeprefix("task.")
+        if kind not in lifecycle.TRANSITIONS[state]:
+            continue
+        state = lifecycle.after(state, kind)
+        allowed.append(kind)
+        if kind == "task.claimed":
+            told.append(claimed(remit, NOW + number, number))
+        elif kind == "task.handed":
+            told.append(facts.handed(remit, "coder", NOW + number, {}))
+        elif word in ("queued", "retrying", "released", "lost"):
+            told.append(rested(remit, word, NOW + number, number))
+        else:
+            told.append(moved(remit, word, NOW + number))
+
+    events = journal(*told)
+    row = fold(events)["task"]["t1",]
+
+    assert row["status"] == state
+    assert (row["ended"] is not None) == (state in lifecycle.TERMINAL)
+    assert row["holder"] == ("coder" if "task.handed" in allowed else "lead")
+    assert [len(changes(event)) for event in events] == [1] * len(events)
+
+
+@pytest.mark.rule("task.final", "lifecycle.final")
+@pytest.mark.parametrize("word", ["claimed", "retrying", "lost", "waiting", "resumed", "cancelling", "died", "handed"])
+def test_a_task_that_has_ended_does_not_move_in_the_tables_either(word):
+    remit = first_remit()
+    once = [facts.started(remit, NOW), moved(remit, "completed", NOW + SECOND)]
+    late = {
+        "claimed": claimed(remit, NOW + 2, 2),
+        "retrying": rested(remit, "retrying", NOW + 2),
+        "lost": rested(remit, "lost", NOW + 2),
+        "handed": facts.handed(remit, "coder", NOW + 2, {}),
+    }
+
+    assert fold(journal(*once, late.get(word) or moved(remit, word, NOW + 2))) == fold(journal(*once))
+
+
+# --- pruning -----------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("prune.summary")
+def test_pruning_takes_the_rows_of_a_run_and_empties_what_its_events_said():
+    kept = [{"id": "t1", "tasks": ["t1", "t2"]}, {"id": "t9", "tasks": ["t9"]}]
+    (event,) = journal(facts.runs_pruned(kept, NOW))
+
+    assert changes(event) == [
+        Change("task", "drop", ("t1",), {"id": "t1"}),
+        Change("task", "drop", ("t2",), {"id": "t2"}),
+        Change("event", "empty", ("t1",), {"run": "t1"}),
+        Change("task", "drop", ("t9",), {"id": "t9"}),
+        Change("event", "empty", ("t9",), {"run": "t9"}),
+    ]
+
+
+@pytest.mark.rule("prune.summary", "journal.one-event")
+def test_a_pruned_journal_folds_to_the_same_tables_whether_it_was_emptied_or_not():
+    first, other = first_remit(), first_remit()._replace(id="t5", root="t5")
+    run = [facts.started(first, NOW), facts.ended(first, "task.completed", NOW + 1, {"result": 1})]
+    told = journal(*run, submitted(other), facts.runs_pruned([{"id": "t1", "tasks": ["t1"]}], NOW + 2))
+
+    whole, pruned = fold(told), fold([emptied(event) if event.run == "t1" else event for event in told])
+
+    assert whole == pruned
+    assert list(whole["task"]) == [("t5",)]
+
+
+@pytest.mark.rule("prune.summary")
+def test_an_emptied_event_changes_nothing():
+    for event in journal(
+        submitted(first_remit()), claimed(first_remit(), NOW), facts.effect_done(first_remit(), "x", 1, 1)
+    ):
+        assert changes(emptied(event)) == []
 
 
 @pytest.mark.parametrize("kind", sorted(lifecycle.ENDS))
 def test_a_task_that_ends_changes_only_how_it_ended(kind):
     found = change(facts.ended(first_remit(), kind, NOW + 5, {}))
 
-    status = kind.removeprefix("task.")
+    status = lifecycle.lands(kind)
     assert found == ("task", "end", ("t1",), {"id": "t1", "status": status, "ended_at": NOW + 5, "ended": 1})
 
 
@@ -79,8 +231,8 @@ def test_a_refused_hop_is_in_the_journal_and_in_no_table():
     assert changes(event) == []
 
 
-@pytest.mark.parametrize("kind", ["plan.started", "step.ended"])
-def test_a_plan_is_in_the_journal_and_in_no_table(kind):
+@pytest.mark.parametrize("kind", ["plan.started", "step.ended", "effect.done"])
+def test_a_plan_or_an_effect_is_in_the_journal_and_in_no_table(kind):
     (event,) = journal(Fact(kind, NOW, {}))
 
     assert changes(event) == []
@@ -212,7 +364,15 @@ def test_a_message_becomes_a_row_that_waits():
         "seq": 1,
         "taken_at": None,
         "taken_by": None,
+        "reader": "",
+        "about": "",
     }
+
+
+def test_an_announcement_says_for_which_task_it_is_and_about_which():
+    row = change(facts.message_sent(replace(message(), reader="t1", about="t2"), HERE)).row
+
+    assert (row["reader"], row["about"]) == ("t1", "t2")
 
 
 def test_taken_messages_say_when_and_in_which_task():
@@ -241,8 +401,9 @@ def test_a_kind_that_no_one_knows_is_an_error_and_not_ignored():
         changes(event)
 
 
-def test_every_end_of_a_task_is_known_to_the_projection():
-    assert set(PROJECTION) > lifecycle.ENDS
+@pytest.mark.rule("journal.one-event")
+def test_every_move_of_a_task_is_known_to_the_projection():
+    assert set(PROJECTION) > lifecycle.MOVES
     assert fold([]) == {"task": {}, "entry": {}, "message": {}, "breaker": {}}
 
 

@@ -242,3 +242,16 @@ def test_scopes_that_look_alike_are_both_kept_back():
     sight = frozenset({Scope("a/b"), Scope("a", prefix="b/")})
 
     assert len(kept_back(sight, NOTHING, NOTHING)) == 2
+
+
+@pytest.mark.rule("sight.receipt")
+def test_what_comes_beside_the_task_counts_beside_it_and_once():
+    receipt = Receipt()
+    part = Slice.of("handed over", "passed", "four score and seven")
+    receipt.beside([part, part])
+    receipt.task("build it")
+
+    data = receipt.data()
+    assert [one[0] for one in data["saw"]] == ["handed over", "task"]
+    assert (part.version, part.tokens) == (1, tokens_in("four score and seven"))
+    assert data["tokens"] == part.tokens + tokens_in("build it")

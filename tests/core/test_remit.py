@@ -11,21 +11,24 @@ from core.make import (
     AGENTS,
     NOW,
     SECOND,
+    UNTIL,
     agent_names,
     bounds,
     first_remit,
+    journal,
     namespaces,
     remit_along,
     scope_sets,
+    submitted,
     tool_sets,
     wishes,
 )
-from remit.core import allow, scope
+from remit.core import allow, facts, scope
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.chain import Chain, Hop
-from remit.core.remit import Origin, Pass, begin, derive, handed_to, kit, reach, sight
+from remit.core.remit import Origin, Pass, begin, derive, handed_to, kit, reach, restored, sight
 from remit.core.scope import BOARD, NOTHING, Scope, board_of, memory_of
 from remit.errors import BadInput
 
@@ -36,7 +39,7 @@ cards = st.builds(Card, agent_names, reads=st.just(ANY) | scope_sets, writes=st.
 
 def hop(parent, card: Card, wish: Pass, child: str = "t2", now: int = NOW):
     """What the engine does: the holder passes on within what it sees and what it may use."""
-    return derive(parent, wish, child, sight(parent, card), kit(parent, card), now)
+    return derive(parent, wish, child, sight(parent, card), kit(parent, card), now + wish.microseconds)
 
 
 # --- wishes ------------------------------------------------------------------------------------
@@ -107,7 +110,7 @@ def test_a_wish_that_cannot_be_meant_is_refused(wrong, reason):
 
 @pytest.mark.rule("chain.no-shared-state")
 def test_a_run_begins_with_an_empty_chain_and_is_its_own_root():
-    first = begin(ORIGIN, Pass("lead", "build it"), TOP, NOW)
+    first = begin(ORIGIN, Pass("lead", "build it"), TOP, UNTIL)
 
     assert (first.id, first.root, first.parent) == ("t1", "t1", "")
     assert (first.workspace, first.session) == ("home", "s1")
@@ -120,7 +123,7 @@ def test_a_run_begins_with_an_empty_chain_and_is_its_own_root():
 @pytest.mark.rule("bounds.narrow")
 @given(bounds, wishes)
 def test_the_first_remit_stays_within_the_ceiling_and_the_wish(ceiling, wish):
-    first = begin(ORIGIN, wish, ceiling, NOW)
+    first = begin(ORIGIN, wish, ceiling, NOW + wish.microseconds)
 
     assert first.bounds <= ceiling
     assert first.bounds <= wish.within
@@ -132,7 +135,7 @@ def test_the_first_remit_stays_within_the_ceiling_and_the_wish(ceiling, wish):
 
 
 def test_board_means_the_board_of_the_run_s_own_session():
-    first = begin(ORIGIN, Pass("lead", "build it", sees=[BOARD]), Bounds(sees=[BOARD, "notes"]), NOW)
+    first = begin(ORIGIN, Pass("lead", "build it", sees=[BOARD]), Bounds(sees=[BOARD, "notes"]), UNTIL)
 
     assert first.bounds.sees == {board_of("s1"), Scope("notes")}
     assert first.sees == {board_of("s1")}
@@ -144,7 +147,7 @@ def test_board_means_the_board_of_the_run_s_own_session():
 def test_a_child_knows_where_it_comes_from():
     parent = first_remit("lead")
 
-    child = derive(parent, Pass("coder", "code it"), "t2", ANY, ANY, NOW)
+    child = derive(parent, Pass("coder", "code it"), "t2", ANY, ANY, UNTIL)
 
     assert (child.id, child.parent, child.root) == ("t2", "t1", "t1")
     assert (child.workspace, child.session) == ("home", "s1")
@@ -160,7 +163,7 @@ def test_a_child_knows_where_it_comes_from():
     hops=st.lists(st.tuples(cards, wishes, st.integers(0, 3)), min_size=1, max_size=5),
 )
 def test_along_any_sequence_of_hops_a_child_is_never_wider_than_anyone_above(ceiling, first, hops):
-    path = [begin(ORIGIN, first, ceiling, NOW)]
+    path = [begin(ORIGIN, first, ceiling, NOW + first.microseconds)]
     for number, (card, wish, later) in enumerate(hops, start=2):
         path.append(hop(path[-1], card, wish, f"t{number}", NOW + later))
 
@@ -174,7 +177,7 @@ def test_along_any_sequence_of_hops_a_child_is_never_wider_than_anyone_above(cei
 @pytest.mark.rule("bounds.narrow", "sight.pass-own")
 @given(ceiling=bounds, first=wishes, card=cards, wish=wishes, other=cards)
 def test_a_child_is_given_only_what_the_asker_sees_and_may_use(ceiling, first, card, wish, other):
-    parent = begin(ORIGIN, first, ceiling, NOW)
+    parent = begin(ORIGIN, first, ceiling, NOW + first.microseconds)
 
     child = hop(parent, card, wish)
 
@@ -190,7 +193,7 @@ def test_a_child_is_given_only_what_the_asker_sees_and_may_use(ceiling, first, c
 @pytest.mark.rule("task.deadline")
 @given(st.integers(1, 600), st.integers(1, 600), st.integers(0, 600))
 def test_a_child_s_deadline_is_the_earlier_of_its_parent_s_and_its_own(parents, childs, later):
-    parent = begin(ORIGIN, Pass("lead", "build it", seconds=parents), TOP, NOW)
+    parent = begin(ORIGIN, Pass("lead", "build it"), TOP, NOW + parents * SECOND)
 
     child = hop(parent, Card("lead"), Pass("coder", "code it", seconds=childs), now=NOW + later * SECOND)
 
@@ -323,3 +326,28 @@ def test_a_weak_asker_may_ask_a_strong_holder_without_lending_its_own_weakness()
 
     assert child.tools == NONE
     assert kit(child, Card("coder", tools=["exec"])) == {"exec"}
+
+
+# --- from the journal --------------------------------------------------------------------------
+
+
+@given(ceiling=bounds, first=wishes, hops=st.lists(st.tuples(cards, wishes), max_size=3))
+def test_a_remit_is_restored_from_the_event_that_began_its_task(ceiling, first, hops):
+    remit = begin(ORIGIN, first, ceiling, UNTIL)
+    for number, (card, wish) in enumerate(hops, start=2):
+        remit = hop(remit, card, wish, f"t{number}")
+
+    (event,) = journal(facts.started(remit, NOW))
+    found = restored(event)
+
+    told = [one._replace(task="") for one in remit.chain.hops[:-1]]  # each hop's task is with its own event
+    assert found == remit._replace(chain=Chain((*told, *remit.chain.hops[-1:])))
+    assert (found.names, found.asker) == (remit.names, remit.asker)
+
+
+def test_a_submitted_remit_is_restored_like_a_started_one():
+    remit = remit_along("lead", "coder", "tester")
+    events = journal(facts.started(remit, NOW), submitted(remit))
+
+    assert restored(events[0]) == restored(events[1])
+    assert restored(events[1]).chain.depth == 2

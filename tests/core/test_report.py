@@ -6,12 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.make import NOW, SECOND, first_remit, journal
+from core.make import NOW, SECOND, UNTIL, claimed, emptied, first_remit, journal, moved, rested, submitted
 from remit.core import facts, lifecycle
 from remit.core.allow import ANY
 from remit.core.events import Event, Fact
+from remit.core.facts import Begun, Queued
 from remit.core.remit import Pass, Remit, derive, handed_to
-from remit.core.report import Node, Tally, members, node_data, result_text, sentence, tally, tokens_used, tree
+from remit.core.report import (
+    GONE,
+    Growing,
+    Node,
+    Tally,
+    members,
+    node_data,
+    receipts,
+    result_text,
+    sentence,
+    tally,
+    tokens_seen,
+    tokens_used,
+    tree,
+    waits_for,
+)
 from remit.core.values import checked
 
 RECEIPT = {
@@ -23,7 +39,7 @@ RECEIPT = {
 
 
 def child_of(parent: Remit, to: str, id_: str) -> Remit:
-    return derive(parent, Pass(to, f"part {id_}"), id_, ANY, ANY, NOW)
+    return derive(parent, Pass(to, f"part {id_}"), id_, ANY, ANY, UNTIL)
 
 
 def completed(remit: Remit, result: object = "done", at: int = NOW + SECOND) -> Fact:
@@ -169,7 +185,7 @@ def test_the_tally_of_any_run_is_the_count_of_its_events(run):
     found = tally(tree(events))
 
     kinds = [event.kind for event in events]
-    ends = {state: kinds.count(f"task.{state}") for state in lifecycle.TERMINAL}
+    ends = {lifecycle.lands(kind): kinds.count(kind) for kind in lifecycle.ENDS}
     assert found.tasks == kinds.count("task.started")
     assert found.refused == kinds.count("hop.refused")
     assert {state: found.states[state] for state in lifecycle.TERMINAL} == ends
@@ -319,6 +335,148 @@ def test_members_and_tokens_of_a_run():
     assert tokens_used(events) == tree(events).tokens == 12
 
 
+# --- tasks that nobody waits for ---------------------------------------------------------------
+
+
+def test_a_submitted_task_is_pending_until_somebody_begins_it():
+    root = run_of(submitted(LEAD, NOW))
+
+    assert (root.status, root.way, root.attempts, root.begun) == ("pending", "submit", 0, False)
+    assert (root.asked_at, root.started_at, root.until) == (NOW, NOW, UNTIL)
+    assert (root.elapsed(NOW + 9), root.queued(NOW + 9)) == (0, 9)
+    assert sentence(root) == "lead has not begun; 1 task pending"
+
+
+def test_the_time_of_a_task_is_work_and_not_queueing():
+    root = run_of(submitted(LEAD, NOW), claimed(LEAD, NOW + 5), completed(LEAD, at=NOW + 7))
+
+    assert (root.status, root.asked_at, root.started_at, root.attempts) == ("completed", NOW, NOW + 5, 1)
+    assert (root.elapsed(NOW + 99), root.queued(NOW + 99)) == (2, 5)
+
+
+def test_a_submitted_task_that_is_carried_out_at_once_did_not_wait():
+    root = run_of(facts.started(LEAD, NOW, Begun("w1"), Queued("spawn", SECOND, 4, NOW)))
+
+    assert (root.status, root.way, root.attempts, root.queued(NOW + 9)) == ("running", "spawn", 1, 0)
+
+
+@pytest.mark.rule("lifecycle.final")
+def test_what_is_cancelled_before_it_began_never_began():
+    root = run_of(submitted(LEAD, NOW), moved(LEAD, "cancelled", NOW + 5, error="'lead' was cancelled: enough"))
+
+    assert (root.status, root.elapsed(NOW + 9), root.queued(NOW + 9)) == ("cancelled", 0, 5)
+    assert sentence(root) == "lead never began; 1 task cancelled"
+
+
+def test_submitted_and_spawned_children_stand_below_their_asker():
+    root = run_of(
+        facts.started(LEAD, NOW), facts.started(CODER, NOW), submitted(TESTER, NOW), submitted(REVIEWER, NOW, "spawn")
+    )
+
+    assert [(node.agent, node.way) for node in root.walk()] == [
+        ("lead", "delegate"),
+        ("coder", "delegate"),
+        ("reviewer", "spawn"),
+        ("tester", "submit"),
+    ]
+
+
+def test_whoever_submits_goes_on_and_whoever_delegates_waits():
+    told = [facts.started(LEAD, NOW), submitted(TESTER, NOW), claimed(TESTER, NOW)]
+
+    assert sentence(run_of(*told)) == "lead asked 1 agent; lead, tester still working"
+    asking = run_of(*told, facts.started(CODER, NOW))
+    assert sentence(asking) == "lead asked 2 agents; tester, coder still working"
+    waiting = run_of(*told, moved(LEAD, "waiting", NOW))
+    assert [node.agent for node in waits_for(waiting)] == ["tester"]
+    assert sentence(waiting) == "lead asked 1 agent; 1 task waiting; tester still working"
+
+
+def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used():
+    told = [submitted(LEAD, NOW), claimed(LEAD, NOW + 1)]
+    told += [rested(LEAD, "retrying", NOW + 3, error="it broke", receipt=RECEIPT, tokens=7), claimed(LEAD, NOW + 9, 2)]
+    end = facts.ended(LEAD, "task.completed", NOW + 10, {"result": 1, "receipt": RECEIPT, "tokens": 5})
+
+    pending, root = run_of(*told[:3]), run_of(*told, end)
+
+    assert (pending.status, pending.attempts, pending.started_at) == ("pending", 1, NOW + 1)
+    assert sentence(pending) == "lead worked alone; 1 task pending; tried again 1 time"
+    assert (root.status, root.attempts, root.started_at, root.tokens) == ("completed", 2, NOW + 1, 12)
+    assert root.retries == [(NOW + 3, 1, "lead", "it broke", RECEIPT, 0)]
+    assert receipts(root) == [RECEIPT, RECEIPT]
+    assert tokens_seen(root) == tally(root).tokens_seen == 2 * RECEIPT["tokens"]
+    assert tokens_used(journal(*told, end)) == 12
+    assert node_data(root)["retries"][0]["error"] == "it broke"
+    assert checked(node_data(root), "a tree") == node_data(root)
+
+
+def test_an_attempt_whose_process_went_leaves_a_note_and_one_that_was_put_back_does_not():
+    lost = run_of(submitted(LEAD), claimed(LEAD, NOW), rested(LEAD, "lost", NOW + 2), claimed(LEAD, NOW + 3, 2))
+    put_back = run_of(submitted(LEAD), claimed(LEAD, NOW), rested(LEAD, "released", NOW + 2, 0), claimed(LEAD, NOW + 3))
+    taken_up = run_of(facts.started(LEAD, NOW), claimed(LEAD, NOW + 2, 2))
+    never_begun = run_of(submitted(LEAD), rested(LEAD, "lost", NOW + 2, 0))
+
+    assert [(one.at, one.attempt, one.error) for one in lost.retries] == [(NOW + 2, 1, GONE)]
+    assert (lost.attempts, put_back.attempts, put_back.retries, put_back.started_at) == (2, 1, [], NOW)
+    assert [(one.attempt, one.error) for one in taken_up.retries] == [(1, GONE)]
+    assert (taken_up.status, taken_up.attempts, taken_up.started_at) == ("running", 2, NOW)
+    assert never_begun.retries == []
+
+
+@pytest.mark.parametrize(
+    ("attempts", "said"),
+    [
+        ([4], "1 task died after 4 attempts"),
+        ([4, 4], "2 tasks died after 4 attempts"),
+        ([1], "1 task died after 1 attempt"),
+        ([1, 4], "2 tasks died after 1 to 4 attempts"),
+    ],
+)
+def test_the_sentence_says_after_how_many_attempts_a_task_died(attempts, said):
+    told = [facts.started(LEAD, NOW), completed(LEAD)]
+    for number, tried in enumerate(attempts):
+        one = child_of(LEAD, "coder", f"d{number}")
+        told += [submitted(one), claimed(one, NOW, tried), moved(one, "died", NOW + 1, error="it broke")]
+
+    assert sentence(run_of(*told)) == f"lead asked 1 agent; {said}"
+
+
+def test_the_sentence_tells_what_is_not_over_in_plain_words():
+    told = [submitted(one) for one in (LEAD, CODER, TESTER, REVIEWER)]
+    told += [claimed(LEAD, NOW), claimed(CODER, NOW), moved(CODER, "waiting", NOW), claimed(TESTER, NOW)]
+    told += [moved(TESTER, "cancelling", NOW, why="enough")]
+
+    assert sentence(run_of(*told)) == (
+        "lead asked 2 agents; 1 task pending; 1 task waiting; 1 task being cancelled; lead still working"
+    )
+
+
+@pytest.mark.rule("lifecycle.table")
+@given(st.lists(st.sampled_from(sorted(lifecycle.MOVES)), max_size=12))
+def test_the_report_follows_the_table_and_ignores_what_the_table_does_not_have(kinds):
+    makers = {
+        "task.submitted": submitted(LEAD),
+        "task.started": facts.started(LEAD, NOW),
+        "task.claimed": claimed(LEAD, NOW),
+        "task.handed": facts.handed(LEAD, "lead", NOW, {}),
+    }
+    growing, state = Growing(), lifecycle.START
+    for event in journal(*(makers.get(kind) or moved(LEAD, kind.removeprefix("task."), NOW) for kind in kinds)):
+        growing.add(event)
+        state = lifecycle.TRANSITIONS[state].get(event.kind, state)
+
+    assert (growing.root.status if growing.root else lifecycle.START) == state
+
+
+@pytest.mark.rule("prune.summary")
+def test_events_that_were_pruned_are_passed_over():
+    told = journal(submitted(LEAD), claimed(LEAD, NOW), handed(LEAD, "billing", NOW, tokens=3), completed(LEAD))
+
+    assert tree(map(emptied, told)) is None
+    assert (members(map(emptied, told)), tokens_used(map(emptied, told))) == ({"lead"}, 0)
+    assert members(told) == {"lead", "billing"}
+
+
 # --- plans -------------------------------------------------------------------------------------
 
 STEPS = [
@@ -347,9 +505,14 @@ def test_a_plan_shows_its_steps_and_they_wait():
 
 def test_a_step_is_what_its_latest_task_is():
     again = child_of(LEAD, "tester", "t9")
-    told = [facts.started(CODER, NOW, "a"), facts.started(TESTER, NOW, "b"), completed(CODER), failed(TESTER)]
+    told = [
+        facts.started(CODER, NOW, Begun(step="a")),
+        facts.started(TESTER, NOW, Begun(step="b")),
+        completed(CODER),
+        failed(TESTER),
+    ]
 
-    first, second = planned(*told), planned(*told, facts.started(again, NOW, "b"))
+    first, second = planned(*told), planned(*told, facts.started(again, NOW, Begun(step="b")))
 
     assert states(first) == {"a": "completed", "b": "failed", "c": "waiting", "d": "waiting"}
     assert first.plans[0][1].reason == "it broke"
@@ -361,7 +524,9 @@ def test_a_step_is_what_its_latest_task_is():
 
 def test_an_end_that_comes_late_does_not_change_the_step_of_a_later_task():
     again = child_of(LEAD, "tester", "t9")
-    root = planned(facts.started(TESTER, NOW, "b"), facts.started(again, NOW, "b"), failed(TESTER))
+    root = planned(
+        facts.started(TESTER, NOW, Begun(step="b")), facts.started(again, NOW, Begun(step="b")), failed(TESTER)
+    )
 
     assert states(root)["b"] == "running"
 
@@ -369,7 +534,7 @@ def test_an_end_that_comes_late_does_not_change_the_step_of_a_later_task():
 @pytest.mark.rule("plan.failure")
 def test_steps_that_never_ran_say_why():
     root = planned(
-        facts.started(TESTER, NOW, "b"),
+        facts.started(TESTER, NOW, Begun(step="b")),
         failed(TESTER),
         facts.step_ended(LEAD, "c", "failed", 'dependency "b" failed', NOW),
         facts.step_ended(LEAD, "d", "skipped", "the plan was aborted", NOW),
@@ -385,7 +550,9 @@ def test_steps_that_never_ran_say_why():
 
 def test_steps_that_wait_for_a_task_that_is_over_are_skipped():
     stopped = facts.ended(LEAD, "task.cancelled", NOW, {"error": "enough"})
-    root = planned(facts.started(CODER, NOW, "a"), facts.ended(CODER, "task.cancelled", NOW, {"error": "x"}), stopped)
+    root = planned(
+        facts.started(CODER, NOW, Begun(step="a")), facts.ended(CODER, "task.cancelled", NOW, {"error": "x"}), stopped
+    )
 
     assert states(root) == {"a": "failed", "b": "skipped", "c": "skipped", "d": "skipped"}
     assert root.plans[0][3].reason == "the task of 'lead' was over before it could start"
@@ -393,19 +560,19 @@ def test_steps_that_wait_for_a_task_that_is_over_are_skipped():
 
 
 def test_of_two_plans_of_a_task_the_latest_is_meant():
-    root = planned(facts.plan_started(LEAD, STEPS[:1], NOW, {}), facts.started(CODER, NOW, "a"))
+    root = planned(facts.plan_started(LEAD, STEPS[:1], NOW, {}), facts.started(CODER, NOW, Begun(step="a")))
 
     assert [states_of[0].state for states_of in root.plans] == ["waiting", "running"]
 
 
 def test_a_task_of_a_step_that_is_in_no_plan_is_a_task():
-    root = planned(facts.started(CODER, NOW, "zz"), completed(CODER))
+    root = planned(facts.started(CODER, NOW, Begun(step="zz")), completed(CODER))
 
     assert (root.children[0].step, root.children[0].title) == ("zz", "")
 
 
 def test_a_plan_as_data_is_json():
-    data = node_data(planned(facts.started(CODER, NOW, "a")))
+    data = node_data(planned(facts.started(CODER, NOW, Begun(step="a"))))
 
     assert data["plans"][0][0] == {
         "id": "a",
@@ -521,6 +688,10 @@ def test_the_tree_as_data_has_everything_in_its_place():
         "step": "",
         "tokens": 0,
         "turn": 0,
+        "asked_at": NOW,
+        "way": "delegate",
+        "attempts": 1,
+        "retries": [],
     }
     assert (child["id"], child["status"], child["error"], child["children"]) == (
         "t2",

@@ -327,3 +327,32 @@ def test_two_scopes_never_share_a_spelling(one, other):
 @given(scopes, scopes)
 def test_different_scopes_are_told_apart_by_their_spelling(one, other):
     assert (str(one) == str(other)) == (one == other)
+
+
+literal = st.text("ab/*\\\u00e9e\u0301日'% ", min_size=1, max_size=6)
+any_scopes = st.one_of(
+    st.builds(Scope, literal),
+    st.builds(Scope, literal, prefix=literal),
+    st.builds(Scope, literal, key=literal),
+)
+
+
+@given(st.just(ANY) | st.frozensets(any_scopes, max_size=5))
+def test_scopes_are_restored_from_their_spelling(sees):
+    assert scope.restored(scope.spelled(sees)) == sees
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        Scope("*"),
+        Scope("a/b", key="c/d*"),
+        Scope("\\", prefix="\\*"),
+        Scope("a\\/b", key="*"),
+        Scope("a", prefix="*/"),
+        board_of("s1"),
+        memory_of("coder"),
+    ],
+)
+def test_scopes_with_slashes_stars_and_backslashes_are_restored(one):
+    assert scope.restored([str(one)]) == {one}

@@ -1,17 +1,19 @@
 """Figures over a stretch of the journal, folded from its events."""
 
-from core.make import NOW, SECOND, first_remit, journal
+import pytest
+
+from core.make import NOW, SECOND, UNTIL, claimed, emptied, first_remit, journal, moved, rested, submitted
 from remit.core import facts
 from remit.core.allow import ANY
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.events import Event, Fact
-from remit.core.facts import Place
+from remit.core.facts import Begun, Place, Queued
 from remit.core.remit import Pass, Remit, derive, handed_to
 from remit.core.stats import Stats, Times, stats, stats_data
 from remit.core.values import checked
 
 LEAD = first_remit("lead")
-CODER = derive(LEAD, Pass("coder", "part"), "t2", ANY, ANY, NOW)
+CODER = derive(LEAD, Pass("coder", "part"), "t2", ANY, ANY, UNTIL)
 BILLING = handed_to(LEAD, "billing")
 
 
@@ -56,6 +58,7 @@ def test_nothing_has_figures_of_nothing():
         "runs": {},
         "tasks": 0,
         "handoffs": {"total": 0, "mean": 0.0, "max": 0, "latency_mean": 0, "latency_p95": 0},
+        "queue": {"attempts": 0, "retries": 0, "dead": 0, "mean": 0, "p95": 0},
         "deadlocks": 0,
         "refusals": {},
         "agents": {},
@@ -71,12 +74,15 @@ def test_the_figures_of_a_day():
         "runs": {"completed": 1},
         "tasks": 2,
         "handoffs": {"total": 2, "mean": 1.0, "max": 2, "latency_mean": 2 * SECOND, "latency_p95": 3 * SECOND},
+        "queue": {"attempts": 2, "retries": 0, "dead": 0, "mean": 0, "p95": 0},
         "deadlocks": 2,
         "refusals": {"deadlock": 2, "loop": 1},
         "agents": {
             "billing": agent(turns=1, handed=1, time_total=2 * SECOND, time_mean=2 * SECOND),
-            "coder": agent(turns=1, failed=1, tokens=5, time_total=SECOND, time_mean=SECOND),
-            "lead": agent(turns=2, completed=1, handed=1, tokens=30, time_total=8 * SECOND, time_mean=4 * SECOND),
+            "coder": agent(turns=1, failed=1, tokens=5, time_total=SECOND, time_mean=SECOND, attempts=1),
+            "lead": agent(
+                turns=2, completed=1, handed=1, tokens=30, time_total=8 * SECOND, time_mean=4 * SECOND, attempts=1
+            ),
         },
         "breakers": {
             "billing": {"state": "closed", "failures": 0, "until": 0, "why": "", "at": at(4)},
@@ -87,8 +93,69 @@ def test_the_figures_of_a_day():
 
 
 def agent(**figures: int) -> dict[str, int]:
-    names = ("turns", "completed", "failed", "cancelled", "handed", "tokens", "time_total", "time_mean")
+    names = ["turns", "completed", "failed", "cancelled", "handed", "tokens", "time_total", "time_mean"]
+    names += ["attempts", "retries", "dead", "queue_mean", "queue_p95"]
     return {name: figures.get(name, 0) for name in names}
+
+
+def a_queue() -> list[Event]:
+    """Lead is begun at once; coder after two seconds, tried again, lost, and dead in the third attempt."""
+    return journal(
+        submitted(LEAD, at(0)),
+        claimed(LEAD, at(0)),
+        submitted(CODER, at(1)),
+        claimed(CODER, at(3)),
+        rested(CODER, "retrying", at(4), error="it broke", tokens=5),
+        claimed(CODER, at(6), 2),
+        rested(CODER, "lost", at(7), 2, lost_by="w1"),
+        claimed(CODER, at(8), 3),
+        moved(CODER, "died", at(10), error="it broke", tokens=7),
+        moved(LEAD, "waiting", at(11)),
+    )
+
+
+def test_the_figures_of_a_queue():
+    found = stats(a_queue())
+
+    data = stats_data(found)
+    assert data["queue"] == {"attempts": 4, "retries": 1, "dead": 1, "mean": SECOND, "p95": 2 * SECOND}
+    assert data["agents"]["lead"] == agent(attempts=1)
+    coder = {"attempts": 3, "retries": 1, "dead": 1, "queue_mean": 2 * SECOND, "queue_p95": 2 * SECOND}
+    assert data["agents"]["coder"] == agent(
+        turns=2, tokens=12, time_total=3 * SECOND, time_mean=1_500_000, **coder
+    )  # for how long the attempt that was lost had run is not told
+    assert data["runs"] == {"waiting": 1}
+    assert data["tasks"] == 2
+    assert checked(data, "figures") == data
+
+
+@pytest.mark.parametrize(("upto", "state"), [(1, "pending"), (2, "running"), (10, "waiting")])
+def test_a_run_is_where_its_first_task_is(upto, state):
+    assert stats(a_queue()[:upto]).runs == {state: 1}
+
+
+def test_the_queue_of_one_agent_is_what_waited_for_it():
+    assert stats(a_queue(), "coder").queue.all == [2 * SECOND]
+    assert (stats(a_queue(), "lead").attempts, stats(a_queue(), "lead").retries) == (1, 0)
+
+
+def test_what_is_begun_at_once_did_not_wait():
+    at_once = facts.started(LEAD, at(0), Begun("w1"), Queued("submit", SECOND, 4, at(0)))
+
+    assert stats(journal(at_once)).queue.all == [0]
+    assert stats(journal(facts.started(LEAD, at(0)))).queue.all == []
+
+
+def test_a_retry_of_a_run_that_began_earlier_is_no_run():
+    again = [rested(LEAD, "retrying", at(1), error="x")]
+
+    assert stats(journal(*again)).runs == {}
+    assert stats(journal(*again, moved(LEAD, "died", at(2)))).runs == {"dead": 1}
+
+
+@pytest.mark.rule("prune.summary")
+def test_of_what_was_pruned_only_the_number_is_told():
+    assert stats(map(emptied, a_queue())) == Stats(events=10)
 
 
 def test_the_figures_of_one_agent_are_what_it_did_itself():

@@ -1,6 +1,7 @@
 """Bounds: the ceiling on what may happen at and below a remit. A meet-semilattice: `a & b` admits what both admit."""
 
 from dataclasses import dataclass, field
+from typing import cast
 
 from remit.core import allow, scope
 from remit.core.allow import ANY, Names
@@ -95,6 +96,20 @@ class Bounds:
             object.__setattr__(self, "_data", _data(self))
         assert self._data is not None
         return {key: [*value] if isinstance(value, list) else value for key, value in self._data.items()}
+
+
+def restored(data: dict[str, Json]) -> Bounds:
+    """Bounds as `data` told them."""
+    return _exact(
+        agents=names_restored(data.get("agents", "*")),
+        tools=names_restored(data.get("tools", "*")),
+        sees=scope.restored(cast("list[str]", data.get("sees", ["*"]))),
+        **{name: cast("int", data[name]) for name in _FIGURES if name in data},
+    )
+
+
+def names_restored(data: Json) -> Names:
+    return ANY if data == "*" else frozenset(cast("list[str]", data))
 
 
 def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order

@@ -1,7 +1,7 @@
 """The vocabulary of the journal: one maker for each kind of fact."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from remit.core import scope
 from remit.core.bounds import names_data
@@ -14,7 +14,10 @@ from remit.core.values import Json
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one agent sends another; it reaches the other's inbox of the same session, once."""
+    """What one agent sends another; it reaches the other's inbox of the same session, once.
+
+    An announcement tells of the end of task `about`, to whoever holds task `reader`, and to nobody else.
+    """
 
     id: str
     session: str
@@ -22,6 +25,8 @@ class Message:
     to: str
     text: str
     sent_at: int
+    reader: str = ""
+    about: str = ""
 
 
 class Place(NamedTuple):
@@ -36,9 +41,46 @@ def place(remit: Remit) -> Place:
     return Place(remit.root, remit.session, remit.id)
 
 
-def started(remit: Remit, now: int, step: str = "") -> Fact:
+class Begun(NamedTuple):
+    """What the record of a new task says besides its remit."""
+
+    worker: str = ""
+    step: str = ""  # of a plan, if it carries one out
+    lead: str = ""  # what the engine does in its holder's place: run a plan, lead a team
+
+
+class Queued(NamedTuple):
+    """How a task is to be carried out that nobody waits for: `way` is submit or spawn."""
+
+    way: str
+    timeout: int
+    attempts: int
+    ready_at: int
+    twin: str = ""  # what another asking for the same would have too
+
+
+BEGUN: Final = Begun()
+
+
+def started(remit: Remit, now: int, begun: Begun = BEGUN, queued: Queued | None = None) -> Fact:
+    """A task that is carried out at once: by whoever delegates it, or by a process that had a hand free for it."""
+    data = _asked(remit)
+    for name, value in zip(begun._fields, begun, strict=True):
+        if value:
+            data[name] = value
+    if queued is not None:
+        data |= queued._asdict()
+    return Fact("task.started", now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+def submitted(remit: Remit, now: int, queued: Queued) -> Fact:
+    data = {**_asked(remit), **queued._asdict()}
+    return Fact("task.submitted", now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+def _asked(remit: Remit) -> dict[str, Json]:
     names = remit.names
-    data: dict[str, Json] = {
+    return {
         "asker": names[-2] if len(names) > 1 else "",
         "bounds": remit.bounds.data,
         "chain": [*names],
@@ -47,13 +89,51 @@ def started(remit: Remit, now: int, step: str = "") -> Fact:
         "task": remit.task,
         "tools": names_data(remit.tools) if remit.tools else [],
     }
-    if step:
-        data["step"] = step
-    return Fact("task.started", now, data, remit.root, remit.session, remit.id, remit.holder)
 
 
 def ended(remit: Remit, kind: str, now: int, data: dict[str, Json]) -> Fact:
     return Fact(kind, now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+def moved(kind: str, at: Place, agent: str, now: int, data: dict[str, Json]) -> Fact:
+    """A task goes from one state to another."""
+    return Fact(kind, now, data, at.run, at.session, at.task, agent)
+
+
+class Rest(NamedTuple):
+    """How a task is put back into the queue: for whom, from when, and how often it has been tried by then."""
+
+    worker: str
+    fence: int
+    ready_at: int
+    attempt: int
+    tries: int
+
+
+def rested(kind: str, at: Place, agent: str, now: int, rest: Rest, data: dict[str, Json]) -> Fact:
+    return moved(kind, at, agent, now, {**data, **rest._asdict()})
+
+
+class Claim(NamedTuple):
+    """Who has a task now. A write that carries an older fence changes nothing."""
+
+    worker: str
+    fence: int
+    attempt: int
+
+
+def claimed(at: Place, agent: str, now: int, claim: Claim) -> Fact:
+    return moved("task.claimed", at, agent, now, {**claim._asdict()})
+
+
+def effect_done(remit: Remit, key: str, result: Json, now: int) -> Fact:
+    data: dict[str, Json] = {"key": key, "result": result}
+    return Fact("effect.done", now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+def runs_pruned(runs: list[dict[str, Json]], now: int) -> Fact:
+    """What is kept of runs whose records are taken away."""
+    return Fact("runs.pruned", now, {"runs": [*runs]})
 
 
 def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -> Fact:
@@ -111,6 +191,8 @@ def entries_removed(keys: list[tuple[str, str]], why: str, by: Writer, at: Place
 
 def message_sent(message: Message, at: Place) -> Fact:
     data: dict[str, Json] = {"id": message.id, "text": message.text, "to": message.to}
+    if message.reader:
+        data |= {"reader": message.reader, "about": message.about}
     return Fact("message.sent", message.sent_at, data, at.run, message.session, at.task, message.sender)
 
 

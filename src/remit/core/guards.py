@@ -192,6 +192,9 @@ ORDER: Final[tuple[Guard, ...]] = (
     not_busy,
 )
 FIRST_HOLDER: Final[tuple[Guard, ...]] = (known, admitted, in_time, not_broken, not_busy)
+# What is put into a queue waits there until its agent is free.
+SUBMIT: Final[tuple[Guard, ...]] = tuple(guard for guard in ORDER if guard is not not_busy)
+FIRST_SUBMIT: Final[tuple[Guard, ...]] = tuple(guard for guard in FIRST_HOLDER if guard is not not_busy)
 HANDOFF: Final[tuple[Guard, ...]] = (
     not_to_itself,
     known,

@@ -8,20 +8,64 @@ START: Final = ""
 
 # state -> what may happen -> state after it
 TRANSITIONS: Final[dict[str, dict[str, str]]] = {
-    START: {"task.started": "running"},
+    START: {
+        "task.submitted": "pending",
+        "task.started": "running",
+    },
+    "pending": {
+        "task.claimed": "running",
+        "task.resumed": "running",
+        "task.retrying": "pending",  # it waited, its place was taken, and its time for this attempt ran out
+        "task.released": "pending",
+        "task.lost": "pending",
+        "task.cancelling": "cancelling",
+        "task.cancelled": "cancelled",
+        "task.failed": "failed",
+        "task.died": "dead",
+    },
     "running": {
+        "task.claimed": "running",
         "task.handed": "running",
+        "task.waiting": "waiting",
+        "task.retrying": "pending",
+        "task.released": "pending",
+        "task.lost": "pending",
+        "task.cancelling": "cancelling",
+        "task.cancelled": "cancelled",
         "task.completed": "completed",
         "task.failed": "failed",
+        "task.died": "dead",
+    },
+    "waiting": {
+        "task.claimed": "running",  # its process went while it waited, and its asker takes it up again
+        "task.resumed": "running",
+        "task.queued": "pending",
+        "task.released": "pending",
+        "task.lost": "pending",
+        "task.cancelling": "cancelling",
+        "task.cancelled": "cancelled",
+        "task.failed": "failed",
+        "task.died": "dead",
+    },
+    "cancelling": {
         "task.cancelled": "cancelled",
     },
     "completed": {},
     "failed": {},
     "cancelled": {},
+    "dead": {},
 }
 
 TERMINAL: Final = frozenset(state for state, moves in TRANSITIONS.items() if not moves)
+OPEN: Final = frozenset(TRANSITIONS) - TERMINAL - {START}
+MOVES: Final = frozenset(kind for moves in TRANSITIONS.values() for kind in moves)
+_LANDS: Final = {kind: after for moves in TRANSITIONS.values() for kind, after in moves.items()}
 ENDS: Final = frozenset(kind for moves in TRANSITIONS.values() for kind, after in moves.items() if after in TERMINAL)
+
+
+def lands(kind: str) -> str:
+    """The state that a move leads to; each leads to one, wherever it comes from."""
+    return _LANDS[kind]
 
 
 def after(state: str, kind: str) -> str:
@@ -33,10 +77,30 @@ def after(state: str, kind: str) -> str:
         raise Conflict(f"a task that is {state or 'not there'} cannot be {word}") from None
 
 
+_BOX: Final = ("pending", "running", "waiting")  # drawn together: what all of them may do is an edge of the box
+
+
 def mermaid() -> str:
-    """The table as a state diagram."""
-    lines = ["stateDiagram-v2"]
+    """The table as a state diagram; several moves between the same two states are one edge."""
+    shared = {
+        kind: to
+        for kind, to in TRANSITIONS[_BOX[0]].items()
+        if to not in _BOX and all(kind in TRANSITIONS[state] for state in _BOX)
+    }
+    inside: list[str] = []
+    outside: list[str] = []
     for state, moves in TRANSITIONS.items():
-        lines += [f"    {state or '[*]'} --> {to}: {kind.removeprefix('task.')}" for kind, to in moves.items()]
-    lines += [f"    {state} --> [*]" for state in TRANSITIONS if state in TERMINAL]
-    return "\n".join(lines) + "\n"
+        boxed = state in _BOX
+        for to, words in _merged({kind: to for kind, to in moves.items() if not boxed or kind not in shared}):
+            (inside if boxed and to in _BOX else outside).append(f"    {state or '[*]'} --> {to}: {words}")
+    outside += [f"    open --> {to}: {words}" for to, words in _merged(shared)]
+    outside += [f"    {state} --> [*]" for state in TRANSITIONS if state in TERMINAL]
+    box = ["    state open {", *(f"    {line}" for line in inside), "    }"]
+    return "\n".join(["stateDiagram-v2", *box, *outside]) + "\n"
+
+
+def _merged(moves: dict[str, str]) -> list[tuple[str, str]]:
+    words: dict[str, list[str]] = {}
+    for kind, to in moves.items():
+        words.setdefault(to, []).append(kind.removeprefix("task."))
+    return [(to, ", ".join(kinds)) for to, kinds in words.items()]

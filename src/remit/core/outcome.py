@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from remit.core.values import Json
 from remit.errors import RemitError
 
-Status = Literal["completed", "failed", "timed-out", "cancelled", "refused"]
+Status = Literal["completed", "failed", "timed-out", "cancelled", "dead", "refused"]
 
 
 class Outcome(NamedTuple):

@@ -9,8 +9,8 @@ from remit.core import lifecycle
 from remit.core.events import Event
 from remit.core.values import Json, encode
 
-Table = Literal["task", "entry", "message", "breaker"]
-Verb = Literal["add", "put", "end", "hand", "touch", "take", "drop"]
+Table = Literal["task", "entry", "message", "breaker", "event"]
+Verb = Literal["add", "put", "claim", "rest", "set", "end", "hand", "touch", "take", "drop", "empty"]
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
 
@@ -25,27 +25,92 @@ class Change(NamedTuple):
 
 
 def _started(event: Event) -> list[Change]:
+    data = event.data
+    row = _task(event)
+    row |= {
+        "status": "running",
+        "way": data.get("way", "delegate"),
+        "twin": data.get("twin", ""),
+        "worker": data.get("worker", ""),
+        "lead": data.get("lead", ""),
+        "fence": 1,
+        "attempt": 1,
+        "claimed_at": event.at,
+    }
+    return [Change("task", "add", (event.task,), row)]
+
+
+def _submitted(event: Event) -> list[Change]:
+    data = event.data
+    row = _task(event)
+    row |= {name: data[name] for name in ("way", "ready_at", "twin")}
+    row["tries"] = data.get("tries", 0)
+    return [Change("task", "add", (event.task,), row)]
+
+
+def _task(event: Event) -> Row:
+    """A row as it is for a task that nobody has claimed yet."""
     bounds = cast("dict[str, Json]", event.data["bounds"])
-    row: Row = {
+    return {
         "id": event.task,
         "run": event.run,
         "parent": event.data["parent"],
         "session": event.session,
         "holder": event.agent,
-        "status": "running",
-        "started_at": event.at,
+        "status": "pending",
+        "way": "",
+        "lead": "",
+        "worker": "",
+        "fence": 0,
+        "attempt": 0,
+        "tries": 0,
+        "asked_at": event.at,
+        "ready_at": event.at,
+        "claimed_at": None,
         "until": bounds["deadline"],
         "ended_at": None,
         "began": event.seq,
         "ended": None,
+        "twin": "",
     }
-    return [Change("task", "add", (event.task,), row)]
+
+
+def _claimed(event: Event) -> list[Change]:
+    data = event.data
+    row: Row = {
+        "id": event.task,
+        "status": "running",
+        "worker": data["worker"],
+        "fence": data["fence"],
+        "attempt": data["attempt"],
+        "claimed_at": event.at,
+    }
+    return [Change("task", "claim", (event.task,), row)]
+
+
+def _rested(event: Event) -> list[Change]:
+    row: Row = {"id": event.task, "status": "pending"}
+    row |= {name: event.data[name] for name in ("worker", "fence", "ready_at", "attempt", "tries")}
+    return [Change("task", "rest", (event.task,), row)]
+
+
+def _set(event: Event) -> list[Change]:
+    return [Change("task", "set", (event.task,), {"id": event.task, "status": lifecycle.lands(event.kind)})]
 
 
 def _ended(event: Event) -> list[Change]:
-    status = lifecycle.after("running", event.kind)
+    status = lifecycle.lands(event.kind)
     row: Row = {"id": event.task, "status": status, "ended_at": event.at, "ended": event.seq}
     return [Change("task", "end", (event.task,), row)]
+
+
+def _pruned(event: Event) -> list[Change]:
+    """The rows of the runs go, and what their events said; that they happened stays."""
+    made: list[Change] = []
+    for run in cast("list[dict[str, Json]]", event.data["runs"]):
+        made += [Change("task", "drop", (task,), {"id": task}) for task in cast("list[str]", run["tasks"])]
+        made.append(Change("event", "empty", (cast("str", run["id"]),), {"run": run["id"]}))
+    return made
 
 
 def _handed(event: Event) -> list[Change]:
@@ -109,6 +174,8 @@ def _message_sent(event: Event) -> list[Change]:
         "seq": event.seq,
         "taken_at": None,
         "taken_by": None,
+        "reader": event.data.get("reader", ""),
+        "about": event.data.get("about", ""),
     }
     return [Change("message", "add", (cast("str", event.data["id"]),), row)]
 
@@ -127,14 +194,26 @@ def _address(data: dict[str, Json]) -> Key:
 
 
 PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
+    "task.submitted": _submitted,
     "task.started": _started,
+    "task.claimed": _claimed,
+    "task.handed": _handed,
+    "task.waiting": _set,
+    "task.resumed": _set,
+    "task.cancelling": _set,
+    "task.queued": _rested,
+    "task.retrying": _rested,
+    "task.released": _rested,
+    "task.lost": _rested,
     "task.completed": _ended,
     "task.failed": _ended,
     "task.cancelled": _ended,
-    "task.handed": _handed,
+    "task.died": _ended,
     "hop.refused": _no_table,
+    "effect.done": _no_table,
     "plan.started": _no_table,
     "step.ended": _no_table,
+    "runs.pruned": _pruned,
     "breaker.set": _breaker_set,
     "entry.set": _entry_set,
     "entry.touched": _entry_touched,
@@ -145,7 +224,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
 
 
 def changes(event: Event) -> list[Change]:
-    return PROJECTION[event.kind](event)
+    return PROJECTION[event.kind](event) if event.text else []
 
 
 Tables: TypeAlias = dict[Table, dict[Key, Row]]
@@ -156,7 +235,8 @@ def fold(events: Iterable[Event]) -> Tables:
     tables: Tables = {"task": {}, "entry": {}, "message": {}, "breaker": {}}
     for event in events:
         for change in changes(event):
-            _apply(tables[change.table], change)
+            if change.table != "event":
+                _apply(tables[change.table], change)
     return tables
 
 
@@ -168,10 +248,12 @@ def _apply(rows: dict[Key, Row], change: Change) -> None:
             rows.pop(change.key, None)
         case _:
             row = rows.get(change.key)
-            if row is not None and _open(row, change.verb):
+            if row is not None and _open(row, change):
                 row.update(change.row)
 
 
-def _open(row: Row, verb: Verb) -> bool:
-    """A task ends once, is not handed on after that, and a message is taken once: the first one counts."""
-    return (verb not in ("end", "hand") or row["status"] == "running") and (verb != "take" or row["taken_at"] is None)
+def _open(row: Row, change: Change) -> bool:
+    """A task ends once, does not move after that, and a message is taken once: the first one counts."""
+    if change.table == "task":
+        return row["ended"] is None
+    return change.verb != "take" or row["taken_at"] is None

@@ -1,13 +1,16 @@
 """The remit: the assignment that travels, who asked whom so far, and the bounds it stays within."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
 
 from remit.core import allow, scope
+from remit.core import bounds as bounds_
 from remit.core.allow import NONE, Names
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.chain import Chain, Hop
+from remit.core.events import Event
 from remit.core.scope import NOTHING, Sees, memory_of
 from remit.core.text import TASK_LIMIT, canonical, plain
 from remit.core.times import SECOND, span
@@ -81,9 +84,9 @@ class Origin(NamedTuple):
     session: str
 
 
-def begin(origin: Origin, wish: Pass, ceiling: Bounds, now: int) -> Remit:
+def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int) -> Remit:
     """The first remit of a run. The person who starts it passes on what `wish` says, within the ceiling."""
-    bounds = (ceiling & wish.within).on_board(origin.session).until(now + wish.microseconds)
+    bounds = (ceiling & wish.within).on_board(origin.session).until(until)
     return Remit(
         id=origin.id,
         workspace=origin.workspace,
@@ -99,12 +102,12 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, now: int) -> Remit:
     )
 
 
-def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, now: int) -> Remit:
+def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, until: int) -> Remit:
     """A child's remit: never wider than the parent's, and given only what the asker itself sees and may use."""
     bounds = parent.bounds
     if wish.within is not TOP:
         bounds &= wish.within.on_board(parent.session)
-    bounds = bounds.until(now + wish.microseconds)
+    bounds = bounds.until(until)
     passed = scope.both(sight, scope.on_board(wish.sees, parent.session)) if wish.sees else NOTHING
     return Remit(
         child,
@@ -118,6 +121,28 @@ def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, now: 
         parent.root,
         scope.both(bounds.sees, passed),
         allow.both(bounds.tools, allow.both(kit, wish.tools)),
+    )
+
+
+def restored(event: Event) -> Remit:
+    """The remit of a task from the event that began it. Of the hops before the last, the journal has the tasks."""
+    data = cast("dict[str, Any]", event.data)
+    names: list[str] = data["chain"]
+    hops = [Hop(asker, holder, "") for asker, holder in pairwise(names)]
+    if hops:
+        hops[-1] = hops[-1]._replace(task=data["task"])
+    return Remit(
+        id=event.task,
+        workspace=event.workspace,
+        session=event.session,
+        holder=event.agent,
+        task=data["task"],
+        bounds=bounds_.restored(data["bounds"]),
+        chain=Chain(tuple(hops)),
+        parent=data["parent"],
+        root=event.run,
+        sees=scope.restored(data["sees"]),
+        tools=bounds_.names_restored(data["tools"]),
     )
 
 

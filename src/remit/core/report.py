@@ -10,6 +10,8 @@ from remit.core.events import Event
 from remit.core.values import Json, encode
 
 STEP_STATES: Final = ("completed", "failed", "skipped", "running", "waiting")
+GONE: Final = "its process was gone"
+_WAYS: Final = ("delegate", "submit", "spawn")
 
 
 @dataclass(slots=True)
@@ -37,6 +39,17 @@ class Handoff(NamedTuple):
     parallel: bool = False
 
 
+class Retry(NamedTuple):
+    """An attempt that did not lead to an end: what it died of, and what it saw and used. `turn` as for a refusal."""
+
+    at: int
+    attempt: int
+    agent: str
+    error: str
+    receipt: dict[str, Json] = {}  # noqa: RUF012 - never changed
+    turn: int = 0
+
+
 @dataclass(slots=True)
 class PlanStep:
     """A step of a plan. `task` is its latest task, of `tries`; `reason` says why it failed or was skipped.
@@ -60,6 +73,8 @@ class Node:
     """One task in the tree of a run. `agent` is its present holder, `first` the one who was asked.
 
     `turn` is how often its asker's task had been handed over when it was asked, `step` the step it carries out.
+    `way` is how it was asked: delegate, submit or spawn. `asked_at` is when; `started_at` is when it was first begun,
+    and the same until then. `attempts` is which attempt it is in: 0 before the first.
     """
 
     id: str
@@ -81,6 +96,14 @@ class Node:
     title: str = ""
     tokens: int = 0
     turn: int = 0
+    asked_at: int = 0
+    way: str = "delegate"
+    attempts: int = 1
+    retries: list[Retry] = field(default_factory=list[Retry])
+
+    @property
+    def begun(self) -> bool:
+        return self.attempts > 0
 
     @property
     def first(self) -> str:
@@ -91,7 +114,14 @@ class Node:
         return self.trail[-1].at if self.trail else self.started_at
 
     def elapsed(self, now: int) -> int:
-        return (self.ended_at if self.ended_at is not None else now) - self.started_at
+        """How long it has been worked on; waiting to be begun is not work."""
+        return (self.ended_at if self.ended_at is not None else now) - self.started_at if self.begun else 0
+
+    def queued(self, now: int) -> int:
+        """How long it waited to be begun."""
+        if self.begun:
+            return self.started_at - self.asked_at
+        return (self.ended_at if self.ended_at is not None else now) - self.asked_at
 
     def walk(self) -> "Iterator[Node]":
         """Every task in tree order; without recursion, because a run may be deeper than Python's stack."""
@@ -126,6 +156,7 @@ class Tally:
     tokens_seen: int = 0
     handoffs: int = 0
     steps: Counter[str] = field(default_factory=Counter[str])
+    retries: int = 0
 
 
 class Growing:
@@ -138,17 +169,18 @@ class Growing:
         self._steps: dict[str, PlanStep] = {}  # by the task that carries it out
 
     def add(self, event: Event) -> None:
-        if event.kind == "task.started":
-            self._start(_node(event), cast("str", event.data["parent"]))
+        if not event.text:  # it was pruned: that it happened is all that is left
             return
         node = self._nodes.get(event.task)
+        if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
+            if node is None:
+                self._start(_node(event), cast("str", event.data["parent"]))
+            return
         # A damaged journal is for the doctor to name; a report shows the first end a task had, and nothing after it.
         if node is None or node.status in lifecycle.TERMINAL:
             return
-        if event.kind in lifecycle.ENDS:
-            _end(node, event)
-            if node.id in self._steps:
-                _end_step(self._steps[node.id], node)
+        if event.kind in lifecycle.MOVES:
+            self._move(node, event)
         elif event.kind == "plan.started":
             node.plans.append(_plan(event))
             self._planned.update({(node.id, step.id): step for step in node.plans[-1]})
@@ -156,6 +188,18 @@ class Growing:
             _give_up(self._planned.get((node.id, cast("str", event.data["step"]))), event)
         elif event.kind in _NOTES:
             _NOTES[event.kind](node, event)
+
+    def _move(self, node: Node, event: Event) -> None:
+        after = lifecycle.TRANSITIONS[node.status].get(event.kind)
+        if after is None:
+            return
+        if event.kind in _NOTES:
+            _NOTES[event.kind](node, event)
+        node.status = after
+        if after in lifecycle.TERMINAL:
+            _end(node, event)
+            if node.id in self._steps:
+                _end_step(self._steps[node.id], node)
 
     def _start(self, node: Node, parent: str) -> None:
         self._nodes[node.id] = node
@@ -184,10 +228,10 @@ def members(events: Iterable[Event]) -> frozenset[str]:
     """Everyone who has held a task of the run."""
     found: set[str] = set()
     for event in events:
-        if event.kind == "task.started":
+        if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
             found.add(event.agent)
-        elif event.kind == "task.handed" and isinstance(event.data["to"], str):
-            found.add(event.data["to"])
+        elif event.kind == "task.handed" and isinstance(to := event.data.get("to"), str):
+            found.add(to)
     return frozenset(found)
 
 
@@ -206,6 +250,7 @@ def tally(root: Node) -> Tally:
             found.tokens_seen += tokens_seen(node)
             found.states[node.status] += 1
             found.handoffs += len(node.trail)
+            found.retries += len(node.retries)
             found.steps.update(step.state for plan in node.plans for step in plan)
         level = [child for node in level for child in node.children]
         found.depth += bool(level)
@@ -214,8 +259,13 @@ def tally(root: Node) -> Tally:
 
 def tokens_seen(node: Node) -> int:
     """What its turns saw, whoever's they were."""
-    receipts = (node.receipt, *(handoff.receipt for handoff in node.trail))
-    return sum(cast("int", receipt.get("tokens", 0)) for receipt in receipts)
+    return sum(cast("int", receipt.get("tokens", 0)) for receipt in receipts(node))
+
+
+def receipts(node: Node) -> list[dict[str, Json]]:
+    """Those of every turn that is over, and of every attempt, in the order they were written."""
+    told = sorted([*node.trail, *node.retries], key=lambda one: one.at)
+    return [receipt for receipt in (*(one.receipt for one in told), node.receipt) if receipt]
 
 
 def sentence(root: Node) -> str:
@@ -227,9 +277,10 @@ def sentence(root: Node) -> str:
         parts.append(f"changed hands {_count(moved, 'time')}")
     if found.steps:
         parts.append(steps_sentence(found.steps))
-    parts += [
-        f"{_count(found.states[state], 'task')} {state}" for state in ("failed", "cancelled") if found.states[state]
-    ]
+    parts += [f"{_count(found.states[state], 'task')} {word}" for state, word in _TOLD.items() if found.states[state]]
+    parts += _died(root)
+    if found.retries:
+        parts.append(f"tried again {_count(found.retries, 'time')}")
     parts += _refused(root)
     working = [node.agent for node in root.walk() if _at_work(node)]
     if working:
@@ -245,12 +296,33 @@ def steps_sentence(states: Counter[str]) -> str:
     return ", ".join(parts)
 
 
+_TOLD: Final = {
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "pending": "pending",
+    "waiting": "waiting",
+    "cancelling": "being cancelled",
+}
+
+
+def _died(root: Node) -> list[str]:
+    """2 tasks died after 4 attempts"""
+    tried = [node.attempts for node in root.walk() if node.status == "dead"]
+    if not tried:
+        return []
+    least, most = min(tried), max(tried)
+    after = _count(most, "attempt") if least == most else f"{least} to {most} attempts"
+    return [f"{_count(len(tried), 'task')} died after {after}"]
+
+
 def _opening(root: Node) -> list[str]:
     """Who had the task, and how many were asked."""
+    if not root.begun:
+        return [f"{root.agent} never began" if root.status in lifecycle.TERMINAL else f"{root.agent} has not begun"]
     asked = len({child.first for child in root.children})
     if not root.trail:
         return [f"{root.agent} asked {_count(asked, 'agent')}" if asked else f"{root.agent} worked alone"]
-    verb = "holds it" if root.status == "running" else "ended it"
+    verb = "holds it" if root.status in lifecycle.OPEN else "ended it"
     who = f"{root.first} began and {'' if root.agent == root.first else f'{root.agent} '}{verb}"
     return [who, f"{_count(asked, 'agent')} asked"] if asked else [who]
 
@@ -268,7 +340,13 @@ def _refused(root: Node) -> list[str]:
 
 def _at_work(node: Node) -> bool:
     """Running, and not merely waiting for someone it asked."""
-    return node.status == "running" and all(child.status != "running" for child in node.children)
+    return node.status == "running" and not waits_for(node)
+
+
+def waits_for(node: Node) -> "list[Node]":
+    """Those it asked and waits for: whoever submits or spawns a task goes on with its own."""
+    ways = ("delegate",) if node.status == "running" else _WAYS
+    return [child for child in node.children if child.way in ways and child.status in lifecycle.OPEN]
 
 
 def node_data(root: Node) -> dict[str, Json]:
@@ -300,6 +378,10 @@ def _flat(node: Node) -> dict[str, Json]:
         "step": node.step,
         "tokens": node.tokens,
         "turn": node.turn,
+        "asked_at": node.asked_at,
+        "way": node.way,
+        "attempts": node.attempts,
+        "retries": [retry._asdict() for retry in node.retries],
     }
 
 
@@ -309,6 +391,7 @@ def result_text(node: Node) -> str:
 
 def _node(event: Event) -> Node:
     bounds = cast("dict[str, int]", event.data["bounds"])
+    status = lifecycle.lands(event.kind)
     return Node(
         id=event.task,
         agent=event.agent,
@@ -317,11 +400,38 @@ def _node(event: Event) -> Node:
         until=bounds["deadline"],
         sees=cast("list[str]", event.data["sees"]),
         step=cast("str", event.data.get("step", "")),
+        status=status,
+        asked_at=event.at,
+        way=cast("str", event.data.get("way", _WAYS[0])),
+        attempts=1 if status == "running" else 0,
     )
 
 
+def _claimed(node: Node, event: Event) -> None:
+    if not node.begun:
+        node.started_at = event.at
+    elif node.status != "pending":  # nobody put it back: its process was gone before it could
+        node.retries.append(_cut_short(node, event))
+    node.attempts = cast("int", event.data["attempt"])  # one that was only put back does not count
+
+
+def _retrying(node: Node, event: Event) -> None:
+    receipt = cast("dict[str, Json]", event.data.get("receipt", {}))
+    error = cast("str", event.data.get("error", ""))
+    node.retries.append(Retry(event.at, node.attempts, event.agent, error, receipt, len(node.trail)))
+    node.tokens += cast("int", event.data.get("tokens", 0))
+
+
+def _lost(node: Node, event: Event) -> None:
+    if node.begun:
+        node.retries.append(_cut_short(node, event))
+
+
+def _cut_short(node: Node, event: Event) -> Retry:
+    return Retry(event.at, node.attempts, event.agent, GONE, turn=len(node.trail))
+
+
 def _end(node: Node, event: Event) -> None:
-    node.status = lifecycle.after(node.status, event.kind)
     node.ended_at = event.at
     node.result = event.data.get("result")
     node.error = cast("str", event.data.get("error", ""))
@@ -361,7 +471,13 @@ def _hop_refused(node: Node, event: Event) -> None:
     )
 
 
-_NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {"task.handed": _handed, "hop.refused": _hop_refused}
+_NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {
+    "task.claimed": _claimed,
+    "task.handed": _handed,
+    "task.retrying": _retrying,
+    "task.lost": _lost,
+    "hop.refused": _hop_refused,
+}
 
 
 def _plan(event: Event) -> list[PlanStep]:

@@ -163,6 +163,29 @@ def memory_of(agent: str) -> Scope:
     return Scope(namespace)
 
 
+def restored(texts: list[str]) -> Sees:
+    """Scopes as `spelled` wrote them."""
+    return ANY if texts == ["*"] else frozenset(_read(text) for text in texts)
+
+
+def _read(text: str) -> Scope:
+    """Up to the first bare slash the namespace; then a key, or a prefix if a bare star ends it."""
+    parts: list[list[str]] = [[]]
+    starred = False
+    letters = iter(text)
+    for letter in letters:
+        if letter == "\\":
+            parts[-1].append(next(letters))
+        elif letter == "/" and len(parts) == 1:
+            parts.append([])
+        elif letter == "*" and len(parts) == 2:
+            starred = True
+        else:
+            parts[-1].append(letter)
+    namespace, rest = ("".join(part) for part in parts)
+    return Scope(namespace, prefix=rest) if starred else Scope(namespace, key=rest)
+
+
 def spelled(sees: Sees) -> list[str]:
     """For people and for the journal: '*' or the scopes in order."""
     return ["*"] if sees is ANY else sorted([str(s) for s in sees])

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias, cast
 
 from remit.core.printable import escaped
-from remit.core.report import Node, PlanStep, Refusal, steps_sentence, tokens_seen
+from remit.core.report import Node, PlanStep, Refusal, Retry, receipts, steps_sentence, tokens_seen
 from remit.core.times import DAY, SECOND
 from remit.core.values import Json
 
@@ -15,12 +15,18 @@ MARKS: Final = {
     "completed": "✓",
     "running": "◐",
     "failed": "✗",
+    "dead": "†",
     "cancelled": "⊖",
+    "cancelling": "⊝",
+    "pending": "◌",
     "refused": "⊘",
     "handed": "→",
     "waiting": "○",
     "skipped": "↷",
 }
+AGAIN: Final = "↻"  # an attempt that was tried again
+ASKED: Final = {"submit": "submitted", "spawn": "spawned"}  # what nobody waits for
+_SPOKEN: Final = frozenset(("dead", "cancelling", "pending", "waiting"))  # less known than their marks deserve
 UNKNOWN: Final = "unknown"  # how a status is drawn that this version has no mark for
 
 _MINUTE: Final = 60 * SECOND
@@ -72,9 +78,9 @@ def mark(status: str) -> str:
 
 def saw(node: Node) -> str:
     """What its turns saw; a receipt is written at the end of a turn, so before that: what it may see."""
-    receipts = [receipt for receipt in (*(one.receipt for one in node.trail), node.receipt) if receipt]
-    if receipts:
-        return f"{count(sum(map(slices, receipts)), 'slice')}, {count(tokens_seen(node), 'token')}"
+    found = receipts(node)
+    if found:
+        return f"{count(sum(map(slices, found)), 'slice')}, {count(tokens_seen(node), 'token')}"
     return may_see(node)
 
 
@@ -103,6 +109,31 @@ def called(node: Node) -> str:
 
 def refused_word(refusal: Refusal) -> str:
     return "handoff refused" if refusal.handoff else "refused"
+
+
+def notes(node: Node) -> list[str]:
+    """What else there is to say of a task: how it was asked, where it stands, which attempt it is."""
+    told = (ASKED.get(node.way), node.status if node.status in _SPOKEN else "", attempt(node))
+    return [one for one in told if one]
+
+
+# -- attempts ------------------------------------------------------------------------------------------------
+
+
+def took(node: Node, elapsed: int, now: int) -> str:
+    """1.3 s; of what nobody has begun, how long it waits for that: queued 1.3 s"""
+    return duration(elapsed) if node.begun else f"queued {duration(node.queued(now))}"
+
+
+def attempt(node: Node) -> str:
+    """attempt 3; nothing for the first"""
+    return f"attempt {node.attempts:,}" if node.attempts > 1 else ""
+
+
+def retried(retry: Retry) -> str:
+    """attempt 1: failed: OSError: no disk"""
+    why = retry.error.removeprefix(f"'{retry.agent}' ")
+    return f"attempt {retry.attempt:,}: {why}"
 
 
 # -- plans ---------------------------------------------------------------------------------------------------

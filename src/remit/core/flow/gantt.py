@@ -7,7 +7,7 @@ from remit.core.flow.shapes import tooltip, words
 from remit.core.flow.stays import Stay
 from remit.core.report import Node, Refusal
 from remit.core.times import DAY, SECOND
-from remit.core.words import duration, known
+from remit.core.words import ASKED, duration, known
 
 _ROWS: Final = 40
 _ROW: Final = 20
@@ -27,7 +27,8 @@ _ROUND: Final = (
 
 
 class Bar(NamedTuple):
-    """One row: who, how deep in the tree, from when to when, and the moments at which a hop was refused."""
+    """One row: who, how deep in the tree, from when to when, and the moments at which a hop was refused or an attempt
+    failed. `asked` is when it was put into a queue, if that was earlier; `begun` whether somebody has taken it up."""
 
     name: str
     depth: int
@@ -35,6 +36,13 @@ class Bar(NamedTuple):
     end: int
     status: str
     refused: tuple[int, ...] = ()
+    retries: tuple[int, ...] = ()
+    asked: int | None = None
+    begun: bool = True
+
+    @property
+    def first(self) -> int:
+        return self.start if self.asked is None else min(self.asked, self.start)
 
 
 class Scale(NamedTuple):
@@ -71,12 +79,29 @@ def gantt(cards: list[Card], now: int, at: tuple[int, int], room: int) -> tuple[
 def _bar(card: Card, now: int) -> Bar | None:
     match card.shows:
         case Stay() as stay:
-            refused = tuple(hop.at for hop in stay.hops() if isinstance(hop, Refusal))[:_ROWS]
-            return Bar(stay.holder, card.depth, stay.start, _end(stay, now), known(stay.status), refused)
+            return _held(stay, card.depth, now)
         case Stack() as stack:
             return _folded(stack, card.depth, now)
         case _:
             return None  # it took no time; it is a mark on the bar of the asker
+
+
+def _held(stay: Stay, depth: int, now: int) -> Bar:
+    node = stay.node
+    refused = tuple(hop.at for hop in stay.hops() if isinstance(hop, Refusal))[:_ROWS]
+    start, end = stay.start, _end(stay, now)
+    if not node.begun:
+        start = end = node.asked_at + max(0, node.queued(now))
+    bar = Bar(stay.holder, depth, start, end, known(stay.status), refused)
+    if stay.came is not None:
+        return bar._replace(retries=_retries(stay))
+    asked = node.asked_at if node.way in ASKED else None
+    return bar._replace(retries=_retries(stay), asked=asked, begun=node.begun)
+
+
+def _retries(stay: Stay) -> tuple[int, ...]:
+    first, last = stay.turns
+    return tuple(retry.at for retry in stay.node.retries if first <= retry.turn <= last)[-_ROWS:]
 
 
 def _folded(stack: Stack, depth: int, now: int) -> Bar | None:
@@ -96,7 +121,7 @@ def _end(hop: Node | Stay, now: int) -> int:
 
 
 def _scale(bars: list[Bar], left: int, width: int) -> Scale:
-    zero = min(bar.start for bar in bars)
+    zero = min(bar.first for bar in bars)
     return Scale(zero, max(1, max(bar.end for bar in bars) - zero), left, width)
 
 
@@ -109,12 +134,19 @@ def _row(bar: Bar, left: int, top: int, scale: Scale) -> str:
         words(bar.name, (left + indent, top + 13), "mono soft", _NAMES - indent - 2 * _PAD),
         _block(f"fill bar {bar.status}", (start, top + 4), (end - start, 11)),
         *(_refused(scale.x(at), top) for at in bar.refused),
-        words(duration(bar.end - bar.start), (end + 8, top + 13), "mono faint", _TAIL),
+        *(_again(scale.x(at), top) for at in bar.retries),
+        words(_told(bar), (end + 8, top + 13), "mono faint", _TAIL),
         "</g>",
     ]
+    if bar.first < bar.start:
+        parts.insert(2, f'<path class="queue" d="M{scale.x(bar.first)} {top + 9}H{start}"/>')
     if bar.status == "running":
-        parts.insert(3, _block("fill running pulse", (end - 3, top + 1), (4, 17)))
+        parts.insert(-1, _block("fill running pulse", (end - 3, top + 1), (4, 17)))
     return "".join(parts)
+
+
+def _told(bar: Bar) -> str:
+    return duration(bar.end - bar.start) if bar.begun else "not begun"
 
 
 def _block(look: str, at: tuple[int, int], size: tuple[int, int]) -> str:
@@ -124,6 +156,11 @@ def _block(look: str, at: tuple[int, int], size: tuple[int, int]) -> str:
 def _refused(x: int, top: int) -> str:
     """A ring, which is seen even on a bar of its own colour."""
     return f'<circle class="pill ring refused" cx="{x}" cy="{top + 9}" r="4"/>'
+
+
+def _again(x: int, top: int) -> str:
+    """A small wedge where an attempt ended and another was to follow."""
+    return f'<path class="tick" d="M{x - 5} {top + 2}h10l-5 8z"/>'
 
 
 def _axis(scale: Scale, top: int, bottom: int) -> str:

@@ -12,7 +12,7 @@ from remit.core.flow.labels import kept_back, passed, saw_here, withheld
 from remit.core.flow.stays import Stay, member_of
 from remit.core.printable import cleaned
 from remit.core.report import Refusal
-from remit.core.words import known
+from remit.core.words import ASKED, known
 
 CARD_WIDTH: Final = 244
 CARD_HEIGHT: Final = 82
@@ -21,7 +21,7 @@ COLUMN: Final = CARD_WIDTH + 220
 
 HANDOFF_GAP: Final = 32  # what a handoff adds to the space between two rows, for its arrow and its label
 
-EdgeKind: TypeAlias = Literal["delegation", "member", "handoff", "refusal", "stack"]
+EdgeKind: TypeAlias = Literal["delegation", "submitted", "spawned", "member", "handoff", "refusal", "stack"]
 
 
 class Box(NamedTuple):
@@ -45,7 +45,7 @@ class Box(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A hop. `label` is what was passed, `aside` what was kept back, `tip` both at length."""
+    """A hop. `label` is what was passed, `aside` what was kept back, `tip` both at length, `word` how it was asked."""
 
     kind: EdgeKind
     start: Box
@@ -54,6 +54,7 @@ class Edge(NamedTuple):
     label: str = ""
     aside: str = ""
     tip: str = ""
+    word: str = ""
 
 
 class Picture(NamedTuple):
@@ -90,13 +91,17 @@ def _rows(order: list[Card]) -> dict[Card, int]:
     return rows
 
 
+_KINDS: Final[dict[str, EdgeKind]] = {"submit": "submitted", "spawn": "spawned"}
+
+
 def _edge(start: Box, end: Box) -> Edge:
     asker, shown = start.card.shows, end.card.shows
     match shown:
         case Stay():
             member = isinstance(asker, Stay) and member_of(shown.node, asker.node)
-            kind: EdgeKind = "member" if member else "delegation"
-            return Edge(kind, start, end, known(shown.status), passed(shown), kept_back(shown), _tip(shown))
+            kind: EdgeKind = "member" if member else _KINDS.get(shown.node.way, "delegation")
+            word = ASKED.get(shown.node.way, "")
+            return Edge(kind, start, end, known(shown.status), passed(shown), kept_back(shown), _tip(shown), word)
         case Refusal() as refusal:
             return Edge("refusal", start, end, "refused", f"⊘ {cleaned(refusal.rule, 16)}", tip=refusal.sentence)
         case _:

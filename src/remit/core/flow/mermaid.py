@@ -8,7 +8,7 @@ from remit.core.flow.labels import kept_back, passed
 from remit.core.flow.stays import Stay, member_of
 from remit.core.printable import cleaned
 from remit.core.report import Node, PlanStep, Refusal
-from remit.core.words import called, duration, known, mark, plan_of, progress, statuses
+from remit.core.words import ASKED, called, known, mark, notes, plan_of, progress, statuses, took
 
 # Mermaid draws at most 500 edges and 50,000 characters; with stacks, this many cards and steps stay below both.
 _CARDS: Final = 48
@@ -20,14 +20,17 @@ _TASK: Final = 40
 # Besides letters and digits only these mean nothing to Mermaid, to Markdown or to HTML inside a quoted label.
 _PLAIN: Final = frozenset(" ,.'/()+=?!-")
 
-_CLASSES: Final = {
+CLASSES: Final = {
     "completed": "fill:#dff5e7,stroke:#1a7f4b,color:#0b3d24",
     "running": "fill:#e2eaff,stroke:#2f5fd0,color:#14306f",
     "failed": "fill:#ffe3e1,stroke:#c62f2f,color:#6b1414",
+    "dead": "fill:#fbdcec,stroke:#a8125e,color:#5e0733,stroke-width:2px",
     "cancelled": "fill:#eceff3,stroke:#6b7280,color:#2b313b",
     "unknown": "fill:#eceff3,stroke:#6b7280,color:#2b313b",
     "refused": "fill:#fff5f5,stroke:#c62f2f,color:#8f1d1d,stroke-dasharray:4 3",
     "handed": "fill:#efe8fd,stroke:#6d3fc4,color:#3a1d78",
+    "pending": "fill:#f3f5f9,stroke:#566482,color:#2b313b,stroke-dasharray:1 3",
+    "cancelling": "fill:#eceff3,stroke:#6b7280,color:#2b313b,stroke-dasharray:3 3",
     "waiting": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b",
     "skipped": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b,stroke-dasharray:3 3",
     "folded": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b,stroke-dasharray:2 2",
@@ -48,7 +51,7 @@ def mermaid(root: Node, now: int) -> str:
     lines += [f"    {names[card]} {_handoff(card.heir)} {names[card.heir]}" for card in order if card.heir is not None]
     lines += plans
     classes = states | {_class(card) for card in order}
-    lines += [f"    classDef {name} {_CLASSES[name]}" for name in sorted(classes)]
+    lines += [f"    classDef {name} {CLASSES[name]}" for name in sorted(classes)]
     if refused:
         lines.append(f"    linkStyle {','.join(refused)} stroke:#c62f2f,color:#8f1d1d")
     return "\n".join(lines) + "\n"
@@ -59,7 +62,10 @@ def _node(card: Card, now: int) -> str:
         case Stay() as stay:
             about = "" if stay.came else f"{_label(called(stay.node), _TASK)}<br/>"
             head = f"{mark(stay.status)} {_label(stay.holder, _AGENT)}"
-            label = f'["{head}<br/>{about}{duration(stay.elapsed(now))}"]'
+            told = [took(stay.node, stay.elapsed(now), now)]
+            if stay.left is None:
+                told = [note for note in notes(stay.node) if note not in ASKED.values()] + told
+            label = f'["{head}<br/>{about}{", ".join(told)}"]'
         case Refusal() as refusal:
             label = f'(["{mark("refused")} {_label(refusal.rule, _AGENT)}"])'
         case stack:
@@ -71,8 +77,10 @@ def _edge(asker: Card, card: Card) -> str:
     match card.shows:
         case Stay() as stay:
             member = isinstance(asker.shows, Stay) and member_of(stay.node, asker.shows.node)
-            arrow = "==>" if member else "-->"
-            return f'{arrow}|"{" ".join(filter(None, (passed(stay), kept_back(stay))))}"|'
+            asked = ASKED.get(stay.node.way, "")
+            arrow = "==>" if member else "-.->" if asked else "-->"
+            label = " ".join(filter(None, (passed(stay), kept_back(stay))))
+            return f'{arrow}|"{asked + ", " if asked else ""}{label}"|'
         case Refusal() as refusal:
             verb = "handed to" if refusal.handoff else "asked"
             return f'-.->|"{verb} {_label(refusal.to, _AGENT)}"|'

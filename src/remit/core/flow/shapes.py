@@ -18,11 +18,19 @@ _TOOLTIP: Final = 400
 _SIGNS: Final = {
     "completed": "M-3 .2l2 2.2 4-4.6",
     "failed": "M-2.4-2.4l4.8 4.8M2.4-2.4l-4.8 4.8",
+    "dead": "M0-3.8v7.6M-2.4-1.4h4.8",
     "cancelled": "M-2.8 0h5.6",
     "refused": "M-2.6 2.6l5.2-5.2",
     "handed": "M-3.2 0h6M.4-2.6L3 0L.4 2.6",
     "skipped": "M-3-2.6L-.4 0L-3 2.6M.6-2.6L3.2 0L.6 2.6",
     "unknown": "M0-3v3.4M0 3v.1",
+}
+
+
+_HOLLOW: Final = {
+    "pending": "",  # a dotted ring
+    "waiting": "",
+    "cancelling": '<path class="edge cancelling" d="M-2.6 0h5.2"/>',
 }
 
 
@@ -78,8 +86,8 @@ def status_dot(status: str, x: int, y: int) -> str:
             y,
             '<circle class="ring running" r="6" fill="none"/><circle class="fill running pulse" r="2.8"/>',
         )
-    if status == "waiting":
-        return moved(x, y, '<circle class="ring waiting" r="6" fill="none"/>')
+    if status in _HOLLOW:
+        return moved(x, y, f'<circle class="ring {status}" r="6" fill="none"/>{_HOLLOW[status]}')
     drawn = known(status)
     return moved(x, y, f'<circle class="fill {drawn}" r="7"/><path class="sign" d="{_SIGNS[drawn]}"/>')
 

@@ -32,6 +32,8 @@ class Stay(NamedTuple):
     def elapsed(self, now: int) -> int:
         if self.left is not None:
             return self.left.at - self.start
+        if not self.node.begun:
+            return 0
         return (self.node.ended_at if self.node.ended_at is not None else now) - self.start
 
     def hops(self) -> list[Node | Refusal]:
@@ -54,7 +56,7 @@ def stays(node: Node) -> list[Stay]:
 
 def order(hop: Node | Refusal) -> Turn:
     """By turn and then by time: a handoff and what follows may share a moment. A handoff comes first in its turn."""
-    return (hop.turn, 1, hop.at if isinstance(hop, Refusal) else hop.started_at)
+    return (hop.turn, 1, hop.at if isinstance(hop, Refusal) else hop.asked_at)
 
 
 def member_of(child: Node, asker: Node) -> Handoff | None:

@@ -4,18 +4,23 @@ from typing import Final, TypeAlias
 
 from remit.core.flow.stays import Stay, order, stays
 from remit.core.printable import escaped
-from remit.core.report import Handoff, Node, PlanStep, Refusal
+from remit.core.report import Handoff, Node, PlanStep, Refusal, Retry
 from remit.core.words import (
+    AGAIN,
+    ASKED,
     MARKS,
     called,
     duration,
     known,
     mark,
+    notes,
     progress,
     reason,
     refused_word,
+    retried,
     saw,
     statuses,
+    took,
     tries,
 )
 
@@ -23,9 +28,10 @@ _AGENT: Final = 32
 _TASK: Final = 60
 _SENTENCE: Final = 160
 _STEPS: Final = 40  # of a longer plan the rest is counted
+_RETRIES: Final = 8  # the latest; the task says which attempt it is in
 _GUIDES: Final = 96  # deeper branches keep only the nearest guides, or a deep chain would fill the screen with them
 
-Row: TypeAlias = Node | Refusal | Stay | Handoff
+Row: TypeAlias = Node | Refusal | Stay | Handoff | Retry
 
 
 def text(root: Node, now: int) -> str:
@@ -34,11 +40,18 @@ def text(root: Node, now: int) -> str:
     waiting = _below(root, "", lines)
     while waiting:
         row, guides, last = waiting.pop()
-        turn, dash = ("└" if last else "├"), ("╌" if isinstance(row, Refusal) else "─")
-        lines.append(f"{guides}{turn}{dash} {_line(row, now)}")
+        turn = "└" if last else "├"
+        lines.append(f"{guides}{turn}{_dash(row)} {_line(row, now)}")
         if isinstance(row, Node):
             waiting += _below(row, _nearest(guides + ("   " if last else "│  ")), lines)
     return "\n".join(lines) + "\n"
+
+
+def _dash(row: Row) -> str:
+    """Broken for what was refused, dotted for what nobody waits for."""
+    if isinstance(row, Refusal):
+        return "╌"
+    return "┄" if isinstance(row, Node) and row.way in ASKED else "─"
 
 
 def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bool]]:
@@ -50,8 +63,9 @@ def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bo
 
 
 def _rows(node: Node) -> list[Row]:
-    """What became of a task, in order: who took over, who was asked, and what was refused."""
+    """What became of a task, in order: who took over, who was asked, what was refused and what was tried again."""
     rows: list[tuple[tuple[int, int, int], Row]] = [(order(hop), hop) for hop in (*node.children, *node.refusals)]
+    rows += [((retry.turn, 1, retry.at), retry) for retry in node.retries[-_RETRIES:]]
     rows += [((stay.turns[0], 0, 0), stay) for stay in stays(node)[1:]]
     rows += [((at, 0, 0), handoff) for at, handoff in enumerate(node.trail, 1) if handoff.parallel]
     return [row for _, row in sorted(rows, key=lambda one: one[0])]
@@ -69,13 +83,15 @@ def _line(row: Row, now: int) -> str:
             return _refused(row)
         case Stay():
             return f"{_handed('→', row.came)} · {duration(row.elapsed(now))}"
+        case Retry():
+            return f"{AGAIN} {escaped(retried(row), _SENTENCE)}"
         case _:
             return _handed("⇉", row)
 
 
 def _task(node: Node, now: int) -> str:
     head = f"{mark(node.status)} {escaped(node.first, _AGENT)}: {escaped(called(node), _TASK)}"
-    parts = [head, duration(node.elapsed(now)), saw(node)]
+    parts = [head, *notes(node), took(node, node.elapsed(now), now), saw(node)]
     if node.status not in MARKS:
         parts.append(escaped(node.status, _AGENT))
     if node.error:

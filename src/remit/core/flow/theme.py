@@ -23,6 +23,8 @@ class Palette(NamedTuple):
     aside: str
     refused_card: str
     handed: str
+    dead: str
+    pending: str
 
 
 LIGHT: Final = Palette(
@@ -40,6 +42,8 @@ LIGHT: Final = Palette(
     aside="#8a5700",
     refused_card="#fff7f7",
     handed="#6d3fc4",
+    dead="#a8125e",
+    pending="#566482",
 )
 DARK: Final = Palette(
     page="#0f1217",
@@ -56,6 +60,8 @@ DARK: Final = Palette(
     aside="#e2aa48",
     refused_card="#21191c",
     handed="#b79bff",
+    dead="#ff82bd",
+    pending="#93a4c4",
 )
 
 _SHAPE: Final = """\
@@ -70,7 +76,12 @@ _SHAPE: Final = """\
 .remit-flow .need.edge{stroke-width:1.5}
 .remit-flow .stack.edge{stroke-dasharray:1 5;stroke-linecap:round}
 .remit-flow .refused.edge,.remit-flow .refused.card{stroke-dasharray:5 4}
-.remit-flow .skipped.card,.remit-flow .waiting.card{stroke-dasharray:3 3}
+.remit-flow .submitted.edge,.remit-flow .spawned.edge{stroke-dasharray:7 5}
+.remit-flow .skipped.card,.remit-flow .waiting.card,.remit-flow .cancelling.card{stroke-dasharray:3 3}
+.remit-flow .pending.card{stroke-dasharray:1.5 3.5}
+.remit-flow .pending.ring{stroke-dasharray:2 2.7}
+.remit-flow .queue{fill:none;stroke-width:1.5;stroke-dasharray:1 3;stroke-linecap:round}
+.remit-flow .dead.rim{stroke-width:2.5}
 .remit-flow .sign{fill:none;stroke-width:1.8;stroke-linecap:round;stroke-linejoin:round}
 .remit-flow .shade{fill:#000;opacity:.06}
 .remit-flow .grid{stroke-dasharray:2 4}
@@ -104,17 +115,22 @@ def _colours(palette: Palette) -> str:
         ".faint": f"fill:{palette.faint}",
         ".aside": f"fill:{palette.aside}",
         ".sign": f"stroke:{palette.card}",
+        ".queue": f"stroke:{palette.faint}",
+        ".tick": f"fill:{palette.aside};stroke:{palette.card}",
     }
     statuses = {
         "completed": palette.completed,
         "running": palette.running,
         "failed": palette.failed,
+        "dead": palette.dead,
         "refused": palette.failed,
         "cancelled": palette.cancelled,
         "unknown": palette.cancelled,
         "folded": palette.cancelled,
         "handed": palette.handed,
+        "pending": palette.pending,
         "waiting": palette.cancelled,
+        "cancelling": palette.cancelled,
         "skipped": palette.cancelled,
     }
     rules = [f"{_scoped(where)}{{{what}}}" for where, what in grounds.items()]

@@ -1,0 +1,160 @@
+"""Trying again: which errors may go better, by type and status, and how long to wait before."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.make import SECOND
+from remit.core.backoff import ATTEMPTS, delay, retryable
+from remit.errors import BadInput, Cancelled, Conflict, Failed, Refused, StoreError, TimedOut
+
+AGAIN = (408, 409, 425, 429, 500, 502, 503, 504, 529, 599)
+NEVER = (100, 200, 301, 400, 401, 402, 403, 404, 405, 410, 413, 422, 451, 499)
+PLACES = ("status_code", "status")
+
+
+class Answer:
+    """What client libraries put behind `response`."""
+
+    def __init__(self, **figures: object) -> None:
+        self.__dict__.update(figures)
+
+
+class ClientError(Exception):
+    """An error of a client library, with the attributes it is given."""
+
+    def __init__(self, text: str = "no", **attributes: object) -> None:
+        super().__init__(text)
+        self.__dict__.update(attributes)
+
+
+def defined(module: str, name: str, *bases: type) -> type[Exception]:
+    """An error class as a library defines it, without the library."""
+    return type(name, bases or (Exception,), {"__module__": module})
+
+
+@pytest.mark.rule("retry.which")
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("status", "again"), [*((one, True) for one in AGAIN), *((one, False) for one in NEVER)])
+def test_a_status_decides_wherever_the_library_puts_it(status, again, place):
+    assert retryable(ClientError(**{place: status})) is again
+    assert retryable(ClientError(response=Answer(**{place: status}))) is again
+
+
+@pytest.mark.rule("retry.which")
+@pytest.mark.parametrize("text", ["404 not found: order 5003", "HTTP 503", "timeout", "Connection reset", "429 429"])
+def test_words_never_decide(text):
+    assert not retryable(ClientError(text))
+    assert not retryable(ClientError(text, status_code=404))
+    assert not retryable(ValueError(text))
+
+
+@pytest.mark.rule("retry.which")
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (ConnectionError("reset"), True),
+        (ConnectionResetError(), True),
+        (ConnectionRefusedError(), True),
+        (BrokenPipeError(), True),
+        (TimeoutError(), True),
+        (OSError("no disk"), False),
+        (FileNotFoundError(), False),
+        (ValueError("5003"), False),
+        (KeyError(500), False),
+        (AssertionError(), False),
+        (MemoryError(), False),
+    ],
+)
+def test_errors_of_the_network_and_of_time_may_go_better(error, again):
+    assert retryable(error) is again
+
+
+@pytest.mark.rule("retry.which")
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (BadInput("x"), False),
+        (Conflict("x"), True),
+        (StoreError("x"), False),
+        (Refused("x", rule="loop"), False),
+        (Failed("x", agent="a", task="t"), False),
+        (Failed("x", agent="a", task="t", retryable=True), True),
+        (TimedOut("x", agent="a", task="t", retryable=False), False),
+        (TimedOut("x", agent="a", task="t", retryable=True), True),
+        (Cancelled("x", agent="a", task="t"), False),
+    ],
+)
+def test_our_own_errors_say_it_themselves(error, again):
+    assert retryable(error) is again
+
+
+@pytest.mark.rule("retry.which")
+def test_what_our_own_errors_say_goes_before_their_status():
+    error = Failed("x", agent="a", task="t", retryable=False)
+    error.status_code = 503
+
+    assert error.status == 502
+    assert not retryable(error)
+
+
+@pytest.mark.rule("retry.which")
+@pytest.mark.parametrize(
+    ("module", "name", "again"),
+    [
+        ("httpx", "TransportError", True),
+        ("httpx._exceptions", "TransportError", True),
+        ("openai", "APIConnectionError", True),
+        ("anthropic._exceptions", "APIConnectionError", True),
+        ("psycopg", "OperationalError", True),
+        ("requests.exceptions", "Timeout", True),
+        ("aiohttp.client_exceptions", "ClientConnectionError", True),
+        ("httpx", "InvalidURL", False),
+        ("mine.httpx", "TransportError", False),
+        ("mine", "APIConnectionError", False),
+    ],
+)
+def test_network_errors_of_client_libraries_are_known_by_where_they_are_defined(module, name, again):
+    kind = defined(module, name)
+    below = defined("elsewhere", "Narrower", kind)
+
+    assert retryable(kind()) is again
+    assert retryable(below()) is again
+
+
+@pytest.mark.rule("retry.which")
+@pytest.mark.parametrize("status", [True, "503", None, 0, 99, 600, 5003, 50.3])
+def test_what_is_no_status_is_not_taken_for_one(status):
+    assert not retryable(ClientError(status_code=status))
+    assert retryable(ClientError(status_code=status, status=503))
+
+
+@pytest.mark.rule("retry.which")
+def test_a_code_is_no_status():
+    assert not retryable(ClientError(code=503))
+    assert not retryable(SystemExit(503))
+
+
+@pytest.mark.rule("retry.which")
+def test_a_status_goes_before_the_type():
+    assert not retryable(type("Strange", (ConnectionError,), {"status_code": 404})())
+
+
+@pytest.mark.rule("retry.delays")
+@pytest.mark.parametrize(("tries", "seconds"), [(0, 1), (1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (6, 10), (10**6, 10)])
+def test_the_delays_double_up_to_ten_seconds(tries, seconds):
+    assert delay(tries, 0) == seconds * SECOND
+    assert delay(tries, 1) == seconds * SECOND * 6 // 5
+
+
+@pytest.mark.rule("retry.delays")
+@given(st.integers(0, 100), st.floats(0, 1))
+def test_chance_adds_up_to_a_fifth_and_never_takes_away(tries, chance):
+    plain = delay(tries, 0)
+
+    assert isinstance(delay(tries, chance), int)
+    assert plain <= delay(tries, chance) <= plain * 6 // 5
+
+
+def test_a_task_is_tried_four_times_unless_told_otherwise():
+    assert ATTEMPTS == 4
