@@ -44,6 +44,10 @@ class Connection(Protocol):
         """Begins to write; False if another process is writing."""
         ...
 
+    def changed(self) -> bool:
+        """Whether there is anything to commit."""
+        ...
+
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
     def carry_out(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, list[Event]]:
@@ -219,7 +223,7 @@ class Grouped:
             self._undo(batch, error)
             loop.call_soon(self._flush, loop)
             return
-        if any(job.events for job in batch):
+        if self._connection.changed():
             self._to_disk(loop, batch)
         else:
             self._connection.rollback()

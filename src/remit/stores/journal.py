@@ -8,8 +8,8 @@ from remit.core.events import NO_STAMP, Event, Fact, Head, Stamp, seal
 from remit.core.projection import changes
 from remit.errors import StoreError
 from remit.ports import Decide, Fault
+from remit.stores.known import KnownView
 from remit.stores.queries import queries
-from remit.stores.view import SqlView
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 Done: TypeAlias = tuple[Any, list[Event]]
@@ -35,11 +35,13 @@ class Journal:
         self._sql = sql
         self._fault = fault
         self._heads: dict[str, Head] = {}
-        self._views: dict[str, SqlView] = {}
+        self._views: dict[str, KnownView] = {}
 
     def forget(self) -> None:
         """Someone else may have written since: read the head again."""
         self._heads.clear()
+        for view in self._views.values():
+            view.forget()
 
     def carry_out(self, workspace: str, op: str, decide: Decide[Any]) -> Done:
         """The operation's answer and the events it appended; an operation done before answers as it did then.
@@ -48,12 +50,15 @@ class Journal:
         shows that it may have been done: it fails, it changes nothing, or its id is taken.
         """
         try:
-            answer, facts = decide(self._views.get(workspace) or self._view(workspace))
+            answer, facts, beat = decide(self._views.get(workspace) or self._view(workspace))
         except Exception:
             if (done := self._done(workspace, op)) is not None:
                 return done
             raise
         self._fault("store.decided")
+        if beat is not None:
+            name = "worker_beat" if beat.count else "worker_leave"
+            self._sql.place(name, _FILL[name]({**beat._asdict(), "workspace": workspace}))
         if not facts:
             return self._done(workspace, op) or (answer, [])
         # All of it is text before any of it is written: what cannot be written leaves nothing behind.
@@ -98,17 +103,20 @@ class Journal:
         rows = self._sql.ask("head", (workspace,))
         return Head(*rows[0]) if rows else Head()
 
-    def _view(self, workspace: str) -> SqlView:
-        return self._views.setdefault(workspace, SqlView(workspace, self._sql.ask))
+    def _view(self, workspace: str) -> KnownView:
+        return self._views.setdefault(workspace, KnownView(workspace, self._sql.ask))
 
     def _append(self, event: Event) -> bool:
         """Writes the event and what it means for the tables; False if its operation or its place is taken."""
         if not self._sql.place("append", event[:-1]):  # the columns are the event's fields, without decoded data
             return False
         self._fault("store.appended")
-        for table, verb, _, row in changes(event):
+        made = changes(event)
+        for table, verb, _, row in made:
             row["workspace"] = event.workspace
             name = f"{table}_{verb}"
             self._sql.place(name, _FILL[name](row))
+        if made:
+            (self._views.get(event.workspace) or self._view(event.workspace)).learn(event, made)
         self._fault("store.projected")
         return True

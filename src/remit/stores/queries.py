@@ -25,9 +25,9 @@ class Query(NamedTuple):
 
 
 @cache
-def queries(mark: str = "?") -> dict[str, Query]:
+def queries(mark: str = "?", file: str = "queries") -> dict[str, Query]:
     """Every query by name, without its comments; `mark` is how the database writes a place for a value."""
-    text = (_FOLDER / "queries.sql").read_text(encoding="utf-8")
+    text = (_FOLDER / f"{file}.sql").read_text(encoding="utf-8")
     return {name: _query(body, mark) for name, body in _NAMED.findall(text)}
 
 

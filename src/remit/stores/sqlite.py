@@ -1,5 +1,6 @@
 """SQLite: one file, no server; or `:memory:`, the same thing without the file."""
 
+import asyncio
 import os
 import sqlite3
 import stat
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 MEMORY: Final = ":memory:"
 APPLICATION_ID: Final = 0x52454D49  # "REMI": what tells a remit store from any other SQLite file
+POLL_SECONDS: Final = 0.2  # how often a file is looked at for what other processes have written
 _MAGIC: Final = b"SQLite format 3\x00"
 _MEANING: Final = {
     "SQLITE_FULL": "the disk is full; make room and try again",
@@ -30,6 +32,7 @@ _MEANING: Final = {
     "SQLITE_NOTADB": "the file is not a SQLite database",
     "SQLITE_BUSY": "another process holds the file; try again, or stop it",
     "SQLITE_CANTOPEN": "the file cannot be opened; is its folder there and writable?",
+    "SQLITE_IOERR": "the disk could not be read or written ({name}); look at it, then try again",
 }
 
 
@@ -52,11 +55,13 @@ class SqliteDatabase:
             _prepare(Path(where), create=create)
         self._busy_seconds = busy_seconds
         self._writer = self._connect()
+        self._file = _identity(self.where)
         self._write = self._writer.cursor().execute  # one cursor for all statements: each is read to its end at once
         self._reader = self._writer
         self._journal = Journal(self, fault)
         self._sinks = Sinks()
         self.feed = self._sinks.feed
+        self._changes = 0  # rows changed before the open transaction began
         self._seen = 0  # the last version of the data that no one but us had changed
         try:
             self._set_up()
@@ -70,6 +75,13 @@ class SqliteDatabase:
             self.close()
             raise
         self._commits = AtOnce(self) if self._in_memory else Grouped(self, busy_seconds=busy_seconds)
+
+    @property
+    def lasting(self) -> bool:
+        return not self._in_memory
+
+    def dispatcher(self, workspace: str) -> None:
+        return None
 
     def store(self, workspace: str) -> "FileStore | MemoryStore":
         if isinstance(self._commits, AtOnce):
@@ -177,6 +189,9 @@ class SqliteDatabase:
     # -- what the commit strategies use -------------------------------------------------------------
 
     def begin(self) -> bool:
+        self._changes = self._writer.total_changes
+        if _identity(self.where) != self._file:  # what is written to a file without a name is lost with this process
+            raise StoreError(f"{self.where}: the file was moved, removed or replaced; put it back, or start again")
         try:
             self._writer.execute("BEGIN IMMEDIATE")
             if not self._in_memory:
@@ -194,6 +209,9 @@ class SqliteDatabase:
             self._seen = version
             self._journal.forget()
 
+    def changed(self) -> bool:
+        return self._writer.total_changes != self._changes
+
     def commit(self) -> None:
         try:
             self._writer.execute("COMMIT")
@@ -203,7 +221,11 @@ class SqliteDatabase:
     def rollback(self) -> None:
         self._journal.forget()
         if self._writer.in_transaction:
-            self._writer.execute("ROLLBACK")
+            try:
+                self._writer.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                if self._writer.in_transaction:  # otherwise SQLite has done so itself
+                    raise self.translated(error) from error
 
     def carry_out(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, list[Event]]:
         try:
@@ -237,17 +259,26 @@ class SqliteDatabase:
             try:
                 return look(view)
             finally:
-                execute("COMMIT")
+                if self._reader.in_transaction:  # some errors have ended it already, and are what is to be told
+                    execute("COMMIT")
         except sqlite3.Error as error:
             raise self.translated(error) from error
 
     def subscribe(self, workspace: str, sink: Sink) -> Callable[[], None]:
         return self._sinks.add(workspace, sink)
 
+    def version(self) -> int:
+        """A number that changes when anyone else has written."""
+        try:
+            return self._reader.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error as error:
+            raise self.translated(error) from error
+
     def translated(self, error: sqlite3.Error) -> StoreError:
         name = getattr(error, "sqlite_errorname", "")
         base = next((known for known in _MEANING if name.startswith(known)), "")
         meaning = _MEANING.get(base, f"the database failed ({name or type(error).__name__}): {error}")
+        meaning = meaning.replace("{name}", name)
         kind = {"SQLITE_NOTADB": NotAStore, "SQLITE_BUSY": StoreBusy}.get(base, StoreError)
         return kind(f"{self.where}: {meaning}")
 
@@ -278,6 +309,9 @@ class MemoryStore(_Store):
     async def tx(self, op: str, decide: Decide[T]) -> T:
         return self._commits.carry_out(self.workspace, op, decide)
 
+    def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
+        return _nothing
+
     async def read(self, look: Callable[[View], T]) -> T:
         try:
             return look(self._view)
@@ -300,6 +334,46 @@ class FileStore(_Store):
 
     async def read(self, look: Callable[[View], T]) -> T:
         return self._database.look(self._view, look)
+
+    def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
+        return Poll(self._database.version, ring).stop
+
+
+class Poll:
+    """Looks a few times a second whether a file was changed; our own writes ring too, which does no harm."""
+
+    def __init__(self, version: Callable[[], int], ring: Callable[[], None]) -> None:
+        self._version = version
+        self._ring = ring
+        self._seen = version()
+        self._loop = asyncio.get_running_loop()
+        self._next = self._loop.call_later(POLL_SECONDS, self._look)
+
+    def _look(self) -> None:
+        try:
+            version = self._version()
+        except StoreError:  # whoever reads next is told; looking goes on, because files come back
+            version = self._seen - 1
+        self._next = self._loop.call_later(POLL_SECONDS, self._look)
+        if version != self._seen:
+            self._seen = version
+            self._ring()
+
+    def stop(self) -> None:
+        self._next.cancel()
+
+
+def _identity(where: str) -> tuple[int, int] | None:
+    """Which file has this name now; none has the name of a store in memory."""
+    try:
+        found = os.stat(where)  # noqa: PTH116 - before every transaction: a Path would cost as much again
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _nothing() -> None:
+    """There is nothing to stop."""
 
 
 def _prepare(path: Path, *, create: bool) -> None:

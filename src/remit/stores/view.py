@@ -1,6 +1,7 @@
 """Reading: rows of any SQL database as the core's values, always within one workspace."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeAlias, cast
@@ -12,7 +13,9 @@ from remit.core.events import Event
 from remit.core.facts import Message
 from remit.core.projection import Key, Row, Tables
 from remit.core.scope import Scope
-from remit.ports import Record, RunLine, Span
+from remit.core.values import Json
+from remit.errors import StoreError
+from remit.ports import Beat, Record, RunLine, Span, Standing, Which
 from remit.stores.queries import after, queries
 
 Values: TypeAlias = Sequence[Any]
@@ -20,20 +23,20 @@ Ask: TypeAlias = Callable[[str, Values], Sequence[Values]]
 
 _QUERIES = queries()
 _FOREVER = 2**62
-_TASK = (
+_TASK = tuple(field.name for field in fields(Record))
+_MESSAGE = (
     "id",
-    "run",
-    "parent",
     "session",
-    "holder",
-    "status",
-    "started_at",
-    "until",
-    "ended_at",
-    "began",
-    "ended",
+    "sender",
+    "recipient",
+    "text",
+    "sent_at",
+    "seq",
+    "taken_at",
+    "taken_by",
+    "reader",
+    "about",
 )
-_MESSAGE = ("id", "session", "sender", "recipient", "text", "sent_at", "seq", "taken_at", "taken_by")
 _BREAKER = ("name", "state", "failures", "until", "probe", "why", "at")
 _ENTRY = (
     "namespace",
@@ -70,22 +73,87 @@ class SqlView:
         rows = self._rows(name, **given)
         return rows[0] if rows else None
 
-    def status(self, task: str) -> str | None:
-        row = self._one("status", task=task)
-        return row[0] if row else None
+    def standing(self, task: str) -> Standing | None:
+        rows = self._ask("standing", (self.workspace, task))  # read at every write of a turn: filled by hand
+        return Standing(*rows[0]) if rows else None
 
     def record(self, task: str) -> Record | None:
         row = self._one("record", task=task)
         return Record(*row) if row else None
 
+    def event(self, seq: int) -> Event | None:
+        row = self._one("event", seq=seq)
+        return _event(row) if row else None
+
+    def done(self, op: str) -> tuple[Json] | None:
+        row = self._one("answer_of", op=op)
+        return None if row is None else (None if row[0] is None else decode(row[0]),)
+
     def running(self, holder: str, now: int) -> int:
-        row = self._one("running", holder=holder, now=now)
+        return self._count("running", holder=holder, now=now)
+
+    def working(self) -> int:
+        return self._count("working")
+
+    def resuming(self, holder: str) -> int:
+        return self._count("resuming", holder=holder)
+
+    def queues(self) -> list[str]:
+        return [row[0] for row in self._rows("queues")]
+
+    def due(self, holder: str, worker: str, now: int, limit: int) -> list[Record]:
+        return self._records("due", holder=holder, worker=worker, now=now, limit=limit)
+
+    def next_due(self, now: int) -> int | None:
+        row = self._one("next_due", now=now)
+        return row[0] if row else None
+
+    def below(self, task: str) -> list[Record]:
+        return self._records("below", task=task)
+
+    def spawned(self, parent: str) -> int:
+        return self._count("spawned", parent=parent)
+
+    def twins(self, twin: str, since: int) -> list[Record]:
+        return self._records("twins", twin=twin, since=since)
+
+    def late(self, now: int, limit: int) -> list[Record]:
+        return self._records("late", now=now, limit=limit)
+
+    def held(self, worker: str) -> list[Record]:
+        return self._records("held", worker=worker)
+
+    def cancelling(self, worker: str) -> list[str]:
+        return [row[0] for row in self._rows("cancelling", worker=worker)]
+
+    def tasks(self, which: Which) -> list[tuple[Record, str]]:
+        names = ("session", "agent", "state", "parent", "run")
+        wanted = {name: "*" if (value := getattr(which, name)) is None else value for name in names}
+        rows = self._rows("tasks", **wanted, limit=which.limit)
+        return [(Record(*row[:-1]), _task_of(row[-1])) for row in rows]
+
+    def orphans(self, limit: int) -> list[Message]:
+        return [Message(*row) for row in self._rows("orphans", limit=limit)]
+
+    def old(self, before: int, limit: int) -> list[str]:
+        return [row[0] for row in self._rows("old", before=before, limit=limit)]
+
+    def of_run(self, run: str) -> list[tuple[str, str, int | None]]:
+        return [(row[0], row[1], row[2]) for row in self._rows("of_run", run=run)]
+
+    def workers(self) -> list[Beat]:
+        return [Beat(*row) for row in self._rows("workers")]
+
+    def _records(self, name: str, **given: object) -> list[Record]:
+        return [Record(*row) for row in self._rows(name, **given)]
+
+    def _count(self, name: str, **given: object) -> int:
+        row = self._one(name, **given)
         return row[0] if row else 0
 
     def runs(self, limit: int) -> list[RunLine]:
         return [
-            RunLine(Record(*row[:11]), decode(row[11])["task"], row[12], row[13])  # pyright: ignore[reportArgumentType, reportCallIssue, reportIndexIssue, reportOptionalSubscript]
-            for row in self._rows("runs", limit=limit)
+            RunLine(Record(*row[:-3]), _task_of(row[-3]), row[-2], row[-1]) for row in self._rows("runs", limit=limit)
         ]
 
     def ids_like(self, start: str, limit: int) -> list[str]:
@@ -130,8 +198,9 @@ class SqlView:
     def namespaces(self, now: int) -> list[tuple[str, int]]:
         return [(row[0], row[1]) for row in self._rows("namespaces", now=now)]
 
-    def waiting(self, session: str, agent: str, limit: int) -> list[Message]:
-        return [Message(*row) for row in self._rows("waiting", session=session, agent=agent, limit=limit)]
+    def waiting(self, session: str, agent: str, task: str, limit: int) -> list[Message]:
+        rows = self._rows("waiting", session=session, agent=agent, task=task, limit=limit)
+        return [Message(*row) for row in rows]
 
     def events(self, span: Span) -> list[Event]:
         """The narrowest index does the finding; the other conditions are checked on what it finds."""
@@ -173,8 +242,20 @@ def _chain(text: str) -> tuple[str, ...]:
     return tuple(cast("list[str]", decode(text)))
 
 
+def _task_of(text: str) -> str:
+    """The task in the data of the event that began it. One damaged event must not hide the others."""
+    try:
+        data: Any = decode(text)
+        return str(data["task"])
+    except (ValueError, KeyError, TypeError):
+        return "(its record cannot be read)"
+
+
 def _event(row: Values) -> Event:
-    data: Any = decode(row[8])
+    try:
+        data: Any = decode(row[8]) if row[8] else {}  # a pruned run's events are empty
+    except ValueError as error:
+        raise StoreError(f"event {row[1]} of '{row[0]}' cannot be read ({error}); run `remit doctor`") from error
     return Event._make((*row, data))
 
 

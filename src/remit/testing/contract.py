@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from anyio import fail_after
 
 from remit.ports import Database
-from remit.testing.clauses import atomic, crowds, entries, history, listeners, operations, records, workspaces
+from remit.testing.clauses import atomic, crowds, entries, history, listeners, operations, queue, records, workspaces
 
 Clause: TypeAlias = Callable[[Database], Awaitable[None]]
 
@@ -25,6 +25,7 @@ CLAUSES: Final[tuple[Clause, ...]] = (
     *records.CLAUSES,
     *history.CLAUSES,
     *listeners.CLAUSES,
+    *queue.CLAUSES,
 )
 
 

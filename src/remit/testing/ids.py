@@ -12,6 +12,9 @@ class CountedIds:
     def __init__(self, first: int = 1) -> None:
         self._numbers = count(first)
 
+    def chance(self) -> float:
+        return 0.0
+
     def new(self) -> str:
         number = next(self._numbers)
         return "".join(_LETTERS[number >> 5 * place & 31] for place in reversed(range(_LENGTH)))

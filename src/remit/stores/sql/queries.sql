@@ -14,17 +14,52 @@ INSERT INTO event (workspace, seq, kind, at, run, session, task, agent, data, op
 VALUES (:workspace, :seq, :kind, :at, :run, :session, :task, :agent, :data, :op, :answer, :hash)
 ON CONFLICT DO NOTHING;
 
+-- name: event_empty
+-- What the events of a pruned run said; that they happened stays, and so does the chain of hashes.
+UPDATE event SET data = '', answer = NULL
+WHERE workspace = :workspace AND run = :run AND run <> ''
+  AND kind NOT IN ('entry.set', 'entry.touched', 'entries.removed', 'message.sent', 'messages.taken', 'breaker.set');
+
 -- name: task_add
-INSERT INTO task (workspace, id, run, parent, session, holder, status, started_at, until, ended_at, began, ended)
-VALUES (:workspace, :id, :run, :parent, :session, :holder, :status, :started_at, :until, :ended_at, :began, :ended);
+INSERT INTO task (workspace, id, run, parent, session, holder, status, way, lead, worker, fence, attempt, tries,
+                  asked_at, ready_at, claimed_at, until, ended_at, began, ended, twin)
+VALUES (:workspace, :id, :run, :parent, :session, :holder, :status, :way, :lead, :worker, :fence, :attempt, :tries,
+        :asked_at, :ready_at, :claimed_at, :until, :ended_at, :began, :ended, :twin);
+
+-- name: task_claim
+UPDATE task SET status = :status, worker = :worker, fence = :fence, attempt = :attempt, claimed_at = :claimed_at
+WHERE workspace = :workspace AND id = :id AND ended IS NULL;
+
+-- name: task_rest
+-- Back into the queue.
+UPDATE task SET status = :status, worker = :worker, fence = :fence, ready_at = :ready_at, attempt = :attempt,
+                tries = :tries
+WHERE workspace = :workspace AND id = :id AND ended IS NULL;
+
+-- name: task_set
+UPDATE task SET status = :status WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
 -- name: task_end
--- Terminal is final: only a running task ends.
+-- Terminal is final: what has ended does not end again.
 UPDATE task SET status = :status, ended_at = :ended_at, ended = :ended
-WHERE workspace = :workspace AND id = :id AND status = 'running';
+WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
 -- name: task_hand
-UPDATE task SET holder = :holder WHERE workspace = :workspace AND id = :id AND status = 'running';
+UPDATE task SET holder = :holder WHERE workspace = :workspace AND id = :id AND ended IS NULL;
+
+-- name: task_drop
+DELETE FROM task WHERE workspace = :workspace AND id = :id;
+
+-- name: worker_beat
+-- Not history: the one thing that is written and is not an event.
+INSERT INTO worker (workspace, id, home, count, hands) VALUES (:workspace, :worker, :home, :count, :hands)
+ON CONFLICT (workspace, id) DO UPDATE SET home = excluded.home, count = excluded.count, hands = excluded.hands;
+
+-- name: worker_leave
+DELETE FROM worker WHERE workspace = :workspace AND id = :worker;
+
+-- name: workers
+SELECT id, home, count, hands FROM worker WHERE workspace = :workspace ORDER BY id;
 
 -- name: breaker_put
 INSERT INTO breaker (workspace, name, state, failures, until, probe, why, at)
@@ -58,32 +93,131 @@ WHERE workspace = :workspace AND namespace = :namespace AND key = :key;
 DELETE FROM entry WHERE workspace = :workspace AND namespace = :namespace AND key = :key;
 
 -- name: message_add
-INSERT INTO message (workspace, id, session, sender, recipient, text, sent_at, seq, taken_at, taken_by)
-VALUES (:workspace, :id, :session, :sender, :recipient, :text, :sent_at, :seq, :taken_at, :taken_by);
+INSERT INTO message (workspace, id, session, sender, recipient, text, sent_at, seq, taken_at, taken_by, reader, about)
+VALUES (:workspace, :id, :session, :sender, :recipient, :text, :sent_at, :seq, :taken_at, :taken_by, :reader, :about);
 
 -- name: message_take
 -- Delivered once: what is taken stays taken.
 UPDATE message SET taken_at = :taken_at, taken_by = :taken_by
 WHERE workspace = :workspace AND id = :id AND taken_at IS NULL;
 
--- name: status
-SELECT status FROM task WHERE workspace = :workspace AND id = :task;
+-- name: standing
+SELECT status, fence FROM task WHERE workspace = :workspace AND id = :task;
 
 -- name: record
-SELECT id, run, parent, session, holder, status, started_at, until, ended_at, began, ended
+SELECT id, run, parent, session, holder, status, way, lead, worker, fence, attempt, tries,
+       asked_at, ready_at, claimed_at, until, ended_at, began, ended, twin
 FROM task WHERE workspace = :workspace AND id = :task;
 
 -- name: running
--- A task left behind by a dead process stops counting when its time is up.
+-- One left behind by a dead process stops counting when its time is up.
 SELECT count(*) FROM task
 WHERE workspace = :workspace AND holder = :holder AND status = 'running' AND until > :now;
 
+-- name: working
+-- What a task from the queue delegates is done in its slot, so it keeps it until that is over.
+SELECT count(*) FROM task t
+WHERE t.workspace = :workspace AND t.way <> 'delegate' AND (t.status = 'running' OR (t.status = 'waiting'
+  AND EXISTS (SELECT 1 FROM task c WHERE c.workspace = t.workspace AND c.parent = t.id AND c.parent <> ''
+              AND c.ended IS NULL AND c.way = 'delegate')));
+
+-- name: resuming
+-- Back from waiting, and waiting for a slot: it keeps its worker, because its work is in that process's memory.
+SELECT count(*) FROM task
+WHERE workspace = :workspace AND status = 'pending' AND worker <> '' AND (:holder = '*' OR holder = :holder);
+
+-- name: queues
+-- The agents that have something pending; from one to the next, so that a long queue is not read through.
+WITH RECURSIVE queue (holder) AS (
+    SELECT min(holder) FROM task WHERE workspace = :workspace AND status = 'pending'
+    UNION ALL
+    SELECT (SELECT min(t.holder) FROM task t
+            WHERE t.workspace = :workspace AND t.status = 'pending' AND t.holder > queue.holder)
+    FROM queue WHERE queue.holder IS NOT NULL
+)
+SELECT holder FROM queue WHERE holder IS NOT NULL;
+
+-- name: due
+SELECT id, run, parent, session, holder, status, way, lead, worker, fence, attempt, tries,
+       asked_at, ready_at, claimed_at, until, ended_at, began, ended, twin
+FROM task
+WHERE workspace = :workspace AND status = 'pending' AND holder = :holder AND ready_at <= :now
+  AND (worker = '' OR worker = :worker)
+ORDER BY began LIMIT :limit;
+
+-- name: next_due
+SELECT min(ready_at) FROM task WHERE workspace = :workspace AND status = 'pending' AND ready_at > :now;
+
+-- name: late
+SELECT id, run, parent, session, holder, status, way, lead, worker, fence, attempt, tries,
+       asked_at, ready_at, claimed_at, until, ended_at, began, ended, twin
+FROM task WHERE workspace = :workspace AND status = 'pending' AND until <= :now ORDER BY began LIMIT :limit;
+
+-- name: below
+-- A task and everything under it; also what was submitted by tasks that have ended since.
+WITH RECURSIVE tree (id, level) AS (
+    SELECT id, 0 FROM task WHERE workspace = :workspace AND id = :task
+    UNION ALL
+    SELECT c.id, tree.level + 1 FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> ''
+    WHERE c.workspace = :workspace
+)
+SELECT task.id, run, parent, session, holder, status, way, lead, worker, fence, attempt, tries,
+       asked_at, ready_at, claimed_at, until, ended_at, began, ended, twin
+FROM tree JOIN task ON task.workspace = :workspace AND task.id = tree.id
+WHERE ended IS NULL ORDER BY tree.level, began;
+
+-- name: spawned
+SELECT count(*) FROM task
+WHERE workspace = :workspace AND parent = :parent AND parent <> '' AND ended IS NULL AND way = 'spawn';
+
+-- name: twins
+SELECT id, run, parent, session, holder, status, way, lead, worker, fence, attempt, tries,
+       asked_at, ready_at, claimed_at, until, ended_at, began, ended, twin
+FROM task WHERE workspace = :workspace AND twin = :twin AND twin <> '' AND asked_at > :since ORDER BY began DESC;
+
+-- name: held
+-- Each state has an index of its own, so that only what is open is looked at.
+SELECT id, run, parent, session, holder, status, way, lead, worker, fence, attempt, tries,
+       asked_at, ready_at, claimed_at, until, ended_at, began, ended, twin
+FROM task
+WHERE workspace = :workspace AND worker = :worker
+  AND (status = 'running' OR status = 'waiting' OR status = 'cancelling' OR (status = 'pending' AND worker <> ''))
+ORDER BY began;
+
+-- name: cancelling
+-- What someone wants this worker to stop.
+SELECT id FROM task WHERE workspace = :workspace AND worker = :worker AND status = 'cancelling';
+
+-- name: tasks
+-- '*' stands for any.
+SELECT t.id, t.run, t.parent, t.session, t.holder, t.status, t.way, t.lead, t.worker, t.fence, t.attempt, t.tries, t.asked_at, t.ready_at, t.claimed_at, t.until, t.ended_at, t.began, t.ended, t.twin, e.data
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+WHERE t.workspace = :workspace AND (:session = '*' OR t.session = :session) AND (:agent = '*' OR t.holder = :agent)
+  AND (:state = '*' OR t.status = :state OR (:state = 'open' AND t.ended IS NULL))
+  AND (:parent = '*' OR t.parent = :parent) AND (:run = '*' OR t.run = :run)
+ORDER BY t.began DESC LIMIT :limit;
+
+-- name: old
+-- Runs that ended before then.
+SELECT id FROM task WHERE workspace = :workspace AND parent = '' AND ended_at < :before ORDER BY began LIMIT :limit;
+
+-- name: of_run
+-- Every task of a run, whatever became of it.
+WITH RECURSIVE tree (id) AS (
+    SELECT id FROM task WHERE workspace = :workspace AND id = :run
+    UNION ALL
+    SELECT c.id FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> '' WHERE c.workspace = :workspace
+)
+SELECT task.id, status, ended_at FROM tree JOIN task ON task.workspace = :workspace AND task.id = tree.id;
+
 -- name: runs
 -- The newest runs first, each with the number of tasks and refusals in it.
-SELECT t.id, t.run, t.parent, t.session, t.holder, t.status, t.started_at, t.until, t.ended_at, t.began, t.ended,
+SELECT t.id, t.run, t.parent, t.session, t.holder, t.status, t.way, t.lead, t.worker, t.fence, t.attempt, t.tries, t.asked_at, t.ready_at, t.claimed_at, t.until, t.ended_at, t.began, t.ended, t.twin,
        e.data,
-       (SELECT count(*) FROM event c WHERE c.workspace = t.workspace AND c.run = t.id AND c.run <> '' AND c.kind = 'task.started'),
-       (SELECT count(*) FROM event c WHERE c.workspace = t.workspace AND c.run = t.id AND c.run <> '' AND c.kind = 'hop.refused')
+       (SELECT count(*) FROM event c WHERE c.workspace = t.workspace AND c.run = t.id AND c.run <> ''
+          AND c.kind IN ('task.started', 'task.submitted')),
+       (SELECT count(*) FROM event c WHERE c.workspace = t.workspace AND c.run = t.id AND c.run <> ''
+          AND c.kind = 'hop.refused')
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND t.parent = ''
 ORDER BY t.began DESC LIMIT :limit;
@@ -128,9 +262,21 @@ WHERE workspace = :workspace AND (expires_at IS NULL OR expires_at > :now)
 GROUP BY namespace ORDER BY namespace;
 
 -- name: waiting
-SELECT id, session, sender, recipient, text, sent_at FROM message
-WHERE workspace = :workspace AND session = :session AND recipient = :agent AND taken_at IS NULL
+SELECT id, session, sender, recipient, text, sent_at, reader, about FROM message
+WHERE workspace = :workspace AND session = :session AND taken_at IS NULL
+  AND ((recipient = :agent AND reader = '') OR (reader = :task AND reader <> ''))
 ORDER BY seq LIMIT :limit;
+
+-- name: orphans
+-- Announcements that nobody will read: the task they are for has ended.
+SELECT m.id, m.session, m.sender, m.recipient, m.text, m.sent_at, m.reader, m.about
+FROM message m JOIN task t ON t.workspace = m.workspace AND t.id = m.reader
+WHERE m.workspace = :workspace AND m.taken_at IS NULL AND m.reader <> '' AND t.ended IS NOT NULL
+ORDER BY m.seq LIMIT :limit;
+
+-- name: event
+SELECT workspace, seq, kind, at, run, session, task, agent, data, op, answer, hash FROM event
+WHERE workspace = :workspace AND seq = :seq;
 
 -- name: events
 SELECT workspace, seq, kind, at, run, session, task, agent, data, op, answer, hash FROM event
@@ -151,7 +297,8 @@ WHERE workspace = :workspace AND session = :session AND run <> ''
 ORDER BY seq LIMIT :limit;
 
 -- name: all_tasks
-SELECT id, run, parent, session, holder, status, started_at, until, ended_at, began, ended
+SELECT id, run, parent, session, holder, status, way, lead, worker, fence, attempt, tries,
+       asked_at, ready_at, claimed_at, until, ended_at, began, ended, twin
 FROM task WHERE workspace = :workspace;
 
 -- name: all_entries
@@ -159,5 +306,5 @@ SELECT namespace, key, form, value, agent, created_at, updated_at, expires_at, v
 FROM entry WHERE workspace = :workspace;
 
 -- name: all_messages
-SELECT id, session, sender, recipient, text, sent_at, seq, taken_at, taken_by
+SELECT id, session, sender, recipient, text, sent_at, seq, taken_at, taken_by, reader, about
 FROM message WHERE workspace = :workspace;

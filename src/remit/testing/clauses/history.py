@@ -121,6 +121,11 @@ async def _some_history(store: Store) -> None:
         await store.tx(f"end {root.id}", ending(root, at=NOW + at))
 
 
+def _is_running(view: View, task: str) -> bool:
+    standing = view.standing(task)
+    return standing is not None and standing.status == "running"
+
+
 class _Actor:
     """Does by chance what the engine does on purpose."""
 
@@ -194,7 +199,7 @@ class _Actor:
             return self._start()
         remit = self._live.pop(self._dice.below(len(self._live)))
         end = ending(remit, self._dice.one(("task.completed", "task.failed", "task.cancelled")), self._now())
-        return lambda view: end(view) if view.status(remit.id) == "running" else Decision(None)
+        return lambda view: end(view) if _is_running(view, remit.id) else Decision(None)
 
     def _send(self) -> Decide[Json]:
         message = Message(f"message{self._op}", "s1", "lead", "helper", f"text {self._op}", self._now())
@@ -204,7 +209,7 @@ class _Actor:
         now, most = self._now(), 1 + self._dice.below(3)
 
         def decide(view: View) -> Decision[Json]:
-            ids = [one.id for one in view.waiting("s1", "helper", most)]
+            ids = [one.id for one in view.waiting("s1", "helper", "", most)]
             fact = messages_taken(ids, "helper", Place("", "s1", "task"), now)
             return Decision(list(ids), (fact,) if ids else ())
 

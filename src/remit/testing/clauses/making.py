@@ -10,7 +10,7 @@ from remit.core.allow import NONE
 from remit.core.bounds import TOP
 from remit.core.entry import Draft, Writer
 from remit.core.events import Event, Fact, Head, genuine
-from remit.core.facts import Message, Place, ended, entry_set, message_sent, started
+from remit.core.facts import Message, Place, Queued, ended, entry_set, message_sent, started, submitted
 from remit.core.projection import fold
 from remit.core.remit import Origin, Pass, Remit
 from remit.core.scope import NOTHING
@@ -67,15 +67,23 @@ def raising(error: Exception) -> Decide[Json]:
 
 
 def first_remit(task: str, *, session: str, holder: str = "lead", workspace: str = "one", at: int = NOW) -> Remit:
-    return remits.begin(Origin(task, workspace, session), Pass(holder, f"the work of {task}"), TOP, at)
+    wish = Pass(holder, f"the work of {task}")
+    return remits.begin(Origin(task, workspace, session), wish, TOP, at + wish.microseconds)
 
 
 def child_remit(parent: Remit, task: str, *, holder: str, at: int = NOW, seconds: float = 300) -> Remit:
-    return remits.derive(parent, Pass(holder, f"a part, {task}", seconds=seconds), task, NOTHING, NONE, at)
+    wish = Pass(holder, f"a part, {task}", seconds=seconds)
+    return remits.derive(parent, wish, task, NOTHING, NONE, at + wish.microseconds)
 
 
 def starting(*given: Remit, at: int = NOW) -> Decide[Json]:
     return lambda _view: Decision(None, tuple(started(one, at) for one in given))
+
+
+def waiting_for(*given: Remit, at: int = NOW, queued: Queued | None = None) -> Decide[Json]:
+    """Puts tasks into the queue."""
+    how = queued or Queued("submit", timeout=60 * SECOND, attempts=3, ready_at=at)
+    return lambda _view: Decision(None, tuple(submitted(one, at, how) for one in given))
 
 
 def ending(remit: Remit, kind: str = "task.completed", at: int = NOW) -> Decide[Json]:

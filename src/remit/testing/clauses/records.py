@@ -1,5 +1,6 @@
 """Tasks and messages as the tables have them."""
 
+from dataclasses import replace
 from typing import Final
 
 from remit.core.breaker import CLOSED, Breaker
@@ -26,13 +27,44 @@ async def a_task_is_kept_whole(database: Database) -> None:
     await store.tx("start", starting(root, child))
     await store.tx("end", ending(child, "task.failed", NOW + 7))
     until = root.bounds.deadline or 0
-    running = Record("root", "root", "", "s", "lead", "running", NOW, until, None, 1, None)
+    running = Record(
+        id="root",
+        run="root",
+        parent="",
+        session="s",
+        holder="lead",
+        status="running",
+        way="delegate",
+        lead="",
+        worker="",
+        fence=1,
+        attempt=1,
+        tries=0,
+        asked_at=NOW,
+        ready_at=NOW,
+        claimed_at=NOW,
+        until=until,
+        ended_at=None,
+        began=1,
+        ended=None,
+        twin="",
+    )
     equal(await store.read(lambda view: view.record("root")), running, "a running task")
-    failed = Record("child", "root", "root", "s", "helper", "failed", NOW, NOW + 1_000_000, NOW + 7, 2, 3)
+    failed = replace(
+        running,
+        id="child",
+        parent="root",
+        holder="helper",
+        status="failed",
+        until=NOW + 1_000_000,
+        ended_at=NOW + 7,
+        began=2,
+        ended=3,
+    )
     equal(await store.read(lambda view: view.record("child")), failed, "a task that failed")
-    equal(await store.read(lambda view: view.status("child")), "failed", "the status of a task that failed")
+    equal(await store.read(lambda view: view.standing("child")), ("failed", 1), "the standing of a task that failed")
     equal(
-        await store.read(lambda view: (view.status("none"), view.record("none"))),
+        await store.read(lambda view: (view.standing("none"), view.record("none"))),
         (None, None),
         "a task no one began",
     )
@@ -130,18 +162,18 @@ async def messages_wait_until_they_are_taken(database: Database) -> None:
     equal(await _waiting(store, 10), mail, "messages in the order they were sent")
     equal(await _waiting(store, 2), mail[:2], "the first two messages")
     equal(
-        await store.read(lambda view: view.waiting("s", "another", 10)),
+        await store.read(lambda view: view.waiting("s", "another", "", 10)),
         others[:1],
         "messages of another agent",
     )
     equal(
-        await store.read(lambda view: view.waiting("t", "helper", 10)),
+        await store.read(lambda view: view.waiting("t", "helper", "", 10)),
         others[1:],
         "messages of another session",
     )
 
     def take(view: View) -> Decision[Json]:
-        ids = [one.id for one in view.waiting("s", "helper", 2)]
+        ids = [one.id for one in view.waiting("s", "helper", "", 2)]
         return Decision(list(ids), (messages_taken(ids, "helper", Place("run", "s", "task"), NOW),))
 
     equal(await store.tx("take", take), ["m9", "m8"], "the messages taken")
@@ -156,7 +188,7 @@ async def messages_wait_until_they_are_taken(database: Database) -> None:
 
 
 async def _waiting(store: Store, limit: int) -> list[Message]:
-    return await store.read(lambda view: view.waiting("s", "helper", limit))
+    return await store.read(lambda view: view.waiting("s", "helper", "", limit))
 
 
 CLAUSES: Final = (

@@ -5,17 +5,50 @@ from typing import Final
 
 from remit.core.breaker import Breaker
 from remit.core.entry import Draft
-from remit.core.facts import Message, Place, breaker_set, ended, message_sent, started
+from remit.core.facts import (
+    Claim,
+    Message,
+    Place,
+    Queued,
+    Rest,
+    breaker_set,
+    claimed,
+    ended,
+    message_sent,
+    moved,
+    rested,
+    started,
+    submitted,
+)
 from remit.core.scope import Scope
+from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.ports import Database, Decision, Span, Store, View
+from remit.ports import Beat, Database, Decision, Span, Store, View, Which
 from remit.testing.clauses.making import NOW, child_remit, entry_fact, equal, first_remit, must, sound
 
 # Every way to read, asked for what both workspaces have under the same name.
 _LOOKS: Final[dict[str, Callable[[View], object]]] = {
-    "status": lambda view: view.status("root"),
+    "standing": lambda view: view.standing("root"),
     "record": lambda view: view.record("root"),
+    "event": lambda view: (view.event(1), view.event(8)),
+    "done": lambda view: view.done("fill"),
     "running": lambda view: view.running("helper", NOW),
+    "working": lambda view: view.working(),
+    "resuming": lambda view: (view.resuming("*"), view.resuming("helper")),
+    "queues": lambda view: view.queues(),
+    "due": lambda view: view.due("helper", "worker", NOW + 10, 10),
+    "next_due": lambda view: view.next_due(NOW - 1),
+    "below": lambda view: view.below("root"),
+    "spawned": lambda view: view.spawned("root"),
+    "twins": lambda view: view.twins("twin", NOW - 1),
+    "late": lambda view: view.late(NOW + 3600 * SECOND, 10),
+    "held": lambda view: view.held("worker"),
+    "cancelling": lambda view: view.cancelling("worker"),
+    "tasks": lambda view: view.tasks(Which()) + view.tasks(Which(run="root", state="open")),
+    "orphans": lambda view: view.orphans(10),
+    "old": lambda view: view.old(NOW + 1, 10),
+    "of_run": lambda view: view.of_run("root"),
+    "workers": lambda view: view.workers(),
     "runs": lambda view: view.runs(10),
     "ids_like": lambda view: view.ids_like("", 10),
     "breaker": lambda view: view.breaker("helper"),
@@ -25,7 +58,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "by_key": lambda view: view.by_key(Scope("notes"), NOW, 10),
     "expired": lambda view: view.expired(NOW + 10, 10),
     "namespaces": lambda view: view.namespaces(NOW),
-    "waiting": lambda view: view.waiting("s", "helper", 10),
+    "waiting": lambda view: view.waiting("s", "helper", "claimed", 10),
     "events": lambda view: (
         view.events(Span())
         + view.events(Span(run="root"))
@@ -75,6 +108,9 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
     """One of everything, with the mark in it."""
     root = first_remit("root", session="s", workspace=store.workspace)._replace(task=mark)
     child = child_remit(root, "child", holder="helper")
+    names = ("pending", "claimed", "resumes")
+    pending, claimed_, resumes = (child_remit(root, name, holder="helper")._replace(task=mark) for name in names)
+    queued = Queued("spawn", timeout=SECOND, attempts=3, ready_at=NOW + 5, twin="twin")
     place = Place("root", "s", "root")
 
     def decide(view: View) -> Decision[Json]:
@@ -85,11 +121,18 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
             started(child, NOW),
             entry_fact(view, kept, place=place),
             entry_fact(view, passing, place=place),
+            submitted(pending, NOW, queued),
+            submitted(claimed_, NOW, queued._replace(ready_at=NOW)),
+            claimed(Place("root", "s", "claimed"), "helper", NOW, Claim("worker", 1, 1)),
+            moved("task.cancelling", Place("root", "s", "claimed"), "helper", NOW, {"why": mark}),
+            submitted(resumes, NOW, queued._replace(ready_at=NOW)),
+            rested("task.lost", Place("root", "s", "resumes"), "helper", NOW, Rest("worker", 1, NOW, 1, 0), {}),
             message_sent(Message("message", "s", "lead", "helper", mark, NOW), place),
+            message_sent(Message("news", "s", "helper", "lead", mark, NOW, "root", "claimed"), place),
             breaker_set("helper", Breaker("open", 3, NOW, "", mark), place, NOW),
             ended(root, "task.completed", NOW, {"result": mark}),
         )
-        return Decision(mark, facts)
+        return Decision(mark, facts, Beat("worker", mark, 1))
 
     await store.tx("fill", decide)
 

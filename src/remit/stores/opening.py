@@ -1,0 +1,21 @@
+"""Which database an address means."""
+
+from importlib import import_module
+from pathlib import Path
+
+from remit.ports import Database
+from remit.stores.sqlite import SqliteDatabase
+
+_SERVER = ("postgresql://", "postgres://")
+
+
+def is_server(where: str | Path) -> bool:
+    return isinstance(where, str) and where.startswith(_SERVER)
+
+
+def database_at(where: str | Path, *, create: bool = True) -> Database:
+    """A file, `:memory:`, or a PostgreSQL server by its address."""
+    if not is_server(where):
+        return SqliteDatabase(where, create=create)
+    postgres = import_module("remit.stores.postgres")  # says itself what is missing
+    return postgres.PostgresDatabase(where, migrate=create)
