@@ -1,11 +1,12 @@
-"""Shared by all tests: the async backend, a runtime with a clock and ids under our control."""
+"""Shared by all tests: the async backend, a runtime with a clock and ids under our control, and PostgreSQL."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
 
 import remit
+from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
 
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100)
@@ -29,3 +30,39 @@ def rt(request: pytest.FixtureRequest, tmp_path, clock: FakeClock) -> Iterator[r
     where = ":memory:" if request.param == "memory" else tmp_path / "team.db"
     with remit.Runtime(where, clock=clock) as runtime:
         yield runtime
+
+
+# -- PostgreSQL ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def new_address(postgres: Server) -> Iterator[Callable[..., str]]:
+    """Makes databases that last as long as the test."""
+    made: list[str] = []
+
+    def new(*, empty: bool = False) -> str:
+        made.append(postgres.database(empty=empty))
+        return made[-1]
+
+    yield new
+    for address in made:
+        postgres.drop(address)
+
+
+@pytest.fixture
+def address(new_address: Callable[..., str]) -> str:
+    """A migrated database of the test's own."""
+    return new_address()
+
+
+@pytest.fixture
+def own_server(postgres: Server) -> OwnServer:
+    if not isinstance(postgres, OwnServer):
+        pytest.skip("only a server that we started may be restarted")
+    return postgres

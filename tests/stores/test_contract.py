@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 
 from remit.ports import Database, Decision
+from remit.stores.postgres import PostgresDatabase
 from remit.stores.sqlite import SqliteDatabase
 from remit.testing import CountedIds, check_store
 from remit.testing.clauses import atomic, entries, history, listeners, operations, workspaces
@@ -16,11 +17,14 @@ pytestmark = pytest.mark.anyio
 Opener = Callable[[], Database]
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=["memory", "file", "postgres"])
 def open_database(request: pytest.FixtureRequest, tmp_path) -> Opener:
     numbers = count()
     if request.param == "memory":
         return SqliteDatabase
+    if request.param == "postgres":
+        new_address = request.getfixturevalue("new_address")
+        return lambda: PostgresDatabase(new_address())
     return lambda: SqliteDatabase(tmp_path / f"{next(numbers)}.db")
 
 

