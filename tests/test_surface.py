@@ -30,6 +30,7 @@ def test_the_root_has_exactly_these_names():
         "Send",
         "Step",
         "StoreError",
+        "Task",
         "Turn",
         "run",
     ]

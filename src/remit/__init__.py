@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from remit.core.plan import Plan, Step
     from remit.core.remit import Pass
     from remit.core.scope import BOARD, Scope
+    from remit.engine.task import Task
     from remit.engine.turn import Turn
     from remit.errors import BadInput, Conflict, Failed, NotFound, Refused, RemitError, StoreError
     from remit.runtime import Runtime, run
@@ -43,6 +44,7 @@ __all__ = [
     "Send",
     "Step",
     "StoreError",
+    "Task",
     "Turn",
     "run",
 ]
@@ -59,6 +61,7 @@ _HOMES = {
     "remit.core.plan": ["Plan", "Step"],
     "remit.core.remit": ["Pass"],
     "remit.core.scope": ["BOARD", "Scope"],
+    "remit.engine.task": ["Task"],
     "remit.engine.turn": ["Turn"],
     "remit.errors": ["BadInput", "Conflict", "Failed", "NotFound", "Refused", "RemitError", "StoreError"],
     "remit.runtime": ["Runtime", "run"],

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -10,39 +11,55 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, overload
 
-from remit.core.allow import ANY
+import anyio
+
+from remit.core.allow import ANY, whole
+from remit.core.backoff import ATTEMPTS
 from remit.core.bounds import DEFAULT_DEPTH, DEFAULT_HANDOFFS, TOP, Bounds
 from remit.core.breaker import Breaker, Temper
 from remit.core.card import Card
-from remit.core.entry import Writer
+from remit.core.entry import limit as checked_limit
 from remit.core.events import Event
-from remit.core.facts import Place
+from remit.core.facts import Message
+from remit.core.lifecycle import TRANSITIONS
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
 from remit.core.remit import Pass
-from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, shown
+from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line, shown
 from remit.core.tiers import tier
-from remit.core.times import moment
+from remit.core.times import SECOND, moment, span
 from remit.core.values import Json
 from remit.engine.access import OwnerAccess
 from remit.engine.admission import Admission
+from remit.engine.bell import ANYTHING, Bell
 from remit.engine.breakers import Switchboard
 from remit.engine.conduct import Conductor
 from remit.engine.context import Context
-from remit.engine.delegate import Delegations
+from remit.engine.delegate import Delegations, Floor
 from remit.engine.directory import Agent, AgentFunction, Directory
+from remit.engine.ears import Ears
+from remit.engine.effects import Effects
+from remit.engine.endings import Endings
 from remit.engine.inbox import Inbox
 from remit.engine.live import Live
 from remit.engine.plans import PlanOptions, PlanOutcome, Schemas, Workshop
+from remit.engine.presence import SILENCE_SECONDS, Presence
+from remit.engine.prune import KEPT_DAYS, prune
 from remit.engine.shelf import Shelf
+from remit.engine.slots import Slots
 from remit.engine.system import SystemClock, TimedIds
+from remit.engine.task import Status, Task
+from remit.engine.tasks import TIMEOUT_SECONDS, Tasks
 from remit.engine.team import TeamRun
-from remit.engine.turn import Desk, How, Planning, Turn, wish
-from remit.errors import BadInput, NotFound
-from remit.ports import Clock, Database, Ids, Sink, Span
-from remit.stores.sqlite import MEMORY, SqliteDatabase
+from remit.engine.turn import Desk, How, Planning, Turn, submission, wish
+from remit.engine.worker import HANDS, Worker
+from remit.errors import BadInput
+from remit.ports import Clock, Database, Ids, Sink, Span, Which
+from remit.stores.opening import database_at
+from remit.stores.sqlite import MEMORY
 
 TEMPER = Temper()
+_log = logging.getLogger("remit")
 AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
 
 
@@ -76,6 +93,9 @@ class Runtime:
 
     `Runtime()` keeps everything in memory; `Runtime("team.db")` in that file. `bounds` is the ceiling on every run,
     `classify` chooses the tier of a task that is not given one, `breaker` says how soon failing agents are left alone.
+    `concurrency` is how many submitted tasks the workspace works on at a time, in all processes together; `hands` how
+    many of them this process carries out (0: none). `silence` is for how many seconds nothing may be heard of it before
+    others take over, `keep_days` how long a worker keeps what has ended (None: for ever).
     """
 
     def __init__(  # noqa: PLR0913 - all but the first by name, and each has a default
@@ -86,6 +106,10 @@ class Runtime:
         bounds: Bounds = TOP,
         classify: Callable[[str], str] | None = None,
         breaker: Temper = TEMPER,
+        concurrency: int | None = None,
+        hands: int = HANDS,
+        keep_days: float | None = KEPT_DAYS,
+        silence: float = SILENCE_SECONDS,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
@@ -98,25 +122,39 @@ class Runtime:
         self._ceiling = bounds & Bounds(depth=depth, handoffs=handoffs)
         self._classify = classify
         self._temper = breaker
+        self._concurrency = whole(concurrency, "concurrency", least=1)
+        self._hands = whole(hands, "hands") or 0
+        self._keep = None if keep_days is None else span(keep_days, "keep_days") * 86_400
+        self._silence = span(silence, "silence") / SECOND
         self._clock = clock or SystemClock()
         self._ids = ids or TimedIds()
         self._directory = Directory()
         self._open(store)
 
-    def _open(self, store: str | Path | Database) -> None:
-        if not isinstance(store, str | Path) and not hasattr(store, "store"):
-            raise BadInput(f"a store is a file's path, or a database that remit can use, not {shown(store)}")
-        self.database: Database = SqliteDatabase(store) if isinstance(store, str | Path) else store
+    def _open(self, where: str | Path | Database) -> None:
+        if not isinstance(where, str | Path) and not hasattr(where, "store"):
+            raise BadInput(f"a store is a path, a postgresql:// address, or a database, not {shown(where)}")
+        self.database: Database = database_at(where) if isinstance(where, str | Path) else where
         self.store = self.database.store(self._workspace)
-        directory, clock, ids = self._directory, self._clock, self._ids
-        admission = Admission(directory, self._temper)
-        self._shelf = Shelf(self.store, clock, ids)
-        self._switchboard = Switchboard(self.store, clock, ids)
-        self._conductor = Conductor(self.store, directory, admission, clock)
-        self._delegations = Delegations(self.store, directory, clock, ids, admission, self._conductor)
-        inbox = Inbox(self.store, directory, clock, ids)
-        self._shop = Workshop(self.store, directory, self._delegations, inbox, clock, ids, _schemas)
-        desk = Desk(self._delegations, self._conductor, directory, inbox, self._shelf, self._shop)
+        store, directory, clock, ids = self.store, self._directory, self._clock, self._ids
+        admission = Admission(directory, self._temper, self._concurrency)
+        self._shelf = Shelf(store, clock, ids)
+        self._switchboard = Switchboard(store, clock, ids)
+        bell = Bell(store)
+        presence = Presence(store, ids, lasting=self.database.lasting, silence=self._silence)
+        endings = Endings(store, admission, clock, ids, bell)
+        self._conductor = Conductor(store, directory, admission, clock, endings)
+        ears = Ears(store, self._conductor.runs, presence.worker)
+        slots = Slots(store, clock, ids, admission, self._conductor.runs, bell, presence)
+        self._floor = Floor(store, directory, clock, ids, admission, self._conductor, bell, presence, ears, slots)
+        self._delegations = Delegations(self._floor)
+        self._tasks = Tasks(self._floor)
+        self._worker: Worker | None = None
+        self._serving: asyncio.Task[None] | None = None
+        inbox = Inbox(store, directory, clock, ids)
+        self._shop = Workshop(store, directory, self._delegations, inbox, clock, _schemas)
+        effects = Effects(store, clock)
+        desk = Desk(self._delegations, self._conductor, directory, inbox, self._shelf, self._shop, self._tasks, effects)
 
         # Delegation is recursive: delegate -> carry -> turn -> delegate. The knot is tied here and nowhere else.
         def take_turn(live: Live) -> Turn:
@@ -124,6 +162,7 @@ class Runtime:
 
         self._conductor.take_turn = take_turn
         self._conductor.send = self._delegations.delegate
+        self._tasks.hands = self._lend_hands
 
     # -- agents -----------------------------------------------------------------------------------------
 
@@ -179,7 +218,7 @@ class Runtime:
             return outcomes[0].states()
 
         planner = Agent(Card("plan", role="carries out a plan", asks=ANY), carry_out, stand_in=True)
-        outcome = await self._delegations.begin(given, self._ceiling, session, planner)
+        outcome = await self._delegations.begin(given, self._ceiling, session, planner, lead="plan")
         if outcomes:
             return outcomes[0]
         if outcome.error is not None and isinstance(outcome.error.__cause__, BadInput):
@@ -199,7 +238,7 @@ class Runtime:
                 return await team.answer(turn.remit.id, goal)
 
             leading = Agent(agent.card, lead)
-        outcome = await self._delegations.begin(given, self._ceiling, session, leading)
+        outcome = await self._delegations.begin(given, self._ceiling, session, leading, lead="team")
         return outcome.unwrap()
 
     def _plan_wish(self, agent: str, task: str, how: PlanHow) -> tuple[Pass, str, Planning]:
@@ -227,15 +266,93 @@ class Runtime:
             within &= Bounds(handoffs=0)
         return (given if within is given.within else replace(given, within=within)), session
 
+    # -- tasks ------------------------------------------------------------------------------------------
+
+    async def submit(
+        self, agent: str, task: str, *, key: str = "", attempts: int = ATTEMPTS, **how: Unpack[RunHow]
+    ) -> Task:
+        """Puts a task into the queue and comes back at once; it outlives this process if the store does.
+
+        The same task asked for again within five minutes, or under the same `key`, is the same task. `seconds` is the
+        time of one attempt, 260 unless told otherwise; `within=Bounds(deadline=...)` ends all of it, a day from now at
+        the latest.
+        """
+        seconds = how.pop("seconds", TIMEOUT_SECONDS)
+        given, session = self._wish(agent, task, how)
+        queued = submission(given, {"seconds": seconds, "key": key, "attempts": attempts})
+        return Task(self._tasks, await self._tasks.begin(queued, self._ceiling, session))
+
+    def task(self, task: str) -> Task:
+        """The handle of a task by its id."""
+        return Task(self._tasks, line(task, "a task's id", NAME_LIMIT))
+
+    async def tasks(
+        self,
+        *,
+        session: str | None = None,
+        agent: str | None = None,
+        state: str | None = None,
+        parent: str | None = None,
+        limit: int = 100,
+    ) -> list[Status]:
+        """The tasks that meet every condition, newest first; `state="open"` is all that have not ended."""
+        if state is not None and state != "open" and state not in TRANSITIONS:
+            raise BadInput(f"state is open or one of {', '.join(filter(None, TRANSITIONS))}, not {shown(state)}")
+        name = None if agent is None else canonical(agent)
+        return await self._tasks.listed(Which(session, name, state, parent, limit=checked_limit(limit, most=100_000)))
+
     async def cancel(self, task: str, why: str = "cancelled by its owner") -> int:
-        """Stops a task or a whole run, and everything below it; says how many tasks that is."""
-        live = self._conductor.runs.get(task)
-        if live is None:
-            raise NotFound(f"no task {shown(task)} is running here")
-        below = self._conductor.runs.below(task)
-        for one in below:
-            one.stop(why)
-        return len(below)
+        """Stops a task or a whole run, and everything below it, wherever it runs; says how many tasks that is."""
+        return await self._tasks.cancel(task, why)
+
+    async def orphans(self, limit: int = 100) -> list[Message]:
+        """Announcements of spawned tasks whose asker had ended before it could read them."""
+        return await self.store.read(lambda view: view.orphans(limit))
+
+    # -- hands ------------------------------------------------------------------------------------------
+
+    async def serve(self) -> None:
+        """Carries out what is in the queue, and takes over from processes that are gone, until it is cancelled."""
+        if self._worker is not None:
+            raise BadInput("this runtime serves already; one worker is enough, give it more hands")
+        await self._serve(self._new_worker())
+
+    def _new_worker(self) -> Worker:
+        dispatcher = self.database.dispatcher(self._workspace)
+        self._worker = Worker(self._floor, self._hands or HANDS, dispatcher, self._keep)
+        return self._worker
+
+    async def _serve(self, worker: Worker) -> None:
+        try:
+            await worker.serve()
+        finally:
+            self._worker = None
+
+    async def drain(self, seconds: float = 30.0) -> int:
+        """Takes no more tasks, gives those that run here so long to end, and puts the rest back; says how many."""
+        if self._worker is None:
+            return 0
+        left = await self._worker.drain(seconds)
+        if self._serving is not None:
+            await self._serving
+            self._serving = None
+        if not self.running():
+            await self._floor.presence.leave()
+        return left
+
+    async def settled(self, run: str) -> None:
+        """Waits until nothing is open any more of what a run submitted or spawned, in whichever process."""
+        await self._floor.bell.until(ANYTHING, lambda view: not view.below(run) or None)
+
+    def _lend_hands(self) -> Worker | None:
+        """Whoever submits something helps with it, unless it was told not to."""
+        loop = asyncio.get_running_loop()
+        if self._serving is not None and (self._serving.done() or self._serving.get_loop() is not loop):
+            self._worker = self._serving = None  # it ended with its loop
+        if self._hands and self._worker is None and self._serving is None:
+            self._serving = loop.create_task(self._serve(self._new_worker()))
+            self._serving.add_done_callback(_served)
+        return self._worker
 
     def running(self) -> int:
         """How many tasks are alive in this process."""
@@ -288,17 +405,47 @@ class Runtime:
 
     async def cleanup(self) -> int:
         """Removes the entries that have expired and says how many."""
-        return await self._shelf.cleanup(Writer(""), Place())
+        return await self._shelf.cleanup()
+
+    async def prune(self, days: float = KEPT_DAYS) -> int:
+        """Takes away the runs that ended longer ago than that, and says how many; the journal keeps a line of each."""
+        return await prune(self.store, self._clock, self._ids, span(days, "days") * 86_400)
 
     # -- closing --------------------------------------------------------------------------------------------
 
-    def reopen(self, store: str | Path) -> None:
-        """Moves a runtime that has not run anything yet to another store."""
-        self.database.close()
-        self._open(store)
+    @property
+    def hands(self) -> int:
+        """How many tasks from the queue this process carries out at a time; 0 if it only hands out."""
+        return self._hands
+
+    def reopen(
+        self, where: str | Path | None = None, *, hands: int | None = None, silence: float | None = None
+    ) -> None:
+        """Moves a runtime that has not run anything yet to another store, or gives it other hands."""
+        if hands is not None:
+            self._hands = whole(hands, "hands") or 0
+        if silence is not None:
+            self._silence = span(silence, "silence") / SECOND
+        if where is not None:
+            self.database.close()
+        self._open(self.database if where is None else where)
 
     def close(self) -> None:
+        """Lets go of the store. What this process is still working on is taken up by another, or by the next start;
+        `async with` puts it back before."""
+        if self._serving is not None and not self._serving.get_loop().is_closed():
+            self._serving.cancel()
         self.database.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Puts back what still runs here, and closes."""
+        with anyio.CancelScope(shield=True):
+            await self.drain(0)
+            await self._floor.presence.leave()
+        self.close()
 
     def __enter__(self) -> Self:
         return self
@@ -314,8 +461,22 @@ def run(runtime: Runtime, agent: str, task: str, **how: Any) -> Any:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(runtime.run(agent, task, **how))
+        return asyncio.run(_run(runtime, agent, task, cast("RunHow", how)))
     raise BadInput("an event loop is already running here; say `await runtime.run(...)`")
+
+
+async def _run(runtime: Runtime, agent: str, task: str, how: RunHow) -> Any:
+    """The result, once what the run left running has ended too: there is no one to carry it on after this."""
+    outcome = await runtime.outcome(agent, task, **how)
+    if outcome.task:
+        await runtime.settled(outcome.task)
+    await runtime.drain()
+    return outcome.unwrap()
+
+
+def _served(serving: "asyncio.Task[None]") -> None:
+    if not serving.cancelled() and (error := serving.exception()) is not None:
+        _log.error("this process has stopped carrying out tasks: %r", error, exc_info=error)
 
 
 @cache

@@ -1,14 +1,14 @@
 """Between a turn and the shelf: every read is checked against what the holder sees and noted on its receipt."""
 
-from typing import Protocol
+from typing import Protocol, cast
 
 from remit.core import entry as entries
 from remit.core import scope
-from remit.core.entry import Draft, Entry, Writer
-from remit.core.facts import Place
+from remit.core.entry import Draft, Entry
 from remit.core.scope import Scope
+from remit.core.values import encode
 from remit.engine.live import Live
-from remit.engine.shelf import Shelf
+from remit.engine.shelf import Act, Shelf
 from remit.errors import Refused
 
 
@@ -33,7 +33,7 @@ class OwnerAccess:
         self.session = session
 
     async def put(self, draft: Draft) -> int:
-        return await self._shelf.put(draft, Writer(""), Place())
+        return await self._shelf.put(draft, self._shelf.owner())
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         return await self._shelf.get(namespace, key)
@@ -46,10 +46,10 @@ class OwnerAccess:
 
     async def touch(self, namespace: str, key: str, by: int) -> bool:
         entries.address(namespace, key)
-        return await self._shelf.touch((namespace, key), by, Writer(""), Place())
+        return await self._shelf.touch((namespace, key), by, self._shelf.owner())
 
     async def remove(self, namespace: str, key: str) -> bool:
-        return await self._shelf.remove(namespace, key, Writer(""), Place())
+        return await self._shelf.remove(namespace, key, self._shelf.owner())
 
 
 class HolderAccess:
@@ -65,9 +65,21 @@ class HolderAccess:
 
     async def put(self, draft: Draft) -> int:
         self._may_write(draft.namespace, draft.key)
-        version = await self._shelf.put(draft, self._live.writer, self._live.place)
+        version = await self._put(draft)
         self._live.wrote[draft.namespace, draft.key] = scope.of_key(draft.namespace, draft.key)
         return version
+
+    async def _put(self, draft: Draft) -> int:
+        """Carried out again, a write finds what it wrote the first time. In a new try it is written again, unless it
+        was to be written only over what it had read: that was so, and is not any more because it was written."""
+        live = self._live
+        what = draft.value if isinstance(draft.value, str) else encode(draft.value)
+        ops = live.ops("set", draft.namespace, draft.key, what, repr(draft.expect))
+        if draft.expect is not None and live.hold.again:
+            for op in ops:
+                if (done := await self._shelf.store.read(lambda view, op=op: view.done(op))) is not None:
+                    return cast("int", done[0])
+        return await self._shelf.put(draft, Act(live.writer, live.place, ops[0], live.must_hold))
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         entries.address(namespace, key)
@@ -88,13 +100,17 @@ class HolderAccess:
         entries.address(namespace, key)
         self._may_see(namespace, key)
         self._may_write(namespace, key)
-        return await self._shelf.touch((namespace, key), by, self._live.writer, self._live.place)
+        return await self._shelf.touch((namespace, key), by, self._act("touch", namespace, key))
 
     async def remove(self, namespace: str, key: str) -> bool:
         entries.address(namespace, key)
         self._may_see(namespace, key)
         self._may_write(namespace, key)
-        return await self._shelf.remove(namespace, key, self._live.writer, self._live.place)
+        return await self._shelf.remove(namespace, key, self._act("remove", namespace, key))
+
+    def _act(self, what: str, *about: str) -> Act:
+        live = self._live
+        return Act(live.writer, live.place, live.op(what, *about), live.must_hold)
 
     async def _all_seen(self, found: list[Entry]) -> list[Entry]:
         """Notes on the receipt what was seen and why; memory that is read lives on."""
@@ -108,7 +124,7 @@ class HolderAccess:
     async def _extend(self, entry: Entry) -> None:
         by = entries.read_extends(entry, self._shelf.clock.now())
         if by is not None:
-            await self._shelf.touch((entry.namespace, entry.key), by, self._live.writer, self._live.place)
+            await self._shelf.touch((entry.namespace, entry.key), by, self._act("extend", entry.namespace, entry.key))
 
     def _visible(self, wanted: Scope) -> list[Scope]:
         """Through which scopes the holder sees any of it; none at all is refused, not answered with nothing."""

@@ -8,12 +8,14 @@ from remit.core.allow import ANY, has
 from remit.core.breaker import CLOSED, Temper
 from remit.core.card import Card
 from remit.core.events import Fact
-from remit.core.facts import breaker_set, place
+from remit.core.facts import Place, breaker_set, place
 from remit.core.guards import Facts, Guard, Verdict, judge
 from remit.core.remit import Pass, Remit
 from remit.core.report import members, tokens_used
 from remit.engine.directory import Agent, Directory
-from remit.ports import Span, View
+from remit.ports import Record, Span, View
+
+_MANY = 1_000_000
 
 
 class Hop(NamedTuple):
@@ -29,9 +31,12 @@ class Hop(NamedTuple):
 
 
 class Admission:
-    def __init__(self, directory: Directory, temper: Temper) -> None:
+    """`concurrency` is how many tasks from the queue may be worked on in the whole workspace at a time."""
+
+    def __init__(self, directory: Directory, temper: Temper, concurrency: int | None = None) -> None:
         self._directory = directory
         self.temper = temper
+        self._concurrency = concurrency
 
     def judge(self, view: View, guards: Iterable[Guard], hop: Hop) -> tuple[Verdict, Facts]:
         facts = self._facts(view, hop)
@@ -43,6 +48,54 @@ class Admission:
             return ()
         trying = breakers.probing(facts.breaker, self.temper, task, hop.now)
         return (breaker_set(hop.wish.to, trying, place(hop.remit), hop.now),)
+
+    def room(self, view: View, *, resuming: bool = False) -> int:
+        """How many more tasks from the queue may be worked on in the workspace.
+
+        `resuming` leaves room for those that have waited and want to go on: what is new stands behind them.
+        """
+        if self._concurrency is None:
+            return _MANY
+        return max(0, self._concurrency - view.working() - (view.resuming("*") if resuming else 0))
+
+    def room_for(self, view: View, holder: str, now: int, *, resuming: bool = False) -> int:
+        """How many more tasks this agent may work on; none if it is not one of ours."""
+        agent = self._directory.get(holder)
+        if agent is None:
+            return 0
+        limit = agent.card.concurrency
+        if limit is None:
+            return _MANY
+        return max(0, limit - view.running(holder, now) - (view.resuming(holder) if resuming else 0))
+
+    def goes_ahead(self, view: View, holder: str, now: int) -> bool:
+        """Whether a task may begin right now, and nothing has stood in its queue for longer."""
+        agent = self._directory.get(holder)
+        limited = self._concurrency is not None or agent is None or agent.card.concurrency is not None
+        if limited and (self.room(view, resuming=True) <= 0 or self.room_for(view, holder, now, resuming=True) <= 0):
+            return False
+        return not view.due(holder, "", now, 1)
+
+    def trusted(self, view: View, holder: str, now: int) -> int:
+        """How many tasks its breaker lets an agent begin now."""
+        found = view.breaker(holder)
+        return _MANY if found is CLOSED else {"yes": _MANY, "probe": 1, "no": 0}[breakers.admits(found, now)]
+
+    def has_room(self, view: View, record: Record, now: int) -> bool:
+        """Whether a task that waited may go on."""
+        queued = record.way != "delegate"
+        return self.room_for(view, record.holder, now) > 0 and (not queued or self.room(view) > 0)
+
+    def breaker_allows(self, view: View, record: Record, now: int) -> tuple[bool, tuple[Fact, ...]]:
+        """Whether an agent may be asked now, and the fact that this task is its one probe, if it is."""
+        found = view.breaker(record.holder)
+        if found is CLOSED:
+            return True, ()
+        answer = breakers.admits(found, now)
+        if answer != "probe":
+            return answer != "no", ()
+        trying = breakers.probing(found, self.temper, record.id, now)
+        return True, (breaker_set(record.holder, trying, Place(record.run, record.session, record.id), now),)
 
     def _facts(self, view: View, hop: Hop) -> Facts:
         remit, agent, asker = hop.remit, hop.agent, hop.asker

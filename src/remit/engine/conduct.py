@@ -6,13 +6,11 @@ from typing import NamedTuple
 import anyio
 from anyio import CancelScope
 
-from remit.core import breaker as breakers
 from remit.core import command as commands
 from remit.core import remit as remits
 from remit.core.breaker import CLOSED
-from remit.core.command import END, Command, Move, Send, State
-from remit.core.events import Fact
-from remit.core.facts import breaker_set, ended, handed, refused
+from remit.core.command import END, Command, Move, Send, State, Update
+from remit.core.facts import handed, refused
 from remit.core.guards import HANDOFF, PARALLEL, Answer, Guard
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Slice
@@ -21,10 +19,23 @@ from remit.core.values import Json, checked, encode
 from remit.engine import ends
 from remit.engine.admission import Admission, Hop
 from remit.engine.directory import Agent, Directory
+from remit.engine.endings import Endings, turn_data
 from remit.engine.ends import End
 from remit.engine.live import Live, Runs
 from remit.errors import BadInput, Refused
 from remit.ports import Clock, Decide, Decision, Store, View
+
+
+class Sends(NamedTuple):
+    """The parts of a parallel handoff, where their results go, and what travels along."""
+
+    parts: tuple[Send, ...]
+    join: str = ""
+    update: Update = {}  # noqa: RUF012 - never changed
+
+
+class Superseded(Refused):
+    """Another process has the task now; what happened here after that does not count."""
 
 
 class Handoff(NamedTuple):
@@ -38,50 +49,77 @@ class Handoff(NamedTuple):
 
 
 class Conductor:
-    """`take_turn` makes the handle an agent gets and `send` is delegation itself; the runtime ties both knots."""
+    """`take_turn` makes the handle an agent gets and `send` is delegation itself; the runtime ties both knots.
 
-    def __init__(self, store: Store, directory: Directory, admission: Admission, clock: Clock) -> None:
+    `closing` says whether this process is putting its work back into the queue.
+    """
+
+    def __init__(
+        self, store: Store, directory: Directory, admission: Admission, clock: Clock, endings: Endings
+    ) -> None:
         self.runs = Runs()
         self.take_turn: Callable[[Live], object]
         self.send: Callable[[Live, Pass], Awaitable[Outcome]]
+        self.closing: Callable[[], bool] = _never
         self._store = store
         self._directory = directory
         self._admission = admission
         self._clock = clock
+        self._endings = endings
 
-    async def carry(self, live: Live, agent: Agent | None, admit: Decide[Json]) -> Outcome:
+    async def carry(self, live: Live, agent: Agent | None, op: str, admit: Decide[Json]) -> Outcome:
         """A task from its admission to its end, which is exactly one event."""
-        remit = live.remit
         self.runs.enter(live)
         try:
-            no = await self._store.tx(f"{remit.id}/start", admit)
-            if no is not None or agent is None:
-                return ends.refused(remit, no)
-            end = await self._conduct(live, agent)
-            await self._finish(self.runs.latest(live), end)
+            answer = await self._store.tx(op, admit)
+            if not isinstance(answer, str) or agent is None:
+                return ends.refused(live.remit, answer)
+            return await self._to_the_end(live, agent)
         except BaseException as error:
             if not isinstance(error, Exception):
                 await self._interrupted(self.runs.latest(live))
             raise
-        else:
-            asked = remit.holder  # whoever answered in the end, this is whom the asker asked
-            last = end.outcome.agent
-            return end.outcome if last == asked else end.outcome._replace(agent=asked, by=last)
         finally:
             self.runs.leave(live)
 
-    async def _conduct(self, live: Live, agent: Agent) -> End:
+    async def carry_on(self, live: Live, agent: Agent, sends: Sends | None = None) -> Outcome:
+        """A task that was claimed, from where its record says it is."""
+        self.runs.enter(live)
+        try:
+            return await self._to_the_end(live, agent, sends)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                await self._interrupted(self.runs.latest(live))
+            raise
+        finally:
+            self.runs.leave(live)
+
+    async def _to_the_end(self, live: Live, agent: Agent, sends: Sends | None = None) -> Outcome:
+        end = await self._conduct(live, agent, sends)
+        last = self.runs.latest(live)
+        recorded = await self._endings.finish(last, end)
+        if recorded is None:
+            raise Superseded(f"another process has taken over the task of '{last.remit.holder}'", rule="over")
+        outcome = recorded.outcome
+        asked = live.remit.holder  # whoever answered in the end, this is whom the asker asked
+        return outcome if outcome.agent == asked else outcome._replace(agent=asked, by=outcome.agent)
+
+    async def _conduct(self, live: Live, agent: Agent, sends: Sends | None) -> End:
         end: End | None = None
         with live.scope:
-            end = await self._turns(live, agent)
+            end = await self._turns(live, agent, sends)
         last = self.runs.latest(live)
         if last.stopped:
             return ends.stopped(last.remit, last.stopped)
-        if end is None:  # the scope was left early, and nobody asked for it: its deadline did
-            return ends.timed_out(last.remit)
+        if last.released:
+            return ends.released(last.remit)
+        if end is None:  # the scope was left early, and nobody asked for it: its time was up
+            return ends.timed_out(last.remit, final=last.final)
         return end
 
-    async def _turns(self, live: Live, agent: Agent) -> End:
+    async def _turns(self, live: Live, agent: Agent, sends: Sends | None) -> End:
+        if sends is not None:
+            live, agent = await self._join(live, agent, sends)
         while True:
             answer = await self._turn(live, agent)
             if isinstance(answer, End):
@@ -111,7 +149,7 @@ class Conductor:
             await self._decide(live, command, command.goto, HANDOFF, dry=True)
         elif command.goto is not END:
             await self._may_join(live, command)
-            await self._decide(live, command, _label(command.goto), PARALLEL, dry=True)
+            await self._decide(live, command, label(command.goto), PARALLEL, dry=True)
 
     async def _follow(self, live: Live, agent: Agent, command: Command) -> tuple[Live, Agent, End | None]:
         """Where the command leads: the next holder, the same one again, or the end."""
@@ -146,14 +184,20 @@ class Conductor:
         """Parts of the task to several at once, apart from each other; then back to the sender, or on to `join`."""
         assert isinstance(command.goto, tuple)
         await self._may_join(live, command)
-        move = await self._decide(live, command, _label(command.goto), PARALLEL)
-        results = await self._send_all(live, command.goto)
+        move = await self._decide(live, command, label(command.goto), PARALLEL)
+        live.state, live.trail = state, (*live.trail, move)
+        return await self._join(live, agent, Sends(command.goto, command.join, command.update))
+
+    async def _join(self, live: Live, agent: Agent, sends: Sends) -> tuple[Live, Agent]:
+        """Waits for the parts, and gives them to whoever goes on."""
+        results = await self._send_all(live, sends.parts)
         live.results = results
-        if _joins_elsewhere(live, command):  # together with the fan-out this is one handoff
-            return await self._hand(live, commands.narrowed(command, command.join), command.join, state)
+        if sends.join and sends.join != live.remit.holder:  # together with the fan-out this is one handoff
+            live.trail = live.trail[:-1]
+            command = Command(sends.join, sends.update)
+            return await self._hand(live, command, sends.join, live.state)
         again = self.runs.enter(live.succeeded_by(live.remit, live.card))
-        again.state, again.sender, again.results = state, live.remit.holder, results
-        again.trail = (*live.trail, move)
+        again.sender, again.results = live.remit.holder, results
         again.receipt.beside(_results_seen(results))
         return again, agent
 
@@ -192,70 +236,47 @@ class Conductor:
             live.next_is_shaky = facts.breaker is not CLOSED
             if dry:
                 return Decision(None)
-            data = _turn_data(live, {"update": {**command.update}, "content": move.content})
-            whom = [send.agent for send in command.goto] if isinstance(command.goto, tuple) else to
+            data = turn_data(live, {"update": {**command.update}, "content": move.content})
+            whom: str | list[str] = to
+            if isinstance(command.goto, tuple):
+                whom = [send.agent for send in command.goto]
+                data |= {"payloads": [send.payload for send in command.goto], "join": command.join}
             probe = () if parallel else self._admission.probe(facts, hop, remit.id)
-            praise = () if parallel else self._praise(view, live, now)
+            praise = () if parallel else self._endings.praise(view, live, now)
             return Decision(None, (handed(remit, whom, now, data), *praise, *probe))
 
-        live.decisions += 1
-        no = await self._store.tx(f"{remit.id}/handoff/{live.decisions}", decide)
+        no = await self._store.tx(live.op("handoff"), live.guarded(decide))
         if isinstance(no, list):
             raise Refused(str(no[1]), rule=str(no[0]))
         if not dry:  # said once: a join after a fan-out is another event of the same turn
             live.receipt, live.tokens = Receipt(), 0
+            live.moved_on()
         return move
 
     # -- ending -------------------------------------------------------------------------------------------
 
-    async def _finish(self, live: Live, end: End, *, admitted: bool = True) -> None:
-        remit, now = live.remit, self._clock.now()
-        fact = ended(remit, end.kind, now, _turn_data(live, end.data))
-
-        def record(view: View) -> Decision[None]:
-            if not admitted and view.status(remit.id) != "running":
-                return Decision(None)  # torn down before it began
-            return Decision(None, (fact, *self._lesson(view, live, end, now)))
-
-        # Terminal is final: whatever ends the task first has this operation, and a second end is the same one.
-        await self._store.tx(f"{remit.id}/end", record)
-
-    def _lesson(self, view: View, live: Live, end: End, now: int) -> tuple[Fact, ...]:
-        """What the agent's breaker learns from this end; most of the time nothing."""
-        if end.kind == "task.completed":
-            return self._praise(view, live, now)
-        if live.stand_in or not end.counts_against_the_agent:
-            return ()
-        name, before = live.remit.holder, view.breaker(live.remit.holder)
-        why = str(end.outcome.error)[:200]
-        after = breakers.failed(before, self._admission.temper, live.remit.id, why, now)
-        return (breaker_set(name, after, live.place, now),) if after != before else ()
-
-    @staticmethod
-    def _praise(view: View, live: Live, now: int) -> tuple[Fact, ...]:
-        """A turn that went well ends a row of failures, whether it answered or handed over."""
-        if not live.shaky:
-            return ()
-        name, before = live.remit.holder, view.breaker(live.remit.holder)
-        after = breakers.succeeded(before, live.remit.id)
-        return (breaker_set(name, after, live.place, now),) if after != before else ()
-
     async def _interrupted(self, live: Live) -> None:
         """The work was torn down from outside; what is left to do is to say so."""
         with CancelScope(shield=True):
-            end = ends.stopped(live.remit, live.stopped or "its asker stopped waiting")
-            await self._finish(live, end, admitted=False)
+            if not self._is_put_back(live):
+                end = ends.stopped(live.remit, live.stopped or "its asker stopped waiting")
+                await self._endings.finish(live, end)
+            elif live.hold.queued:
+                await self._endings.finish(live, ends.released(live.remit))
+            # What a task delegated is left as it is: whoever carries the task on takes it up again.
+
+    def _is_put_back(self, live: Live) -> bool:
+        line = self.runs.line(live)
+        if any(one.released for one in line):
+            return True
+        return self.closing() and any(one.hold.queued for one in line) and not any(one.stopped for one in line)
 
 
-def _turn_data(live: Live, data: dict[str, Json]) -> dict[str, Json]:
-    """What the event that ends a turn says besides: its receipt, and the tokens it used."""
-    data["receipt"] = live.receipt.data()
-    if live.tokens:
-        data["tokens"] = live.tokens
-    return data
+def _never() -> bool:
+    return False
 
 
-def _label(sends: Sequence[Send]) -> str:
+def label(sends: Sequence[Send]) -> str:
     """A parallel handoff as one move: to whom, with what."""
     return "; ".join(f"{send.agent}: {send.task}" for send in sends)
 

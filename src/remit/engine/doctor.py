@@ -1,12 +1,13 @@
 """The doctor: whether a store still keeps what it promises. The same check for users and for every test."""
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from remit.core import lifecycle
 from remit.core.events import Event, Head, genuine
 from remit.core.projection import Key, Row, Table, Tables, fold
 from remit.core.text import shown
+from remit.errors import StoreError
 from remit.ports import Database, Span, View
 
 _PAGE = 10_000
@@ -54,7 +55,7 @@ def _workspace(view: View, workspace: str, now: int) -> Health:
         events = list(_events(view))
         tables = view.tables()
         told = fold(events)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, StoreError) as error:
         sentence = f"the journal or a table has a row that cannot be read ({type(error).__name__}: {error})"
         return Health(0, 0, 0, 0, [Finding("broken", workspace, sentence)])
     sentences = [*_chain(events), *_lives(events), *_difference(told, tables)]
@@ -72,8 +73,11 @@ def _events(view: View) -> Iterator[Event]:
 
 def _chain(events: list[Event]) -> Iterator[str]:
     head = Head()
+    pruned = _pruned(events)
     for event in events:
-        if not genuine(event, head):
+        # Of a pruned event only its place and its hash are left, and the next event vouches for the hash.
+        emptied = not event.text and event.run in pruned and event.seq == head.seq + 1
+        if not emptied and not genuine(event, head):
             missing = event.seq - head.seq - 1
             why = f"{missing} before it are missing" if missing else "it was changed after it was sealed"
             yield f"event {event.seq} ({event.kind}) does not follow from event {head.seq}: {why}"
@@ -81,12 +85,17 @@ def _chain(events: list[Event]) -> Iterator[str]:
         head = Head(event.seq, event.hash)
 
 
+def _pruned(events: list[Event]) -> set[str]:
+    """The runs whose events were emptied."""
+    told = (cast("list[dict[str, str]]", event.data["runs"]) for event in events if event.kind == "runs.pruned")
+    return {run["id"] for runs in told for run in runs}
+
+
 def _lives(events: list[Event]) -> Iterator[str]:
     """Each task begins once and ends at most once, under a parent that was there before it."""
     state: dict[str, str] = {}
-    moves = {kind for steps in lifecycle.TRANSITIONS.values() for kind in steps}
     for event in events:
-        if event.kind not in moves:
+        if event.kind not in lifecycle.MOVES:
             continue
         parent = event.data.get("parent")
         if parent and parent not in state:
@@ -121,11 +130,14 @@ def _how(table: Table, key: Key, told: Row | None, found: Row | None) -> str:
 
 
 def _abandoned(tables: Tables, now: int) -> Iterator[str]:
-    """Running tasks whose time is up: their process died. They no longer count as running."""
-    left = [key[0] for key, row in tables["task"].items() if row["status"] == "running" and _past(row, now)]
+    """Tasks that have not ended although their time is up: nobody carries them out. A worker would end them."""
+    left = [key[0] for key, row in tables["task"].items() if row["ended"] is None and _past(row, now)]
     if left:
         more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-        yield f"{len(left)} tasks were left running by a process that is gone: {', '.join(left[:_SHOWN])}{more}"
+        yield (
+            f"{len(left)} tasks have not ended although their time is up: {', '.join(left[:_SHOWN])}{more}; "
+            "`remit worker` ends or resumes what a process left behind"
+        )
 
 
 def _past(row: Row, now: int) -> bool:

@@ -1,13 +1,16 @@
 """How a task can end: the event to write, and what the asker gets."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
+from remit.core.backoff import retryable
+from remit.core.events import Event
 from remit.core.outcome import Outcome, Status
 from remit.core.remit import Remit
 from remit.core.values import Json
-from remit.errors import Cancelled, Failed, Refused, RemitError, TimedOut
+from remit.errors import Cancelled, Failed, Refused, RemitError, StoreError, TimedOut
 
 _ERROR_LIMIT = 2_000
+_FAILURES = frozenset(("task.failed", "task.retrying", "task.died"))
 
 
 class End(NamedTuple):
@@ -17,9 +20,13 @@ class End(NamedTuple):
 
     @property
     def counts_against_the_agent(self) -> bool:
-        """Whether it is a failure of the agent's own: being refused or stopped is not."""
+        """Whether it is a failure of the agent's own: being refused or stopped is not, and no more is a full disk."""
         cause = self.outcome.error.__cause__ if self.outcome.error else None
-        return self.kind == "task.failed" and not isinstance(cause, Refused)
+        return self.kind in _FAILURES and not isinstance(cause, Refused | StoreError)
+
+    @property
+    def retryable(self) -> bool:
+        return self.kind == "task.failed" and self.outcome.error is not None and self.outcome.error.retryable
 
 
 def completed(remit: Remit, value: Json) -> End:
@@ -34,14 +41,17 @@ def refused(remit: Remit, no: Json) -> Outcome:
 def failed(remit: Remit, error: Exception) -> End:
     said = str(error) or "no message"
     sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said}"
-    failure = Failed(_kept(sentence), agent=remit.holder, task=remit.id)
+    again = retryable(error) or isinstance(error, StoreError)  # what the store cannot do now it may do later
+    failure = Failed(_kept(sentence), agent=remit.holder, task=remit.id, retryable=again)
     failure.__cause__ = error
     return _end(remit, "task.failed", "failed", failure, kind=type(error).__name__)
 
 
-def timed_out(remit: Remit) -> End:
+def timed_out(remit: Remit, *, final: bool) -> End:
+    """`final` when the remit's own deadline has passed, and not only the time of one attempt."""
     sentence = f"'{remit.holder}' ran out of time; its work was cancelled"
-    return _end(remit, "task.failed", "timed-out", TimedOut(sentence, agent=remit.holder, task=remit.id))
+    error = TimedOut(sentence, agent=remit.holder, task=remit.id, retryable=not final)
+    return _end(remit, "task.failed", "timed-out", error)
 
 
 def stopped(remit: Remit, why: str) -> End:
@@ -49,8 +59,21 @@ def stopped(remit: Remit, why: str) -> End:
     return _end(remit, "task.cancelled", "cancelled", Cancelled(sentence, agent=remit.holder, task=remit.id))
 
 
+def released(remit: Remit) -> End:
+    """Not an end: the process stops, and the task goes back into the queue."""
+    return stopped(remit, "its process was stopped; another carries it out")._replace(kind="task.released", data={})
+
+
+def dead(remit: Remit, end: End, attempts: int) -> End:
+    """The last attempt went like the others."""
+    sentence = f"{end.data['error']}; that was attempt {attempts} of {attempts}"
+    return End("task.died", {**end.data, "error": _kept(sentence)}, end.outcome._replace(status="dead"))
+
+
 def _end(remit: Remit, event: str, status: Status, error: RemitError, *, kind: str = "") -> End:
     data: dict[str, Json] = {"error": str(error), "type": kind or type(error).__name__}
+    if error.retryable:
+        data["retryable"] = True
     return End(event, data, Outcome(remit.holder, remit.id, status, error=error))
 
 
@@ -58,3 +81,25 @@ def _kept(sentence: str) -> str:
     """An error's text as the journal keeps it: not longer than a page, and only characters a database keeps."""
     clean = sentence.encode("utf-8", "replace").decode().replace("\0", "\\0")
     return clean if len(clean) <= _ERROR_LIMIT else f"{clean[: _ERROR_LIMIT - 1]}…"
+
+
+_KINDS: dict[str, tuple[Status, type[Failed]]] = {
+    "task.failed": ("failed", Failed),
+    "task.cancelled": ("cancelled", Cancelled),
+    "task.died": ("dead", Failed),
+}
+
+
+def told(began: Event, ended: Event) -> Outcome:
+    """The outcome of a task as the journal has it."""
+    asked, last = began.agent, ended.agent
+    by = last if last != asked else ""
+    data = cast("dict[str, Any]", ended.data)
+    if ended.kind == "task.completed":
+        return Outcome(asked, ended.task, "completed", data.get("result"), by=by)
+    status, kind = _KINDS[ended.kind]
+    if ended.kind == "task.failed" and data.get("type") == "TimedOut":
+        status, kind = "timed-out", TimedOut
+    sentence = data.get("error", "its record was pruned")
+    error = kind(sentence, agent=last, task=ended.task, retryable=bool(data.get("retryable")))
+    return Outcome(asked, ended.task, status, error=error, by=by)

@@ -9,7 +9,7 @@ from remit.core.values import Json
 from remit.engine.directory import Directory
 from remit.engine.live import Live
 from remit.errors import Refused
-from remit.ports import Clock, Decision, Ids, Store, View
+from remit.ports import Clock, Decide, Decision, Ids, Store, View
 
 WAITING = 1_000  # what may wait for one agent in one session
 INBOX = 32  # what one look into the inbox brings; the rest stays for the next look
@@ -31,10 +31,11 @@ class Inbox:
         fact = message_sent(message, live.place)
 
         def decide(view: View) -> Decision[bool]:
-            full = len(view.waiting(message.session, name, WAITING)) >= WAITING
+            full = len(view.waiting(message.session, name, "", WAITING)) >= WAITING
             return Decision(full, () if full else (fact,))
 
-        if await self._store.tx(message.id, decide):
+        # Under the same name in every try: what has been sent is not sent again.
+        if await self._store.tx(live.ops("send", name, text)[-1], live.guarded(decide)):
             raise Refused(
                 f"{WAITING} messages wait for '{name}' already; try again when it has read some", rule="inbox-full"
             )
@@ -42,23 +43,36 @@ class Inbox:
     async def take(self, live: Live) -> list[Message]:
         """What has arrived since the last look; each message is handed out once."""
         live.must_be_at_work()
-        session, agent, now = live.remit.session, live.remit.holder, self._clock.now()
+        remit, now = live.remit, self._clock.now()
+        session, agent = remit.session, remit.holder
 
         def decide(view: View) -> Decision[Json]:
-            found = view.waiting(session, agent, INBOX)
+            found = view.waiting(session, agent, remit.id, INBOX)
             facts = (messages_taken([one.id for one in found], agent, live.place, now),) if found else ()
-            return Decision([[one.id, one.sender, one.text, one.sent_at] for one in found], facts)
+            return Decision([[one.id, one.sender, one.text, one.sent_at, one.about] for one in found], facts)
 
-        rows = cast("list[tuple[str, str, str, int]]", await self._store.tx(self._ids.new(), decide))
-        found = [Message(one, session, sender, agent, text, at) for one, sender, text, at in rows]
+        rows = cast("list[tuple[str, str, str, int, str]]", await self._take(live, decide))
+        found = [
+            Message(one, session, sender, agent, text, at, remit.id if about else "", about)
+            for one, sender, text, at, about in rows
+        ]
         for message in found:
             live.receipt.message(message.sender, message.text)
         return found
 
+    async def _take(self, live: Live, decide: Decide[Json]) -> Json:
+        """Carried out again, a task finds what it took the first time, in whichever try that was."""
+        ops = live.ops("inbox")
+        if live.hold.again:
+            for op in ops:
+                if (taken := await self._store.read(lambda view, op=op: view.done(op))) is not None:
+                    return taken[0]
+        return await self._store.tx(ops[0], live.guarded(decide))
+
     async def peek(self, live: Live, agent: str) -> list[Message]:
         """What waits for a member whose turn is about to begin; it is taken when the turn is admitted."""
         session = live.remit.session
-        return await self._store.read(lambda view: view.waiting(session, agent, INBOX))
+        return await self._store.read(lambda view: view.waiting(session, agent, "", INBOX))
 
     def _may_write_to(self, live: Live, name: str) -> None:
         """Whoever asked for this work may be told of it; beyond that the members of a team, or those one may ask."""

@@ -1,11 +1,13 @@
 """What is alive: the tree of running tasks, each with the scope that cancels it and everything below it."""
 
 from functools import cached_property
+from typing import Final, NamedTuple, TypeVar
 
 from anyio import CancelScope
 
 from remit.core import remit as remits
 from remit.core import scope
+from remit.core.backoff import ATTEMPTS
 from remit.core.card import Card
 from remit.core.command import Move, State
 from remit.core.entry import Writer
@@ -14,16 +16,65 @@ from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why
 from remit.core.remit import Remit
 from remit.core.scope import Scope, Sees
+from remit.core.values import digest
 from remit.errors import Refused
+from remit.ports import Decide, Decision, View
+
+T = TypeVar("T")
+
+_IN_HAND: Final = frozenset(("running", "waiting", "pending"))  # pending: it waits for a slot to go on
+_STOPPED: Final = frozenset(("cancelling", "cancelled"))
+
+
+class Hold(NamedTuple):
+    """By which right this process carries a task out: a claim, and what the queue said about it.
+
+    `origin` is the first task of those that were retried by hand, so that what they finished is found again; `tries` is
+    how often it has failed before; `again` says that this is not the first time it is carried out.
+    """
+
+    fence: int = 1
+    attempt: int = 1
+    tries: int = 0
+    origin: str = ""
+    way: str = "delegate"
+    queued: bool = False
+    timeout: int = 0
+    attempts: int = ATTEMPTS
+
+    @property
+    def again(self) -> bool:
+        return self.fence > 1 or self.tries > 0  # being put back takes an attempt back, and no fence
+
+
+FIRST: Final = Hold()
+
+
+def op_name(turns: int, what: str, *about: str) -> str:
+    return f"{turns}/{what}/{digest(chr(0).join(about))}" if about else f"{turns}/{what}"
+
+
+def ops(task: str, hold: Hold, counts: dict[str, int], name: str) -> list[str]:
+    """The ids of the next operation of this name in a task's name, the latest try first; `counts` is how many there
+    were."""
+    count = counts[name] = counts.get(name, 0) + 1
+    origin = hold.origin or task
+    return [f"{origin}/{tried}/{name}/{count}" for tried in range(hold.tries, -1, -1)]
 
 
 class Live:
     """One task being carried out. The engine's own record: what a turn may do is read here, not in the turn."""
 
-    def __init__(self, remit: Remit, card: Card, scope: CancelScope) -> None:
+    def __init__(self, remit: Remit, card: Card, scope: CancelScope, hold: Hold = FIRST) -> None:
         self.remit = remit
         self.card = card
         self.scope = scope
+        self.hold = hold
+        self.turns = 0  # how often it has changed hands, or gone out and come back
+        self.waits = 0  # for how many tasks it waits right now
+        self.final = True  # whether its timer is that of the deadline, and not only of this attempt
+        self.released = False  # whether it goes back into the queue when it has stopped
+        self._counts: dict[str, int] = {}
         self.receipt = Receipt()
         self.wrote: dict[tuple[str, str], Scope] = {}
         self.stopped = ""
@@ -39,15 +90,52 @@ class Live:
         self.sender = ""
         self.refusal = ""
         self.results: tuple[Outcome, ...] = ()
-        self.decisions = 0  # about handing over, so far in this task: each is an operation of its own
 
     def succeeded_by(self, remit: Remit, card: Card) -> "Live":
         """The next turn of the same task, in the same or other hands; this one has no rights any more."""
-        heir = Live(remit, card, self.scope)
+        heir = Live(remit, card, self.scope, self.hold)
         heir.state, heir.trail, heir.team, heir.stopped = self.state, self.trail, self.team, self.stopped
-        heir.decisions, heir.shaky = self.decisions, self.shaky
+        heir.shaky, heir.released, heir.final = self.shaky, self.released, self.final
+        heir.turns, heir._counts = self.turns, self._counts
         self.over = True
         return heir
+
+    def moved_on(self) -> None:
+        """A handoff is on record: should the work be carried out again, it begins here."""
+        self.turns += 1
+        self._counts = {}
+
+    # -- operations in its name ------------------------------------------------------------------------
+
+    def op(self, what: str, *about: str) -> str:
+        """The id of an operation: the same when the task is carried out again, so that it is not done twice."""
+        return self.ops(what, *about)[0]
+
+    def ops(self, what: str, *about: str) -> list[str]:
+        """The same, followed by what it was called in earlier tries, the latest first."""
+        return ops(self.remit.id, self.hold, self._counts, op_name(self.turns, what, *about))
+
+    def effect(self, key: str) -> str:
+        """The id of an effect: the same in every try, because what has taken effect is not taken back."""
+        name = f"{self.turns}/effect/{key}"
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        return f"{self.hold.origin or self.remit.id}/{name}/{count}"
+
+    def guarded(self, decide: Decide[T]) -> Decide[T]:
+        """Refuses to decide anything once the task is not this process's any more."""
+
+        def decided(view: View) -> Decision[T]:
+            self.must_hold(view)
+            return decide(view)
+
+        return decided
+
+    def must_hold(self, view: View) -> None:
+        standing = view.standing(self.remit.id)
+        if standing is not None and standing.fence == self.hold.fence and standing.status in _IN_HAND:
+            return
+        why = "it was cancelled" if standing and standing.status in _STOPPED else "another process has taken it over"
+        raise Refused(f"the task of '{self.remit.holder}' is not its own any more: {why}", rule="over")
 
     @property
     def sight(self) -> Sees:
@@ -98,14 +186,20 @@ class Live:
         self.stopped = self.stopped or why
         self.scope.cancel()
 
+    def release(self) -> None:
+        """Stops, and goes back into the queue."""
+        self.released = True
+        self.scope.cancel()
+
 
 class Runs:
     """The tasks alive in this process. Cancelling one cancels all below it, because their scopes nest."""
 
-    __slots__ = ("_live",)
+    __slots__ = ("_live", "waiting")
 
     def __init__(self) -> None:
         self._live: dict[str, Live] = {}
+        self.waiting = 0  # tasks from the queue that wait for another, and so need no hand
 
     def enter(self, live: Live) -> Live:
         self._live[live.remit.id] = live
@@ -121,6 +215,15 @@ class Runs:
     def latest(self, live: Live) -> Live:
         """The same task in the hands that hold it now."""
         return self._live.get(live.remit.id, live)
+
+    def line(self, live: Live) -> list[Live]:
+        """The task and those it is nested in, as far as they are alive here."""
+        found: list[Live] = []
+        one: Live | None = live
+        while one is not None:
+            found.append(one)
+            one = self._live.get(one.remit.parent)
+        return found
 
     def get(self, task: str) -> Live | None:
         return self._live.get(task)

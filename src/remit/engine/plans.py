@@ -22,7 +22,7 @@ from remit.engine.directory import Directory
 from remit.engine.inbox import Inbox
 from remit.engine.live import Live
 from remit.errors import BadInput
-from remit.ports import Clock, Decision, Ids, Store
+from remit.ports import Clock, Decision, Store
 
 # Limits that hold for the whole run: a step refused by one of them means there is no point in starting another.
 _SPENT = frozenset({"deadline", "tier", "credits"})
@@ -78,7 +78,6 @@ class Workshop(NamedTuple):
     delegations: Delegations
     inbox: Inbox
     clock: Clock
-    ids: Ids
     schemas: Callable[[], Schemas]
 
     def cards(self, live: Live) -> dict[str, Card]:
@@ -132,7 +131,8 @@ class PlanRun:
         steps: list[Json] = [{**step.data(), "agent": self._who[step.id]} for step in self._steps.values()]
         data: dict[str, Json] = {"receipt": self._live.receipt.data()}
         fact = plan_started(self._live.remit, steps, now, data)
-        await self._shop.store.tx(self._shop.ids.new(), lambda _view: Decision(None, (fact,)))
+        op = self._live.op("plan", *self._steps)
+        await self._shop.store.tx(op, self._live.guarded(lambda _view: Decision(None, (fact,))))
 
     async def _admit(self) -> None:
         """Starts what may start. Called at the beginning and after each end, so no step waits for a round."""
@@ -270,4 +270,5 @@ class PlanRun:
             known = StepOutcome(one.id, step.title, self._who[one.id], one.state, reason=one.reason)
             self._outcomes.setdefault(one.id, known)
         facts = [step_ended(self._live.remit, one.id, one.state, one.reason, now) for one in gone]
-        await self._shop.store.tx(self._shop.ids.new(), lambda _view: Decision(None, facts))
+        op = self._live.op("steps", *(one.id for one in gone))
+        await self._shop.store.tx(op, self._live.guarded(lambda _view: Decision(None, facts)))

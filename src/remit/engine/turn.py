@@ -8,6 +8,7 @@ import anyio
 
 from remit.core import remit as remits
 from remit.core.allow import Names, whole
+from remit.core.backoff import ATTEMPTS
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.command import Command, Send, Update
@@ -17,15 +18,19 @@ from remit.core.outcome import Outcome
 from remit.core.plan import Plan, Step
 from remit.core.remit import Pass, Remit
 from remit.core.text import plain, shown
+from remit.core.times import span
 from remit.engine.access import HolderAccess
 from remit.engine.conduct import Conductor, Handoff
 from remit.engine.context import Context
 from remit.engine.delegate import Delegations
 from remit.engine.directory import Directory
+from remit.engine.effects import Effects
 from remit.engine.inbox import Inbox
 from remit.engine.live import Live
 from remit.engine.plans import PlanOptions, PlanOutcome, Workshop
 from remit.engine.shelf import Shelf
+from remit.engine.task import Task
+from remit.engine.tasks import KEY_LIMIT, TIMEOUT_SECONDS, Submission, Tasks
 from remit.errors import BadInput, Refused
 
 
@@ -36,6 +41,13 @@ class How(TypedDict, total=False):
     tools: object
     within: Bounds
     seconds: float
+
+
+class Queue(How, total=False):
+    """The same for a task that nobody waits for: under which key, and how often it is tried."""
+
+    key: str
+    attempts: int
 
 
 class Planning(TypedDict, total=False):
@@ -59,6 +71,8 @@ class Desk(NamedTuple):
     inbox: Inbox
     shelf: Shelf
     shop: Workshop
+    tasks: Tasks
+    effects: Effects
 
 
 class Turn:
@@ -173,6 +187,29 @@ class Turn:
         """The agents this holder may ask that can do this, best first."""
         return [match.card for match in self._matches(capability)]
 
+    async def submit(
+        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Queue]
+    ) -> Task:
+        """Passes a part on without waiting for it: `status`, `wait`, `cancel` on what it gives back.
+
+        The same task asked for again within five minutes, or under the same `key`, is the same task. `seconds` is the
+        time of one attempt; what fails for a passing reason is tried again, `attempts` times in all.
+        """
+        return await self._queued("submit", to, task, capability, how)
+
+    async def spawn(self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Queue]) -> Task:
+        """The same, beside this turn: what comes of it is announced in this task's inbox, once. At most five at a time;
+        the sixth waits up to 30 seconds for one of them to end, and is refused then."""
+        return await self._queued("spawn", to, task, capability, how)
+
+    async def step(self, name: str, do: Callable[..., Awaitable[object] | object], *args: object) -> Any:
+        """Does something that must not be done twice: `await turn.step("charge", charge_card, 5)`.
+
+        What it gives back is JSON and is kept; when the task is carried out again after a crash or a failure, it is
+        read and not done. The same name again in one turn is the next one of that name.
+        """
+        return await self._desk.effects.once(self._live, name, do, *args)
+
     async def send(self, to: str, text: str) -> None:
         """Leaves a message in another agent's inbox of this session."""
         await self._desk.inbox.send(self._live, to, text)
@@ -192,6 +229,10 @@ class Turn:
             raise BadInput("say whom to ask, or which capability is needed: one of the two")
         return wish(to if to is not None else self._best(capability), task, how)
 
+    async def _queued(self, way: str, to: str | None, task: str, capability: str, how: Queue) -> Task:
+        given = submission(self._wish(to, task, capability, _spoken(how)), how, way)
+        return Task(self._desk.tasks, await self._desk.tasks.submit(self._live, given), self._live)
+
     def _best(self, capability: str) -> str:
         found = self._matches(capability)
         if not found:
@@ -204,6 +245,20 @@ class Turn:
         if isinstance(given, tuple) and len(given) == 2:  # pyright: ignore[reportUnnecessaryIsInstance]
             return wish(given[0], given[1], how)
         raise BadInput(f"delegate_all takes (agent, task) pairs or Pass(...), not {shown(given)}")
+
+
+def submission(given: Pass, how: Queue, way: str = "submit") -> Submission:
+    """Checked: what cannot be meant is refused before anything is written."""
+    seconds, key = how.get("seconds", TIMEOUT_SECONDS), how.get("key", "")
+    attempts = whole(how.get("attempts", ATTEMPTS), "attempts", least=1) or ATTEMPTS
+    if key:
+        plain(key, "a key", KEY_LIMIT)
+    return Submission(given, span(seconds, "seconds"), attempts, key, way)
+
+
+def _spoken(how: Queue) -> How:
+    """What of it goes along with the task itself."""
+    return cast("How", {name: value for name, value in how.items() if name in ("sees", "tools", "within")})
 
 
 def wish(to: str, task: str, how: How) -> Pass:

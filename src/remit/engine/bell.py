@@ -1,0 +1,106 @@
+"""Waiting for something to happen in the store, whoever makes it happen."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Self, TypeVar
+
+from remit.core.events import Event
+from remit.ports import Store, View
+
+T = TypeVar("T")
+
+ANYTHING = ""  # whoever waits for this is woken by every task
+
+
+class Bell:
+    """Rings for whoever waits for a task when something is recorded about it, here or in another process."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: dict[str, list[asyncio.Event]] = {}
+        self._deaf: list[Callable[[], None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def until(self, about: str, look: Callable[[View], T | None]) -> T:
+        """What `look` finds, as soon as it finds something."""
+        event = asyncio.Event()
+        self.enter(about, event)
+        try:
+            while True:
+                event.clear()
+                if (found := await self._store.read(look)) is not None:
+                    return found
+                await event.wait()
+        finally:
+            self.leave(about, event)
+
+    def hang(self, about: str = ANYTHING) -> "Pull":
+        """For a loop that has other reasons to wake up too."""
+        return Pull(self, about)
+
+    def ring(self) -> None:
+        """Wakes everyone."""
+        for events in self._waiting.values():
+            for event in events:
+                event.set()
+
+    def enter(self, about: str, event: asyncio.Event) -> None:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # a store outlives an event loop; what waited in the last one is gone with it
+            self._silence()
+            self._waiting.clear()
+            self._loop = loop
+        if not self._waiting:
+            self._deaf = [self._store.subscribe(self._heard), self._store.listen(self.ring)]
+        self._waiting.setdefault(about, []).append(event)
+
+    def leave(self, about: str, event: asyncio.Event) -> None:
+        events = self._waiting.get(about, [])
+        if event in events:
+            events.remove(event)
+        if not events:
+            self._waiting.pop(about, None)
+        if not self._waiting:
+            self._silence()
+
+    def _silence(self) -> None:
+        for stop in self._deaf:
+            stop()
+        self._deaf = []
+
+    def _heard(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if not event.kind.startswith("task."):
+                continue
+            for about in (event.task, ANYTHING):
+                for waiting in self._waiting.get(about, ()):
+                    waiting.set()
+
+
+class Pull:
+    """A bell within reach: `async with bell.hang() as pull`, then `await pull.wait(seconds)`."""
+
+    def __init__(self, bell: Bell, about: str) -> None:
+        self._bell = bell
+        self._about = about
+        self._event = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        self._bell.enter(self._about, self._event)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._bell.leave(self._about, self._event)
+
+    def set(self) -> None:
+        self._event.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Until it rings, or that long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._event.clear()

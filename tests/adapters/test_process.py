@@ -1,0 +1,445 @@
+"""Programs as agents, with real processes: what they get, what comes back, and that none of them is left behind."""
+
+import asyncio
+import gc
+import os
+import pickle
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from remit import Card, Failed, Outcome, Runtime
+from remit.adapters.process import Finished, ProgramFailed, program, run_process
+from remit.errors import BadInput, Cancelled, TimedOut
+
+pytestmark = pytest.mark.anyio
+
+CORPUS = ["$(id)", "`id`", "-o", "--help", "a\nb", "; rm -rf /", "$HOME", "*", "'\"", "a\\nb", "é 𝄞", "%s", " "]
+
+# Says who it is as soon as it and its child are there. Both are deaf to SIGTERM: what is ignored stays so in a child.
+STUBBORN = """
+import os, pathlib, signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen(["sleep", "1000"])
+draft = pathlib.Path(sys.argv[1] + ".draft")
+draft.write_text(str(os.getpgrp()))
+draft.rename(sys.argv[1])
+child.wait()
+"""
+
+
+def python(code: str, *args: str) -> list[str]:
+    return [sys.executable, "-c", code, *args]
+
+
+class Task:
+    """All that a program wants to know of a turn."""
+
+    def __init__(self, task: str = "go") -> None:
+        self.task = task
+
+
+def running(group: int) -> list[int]:
+    """The processes of a group that are alive, as the kernel tells it."""
+    return [pid for pid, fields in table() if int(fields[2]) == group and fields[0] not in "ZX"]
+
+
+def table() -> list[tuple[int, list[str]]]:
+    found: list[tuple[int, list[str]]] = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            found.append((int(path.parent.name), path.read_text(errors="replace").rpartition(")")[2].split()))
+        except OSError:
+            continue
+    return found
+
+
+def marked(word: str) -> list[int]:
+    """The processes that were started with a word in their environment, or by one that was."""
+    found: list[int] = []
+    for pid, _ in table():
+        try:
+            if word.encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+def text_of(path: Path) -> str | None:
+    return path.read_text() if path.exists() else None
+
+
+async def written(path: Path) -> str:
+    """Waits for a file that someone else puts there in one piece."""
+    with anyio.fail_after(30):
+        while (text := text_of(path)) is None:  # noqa: ASYNC110 - the writer is another process
+            await anyio.sleep(0.005)
+    return text
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture
+def sign(tmp_path: Path) -> Path:
+    return tmp_path / "sign"
+
+
+# -- what goes in, what comes out ---------------------------------------------------------------------------
+
+
+async def test_a_program_runs_and_its_streams_come_back():
+    code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
+    assert await run_process(python(code)) == Finished(3, b"out\n", b"err\n", cut=False)
+
+
+@pytest.mark.parametrize("size", [0, 5, 1_000_000])
+async def test_text_arrives_on_stdin(size: int):
+    done = await run_process(python("import sys; sys.stdout.write(sys.stdin.read())"), text="é" * size, limit=3_000_000)
+    assert done == Finished(0, "é".encode() * size, b"", cut=False)
+
+
+async def test_a_program_that_does_not_read_its_stdin_is_no_error():
+    assert await run_process(["true"], text="x" * 1_000_000) == Finished(0, b"", b"", cut=False)
+
+
+@pytest.mark.rule("async.processes")
+async def test_what_is_beyond_the_limit_is_read_thrown_away_and_said():
+    code = "import os; [os.write(fd, b'a' * 50_000 + b'z' * 950_000 + b'!') for fd in (1, 2)]"
+    done = await run_process(python(code), limit=60_000)
+    assert done.cut
+    assert done.out == b"a" * 50_000 + b"z" * 10_000  # the beginning
+    assert done.err == b"z" * 59_999 + b"!"  # the end
+
+
+@pytest.mark.parametrize(("limit", "cut"), [(0, True), (4, True), (5, False), (6, False)])
+async def test_the_limit_itself_is_allowed(limit: int, cut: bool):
+    done = await run_process(python("print('12345', end='')"), limit=limit)
+    assert done == Finished(0, b"12345"[:limit], b"", cut)
+
+
+@pytest.mark.rule("async.processes")
+async def test_only_what_is_on_the_list_reaches_the_environment(monkeypatch: pytest.MonkeyPatch):
+    for name in [name for name in os.environ if name.startswith("LC_")]:
+        monkeypatch.delenv(name)
+    for name in ("CANARY", "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "PYTHONPATH", "PATHS", "XLC_ALL"):
+        monkeypatch.setenv(name, "canary")
+    passed = ("HOME", "LANG", "LC_TIME", "TMPDIR")
+    for name in (*passed, "TZ"):
+        monkeypatch.setenv(name, "/passed")
+    done = await run_process(["env"], env={"GIVEN": "yes", "TZ": "UTC"})
+    got = dict(line.split("=", 1) for line in done.out.decode().splitlines())
+    assert got == {"PATH": os.environ["PATH"], **dict.fromkeys(passed, "/passed"), "TZ": "UTC", "GIVEN": "yes"}
+
+
+async def test_it_runs_where_it_is_told(tmp_path: Path):
+    done = await run_process(["pwd", "-P"], cwd=tmp_path)
+    assert done.out.decode().strip() == str(tmp_path)
+
+
+async def test_none_of_our_open_files_reach_it(tmp_path: Path):
+    with (tmp_path / "open").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        done = await run_process(python("import os, sys; os.fstat(int(sys.argv[1]))", str(file.fileno())))
+    assert b"Bad file descriptor" in done.err
+
+
+@pytest.mark.parametrize("bad", ["ls -l", b"ls", [], (), ["ls", 7], ["ls", "a\0b"], ["ls", "\ud800"], None])
+async def test_a_command_that_is_none_is_a_clear_error(bad):
+    with pytest.raises(BadInput):
+        await run_process(bad)
+    with pytest.raises(BadInput):
+        program(bad)
+
+
+@pytest.mark.rule("async.processes")
+async def test_what_cannot_be_started_says_why(tmp_path: Path):
+    (tmp_path / "notes").write_text("#!/bin/sh\n")
+    with pytest.raises(BadInput, match="'no-such-program' cannot be started: No such file"):
+        await run_process(["no-such-program"])
+    with pytest.raises(BadInput, match="cannot be started: Permission denied"):
+        await run_process([str(tmp_path / "notes")])
+    with pytest.raises(BadInput, match="cannot be started: No such file.*nowhere"):
+        await run_process(["true"], cwd=tmp_path / "nowhere")
+    with pytest.raises(BadInput, match="cannot be started: Argument list too long"):
+        await run_process(["true", *["x" * 1_000_000] * 8])
+
+
+# -- programs as agents -----------------------------------------------------------------------------------------
+
+
+async def test_a_program_answers_with_what_it_prints():
+    answer = program(python("import sys; print('got', sys.stdin.read(), '\\n')"))
+    assert await answer(Task("this")) == "got this \n"  # one newline less
+
+
+async def test_bytes_that_are_no_text_are_replaced():
+    assert await program(python("import os; os.write(1, b'a\\xffb\\n')"))(Task()) == "a\ufffdb"
+
+
+@pytest.mark.rule("async.processes")
+@pytest.mark.parametrize("task", CORPUS)
+async def test_a_task_arrives_literally(task: str):
+    show = "import sys; sys.stdout.write(repr([sys.argv[1:], sys.stdin.read()]))"
+    assert await program(python(show, "--"))(Task(task)) == repr([["--"], task])
+    assert await program(python(show, "--"), task_as="argument")(Task(task)) == repr([["--", task], ""])
+
+
+async def test_a_task_with_nul_or_too_long_for_an_argument_is_refused():
+    echo = program(["echo"], task_as="argument")
+    with pytest.raises(BadInput, match="NUL"):
+        await echo(Task("a\0b"))
+    with pytest.raises(BadInput, match="at most"):
+        await echo(Task("x" * 2_000_000))
+
+
+async def test_another_exit_code_is_a_failure_with_the_last_words():
+    code = "import sys; print('kept'); print(*range(50), sep='\\n', file=sys.stderr); sys.exit(7)"
+    with pytest.raises(ProgramFailed, match=r"ended with exit code 7: 45\n46\n47\n48\n49$") as info:
+        await program(python(code))(Task())
+    assert info.value.code == 7
+    again = pickle.loads(pickle.dumps(info.value))
+    assert (str(again), again.code) == (str(info.value), 7)
+    with pytest.raises(ProgramFailed, match=r"'false' ended with exit code 1 and said nothing"):
+        await program(["false"])(Task())
+    with pytest.raises(ProgramFailed, match=r"was ended by signal 9"):
+        await program(["sh", "-c", "kill -9 $$"])(Task())
+
+
+async def test_an_answer_that_was_cut_says_so():
+    assert await program(["echo", "12345678"], limit=4)(Task()) == "1234\n[cut after 4 bytes]"
+    loud = python("import sys; print('ok'); print('much' * 99, file=sys.stderr)")
+    assert await program(loud, limit=40)(Task()) == "ok"
+
+
+def test_a_program_is_found_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(BadInput, match="there is no program 'no-such-program' here that can be run"):
+        program(["no-such-program", "x"])
+    (tmp_path / "notes").write_text("not to be run")
+    with pytest.raises(BadInput, match="there is no program"):
+        program([str(tmp_path / "notes")])
+    with pytest.raises(BadInput, match="there is no program 'ls'"):
+        program(["ls"], env={"PATH": str(tmp_path)})
+    with pytest.raises(BadInput, match="task_as is 'stdin' or 'argument', not 'file'"):
+        program(["ls"], task_as="file")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.rule("async.processes")
+async def test_what_the_path_says_later_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for place in ("first", "second"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "tool").write_text(f"#!/bin/sh\necho {place}\n")
+        (tmp_path / place / "tool").chmod(0o755)
+    monkeypatch.chdir(tmp_path / "first")
+    here = program(["./tool"], cwd=tmp_path / "second")
+    monkeypatch.setenv("PATH", str(tmp_path / "first"), prepend=":")
+    found = program(["tool"])
+    monkeypatch.setenv("PATH", str(tmp_path / "second"), prepend=":")
+    assert (await here(Task()), await found(Task())) == ("first", "first")
+
+
+# -- nobody is left behind ----------------------------------------------------------------------------------------
+
+
+def test_looking_for_processes_finds_them():
+    assert os.getpid() in running(os.getpgrp())
+    assert os.getpid() in marked("PATH=")
+
+
+@pytest.mark.rule("async.processes")
+async def test_cancelling_ends_a_child_that_will_not_and_its_child(sign: Path):
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(run_process, python(STUBBORN, str(sign)), grace=0.05))
+        group = int(await written(sign))
+        assert group != os.getpgrp()
+        assert len(running(group)) == 2
+        tasks.cancel_scope.cancel()
+    assert running(group) == []
+
+
+@pytest.mark.rule("async.processes")
+async def test_who_ends_when_asked_is_asked_first(sign: Path, tmp_path: Path):
+    code = """if True:
+        import os, pathlib, signal, sys
+        def tidy(*_):
+            pathlib.Path(sys.argv[2]).write_text("tidied up")
+            sys.exit(0)
+        signal.signal(signal.SIGTERM, tidy)
+        pathlib.Path(sys.argv[1] + ".draft").write_text("ready")
+        os.rename(sys.argv[1] + ".draft", sys.argv[1])
+        signal.pause()
+    """
+    with anyio.fail_after(30):  # far less than the grace it is given
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(run_process, python(code, str(sign), str(tmp_path / "end")), grace=1_000))
+            await written(sign)
+            tasks.cancel_scope.cancel()
+    assert (tmp_path / "end").read_text() == "tidied up"
+
+
+@pytest.mark.rule("async.processes")
+@pytest.mark.parametrize("deaf", [False, True])
+@pytest.mark.parametrize("streams", ["", ">/dev/null 2>&1 </dev/null"])
+async def test_a_leader_that_ends_leaves_nobody_behind(deaf: bool, streams: str):
+    trap = "trap '' TERM; " if deaf else ""
+    done = await run_process(["sh", "-c", f"{trap}sleep 1000 {streams} & echo $$; exit 4"], grace=0.2)
+    assert done.code == 4
+    assert running(int(done.out)) == []
+
+
+async def test_what_those_left_behind_still_say_is_heard(sign: Path):
+    left = f"(trap 'echo last words; exit' TERM; : >{sign}; while :; do sleep 0.01; done) &"
+    assert (await run_process(["sh", "-c", f"{left} until [ -e {sign} ]; do :; done"])).out == b"last words\n"
+
+
+@pytest.mark.rule("async.processes")
+@pytest.mark.parametrize("times", [1, 5])
+async def test_the_cancellation_of_asyncio_waits_for_the_end_too(sign: Path, times: int):
+    task = asyncio.create_task(run_process(python(STUBBORN, str(sign)), grace=0.2))
+    group = int(await written(sign))
+    for _ in range(times):
+        task.cancel()
+        await asyncio.sleep(0.01)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert running(group) == []
+
+
+def test_closing_the_loop_leaves_nobody_behind(sign: Path):
+    async def main() -> int:
+        task = asyncio.create_task(run_process(python(STUBBORN, str(sign)), grace=0.05))
+        group = int(await written(sign))
+        assert not task.done()
+        return group  # asyncio.run cancels whatever is left
+
+    assert running(asyncio.run(main())) == []
+
+
+def test_cancelling_everything_again_and_again_leaves_no_time_for_grace(sign: Path):
+    async def main() -> None:
+        task = asyncio.create_task(run_process(python(STUBBORN, str(sign)), grace=1_000))
+        group = int(await written(sign))
+        for _ in range(2):
+            for one in asyncio.all_tasks() - {asyncio.current_task()}:
+                one.cancel()
+            await asyncio.sleep(0.01)
+        await asyncio.wait([task])
+        assert task.cancelled()
+        with anyio.fail_after(30):
+            while running(group):  # noqa: ASYNC110 - nobody was given the time to wait for them
+                await anyio.sleep(0.005)
+
+    asyncio.run(main())
+
+
+@pytest.mark.rule("async.processes")
+@pytest.mark.parametrize("steps", range(12))
+async def test_cancelling_at_any_moment_of_the_start_leaves_nobody_behind(steps: int, tmp_path: Path):
+    word = str(tmp_path)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(run_process, ["sh", "-c", "sleep 1000 & sleep 1000"], env={"MARK": word}))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        tasks.cancel_scope.cancel()
+    assert marked(word) == []
+
+
+async def test_who_is_cancelled_already_starts_nothing(sign: Path):
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a child would be deaf too, and get its work done
+    try:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await run_process(["touch", str(sign)])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert scope.cancelled_caught
+    assert text_of(sign) is None
+
+
+async def test_who_has_left_the_group_does_not_hold_us_up(sign: Path):
+    """A daemon that keeps our pipes: what was said arrives, nothing of ours stays open."""
+    code = """if True:
+        import os, pathlib, subprocess, sys
+        child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        print(child.pid, flush=True)
+    """
+    before = open_files()
+    with anyio.fail_after(30):
+        done = await run_process(python(code), text="x" * 1_000_000)
+    os.kill(int(done.out), signal.SIGKILL)
+    assert done.code == 0
+    gc.collect()  # a transport that was not closed would say so here, and fail the test
+    assert open_files() == before
+
+
+async def test_the_dead_whom_nobody_collects_do_not_hold_us_up():
+    """As in a container whose first process collects nobody: a dead member of the group that stays listed."""
+    code = """if True:
+        import os, signal
+        ready, tell = os.pipe()
+        if keeper := os.fork():
+            os.read(ready, 1)
+            print(keeper)
+        else:
+            dead = os.fork() or os._exit(0)
+            os.waitid(os.P_PID, dead, os.WEXITED | os.WNOWAIT)
+            os.setsid()
+            os.closerange(0, 3)
+            os.write(tell, b".")
+            signal.pause()
+    """
+    with anyio.fail_after(30):
+        done = await run_process(python(code), grace=1_000)
+    keeper = int(done.out)
+    group, *_ = [int(fields[2]) for _, fields in table() if int(fields[1]) == keeper]
+    try:
+        os.killpg(group, 0)  # listed it is
+        assert running(group) == []
+    finally:
+        os.kill(keeper, signal.SIGKILL)
+
+
+# -- within a run -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("async.processes")
+async def test_a_failed_program_is_a_failed_task(rt: Runtime):
+    rt.add(Card("linter"), program(["sh", "-c", "cat; echo 'line 3: oh' >&2; test $0 = good", "bad"]))
+    rt.add(Card("cat"), program(["cat"]))
+    assert await rt.run("cat", "said") == "said"
+    with pytest.raises(Failed, match="'linter' failed: ProgramFailed: 'sh' ended with exit code 1: line 3: oh"):
+        await rt.run("linter", "x")
+
+
+@pytest.mark.rule("async.processes")
+async def test_cancelling_a_run_ends_its_programs(rt: Runtime, sign: Path):
+    rt.add(Card("worker"), program(python(STUBBORN, str(sign)), grace=0.05))
+    ends: list[Outcome] = []
+
+    async def start() -> None:
+        ends.append(await rt.outcome("worker", "go"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(start)
+        group = int(await written(sign))
+        await rt.cancel((await rt.history())[0].run, "changed my mind")
+    assert [end.status for end in ends] == ["cancelled"]
+    with pytest.raises(Cancelled, match="changed my mind"):
+        ends[0].unwrap()
+    assert running(group) == []
+    assert rt.running() == 0
+
+
+@pytest.mark.rule("async.processes")
+async def test_a_program_whose_time_is_up_is_ended(rt: Runtime, sign: Path):
+    word = str(sign)
+    rt.add(Card("worker"), program(python(STUBBORN, str(sign)), env={"MARK": word}, grace=0.05))
+    with pytest.raises(TimedOut):
+        await rt.run("worker", "go", seconds=1)
+    assert marked(word) == []

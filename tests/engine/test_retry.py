@@ -1,0 +1,466 @@
+"""Trying again: only what may go better, not too soon, not for ever, and never past the deadline."""
+
+import anyio
+import pytest
+
+from engine.helping import PATIENCE, Shaky, found, happened, later, life, reached, sound
+from remit import Bounds, Card, Conflict, Refused, Runtime, Turn
+from remit.core.breaker import Temper
+from remit.core.times import SECOND
+from remit.errors import TimedOut
+from remit.ports import Record, View
+from remit.testing import CountedIds, FakeClock
+
+pytestmark = pytest.mark.anyio
+
+PATIENT = Temper(failures=1_000)  # a breaker that stays out of it
+
+
+class Gone(Exception):
+    """What a client raises for a page that is not there."""
+
+    status_code = 404
+
+
+class Chancy(CountedIds):
+    """Ids with dice that always show the same."""
+
+    def __init__(self, chance: float) -> None:
+        super().__init__()
+        self._chance = chance
+
+    def chance(self) -> float:
+        return self._chance
+
+
+@pytest.fixture(params=["memory", "file"])
+def rt(request, tmp_path, clock: FakeClock):
+    where = ":memory:" if request.param == "memory" else tmp_path / "team.db"
+    with Runtime(where, clock=clock, breaker=PATIENT, ids=CountedIds()) as runtime:
+        yield runtime
+
+
+async def next_try(rt: Runtime, clock: FakeClock, task: str, tries: int = 1) -> float:
+    """Waits until the task has failed so often, lets the time pass until it is due, and says how long that was."""
+
+    def look(view: View) -> Record | None:
+        record = view.record(task)
+        return record if record is not None and (record.status, record.tries) == ("pending", tries) else None
+
+    wait = (await found(rt, look)).ready_at - clock.now()
+    later(rt, clock, wait / SECOND)
+    return wait / SECOND
+
+
+@pytest.mark.rule("retry.only-retryable")
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("no"), Gone("404: no order 5003, 500 looked like it"), Refused("no", rule="x"), KeyError("timeout")],
+)
+async def test_what_cannot_go_better_fails_at_once(rt: Runtime, error: Exception):
+    tries: list[int] = []
+
+    @rt.agent
+    async def coder(turn: Turn) -> None:
+        tries.append(1)
+        raise error
+
+    outcome = await (await rt.submit("coder", "x")).wait(PATIENCE)
+    assert (outcome.status, len(tries)) == ("failed", 1)
+    assert outcome.error is not None
+    assert not outcome.error.retryable
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.only-retryable")
+@pytest.mark.parametrize("error", [Shaky("busy"), ConnectionError("gone"), TimeoutError("slow"), Conflict("moved")])
+async def test_what_may_go_better_is_tried_again(rt: Runtime, clock, error: Exception):
+    tries: list[int] = []
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        tries.append(1)
+        if len(tries) == 1:
+            raise error
+        return "second time"
+
+    task = await rt.submit("coder", "x")
+    await next_try(rt, clock, task.id)
+    assert await task.result(PATIENCE) == "second time"
+    assert (await task.status()).attempt == 2
+    assert (await life(rt, task.id))[-3:] == ["retrying", "claimed", "completed"]
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.delays")
+@pytest.mark.parametrize(("chance", "waits"), [(0.0, [1, 2, 4, 8, 10, 10]), (0.5, [1.1, 2.2, 4.4, 8.8, 11, 11])])
+async def test_each_wait_is_longer_than_the_last_up_to_ten_seconds(clock, chance: float, waits: list[float]):
+    with Runtime(clock=clock, breaker=PATIENT, ids=Chancy(chance)) as rt:
+
+        @rt.agent
+        async def coder(turn: Turn) -> None:
+            raise Shaky
+
+        task = await rt.submit("coder", "x", attempts=7)
+        assert [await next_try(rt, clock, task.id, tries + 1) for tries in range(6)] == waits
+        assert (await task.wait(PATIENCE)).status == "dead"
+        await sound(rt)
+
+
+@pytest.mark.rule("retry.delays")
+async def test_it_is_not_tried_before_its_time(rt: Runtime, clock):
+    tries: list[int] = []
+
+    @rt.agent
+    async def coder(turn: Turn) -> None:
+        tries.append(1)
+        raise Shaky
+
+    @rt.agent
+    async def other(turn: Turn) -> str:
+        return "ok"
+
+    task = await rt.submit("coder", "x")
+    await reached(rt, task.id, "pending")
+    later(rt, clock, 0.999)
+    assert await (await rt.submit("other", "x")).result(PATIENCE) == "ok"  # someone was there to try it
+    assert (len(tries), (await task.status()).state) == (1, "pending")
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.dead")
+@pytest.mark.parametrize("attempts", [None, 1, 2])
+async def test_after_so_many_attempts_it_is_dead_and_seen_to_be(rt: Runtime, clock, attempts: int | None):
+    tries: list[int] = []
+
+    @rt.agent
+    async def coder(turn: Turn) -> None:
+        tries.append(1)
+        raise Shaky("still busy")
+
+    how = {} if attempts is None else {"attempts": attempts}
+    task = await rt.submit("coder", "x", **how)
+    most = attempts or 4
+    for tries_before in range(1, most):
+        await next_try(rt, clock, task.id, tries_before)
+    outcome = await task.wait(PATIENCE)
+    assert (outcome.status, len(tries)) == ("dead", most)
+    assert f"still busy; that was attempt {most} of {most}" in str(outcome.error)
+    assert [one.id for one in await rt.tasks(state="dead")] == [task.id]
+    assert (await life(rt, task.id)).count("died") == 1
+    later(rt, clock, 3_600)
+    assert (await task.status()).state == "dead"
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.dead")
+async def test_an_agent_waiting_for_it_learns_that_it_died(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        return (await (await turn.submit("coder", "x", attempts=1)).wait(PATIENCE)).status
+
+    @rt.agent
+    async def coder(turn: Turn) -> None:
+        raise Shaky
+
+    assert await rt.run("lead", "go") == "dead"
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.dead")
+async def test_the_default_breaker_rests_and_the_last_attempt_still_comes(clock):
+    """Three failures in a row open the agent's breaker; the fourth attempt waits until it has cooled off."""
+    with Runtime(clock=clock, ids=CountedIds()) as rt:
+        tries: list[int] = []
+
+        @rt.agent
+        async def coder(turn: Turn) -> str:
+            tries.append(1)
+            if len(tries) < 4:
+                raise Shaky
+            return "fourth time"
+
+        task = await rt.submit("coder", "x")
+        for failures in (1, 2, 3):
+            await next_try(rt, clock, task.id, failures)
+        assert (await rt.breakers())["coder"].state == "open"
+        later(rt, clock, 60)
+        assert await task.result(PATIENCE) == "fourth time"
+        assert await rt.breakers() == {} or (await rt.breakers())["coder"].state == "closed"
+        await sound(rt)
+
+
+@pytest.mark.rule("retry.timeout")
+async def test_the_time_of_an_attempt_ends_the_code_and_the_next_one_begins_anew(rt: Runtime, clock):
+    stopped: list[str] = []
+    tries: list[int] = []
+
+    @rt.agent(asks="*")
+    async def coder(turn: Turn) -> str:
+        tries.append(1)
+        if len(tries) > 1:
+            return "in time"
+        try:
+            return await turn.delegate("below", "x")
+        finally:
+            stopped.append("coder")
+
+    @rt.agent
+    async def below(turn: Turn) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.append("below")
+
+    task = await rt.submit("coder", "x", seconds=0.05)
+    await next_try(rt, clock, task.id)
+    assert await task.result(PATIENCE) == "in time"
+    assert stopped == ["below", "coder"]
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.timeout")
+async def test_attempts_that_all_take_too_long_end_in_death(rt: Runtime, clock):
+    @rt.agent
+    async def slow(turn: Turn) -> None:
+        await anyio.sleep_forever()
+
+    task = await rt.submit("slow", "x", seconds=0.02, attempts=2)
+    await next_try(rt, clock, task.id)
+    outcome = await task.wait(PATIENCE)
+    assert outcome.status == "dead"
+    assert "ran out of time" in str(outcome.error)
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.timeout")
+async def test_the_deadline_is_final_even_if_the_clock_was_set_back(rt: Runtime, clock):
+    """Its own time is up, not only that of one attempt: trying again would be too late by any clock."""
+    tries: list[int] = []
+
+    @rt.agent
+    async def slow(turn: Turn) -> None:
+        tries.append(1)
+        clock.jump(-3_600)
+        await anyio.sleep_forever()
+
+    task = await rt.submit("slow", "x", seconds=10, within=Bounds(deadline=clock.now() + SECOND // 20))
+    outcome = await task.wait(PATIENCE)
+    assert (outcome.status, len(tries)) == ("timed-out", 1)
+    assert isinstance(outcome.error, TimedOut)
+    assert not outcome.error.retryable
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.timeout")
+async def test_what_would_be_tried_after_the_deadline_fails_now(rt: Runtime, clock):
+    @rt.agent
+    async def coder(turn: Turn) -> None:
+        raise Shaky
+
+    task = await rt.submit("coder", "x", within=Bounds(deadline=clock.now() + 2 * SECOND))
+    until = (await task.status()).until
+    assert await next_try(rt, clock, task.id) == 1
+    outcome = await task.wait(PATIENCE)  # the second wait would be two seconds
+    assert (outcome.status, clock.now() < until) == ("failed", True)
+    assert (await task.status()).until == until
+    await sound(rt)
+
+
+# -- by an operator ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("retry.operator")
+async def test_an_operators_retry_is_a_new_task_that_repeats_nothing(rt: Runtime, clock):
+    did: list[str] = []
+    broken = [True]
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> list:
+        charged = await turn.step("charge", lambda: did.append("charge") or 5)
+        found = await turn.delegate("good", "x")
+        part = await (await turn.submit("good", "y")).result(PATIENCE)
+        other = await turn.delegate("fragile", "x")
+        return [charged, found, part, other]
+
+    @rt.agent
+    async def good(turn: Turn) -> str:
+        did.append(f"good {turn.task}")
+        return f"did {turn.task}"
+
+    @rt.agent
+    async def fragile(turn: Turn) -> str:
+        did.append("fragile")
+        if broken[0]:
+            raise ValueError("no")
+        return "mended"
+
+    old = await rt.submit("lead", "go", session="s")
+    assert (await old.wait(PATIENCE)).status == "failed"
+    before = await old.status()
+    broken[0] = False
+    clock.advance(1_000)
+    new = await rt.task(old.id).retry()
+    assert new.id != old.id
+    assert await new.result(PATIENCE) == [5, "did x", "did y", "mended"]
+    assert did == ["charge", "good x", "good y", "fragile", "fragile"]
+    assert await old.status() == before
+    again = await new.status()
+    assert (again.session, again.agent, again.task) == (before.session, before.agent, before.task)
+    assert again.until - again.asked_at == before.until - before.asked_at
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.operator")
+async def test_only_what_did_not_complete_is_retried(rt: Runtime):
+    go, inside = anyio.Event(), anyio.Event()
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        inside.set()
+        await go.wait()
+        return "ok"
+
+    task = await rt.submit("coder", "x")
+    await happened(inside)
+    with pytest.raises(Conflict, match="is running; only what failed, died or was cancelled is retried"):
+        await task.retry()
+    go.set()
+    await task.wait(PATIENCE)
+    with pytest.raises(Conflict, match="is completed"):
+        await task.retry()
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.operator")
+@pytest.mark.parametrize("of", ["the old one", "the new one"])
+async def test_what_was_retried_and_failed_again_can_be_retried_again(rt: Runtime, of: str):
+    """Each retry tries what failed: the failure of an earlier retry is not held against a later one."""
+    tries: list[int] = []
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        return await turn.delegate("fragile", "x")
+
+    @rt.agent
+    async def fragile(turn: Turn) -> str:
+        tries.append(1)
+        if len(tries) < 3:
+            raise ValueError("no")
+        return "third time"
+
+    old = await rt.submit("lead", "go")
+    assert (await old.wait(PATIENCE)).status == "failed"
+    new = await old.retry()
+    assert (await new.wait(PATIENCE)).status == "failed"
+    last = await (old if of == "the old one" else new).retry()
+    assert await last.result(PATIENCE) == "third time"
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.operator")
+async def test_a_child_is_retried_within_its_run(rt: Runtime):
+    tries: list[int] = []
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        task = await turn.submit("fragile", "x")
+        await task.wait(PATIENCE)
+        return task.id
+
+    @rt.agent
+    async def fragile(turn: Turn) -> list[str]:
+        tries.append(1)
+        if len(tries) == 1:
+            raise ValueError("no")
+        return list(turn.remit.names)
+
+    rt.add(Card("idle"), fragile)
+    child = await rt.run("lead", "go", session="s")
+    again = await rt.task(child).retry()
+    assert await again.result(PATIENCE) == ["lead", "fragile"]
+    old, new = await rt.task(child).status(), await again.status()
+    assert (new.run, new.parent, new.session) == (old.run, old.parent, old.session)
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.operator")
+async def test_what_is_being_retried_is_not_retried_beside_that(rt: Runtime):
+    go, inside = anyio.Event(), anyio.Event()
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        if turn.remit.id == old.id:
+            raise ValueError("no")
+        inside.set()
+        await go.wait()
+        return "ok"
+
+    old = await rt.submit("coder", "x")
+    await old.wait(PATIENCE)
+    new = await old.retry()
+    await happened(inside)
+    with pytest.raises(Conflict, match=f"was retried already, as {new.id}, which is running"):
+        await old.retry()
+    go.set()
+    assert await new.result(PATIENCE) == "ok"
+    with pytest.raises(Conflict, match="which is completed"):
+        await old.retry()
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.operator", "retry.timeout")
+async def test_an_agent_that_retries_gives_no_more_time_than_it_has(rt: Runtime, clock):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> bool:
+        task = await turn.submit("bad", "x")
+        await task.wait(PATIENCE)
+        clock.advance(200)
+        again = await task.retry()
+        return (await again.status()).until == turn.remit.bounds.deadline
+
+    @rt.agent
+    async def bad(turn: Turn) -> None:
+        raise ValueError("no")
+
+    assert await rt.run("lead", "go") is True
+    await sound(rt)
+
+
+@pytest.mark.rule("crash.replay")
+async def test_a_message_is_sent_once_however_often_its_sender_is_tried(rt: Runtime, clock):
+    tries: list[int] = []
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> None:
+        await turn.send("coder", "hello")
+        tries.append(1)
+        if len(tries) == 1:
+            raise Shaky
+
+    @rt.agent
+    async def coder(turn: Turn) -> list[str]:
+        return [one.text for one in await turn.inbox()]
+
+    task = await rt.submit("lead", "go", session="s")
+    await next_try(rt, clock, task.id)
+    await task.wait(PATIENCE)
+    assert await rt.run("coder", "read", session="s") == ["hello"]
+    await sound(rt)
+
+
+async def test_a_write_that_expects_nothing_there_does_not_conflict_with_its_own_earlier_try(clock):
+    with Runtime(clock=clock, breaker=PATIENT, ids=CountedIds()) as rt:
+        tries: list[int] = []
+
+        @rt.agent
+        async def coder(turn: Turn) -> int:
+            version = await turn.context.set("notes", "k", "v", expect=0)
+            tries.append(1)
+            if len(tries) == 1:
+                raise Shaky
+            return version
+
+        task = await rt.submit("coder", "x", attempts=2)
+        await next_try(rt, clock, task.id)
+        assert await task.result(PATIENCE) == 1

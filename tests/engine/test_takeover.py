@@ -1,0 +1,419 @@
+"""Processes that are gone: what they left is taken over, and what is left of them changes nothing."""
+
+import anyio
+import pytest
+
+from engine.helping import PATIENCE, doomed, found, happened, life, named, reached, serving, sound, take_over
+from remit import Card, Plan, Refused, Runtime, Step, Turn
+
+pytestmark = pytest.mark.anyio
+
+
+async def echo(turn: Turn) -> str:
+    return turn.task
+
+
+class Puppet:
+    """An agent that stays inside until it is let go, and then does what it is told."""
+
+    def __init__(self) -> None:
+        self.inside = anyio.Event()
+        self.go = anyio.Event()
+        self.left = anyio.Event()
+        self.act = None
+
+    async def __call__(self, turn: Turn) -> object:
+        self.inside.set()
+        try:
+            await self.go.wait()
+            return await self.act(turn) if self.act else "from the dead"
+        finally:
+            self.left.set()
+
+
+@pytest.mark.rule("crash.fence")
+@pytest.mark.parametrize("way", ["run", "submit"])
+async def test_a_zombie_changes_nothing(tmp_path, clock, way: str):
+    rules: list[str] = []
+    kept: list = []
+
+    async def try_all(turn: Turn) -> str:
+        for verb in (
+            lambda: turn.context.set("a", "k", "v"),
+            lambda: turn.context.board.write("k", "v"),
+            lambda: turn.send("coder", "hello"),
+            turn.inbox,
+            lambda: turn.delegate("coder", "x"),
+            lambda: turn.delegate("nobody", "x"),
+            lambda: turn.submit("coder", "x"),
+            lambda: turn.spawn("coder", "x"),
+            lambda: turn.step("charge", lambda: 1),
+            lambda: turn.hand_off("coder"),
+            lambda: turn.run_plan(Plan([Step("a", "t", "d", agent="coder")])),
+        ):
+            try:
+                kept.append(await verb())
+            except Refused as no:
+                rules.append(no.rule)
+        return "from the dead"
+
+    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+        puppet = Puppet()
+        puppet.act = try_all
+        dead.add(Card("lead", asks="*"), puppet)
+        dead.add(Card("coder"), echo)
+        heir.add(Card("lead", asks="*"), echo)
+        outcomes: list = []
+
+        async def start() -> None:
+            if way == "run":
+                outcomes.append(await dead.outcome("lead", "go"))
+            else:
+                outcomes.append(await (await dead.submit("lead", "go")).wait())
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(start)
+            await happened(puppet.inside)
+            task = await named(dead, "lead")
+            await take_over(heir, clock, dead)
+            assert await heir.task(task).result(PATIENCE) == "go"
+            before = len(await heir.history())
+            puppet.go.set()
+            await happened(puppet.left)
+        assert (rules, kept) == (["over"] * 11, [])
+        assert len(await heir.history()) == before
+        assert outcomes[0].value == "go"  # whoever waits there learns what really came of it
+        assert await life(heir, task) == [*(await life(heir, task))[:-3], "lost", "claimed", "completed"]
+        await sound(heir)
+
+
+@pytest.mark.rule("crash.fence")
+async def test_a_zombies_result_does_not_replace_the_work_that_goes_on(tmp_path, clock):
+    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+        old, new = Puppet(), Puppet()
+        dead.add(Card("lead"), old)
+        heir.add(Card("lead"), new)
+        task = await dead.submit("lead", "go")
+        await happened(old.inside)
+        await take_over(heir, clock, dead)
+        await happened(new.inside)
+        old.go.set()
+        await happened(old.left)
+        await anyio.wait_all_tasks_blocked()
+        assert (await heir.task(task.id).status()).state == "running"
+        new.act = echo
+        new.go.set()
+        assert await heir.task(task.id).result(PATIENCE) == "go"
+        await sound(heir)
+
+
+@pytest.mark.rule("crash.fence")
+async def test_a_zombie_that_waits_learns_that_it_is_one(tmp_path, clock):
+    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+        said: list[str] = []
+        asked, left = anyio.Event(), anyio.Event()
+
+        async def waits(turn: Turn) -> None:
+            task = await turn.submit("stuck", "x")
+            asked.set()
+            try:
+                await task.wait()
+                await turn.context.set("a", "k", "v")
+            except Refused as no:
+                said.append(no.rule)
+            finally:
+                left.set()
+
+        async def heirs(turn: Turn) -> str:
+            return await (await turn.submit("stuck", "x")).result(PATIENCE)
+
+        dead.add(Card("lead", asks="*"), waits)
+        dead.add(Card("stuck"), Puppet())
+        heir.add(Card("lead", asks="*"), heirs)
+        heir.add(Card("stuck"), echo)
+        task = await dead.submit("lead", "go")
+        await happened(asked)
+        await reached(dead, task.id, "waiting")
+        await take_over(heir, clock, dead)
+        assert await heir.task(task.id).result(PATIENCE) == "x"
+        await happened(left)
+        assert said == ["over"]
+        assert dead._floor.conductor.runs.waiting == 0
+        await sound(heir)
+
+
+@pytest.mark.rule("crash.poison")
+async def test_a_task_whose_process_dies_each_time_is_dead_in_the_end(tmp_path, clock):
+    path = tmp_path / "team.db"
+    with Runtime(path, clock=clock, hands=0) as heir:
+        heir.add(Card("poison"), echo)
+        task = await heir.submit("poison", "x")
+        for attempt in range(1, 5):
+            dead = doomed(path, clock)
+            puppet = Puppet()
+            dead.add(Card("poison"), puppet)
+            dead._lend_hands()
+            await happened(puppet.inside)
+            assert (await task.status()).attempt == attempt
+            await take_over(heir, clock, dead)
+            assert (await task.status()).state == "pending"
+        async with serving(heir):
+            outcome = await task.wait(PATIENCE)
+        assert outcome.status == "dead"
+        assert "the process that carried it out died 4 times" in str(outcome.error)
+        await sound(heir)
+
+
+@pytest.mark.rule("crash.lead")
+@pytest.mark.parametrize("what", ["plan", "team"])
+async def test_a_plan_or_team_run_by_a_program_that_is_gone_has_failed(tmp_path, clock, what: str):
+    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+        puppet = Puppet()
+        dead.add(Card("member"), puppet)
+
+        async def boss(turn: Turn) -> dict:
+            return {"steps": [{"id": "a", "title": "t", "description": "d", "agent": "member", "after": []}]}
+
+        dead.add(Card("boss", asks="*"), boss)
+        heir.add(Card("member"), echo)
+        heir.add(Card("boss", asks="*"), echo)
+
+        async def start() -> None:
+            plan = Plan([Step("a", "t", "d", agent="member")])
+            with pytest.raises(Exception, match="is gone"):
+                await (dead.run_plan(plan) if what == "plan" else dead.run_team("goal", "boss"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(start)
+            await happened(puppet.inside)
+            root = (await dead.tasks(parent=""))[0].id
+            await take_over(heir, clock, dead)
+            outcome = await heir.task(root).wait(PATIENCE)
+            assert outcome.status == "failed"
+            assert f"the process that ran this {what} is gone" in str(outcome.error)
+            assert await heir.tasks(state="open") == []  # nothing of it is left open
+            puppet.go.set()
+            await happened(puppet.left)
+        await sound(heir)
+
+
+@pytest.mark.rule("crash.release")
+@pytest.mark.parametrize("how", ["drained", "cancelled"])
+async def test_what_is_put_back_is_taken_up_where_it_was(tmp_path, clock, how: str):
+    did: list[str] = []
+    inside, go = anyio.Event(), anyio.Event()
+
+    async def lead(turn: Turn) -> list:
+        paid = await turn.step("pay", lambda: did.append("pay") or 5)
+        done = await turn.delegate("quick", "x")
+        return [paid, done, await turn.delegate("slow", "x")]
+
+    async def quick(turn: Turn) -> str:
+        did.append("quick")
+        return "quick"
+
+    async def slow(turn: Turn) -> str:
+        await turn.step("slow", lambda: did.append("slow"))
+        inside.set()
+        await go.wait()
+        return "slow"
+
+    def team(rt: Runtime) -> Runtime:
+        rt.add(Card("lead", asks="*"), lead)
+        rt.add(Card("quick"), quick)
+        rt.add(Card("slow"), slow)
+        return rt
+
+    with Runtime(tmp_path / "team.db", clock=clock) as one, Runtime(tmp_path / "team.db", clock=clock) as two:
+        team(one), team(two)
+        task = await one.submit("lead", "go")
+        await happened(inside)
+        if how == "drained":
+            assert await one.drain(0) == 1
+        else:
+            one._serving.cancel()
+            await found(one, lambda view: view.record(task.id).status == "pending" or None)
+        status = await task.status()
+        assert (status.state, status.attempt) == ("pending", 0)
+        go.set()
+        async with serving(two):
+            assert await two.task(task.id).result(PATIENCE) == [5, "quick", "slow"]
+        assert did == ["pay", "quick", "slow"]
+        assert len(await two.tasks()) == 3
+        assert (await life(two, task.id))[-3:] == ["released", "claimed", "completed"]
+        await sound(two)
+
+
+@pytest.mark.rule("crash.release")
+async def test_releasing_is_not_an_attempt_however_often_it_happens(rt: Runtime):
+    inside = anyio.Event()
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        inside.set()
+        await anyio.sleep_forever()
+        return ""
+
+    task = await rt.submit("coder", "x", attempts=1)
+    for _ in range(3):
+        await happened(inside)
+        inside = anyio.Event()
+        assert await rt.drain(0) == 1
+        rt._lend_hands()
+    await happened(inside)
+    assert (await task.status()).attempt == 1
+    await task.cancel()
+    assert (await task.wait(PATIENCE)).status == "cancelled"
+    await sound(rt)
+
+
+@pytest.mark.rule("crash.release")
+async def test_draining_waits_for_what_ends_in_time_and_takes_nothing_new(rt: Runtime):
+    inside, go = anyio.Event(), anyio.Event()
+
+    @rt.agent(concurrency=1)
+    async def coder(turn: Turn) -> str:
+        inside.set()
+        await go.wait()
+        return "in time"
+
+    first = await rt.submit("coder", "1")
+    await happened(inside)
+    second = await rt.submit("coder", "2")
+    left: list[int] = []
+
+    async def drain() -> None:
+        left.append(await rt.drain(PATIENCE))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(drain)
+        await anyio.wait_all_tasks_blocked()
+        go.set()
+    assert left == [0]
+    assert (await first.status()).state == "completed"
+    assert (await second.status()).state == "pending"
+    rt._lend_hands()
+    assert await second.result(PATIENCE) == "in time"
+    await sound(rt)
+
+
+@pytest.mark.rule("crash.release")
+async def test_one_that_waits_for_another_or_for_a_slot_is_put_back_too(clock):
+    """Parent waits, child runs, a second parent has waited and stands in the queue for the only slot."""
+    with Runtime(clock=clock, concurrency=1) as rt:
+        go, inside = anyio.Event(), anyio.Event()
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> str:
+            return await (await turn.submit("child", turn.task)).result()
+
+        @rt.agent
+        async def child(turn: Turn) -> str:
+            if turn.task == "slow":
+                inside.set()
+                await go.wait()
+            return turn.task
+
+        tasks = [await rt.submit("lead", name) for name in ("quick", "slow", "other")]
+        await happened(inside)
+        assert await rt.drain(0) >= 2
+        assert {one.state for one in await rt.tasks(state="open")} == {"pending"}
+        assert rt._floor.conductor.runs.waiting == 0
+        go.set()
+        async with serving(rt):
+            assert [await task.result(PATIENCE) for task in tasks] == ["quick", "slow", "other"]
+        await sound(rt)
+
+
+@pytest.mark.rule("crash.release")
+async def test_what_was_submitted_a_moment_ago_is_put_back_too(rt: Runtime):
+    began: list[int] = []
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        began.append(1)
+        await anyio.lowlevel.checkpoint()
+        return "ok"
+
+    first = await rt.submit("coder", "1")
+    await first.wait(PATIENCE)
+    second = await rt.submit("coder", "2")
+    rt._serving.cancel()
+    with anyio.fail_after(PATIENCE):
+        await anyio.wait_all_tasks_blocked()
+    if (await second.status()).state != "completed":
+        assert (await second.status()).state == "pending"
+    async with serving(rt):
+        assert await second.result(PATIENCE) == "ok"
+    await sound(rt)
+
+
+@pytest.mark.rule("cancel.tree", "crash.replay")
+@pytest.mark.parametrize("when", ["before anyone takes it over", "while no one has it", "when the heir has it"])
+async def test_what_a_dead_process_left_can_be_cancelled(tmp_path, clock, when: str):
+    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+        puppet, inside = Puppet(), anyio.Event()
+
+        async def lead(turn: Turn) -> None:
+            await turn.delegate("middle", "x")
+
+        async def middle(turn: Turn) -> None:
+            await turn.delegate("stuck", "x")
+
+        async def heirs(turn: Turn) -> None:
+            inside.set()
+            await anyio.sleep_forever()
+
+        dead.add(Card("lead", asks="*"), lead)
+        dead.add(Card("middle", asks="*"), middle)
+        dead.add(Card("stuck"), puppet)
+        task = await dead.submit("lead", "go")
+        await happened(puppet.inside)
+        if when == "when the heir has it":
+            heir.add(Card("lead"), heirs)
+        if when != "before anyone takes it over":
+            await take_over(heir, clock, dead)
+        if when == "when the heir has it":
+            await happened(inside)
+        assert await heir.cancel(task.id) == 3
+        await take_over(heir, clock, dead)
+        assert (await heir.task(task.id).wait(PATIENCE)).status == "cancelled"
+        assert {one.state for one in await heir.tasks()} == {"cancelled"}
+        await sound(heir)
+
+
+@pytest.mark.rule("crash.fence")
+async def test_a_zombie_cannot_cancel_what_its_heir_waits_for(tmp_path, clock):
+    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+        rules: list[str] = []
+        asked, go, left = anyio.Event(), anyio.Event(), anyio.Event()
+
+        async def zombie(turn: Turn) -> None:
+            task = await turn.submit("coder", "x")
+            asked.set()
+            await go.wait()
+            for verb in (task.cancel, task.retry, task.wait):
+                with pytest.raises(Refused) as no:
+                    await verb()
+                rules.append(no.value.rule)
+            left.set()
+
+        async def lead(turn: Turn) -> str:
+            return await (await turn.submit("coder", "x")).result()
+
+        puppet = Puppet()
+        puppet.act = echo
+        dead.add(Card("lead", asks="*"), zombie)
+        dead.add(Card("coder"), Puppet())
+        heir.add(Card("lead", asks="*"), lead)
+        heir.add(Card("coder"), puppet)
+        task = await dead.submit("lead", "go")
+        await happened(asked)
+        await take_over(heir, clock, dead)
+        await reached(heir, task.id, "waiting")
+        go.set()
+        await happened(left)
+        puppet.go.set()
+        assert await heir.task(task.id).result(PATIENCE) == "x"
+        assert rules == ["over"] * 3
+        await sound(heir)
