@@ -9,8 +9,7 @@ from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Place, emit, opened, out
 from remit.core import entry as entries
-from remit.core.entry import Draft, Entry, Writer
-from remit.core.facts import Place as Nowhere
+from remit.core.entry import Draft, Entry
 from remit.core.printable import block, escaped
 from remit.core.scope import Scope
 from remit.core.text import shown
@@ -21,8 +20,6 @@ from remit.engine.shelf import Shelf
 from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput, NotFound
 from remit.ports import Store
-
-_PERSON = Writer("")
 
 
 def listing(
@@ -92,7 +89,8 @@ def put(
     """
     draft = Draft(namespace, key, _parsed(value) if as_json else value, entries.lifetime(ttl))
     with opened(place, create=True) as (_, store):
-        version = asyncio.run(_shelf(store).put(draft, _PERSON, Nowhere()))
+        shelf = _shelf(store)
+        version = asyncio.run(shelf.put(draft, shelf.owner()))
     if json:
         emit({"namespace": namespace, "key": key, "version": version})
     else:
@@ -102,7 +100,8 @@ def put(
 def remove(namespace: str, key: str, *, place: Place = HERE, json: AsJson = False) -> None:
     """Take an entry away."""
     with opened(place) as (_, store):
-        gone = asyncio.run(_shelf(store).remove(namespace, key, _PERSON, Nowhere()))
+        shelf = _shelf(store)
+        gone = asyncio.run(shelf.remove(namespace, key, shelf.owner()))
     if not gone:
         raise NotFound(f"there is no entry {shown(f'{namespace}/{key}')}, or it has expired")
     if json:
@@ -114,7 +113,7 @@ def remove(namespace: str, key: str, *, place: Place = HERE, json: AsJson = Fals
 def cleanup(*, place: Place = HERE, json: AsJson = False) -> None:
     """Remove what has expired."""
     with opened(place) as (_, store):
-        count = asyncio.run(_shelf(store).cleanup(_PERSON, Nowhere()))
+        count = asyncio.run(_shelf(store).cleanup())
     if json:
         emit({"removed": count})
     else:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from remit.cli.drawing import answer, receipts, refusals, summary
 from remit.cli.live import watching
-from remit.cli.options import AsJson, emit, out
+from remit.cli.options import STORE_NAMES, AsJson, emit, out
 from remit.cli.team import team
 from remit.core.printable import escaped
 from remit.core.report import Node, node_data, tree
@@ -23,7 +22,7 @@ TASK = "build the login of the shop"
 
 def demo(
     *,
-    store: Annotated[Path, Parameter(alias="-s")] = Path("remit-demo.db"),
+    store: Annotated[str, Parameter(name=STORE_NAMES)] = "remit-demo.db",
     pace: float = 1.0,
     json: AsJson = False,
 ) -> int:
@@ -32,13 +31,13 @@ def demo(
     Parameters
     ----------
     store
-        The file to keep the run in; looking at it afterwards is half of the demo.
+        Where to keep the run, a file or postgresql://...; looking at it afterwards is half of the demo.
     pace
         How long the agents pretend to work; 0 for not at all.
     json
         Print the run as JSON instead.
     """
-    with team(str(store), max(pace, 0)) as runtime:
+    with team(store, max(pace, 0)) as runtime:
         root = asyncio.run(_run(runtime, None if json else out()))
     if json:
         emit(node_data(root))
@@ -59,7 +58,7 @@ async def _run(runtime: Runtime, console: Console | None) -> Node:
     return root
 
 
-def _tell(root: Node, store: Path) -> None:
+def _tell(root: Node, store: str) -> None:
     console = out()
     console.print()
     console.print(summary(root, SystemClock().now()))

@@ -4,15 +4,15 @@ import asyncio
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Place, emit, opened, out
+from remit.cli.options import HERE, AsJson, Place, emit, opened, out, where_is
 from remit.engine.doctor import Health, examine
 from remit.engine.system import SystemClock
 
 
 def doctor(*, place: Place = HERE, json: AsJson = False) -> int:
-    """Verify the invariants of a store file and say what is wrong.
+    """Verify the invariants of a store and say what is wrong.
 
-    Checks the file itself, the hash chain of the journal, that the journal folds to the tables, and that every
+    Checks the database itself, the hash chain of the journal, that the journal folds to the tables, and that every
     task began once and ended at most once. Exits with 1 if something is broken.
 
     Parameters
@@ -21,12 +21,13 @@ def doctor(*, place: Place = HERE, json: AsJson = False) -> int:
         Print JSON instead.
     """
     with opened(place) as (database, _):
+        where = where_is(database)
         health = asyncio.run(examine(database, SystemClock().now()))
     if json:
         findings = [finding._asdict() for finding in health.findings]
         emit({"sound": health.sound, **health._asdict(), "findings": findings})
     else:
-        _print(health, str(place.store))
+        _print(health, where)
     return 0 if health.sound else 1
 
 

@@ -9,17 +9,23 @@ from rich.text import Text
 from rich.tree import Tree
 
 from remit.core.printable import block, escaped
-from remit.core.report import Handoff, Node, PlanStep, Refusal, result_text, sentence, tally
+from remit.core.report import Handoff, Node, PlanStep, Refusal, Retry, result_text, sentence, tally
 from remit.core.values import Json
-from remit.core.words import called, duration, progress, refused_word
+from remit.core.words import AGAIN, called, duration, notes, progress, refused_word, retried, took
 
 _MARKS: Final = {
     "running": ("●", "cyan"),
     "completed": ("✔", "green"),
     "failed": ("✘", "red"),
+    "dead": ("†", "bold magenta"),
     "cancelled": ("■", "yellow"),
+    "cancelling": ("□", "yellow"),
+    "pending": ("◌", "dim"),
+    "waiting": ("○", "dim"),
+    "skipped": ("↷", "dim"),
 }
-_STEP_MARKS: Final = {**_MARKS, "waiting": ("○", "dim"), "skipped": ("↷", "dim")}
+_UNKNOWN: Final = ("?", "dim")
+_BAD: Final = frozenset(("failed", "dead", "cancelled"))
 _FOLD = 12  # siblings shown before the rest is counted
 
 
@@ -49,9 +55,11 @@ def tabled(names: Sequence[str], rows: Sequence[Sequence[Text | str]], *, left: 
 
 def headline(node: Node, now: int) -> Text:
     """One task on one line."""
-    mark, colour = _MARKS[node.status]
+    mark, colour = _MARKS.get(node.status, _UNKNOWN)
     text = Text.assemble((f"{mark} ", colour), (node.first, "bold"), ("  ", ""), (escaped(called(node), 60), ""))
-    text.append(f"  {duration(node.elapsed(now))}", "dim")
+    for said in notes(node):
+        text.append(f"  {said}", colour if said == node.status else "dim")
+    text.append(f"  {took(node, node.elapsed(now), now)}", "dim")
     saw = len([one for one in node.saw if one[1] != "task"])
     if saw:
         text.append(f"  saw {saw}", "blue")
@@ -61,6 +69,11 @@ def headline(node: Node, now: int) -> Text:
 def refusal_line(refusal: Refusal) -> Text:
     told = f"  {refused_word(refusal)} ({escaped(refusal.rule, 40)})"
     return Text.assemble(("⊘ ", "red"), (escaped(refusal.to, 64), "red"), (told, "red"))
+
+
+def retry_line(retry: Retry) -> Text:
+    """An attempt that was tried again, and what it died of."""
+    return Text.assemble((f"{AGAIN} ", "yellow"), (escaped(retried(retry), 160), "dim"))
 
 
 def handoff_line(handoff: Handoff) -> Text:
@@ -79,7 +92,7 @@ def plan_branch(plan: list[PlanStep]) -> Tree:
     """A plan's progress, and its steps."""
     branch = Tree(Text.assemble(("plan  ", "bold"), (progress(plan), "dim")), guide_style="dim")
     for step in plan[:_FOLD]:
-        mark, colour = _STEP_MARKS.get(step.state, ("?", "dim"))
+        mark, colour = _MARKS.get(step.state, _UNKNOWN)
         line = Text.assemble((f"{mark} ", colour), escaped(step.title, 60), (f"  {escaped(step.agent, 64)}", "dim"))
         if step.after:
             line.append(f"  after {escaped(', '.join(step.after), 40)}", "dim")
@@ -119,15 +132,18 @@ def drawn(root: Node, now: int) -> Tree:
             branch.add(Text(_folded(node.children[_FOLD:]), "dim"))
         for refusal in node.refusals[:_FOLD]:
             branch.add(refusal_line(refusal))
+        for retry in node.retries[-_FOLD:]:
+            branch.add(retry_line(retry))
         if node.error:
-            branch.add(Text(escaped(node.error, 200), "red"))
+            branch.add(Text(escaped(node.error, 200), _MARKS["dead"][1] if node.status == "dead" else "red"))
     return top
 
 
 def summary(root: Node, now: int) -> RenderableType:
     """The sentence and the figures of a run."""
     found = tally(root)
-    parts = [f"{found.tasks} tasks", f"depth {found.depth}", f"{found.refused} refused", duration(root.elapsed(now))]
+    time = took(root, root.elapsed(now), now)
+    parts = [f"{found.tasks} tasks", f"depth {found.depth}", f"{found.refused} refused", time]
     if found.handoffs:
         parts.insert(2, f"{found.handoffs} handoff{'s' if found.handoffs != 1 else ''}")
     return Group(Text(sentence(root)), Text(" · ".join(parts), "dim"))
@@ -136,8 +152,10 @@ def summary(root: Node, now: int) -> RenderableType:
 def receipts(root: Node) -> Iterator[Text]:
     """What each turn saw and why, and what was withheld from it."""
     for node in root.walk():
-        turns = [(handoff.sender, handoff.receipt) for handoff in node.trail]
-        for holder, receipt in [*turns, (node.agent, node.receipt)]:
+        turns = [(one.at, one.sender, one.receipt) for one in node.trail]
+        turns += [(one.at, one.agent, one.receipt) for one in node.retries]
+        turns.sort(key=lambda turn: turn[0])
+        for _, holder, receipt in [*turns, (0, node.agent, node.receipt)]:
             if receipt:
                 yield from _receipt(holder, receipt)
 
@@ -157,7 +175,7 @@ def answer(root: Node) -> Text:
     """What came of it."""
     if root.status == "completed":
         return Text(block(result_text(root)))
-    return Text(block(root.error or root.status), "red")
+    return Text(block(root.error or root.status), "red" if root.status in _BAD else "dim")
 
 
 def _folded(rest: list[Node]) -> str:

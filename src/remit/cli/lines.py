@@ -19,7 +19,9 @@ def plain_line(event: Event) -> str:
 
 
 def detail(event: Event) -> str:
-    """What an event says besides who did what."""
+    """What an event says besides who did what; of one that was pruned, only that."""
+    if not event.text:
+        return " (pruned)"
     return escaped(_TOLD[event.kind](event.data), 240) if event.kind in _TOLD else ""
 
 
@@ -46,8 +48,36 @@ def _breaker(data: Data) -> str:
     return f": {data['state']}{failures}" + (f": {data['why']}" if data["why"] else "")
 
 
+def _submitted(data: Data) -> str:
+    """: write the auth module (spawn)"""
+    return f": {data['task']}" + (f" ({data['way']})" if data["way"] != "submit" else "")
+
+
+def _retrying(data: Data) -> str:
+    """: attempt 1: 'coder' failed: OSError: no disk; again from 02:36:55.123Z"""
+    return f": attempt {data['attempt']}: {data['error']}; again from {iso(cast('int', data['ready_at']))[11:23]}Z"
+
+
+def _pruned(data: Data) -> str:
+    """: 2 runs: 0123, 4567"""
+    runs = cast("list[dict[str, Json]]", data["runs"])
+    return f": {count(len(runs), 'run')}: {', '.join(str(run['id']) for run in runs[:5])}"
+
+
 _TOLD: Final[dict[str, Callable[[Data], str]]] = {
     "task.started": lambda data: f": {data['task']}",
+    "task.submitted": _submitted,
+    "task.claimed": lambda data: f": attempt {data['attempt']} on {data['worker']}",
+    "task.waiting": lambda _: ": waits for a task it submitted",
+    "task.resumed": lambda _: ": goes on",
+    "task.queued": lambda _: ": waits for its turn to go on",
+    "task.retrying": _retrying,
+    "task.released": lambda _: ": its process stops; another carries it out",
+    "task.lost": lambda data: f": the process that had it is gone: {data['lost_by']}",
+    "task.cancelling": lambda data: f": {data['why']}",
+    "task.died": lambda data: f": {data['error']}",
+    "effect.done": lambda data: f": {data['key']}",
+    "runs.pruned": _pruned,
     "task.completed": lambda data: f": {data['result']}",
     "task.failed": lambda data: f": {data['error']}",
     "task.cancelled": lambda data: f": {data['error']}",

@@ -5,29 +5,22 @@ import asyncio
 from rich.table import Table
 from rich.text import Text
 
+from remit.cli.crew import Crew
 from remit.cli.drawing import age, answer, drawn, receipts, refusals, summary, tabled
+from remit.cli.finding import run_of
 from remit.cli.lines import plain_line
-from remit.cli.options import HERE, AsJson, Place, emit, opened, out
+from remit.cli.options import HERE, AsJson, Place, emit, opened, out, where_is
+from remit.cli.ps import COLOURS, took
 from remit.core.entry import limit as checked_limit
 from remit.core.events import Event
 from remit.core.printable import escaped
 from remit.core.report import Node, node_data, tree
-from remit.core.text import canonical, shown
+from remit.core.text import canonical
 from remit.core.times import iso
 from remit.core.values import Json
-from remit.core.words import duration
 from remit.engine.system import SystemClock
 from remit.errors import NotFound
-from remit.ports import RunLine, Span, Store
-
-_MANY = 100_000
-_COLOURS = {
-    "running": "cyan",
-    "completed": "green",
-    "failed": "red",
-    "cancelled": "yellow",
-    "lost": "magenta",
-}
+from remit.ports import RunLine, Span, Store, View
 
 
 def runs(*, place: Place = HERE, limit: int = 20, json: AsJson = False) -> None:
@@ -42,14 +35,15 @@ def runs(*, place: Place = HERE, limit: int = 20, json: AsJson = False) -> None:
     """
     now = SystemClock().now()
     most = checked_limit(limit)
-    with opened(place) as (_, store):
-        found = asyncio.run(store.read(lambda view: view.runs(most)))
+    with opened(place) as (database, store):
+        found, crew = asyncio.run(store.read(lambda view: (view.runs(most), Crew(view.workers()))))
+        where = where_is(database)
     if json:
-        emit([_line_data(line, now) for line in found])
+        emit([_line_data(line, crew, now) for line in found])
     elif not found:
-        out().print(Text(f"no runs yet in {place.store}; start one with: remit run module:runtime AGENT 'task'"))
+        out().print(Text(f"no runs yet in {where}; start one with: remit run module:runtime AGENT 'task'"))
     else:
-        out().print(_table(found, now))
+        out().print(_table(found, crew, now))
 
 
 def show(run: str = "last", *, place: Place = HERE, json: AsJson = False) -> None:
@@ -125,58 +119,49 @@ def root_of(run: str, place: Place) -> Node:
         return asyncio.run(_read_root(run, store))
 
 
-async def _read_root(run: str, store: Store) -> Node:
-    found = await store.read(lambda view: view.runs(_MANY if run != "last" else 1))
-    ids = [line.record.id for line in found]
-    fits = ids[:1] if run == "last" else [one for one in ids if one == run or one.startswith(run) or one.endswith(run)]
-    if not fits:
-        raise NotFound(f"there is no run {shown(run)} in workspace '{store.workspace}'; `remit runs` lists them")
-    if len(fits) > 1 and run not in fits:
-        raise NotFound(f"{len(fits)} runs fit {shown(run)}; say more of the id: {', '.join(fits[:5])}")
-    chosen = run if run in fits else fits[0]
-    root = tree(await store.read(lambda view: view.events(Span(run=chosen))))
-    assert root is not None
+async def _read_root(given: str, store: Store) -> Node:
+    def look(view: View) -> tuple[str, list[Event]]:
+        run = run_of(view, given)
+        return run, view.events(Span(run=run))
+
+    run, events = await store.read(look)
+    root = tree(events)
+    if root is None:
+        raise NotFound(f"the journal has nothing of run {run}; `remit doctor` says what is wrong with the store")
     return root
 
 
-def _state(line: RunLine, now: int) -> str:
-    """A run that is past its time and has not ended was lost with its process."""
-    lost = line.record.status == "running" and line.record.until <= now
-    return "lost" if lost else line.record.status
-
-
-def _table(found: list[RunLine], now: int) -> Table:
+def _table(found: list[RunLine], crew: Crew, now: int) -> Table:
     names = ("run", "state", "agent", "task", "tasks", "refused", "took", "age")
-    return tabled(names, [_row(line, now) for line in found], left=3, gives_way="task")
+    return tabled(names, [_row(line, crew, now) for line in found], left=3, gives_way="task")
 
 
-def _row(line: RunLine, now: int) -> list[Text | str]:
+def _row(line: RunLine, crew: Crew, now: int) -> list[Text | str]:
     record = line.record
-    state = _state(line, now)
-    ended = record.ended_at if record.ended_at is not None else min(now, record.until)
+    state = crew.state(record, now)
     return [
         Text(record.id),
-        Text(state, _COLOURS[state]),
+        Text(state, COLOURS[state]),
         Text(escaped(record.holder, 20), "bold"),
         Text(escaped(line.task, 200)),
         str(line.tasks),
         str(line.refused) if line.refused else "",
-        duration(ended - record.started_at),
-        age(now - record.started_at),
+        took(record, min(now, record.until)),
+        age(now - record.asked_at),
     ]
 
 
-def _line_data(line: RunLine, now: int) -> dict[str, Json]:
+def _line_data(line: RunLine, crew: Crew, now: int) -> dict[str, Json]:
     record = line.record
     return {
         "id": record.id,
-        "state": _state(line, now),
+        "state": crew.state(record, now),
         "agent": record.holder,
         "task": line.task,
         "session": record.session,
         "tasks": line.tasks,
         "refused": line.refused,
-        "started_at": record.started_at,
+        "asked_at": record.asked_at,
         "ended_at": record.ended_at,
     }
 

@@ -2,16 +2,18 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Final
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group
 
 from remit import __version__
-from remit.errors import BadInput, NotFound, Refused, RemitError, StoreError
+from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, StoreError
 
 EXIT_CODES: Final = (
-    "Exit codes: 0 done; 1 the work failed, or the doctor found something broken; 2 wrong usage or bad input; "
-    "3 refused by a rule; 4 not found; 5 the store could not be used; 130 interrupted."
+    "Exit codes: 0 done; 1 the work failed, was cancelled or is dead, or the doctor found something broken; "
+    "2 wrong usage or bad input; 3 refused by a rule, or too late for it; 4 not found; 5 the store could not be used; "
+    "124 waited long enough, the task goes on; 130 interrupted."
 )
 
 app = App(
@@ -19,20 +21,35 @@ app = App(
     help="Agents hand work to each other, and nobody loses control of it.",
     help_epilogue=EXIT_CODES,
     version=f"remit {__version__}",
+    group_commands=Group("Besides", sort_key=9),
 )
+WORK, LOOK, MEND = (Group(name, sort_key=place) for place, name in enumerate(("Work", "Look", "Mend")))
 
 # Commands are imported when they are used, so that `remit runs` does not pay for `remit run`.
-app.command("remit.cli.demo:demo", name="demo", help="Scripted agents at work: no key, no server, a few seconds.")
-app.command("remit.cli.run:run", name="run", help="Ask an agent of a runtime to do a task, and watch it happen.")
-app.command("remit.cli.look:runs", name="runs", help="The latest runs of a store.")
-app.command("remit.cli.look:show", name="show", help="One run: its tree, times, refusals and receipts.")
-app.command("remit.cli.flow:flow", name="flow", help="One run as a picture: text, Mermaid or SVG.")
-app.command("remit.cli.look:history", name="history", help="The journal, or a part of it.")
-app.command("remit.cli.stats:stats", name="stats", help="Who works, how long, and how often tasks change hands.")
-app.command("remit.cli.breakers:breakers", name="breakers", help="Agents that are left alone because they fail.")
-app.command("remit.cli.doctor:doctor", name="doctor", help="Whether a store still keeps what it promises.")
+_COMMANDS: Final = (
+    (WORK, "demo", "demo:demo", "Scripted agents at work: no key, no server, a few seconds."),
+    (WORK, "run", "run:run", "Ask an agent to do a task, and watch it happen."),
+    (WORK, "submit", "submit:submit", "Put a task into the queue and come back at once."),
+    (WORK, "worker", "worker:worker", "Carry out what is in the queue, until it is stopped."),
+    (WORK, "wait", "watch:wait", "Wait until a task has ended, and print its result."),
+    (LOOK, "ps", "ps:ps", "The tasks that are open, and who is there."),
+    (LOOK, "status", "status:status", "One task: where it stands, its attempts, its result."),
+    (LOOK, "watch", "watch:watch", "What happens, while it happens, in every process."),
+    (LOOK, "runs", "look:runs", "The latest runs of a store."),
+    (LOOK, "show", "look:show", "One run: its tree, times, refusals and receipts."),
+    (LOOK, "flow", "flow:flow", "One run as a picture: text, Mermaid or SVG."),
+    (LOOK, "history", "look:history", "The journal, or a part of it."),
+    (LOOK, "stats", "stats:stats", "Who works, how long, and how often tasks change hands."),
+    (LOOK, "breakers", "breakers:breakers", "Agents that are left alone because they fail."),
+    (MEND, "cancel", "mend:cancel", "Stop a task and everything below it, wherever it runs."),
+    (MEND, "retry", "mend:retry", "Have a task carried out once more that did not complete."),
+    (MEND, "prune", "mend:prune", "Take away the runs that ended long ago."),
+    (MEND, "doctor", "doctor:doctor", "Whether a store still keeps what it promises."),
+)
+for group, name, where, told in _COMMANDS:
+    app.command(f"remit.cli.{where}", name=name, help=told, group=group)
 
-context = App(name="context", help="Look at and change the entries that agents share.")
+context = App(name="context", help="Look at and change the entries that agents share.", group=MEND)
 context.command("remit.cli.context:listing", name="ls", help="Namespaces, or the entries of one.")
 context.command("remit.cli.context:get", name="get", help="One entry's value.")
 context.command("remit.cli.context:put", name="set", help="Write an entry.")
@@ -40,23 +57,27 @@ context.command("remit.cli.context:remove", name="rm", help="Take an entry away.
 context.command("remit.cli.context:cleanup", name="cleanup", help="Remove what has expired.")
 app.command(context)
 
-breaker = App(name="breaker", help="Take an agent out, or let it in again.")
+breaker = App(name="breaker", help="Take an agent out, or let it in again.", group=MEND)
 breaker.command("remit.cli.breakers:trip", name="trip", help="Nobody can ask this agent until it is reset.")
 breaker.command("remit.cli.breakers:reset", name="reset", help="Let this agent be asked again at once.")
 app.command(breaker)
+
+db = App(name="db", help="Make a store, or bring it up to date.", group=MEND)
+db.command("remit.cli.db:migrate", name="migrate", help="Make a store, or bring an older one up to date.")
+app.command(db)
 app.register_install_completion_command(help="Teach your shell to complete remit's commands.")  # pyright: ignore[reportUnknownMemberType]
 
 
 def exit_code(error: RemitError) -> int:
     """The most telling code for an error."""
-    codes = ((BadInput, 2), (Refused, 3), (NotFound, 4), (StoreError, 5))
+    codes = ((BadInput, 2), (Refused, 3), (Conflict, 3), (NotFound, 4), (StoreError, 5))
     return next((code for kind, code in codes if isinstance(error, kind)), 1)
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """The entry point: an error of ours is a sentence and a code, never a traceback."""
     try:
-        code = app(exit_on_error=False, result_action="return_value")
+        code = app(sys.argv[1:] if words is None else words, exit_on_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError:
         sys.exit(2)  # it has printed what was wrong

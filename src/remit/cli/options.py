@@ -1,21 +1,28 @@
 """Options that several commands share, and how commands print."""
 
 import json
+import os
+import shlex
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 from rich.console import Console
 
 from remit.core.text import NAME_LIMIT, line
 from remit.ports import Database, Store
-from remit.stores.sqlite import SqliteDatabase
+from remit.stores.opening import database_at, is_server
 
-DEFAULT_STORE = Path("remit.db")
+DEFAULT_STORE: Final = "remit.db"
+DEFAULT_WORKSPACE: Final = "default"
+STORE_NAMES: Final = ("--store", "--database", "-s")
+
+StoreAt: TypeAlias = Annotated[str, Parameter(name=STORE_NAMES, env_var="REMIT_STORE")]
+OwnStore: TypeAlias = Annotated[str | None, Parameter(name=STORE_NAMES, env_var="REMIT_STORE")]
+AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 @Parameter(name="*")
@@ -23,31 +30,61 @@ DEFAULT_STORE = Path("remit.db")
 class Place:
     """Where to look."""
 
-    store: Annotated[Path, Parameter(alias="-s", env_var="REMIT_STORE")] = DEFAULT_STORE
-    """The store's file."""
+    store: StoreAt = DEFAULT_STORE
+    """The store: a file, or a server as postgresql://user@host/database."""
 
-    workspace: Annotated[str, Parameter(alias="-w", env_var="REMIT_WORKSPACE")] = "default"
+    workspace: Annotated[str, Parameter(alias="-w", env_var="REMIT_WORKSPACE")] = DEFAULT_WORKSPACE
     """The workspace within it."""
 
 
 HERE = Place()
-AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 @contextmanager
 def opened(place: Place, *, create: bool = False) -> Generator[tuple[Database, Store]]:
     """The store of a command; looking never makes a new file."""
     workspace = line(place.workspace, "a workspace", NAME_LIMIT)
-    database = SqliteDatabase(place.store, create=create)
+    database = database_at(place.store, create=create)
     try:
         yield database, database.store(workspace)
     finally:
         database.close()
 
 
+def where_is(database: Database) -> str:
+    """A store's address as people may see it: without a password."""
+    return str(getattr(database, "where", "the store"))
+
+
+def options_for(database: Database, workspace: str, given: str | None = None) -> str:
+    """What another command needs to find the same place, to be copied: ` --store team.db`."""
+    store = given or where_is(database)
+    words: list[str] = []
+    if store != os.environ.get("REMIT_STORE", DEFAULT_STORE):
+        words += ["--store", where_is(database) if is_server(store) else store]
+    if workspace != os.environ.get("REMIT_WORKSPACE", DEFAULT_WORKSPACE):
+        words += ["--workspace", workspace]
+    return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+class Paper(Console):
+    """When its reader goes away, as `| head` does, the work goes on without a word; `quiet` says so."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
+
+
 def out() -> Console:
     """Where people read. Agent text is printed as plain text, never as markup."""
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    return Paper(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def aside() -> Console:
+    """Where people read what is not the answer: programs that read the answer do not see it."""
+    return Paper(highlight=False, soft_wrap=not sys.stderr.isatty(), stderr=True)
 
 
 def emit(data: object) -> None:

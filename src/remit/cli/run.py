@@ -1,28 +1,32 @@
 """`remit run`: ask an agent of a runtime that lives in a Python module."""
 
 import asyncio
-import importlib
-import sys
-import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.drawing import answer, summary
+from remit.cli.following import following
+from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.live import watching
-from remit.cli.options import AsJson, emit, out
+from remit.cli.loading import load
+from remit.cli.options import AsJson, OwnStore, aside, emit, options_for, out
 from remit.core.bounds import TOP, Bounds
 from remit.core.credits import credits as money
+from remit.core.events import Event
 from remit.core.outcome import Outcome
 from remit.core.report import node_data, tree
-from remit.core.text import shown
+from remit.core.words import count
+from remit.engine.presence import home
 from remit.engine.system import SystemClock
-from remit.errors import BadInput
+from remit.errors import Conflict
+from remit.ports import View, Which
 from remit.runtime import RunHow, Runtime
-from remit.stores.sqlite import MEMORY
+
+HAND_BACK_SECONDS: Final = 5.0  # what other runs' tasks that were begun here have to end
 
 
 @Parameter(name="*")
@@ -49,17 +53,30 @@ class Limits:
 _OPEN = Limits()
 
 
+class Ask(NamedTuple):
+    """What is asked, and how it is to be shown. `store` is as it was given, for the hints."""
+
+    agent: str
+    task: str
+    how: RunHow
+    store: str | None
+    as_json: bool
+
+
 def run(
     runtime: str,
     agent: str,
     task: str,
     *,
     limits: Limits = _OPEN,
-    store: Annotated[Path | None, Parameter(alias="-s", env_var="REMIT_STORE")] = None,
+    store: OwnStore = None,
     session: str = "",
     json: AsJson = False,
 ) -> int:
     """Ask an agent of a runtime to do a task, and watch it happen.
+
+    Ctrl-C cancels the run, which is recorded; a second one stops at once. Tasks that the run leaves running are waited
+    for.
 
     Parameters
     ----------
@@ -72,20 +89,12 @@ def run(
     limits
         How far it may go.
     store
-        Keep the run in this file, whatever store the runtime has.
+        Keep the run here, a file or postgresql://..., whatever store the runtime has.
     session
         Continue a session: its board and its inboxes.
     json
         Print the run as JSON instead.
     """
-    with _load(runtime) as found:
-        if store is not None:
-            found.reopen(store)
-        return asyncio.run(_run(found, (agent, task, session), limits, as_json=json))
-
-
-async def _run(runtime: Runtime, ask: tuple[str, str, str], limits: Limits, *, as_json: bool) -> int:
-    agent, task, session = ask
     within = Bounds(depth=limits.depth, credits=money(limits.credits or None)) if limits != _OPEN else TOP
     how: RunHow = {
         "session": session,
@@ -94,58 +103,124 @@ async def _run(runtime: Runtime, ask: tuple[str, str, str], limits: Limits, *, a
         "tier": limits.tier or "",
         "handoffs": not limits.no_handoffs,
     }
-    if as_json:
-        outcome = await runtime.outcome(agent, task, **how)
-    else:
-        with watching(runtime, out()):
-            outcome = await runtime.outcome(agent, task, **how)
-    if outcome.status == "refused":
-        outcome.unwrap()
-    await _report(runtime, outcome, as_json=as_json)
+    with load(runtime) as found:
+        if store is not None:
+            found.reopen(store)
+        try:
+            return asyncio.run(_run(found, Ask(agent, task, how, store, json)))
+        except asyncio.CancelledError:  # the second Ctrl-C
+            return INTERRUPTED
+
+
+async def _run(runtime: Runtime, ask: Ask) -> int:
+    with interrupts() as heard:
+        if ask.as_json:
+            outcome = await _asked(runtime, ask, heard)
+        else:
+            with watching(runtime, out()):
+                outcome = await _asked(runtime, ask, heard)
+        if outcome.status == "refused":
+            outcome.unwrap()
+        interrupted = heard.count > 0
+        if not ask.as_json:
+            await _report(runtime, outcome, ask)
+        await _settle(runtime, outcome.task, heard)
+        if ask.as_json:
+            await _report(runtime, outcome, ask)
+    if interrupted and outcome.status == "cancelled":
+        return INTERRUPTED
     return 0 if outcome.ok else 1
 
 
-async def _report(runtime: Runtime, outcome: Outcome, *, as_json: bool) -> None:
+async def _asked(runtime: Runtime, ask: Ask, heard: Interrupts) -> Outcome:
+    """What came of it; the first signal cancels the run, which then ends like any other."""
+    runs: list[str] = []
+
+    def note(events: Sequence[Event]) -> None:
+        runs.extend(event.run for event in events if event.kind == "task.started" and event.task == event.run)
+
+    stop = runtime.watch(note)
+    work = asyncio.create_task(runtime.outcome(ask.agent, ask.task, **ask.how))
+    told = asyncio.create_task(heard.first.wait())
+    try:
+        await asyncio.wait((work, told), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            aside().print(Text("stopping: the run is being cancelled, press Ctrl-C again to stop now", "yellow"))
+            await _cancel(runtime, runs, work)
+        return await work
+    finally:
+        told.cancel()
+        stop()
+
+
+async def _cancel(runtime: Runtime, runs: list[str], work: "asyncio.Task[Outcome]") -> None:
+    if not runs:  # it has not even begun
+        work.cancel()
+        return
+    try:
+        await runtime.cancel(runs[0], "interrupted")
+    except Conflict:  # it ended at the same moment
+        return
+
+
+async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
+    """Waits for what the run left running in this process; then takes nothing more, and hands back the rest."""
+    if not heard.count and runtime.hands:
+        await _wait_for_rest(runtime, run, heard)
+    others = await runtime.store.read(_held)
+    if others and not heard.count:
+        begun = f"{count(others, 'task')} of other runs begun here"
+        aside().print(Text(f"{begun}; what has not ended in {HAND_BACK_SECONDS:g} s is handed back", "dim"))
+    await runtime.drain(0.0 if heard.count else HAND_BACK_SECONDS)
+
+
+async def _wait_for_rest(runtime: Runtime, run: str, heard: Interrupts) -> None:
+    store = runtime.store
+    left = await store.read(lambda view: _rest(view, run, lasting=runtime.database.lasting))
+    if not left:
+        return
+    word = "hands back what has not ended" if runtime.database.lasting else "drops what has not ended"
+    aside().print(Text(f"waiting for {count(left, 'task')} it left running; Ctrl-C {word}", "yellow"))
+    async with following(store, run=run) as follow:
+        told = asyncio.create_task(heard.first.wait())
+        told.add_done_callback(lambda _: follow.rung.set())
+        try:
+            while left and not heard.count:
+                await follow.next()
+                left = await store.read(lambda view: _rest(view, run, lasting=runtime.database.lasting))
+        finally:
+            told.cancel()
+
+
+def _rest(view: View, run: str, *, lasting: bool) -> int:
+    """How many tasks of the run are open and are, or can be, carried out by this process."""
+    found = [record for record, _ in view.tasks(Which(state="open", run=run, limit=100_000))]
+    if not lasting:
+        return len(found)
+    return sum(not record.worker or record.worker in _here(view) for record in found)
+
+
+def _held(view: View) -> int:
+    """How many tasks from the queue this process has begun and not ended."""
+    return sum(record.way != "delegate" for worker in _here(view) for record in view.held(worker))
+
+
+def _here(view: View) -> set[str]:
+    """What this process is called in the store."""
+    return {beat.worker for beat in view.workers() if beat.home == home()}
+
+
+async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
     root = tree(await runtime.history(run=outcome.task))
     assert root is not None
-    if as_json:
+    if ask.as_json:
         emit(node_data(root))
         return
     console = out()
     console.print(summary(root, SystemClock().now()))
     console.print(answer(root))
-    where = getattr(runtime.database, "where", MEMORY)
-    if where == MEMORY:
-        console.print(Text("kept in memory only; add --store FILE to keep the run", "dim"))
+    if runtime.database.lasting:
+        where = options_for(runtime.database, runtime.store.workspace, ask.store)
+        console.print(Text(f"remit show {outcome.task}{where}", "dim"))
     else:
-        console.print(Text(f"remit show {outcome.task} --store {where}", "dim"))
-
-
-def _load(where: str) -> Runtime:
-    module_name, separator, name = where.partition(":")
-    if not separator or not module_name or not name:
-        raise BadInput(f"say where the runtime is as module:name, for example team:rt, not {shown(where)}")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise BadInput(f"module {shown(module_name)} cannot be imported: {error}") from error
-    except Exception as error:  # the user's own code: where it broke is what they need to know
-        raise BadInput(f"module {shown(module_name)} broke while it was imported: {_where(error)}") from error
-    found: Any = module
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not isinstance(found, Runtime):
-        have = [key for key, value in vars(module).items() if isinstance(value, Runtime)]
-        hint = f"; it has {', '.join(have)}" if have else ""
-        raise BadInput(f"{shown(name)} in {module_name} is not a remit.Runtime{hint}")
-    return found
-
-
-def _where(error: Exception) -> str:
-    """ValueError: no such key (team.py, line 7)"""
-    what = f"{type(error).__name__}: {error}"
-    frames = traceback.extract_tb(error.__traceback__)
-    if isinstance(error, SyntaxError) or not frames:
-        return what
-    return f"{what} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+        console.print(Text("kept in memory only; add --store FILE to keep the run", "dim"))

@@ -17,7 +17,7 @@ from remit.core.stats import AgentStats, Stats, stats_data
 from remit.core.stats import stats as figures
 from remit.core.text import canonical, shown
 from remit.core.times import SECOND, moment
-from remit.core.words import duration
+from remit.core.words import count, duration
 from remit.engine.system import SystemClock
 from remit.errors import BadInput
 from remit.ports import Span
@@ -86,7 +86,7 @@ def _print(console: Console, found: Stats) -> None:
 
 
 def _overview(found: Stats) -> Text:
-    runs = ", ".join(f"{count} {state}" for state, count in sorted(found.runs.items())) or "none"
+    runs = ", ".join(f"{number} {state}" for state, number in sorted(found.runs.items())) or "none"
     per_task = f"{found.mean_handoffs:.2f} a task, at most {found.most_handoffs}"
     lines = [("runs", runs), ("tasks", f"{len(found.handoffs):,}"), ("handoffs", f"{found.total_handoffs:,}")]
     if found.total_handoffs:
@@ -94,14 +94,28 @@ def _overview(found: Stats) -> Text:
     if found.latency.all:
         mean, late = duration(found.latency.mean), duration(found.latency.percentile(95))
         lines.append(("taken up", f"after {mean} on average, 95 % within {late}"))
+    lines += _queue(found)
     lines.append(("deadlocks", f"{found.deadlocks:,}"))
     return Text("\n").join(Text.assemble((f"{name:<10}", "dim"), told) for name, told in lines)
 
 
+def _queue(found: Stats) -> Iterable[tuple[str, str]]:
+    """What there is to say of tasks that were put into a queue."""
+    queue = found.queue
+    if queue.all:
+        mean, late = duration(queue.mean), duration(queue.percentile(95))
+        yield "queued", f"{mean} on average, 95 % begun within {late}"
+    if found.retries or found.dead:
+        yield "attempts", f"{found.attempts:,}, {found.retries:,} tried again, {count(found.dead, 'task')} dead"
+
+
 def _agents(found: Stats) -> Table:
-    names = ("agent", "turns", "completed", "failed", "cancelled", "handed on", "tokens", "time", "a turn")
+    names = ["agent", "turns", "completed", "failed", "cancelled", "handed on", "tokens", "time", "a turn"]
+    queued = bool(found.queue.all or found.retries or found.dead)
+    names += ["tried again", "dead", "queued"] if queued else []
     ranked = sorted(found.agents.items(), key=lambda item: (-item[1].times.total, item[0]))
-    return tabled(names, [[Text(escaped(name, 64), "bold"), *_figures(one)] for name, one in ranked])
+    rows = [[Text(escaped(name, 64), "bold"), *_figures(one), *(_waits(one) if queued else ())] for name, one in ranked]
+    return tabled(names, rows)
 
 
 def _figures(one: AgentStats) -> Iterable[str]:
@@ -113,8 +127,14 @@ def _figures(one: AgentStats) -> Iterable[str]:
     yield duration(one.times.mean) if timed else "-"
 
 
+def _waits(one: AgentStats) -> Iterable[str]:
+    for number in (one.retries, one.dead):
+        yield f"{number:,}" if number else "-"
+    yield duration(one.queue.mean) if one.queue.all else "-"
+
+
 def _refusals(found: Stats) -> Table:
-    rows = [[Text(escaped(rule, 64), "red"), f"{count:,}"] for rule, count in found.refusals.most_common()]
+    rows = [[Text(escaped(rule, 64), "red"), f"{times:,}"] for rule, times in found.refusals.most_common()]
     return tabled(("refused by", "times"), rows)
 
 

@@ -1,0 +1,73 @@
+"""`remit db`: the database itself."""
+
+import sqlite3
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+
+from rich.text import Text
+
+from remit.cli.options import DEFAULT_STORE, AsJson, StoreAt, emit, out, where_is
+from remit.errors import BadInput, NotFound
+from remit.ports import Database
+from remit.stores.opening import database_at, is_server
+from remit.stores.queries import migrations
+from remit.stores.sqlite import MEMORY
+
+
+def migrate(*, store: StoreAt = DEFAULT_STORE, json: AsJson = False) -> None:
+    """Make a store, or bring an older one up to date; one that is up to date is left as it is.
+
+    Parameters
+    ----------
+    store
+        A file, or a server as postgresql://user@host/database.
+    json
+        Print what was done as JSON.
+    """
+    if store == MEMORY:
+        raise BadInput("a store in memory is made anew each time; say --store FILE or --store postgresql://...")
+    before, database = _server(store) if is_server(store) else (_version(Path(store)), database_at(store))
+    where = where_is(database)
+    database.close()
+    now = len(migrations("postgres" if is_server(store) else "sqlite"))
+    done = "unchanged" if before == now else "migrated" if before else "made"
+    if json:
+        emit({"store": where, "done": done, "schema": now})
+    else:
+        out().print(Text(_sentence(where, done, before, now)))
+
+
+def _sentence(where: str, done: str, before: int | None, now: int) -> str:
+    if done == "unchanged":
+        return f"{where} is up to date: schema {now}"
+    if before is None:
+        return f"{where} is ready: its tables were made or brought up to date, schema {now}"
+    return f"{where} is made, with schema {now}" if done == "made" else f"{where} went from schema {before} to {now}"
+
+
+def _version(path: Path) -> int:
+    """The schema of a file, 0 if it has none; whatever else is wrong with it is said by whoever opens it."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return 0
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            return connection.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error:
+        return 0
+
+
+def _server(store: str) -> tuple[int | None, Database]:
+    """Of a server it is only known whether its schema was up to date."""
+    try:
+        return len(migrations("postgres")), _postgres(store, migrate=False)
+    except NotFound:
+        return None, _postgres(store, migrate=True)
+
+
+def _postgres(store: str, *, migrate: bool) -> Database:
+    try:
+        module = import_module("remit.stores.postgres")
+    except ImportError as error:
+        raise BadInput("a postgresql:// store needs psycopg and procrastinate; install remit[postgres]") from error
+    return module.PostgresDatabase(store, migrate=migrate)

@@ -1,0 +1,211 @@
+"""`remit ps`: the tasks that are open, and who is there to carry them out."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias, cast
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from remit.cli.crew import Crew, Worker
+from remit.cli.drawing import age, tabled
+from remit.cli.finding import task_of
+from remit.cli.options import HERE, AsJson, Place, emit, opened, options_for, out
+from remit.core.entry import limit as checked_limit
+from remit.core.facts import Message
+from remit.core.printable import escaped
+from remit.core.text import canonical
+from remit.core.values import Json
+from remit.core.words import count, duration
+from remit.engine.system import SystemClock
+from remit.ports import Record, View, Which
+
+State: TypeAlias = Literal[
+    "open", "pending", "running", "waiting", "cancelling", "completed", "failed", "cancelled", "dead"
+]
+COLOURS: Final = {
+    "pending": "bright_black",
+    "running": "cyan",
+    "waiting": "blue",
+    "cancelling": "yellow",
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "dead": "red",
+    "lost": "magenta",
+}
+_ORPHANS: Final = 100
+_TOLD: Final = 3  # announcements that are spelled out; the rest is counted
+
+
+class Picture(NamedTuple):
+    """What was read of a store at one moment."""
+
+    tasks: list[tuple[Record, str]]
+    crew: Crew
+    orphans: list[Message]
+
+
+def ps(
+    *,
+    place: Place = HERE,
+    all: Annotated[bool, Parameter(negative="")] = False,
+    state: State | None = None,
+    agent: str = "",
+    session: str = "",
+    parent: str = "",
+    limit: int = 100,
+    json: AsJson = False,
+) -> None:
+    """The tasks that are open, newest first, and who is there to carry them out.
+
+    Parameters
+    ----------
+    all
+        Those that have ended, too.
+    state
+        Only tasks in this state.
+    agent
+        Only what this agent holds.
+    session
+        Only this session's.
+    parent
+        Only what this task asked for; its id as `remit status` takes it.
+    limit
+        At most so many.
+    json
+        Print JSON instead of a table.
+    """
+    which = Which(
+        session=session or None,
+        agent=canonical(agent) if agent else None,
+        state=state or (None if all else "open"),
+        limit=checked_limit(limit, most=100_000),
+    )
+    now = SystemClock().now()
+    with opened(place) as (database, store):
+        found = asyncio.run(store.read(lambda view: _picture(view, which, parent)))
+        hint = f"remit worker module:runtime{options_for(database, store.workspace, place.store)}"
+    if json:
+        emit(_data(found, now))
+        return
+    console = out()
+    if found.tasks:
+        console.print(_table(found, now))
+    else:
+        narrowed = all or state or agent or session or parent
+        console.print(Text("no such tasks" if narrowed else "nothing is open; `remit ps --all` lists the rest", "dim"))
+    for text in _below(found, hint, now):
+        console.print(text)
+
+
+def _picture(view: View, which: Which, parent: str) -> Picture:
+    if parent:
+        above = task_of(view, parent).id
+        which = Which(which.session, which.agent, which.state, above, limit=which.limit)
+    return Picture(view.tasks(which), Crew(view.workers()), view.orphans(_ORPHANS))
+
+
+def _table(found: Picture, now: int) -> Table:
+    names = ("id", "state", "agent", "task", "try", "took", "age", "where")
+    rows = [_row(record, task, found.crew, now) for record, task in found.tasks]
+    return tabled(names, rows, left=3, gives_way="task")
+
+
+def _row(record: Record, task: str, crew: Crew, now: int) -> list[Text | str]:
+    state = crew.state(record, now)
+    return [
+        Text(record.id),
+        Text(state, COLOURS[state]),
+        Text(escaped(record.holder, 20), "bold"),
+        Text(escaped(task, 200)),
+        str(record.attempt) if record.attempt else "",
+        took(record, now),
+        age(now - record.asked_at),
+        Text(_where(record, crew, now), "dim"),
+    ]
+
+
+def took(record: Record, now: int) -> str:
+    """How long it has been worked on; what is pending has not been."""
+    if record.status == "pending":
+        return ""
+    began = record.claimed_at if record.claimed_at is not None else record.asked_at
+    return duration((record.ended_at if record.ended_at is not None else now) - began)
+
+
+def _where(record: Record, crew: Crew, now: int) -> str:
+    if record.ended_at is not None:
+        return ""
+    if record.status == "pending" and record.ready_at > now:
+        return f"in {duration(record.ready_at - now)}"
+    return crew.where(record.worker)
+
+
+def _below(found: Picture, hint: str, now: int) -> Iterator[Text]:
+    """Who is there, and what nobody has read."""
+    crew = found.crew.workers
+    workers = [worker for worker in crew if worker.hands]
+    others = [worker for worker in crew if not worker.hands]
+    if workers:
+        yield Text(
+            f"{count(len(workers), 'worker')}, {sum(w.hands for w in workers):,} hands: {_called(workers)}", "dim"
+        )
+    elif any(record.status == "pending" for record, _ in found.tasks):
+        yield Text(f"no worker is there: start one with `{hint}`", "yellow")
+    elif any(found.crew.lost(record, now) for record, _ in found.tasks):
+        yield Text(f"no worker is there: `{hint}` ends or resumes what was left behind", "yellow")
+    if others:
+        yield Text(f"{_called(others)} at work without a queue", "dim")
+    yield from _unread(found.orphans)
+
+
+def _called(crew: list[Worker]) -> str:
+    more = f" and {len(crew) - 8} more" if len(crew) > 8 else ""
+    return ", ".join(worker.called for worker in crew[:8]) + more
+
+
+def _unread(orphans: list[Message]) -> Iterator[Text]:
+    if not orphans:
+        return
+    many = f"at least {_ORPHANS}" if len(orphans) == _ORPHANS else str(len(orphans))
+    yield Text(f"{many} announced and never read, because whoever asked had ended:", "dim")
+    for message in orphans[:_TOLD]:
+        yield Text.assemble(("  to ", "dim"), (escaped(message.to, 64), "bold"), f"  {escaped(message.text, 120)}")
+    if len(orphans) > _TOLD:
+        yield Text(f"  … and {len(orphans) - _TOLD} more; --json lists them", "dim")
+
+
+def record_data(record: Record, task: str, crew: Crew, now: int) -> dict[str, Json]:
+    """A task for programs."""
+    return {
+        "id": record.id,
+        "state": crew.state(record, now),
+        "agent": record.holder,
+        "task": task,
+        "session": record.session,
+        "run": record.run,
+        "parent": record.parent,
+        "way": record.way,
+        "attempt": record.attempt,
+        "worker": record.worker,
+        "where": _where(record, crew, now),
+        "asked_at": record.asked_at,
+        "ready_at": record.ready_at,
+        "claimed_at": record.claimed_at,
+        "ended_at": record.ended_at,
+        "until": record.until,
+    }
+
+
+def _data(found: Picture, now: int) -> dict[str, Json]:
+    orphans = [
+        {"task": one.about, "by": one.sender, "to": one.to, "asker": one.reader, "text": one.text, "at": one.sent_at}
+        for one in found.orphans
+    ]
+    return {
+        "tasks": [record_data(record, task, found.crew, now) for record, task in found.tasks],
+        "workers": [{"id": worker.id, "process": worker.number} for worker in found.crew.workers],
+        "orphans": cast("list[Json]", orphans),
+    }

@@ -1,0 +1,158 @@
+"""`remit worker`: carry out what is in the queue, until someone says stop."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.text import Text
+
+from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
+from remit.cli.loading import lasting, load
+from remit.cli.options import OwnStore, out, where_is
+from remit.core.allow import whole
+from remit.core.events import Event
+from remit.core.printable import escaped
+from remit.core.times import iso
+from remit.core.words import count, duration
+from remit.engine.system import SystemClock
+from remit.engine.worker import HANDS
+from remit.errors import BadInput
+from remit.runtime import Runtime
+
+# What ends an attempt, and how it is told.
+_TOLD: Final = {
+    "task.completed": ("completed", "green"),
+    "task.failed": ("failed", "red"),
+    "task.died": ("dead", "red"),
+    "task.cancelled": ("cancelled", "yellow"),
+    "task.retrying": ("tried again", "yellow"),
+    "task.released": ("handed back", "yellow"),
+}
+_QUEUED: Final = ("submit", "spawn")
+
+
+def worker(
+    runtime: str,
+    *,
+    store: OwnStore = None,
+    hands: int = HANDS,
+    drain_seconds: float = 30.0,
+    silence: Annotated[float | None, Parameter(name="--silence")] = None,
+) -> int:
+    """Carry out what is in the queue, and take over from processes that are gone, until it is stopped.
+
+    The first Ctrl-C or SIGTERM drains: nothing more is begun, and what has not ended in time is handed back for another
+    worker. The second stops at once.
+
+    Parameters
+    ----------
+    runtime
+        Where the Runtime is, as `module:name`, for example `team:rt`.
+    store
+        The store whose queue it is, a file or postgresql://...; the runtime's own unless told otherwise.
+    hands
+        How many tasks at a time.
+    drain_seconds
+        How long what still runs may take to end when the worker is stopped.
+    silence
+        After so many seconds of silence others take this worker for gone; 15 unless told otherwise.
+    """
+    if whole(hands, "--hands", least=1) is None or drain_seconds < 0:
+        raise BadInput("--drain-seconds is a number of seconds, 0 for handing back at once")
+    with load(runtime) as found:
+        if store is not None:
+            found.reopen(store)
+        lasting(found, "nobody else could put a task into its queue").reopen(hands=hands, silence=silence)
+        try:
+            return asyncio.run(_work(found, runtime, hands, drain_seconds))
+        except asyncio.CancelledError:  # the second signal
+            return INTERRUPTED
+
+
+async def _work(runtime: Runtime, called: str, hands: int, drain_seconds: float) -> int:
+    log = Log(out())
+    stop = runtime.watch(log.feed)
+    serving = asyncio.create_task(runtime.serve())
+    try:
+        with interrupts() as heard:
+            log.say(_greeting(runtime, called, hands))
+            await _until_told(serving, heard)
+            await drained(runtime, log, drain_seconds)
+            await serving
+    finally:
+        stop()
+        log.summary()
+    return 0
+
+
+def _greeting(runtime: Runtime, called: str, hands: int) -> str:
+    where = f"{where_is(runtime.database)}, workspace {runtime.store.workspace}"
+    return f"{called} works for {where}, on {count(hands, 'task')} at a time; Ctrl-C drains"
+
+
+async def _until_told(serving: "asyncio.Task[None]", heard: Interrupts) -> None:
+    told = asyncio.create_task(heard.first.wait())
+    await asyncio.wait((serving, told), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    if serving.done():  # it does not end by itself, so it has failed
+        serving.result()
+
+
+async def drained(runtime: Runtime, log: "Log", seconds: float) -> None:
+    """Gives what still runs so long, and hands back the rest."""
+    if log.open:
+        still = f"{count(len(log.open), 'task')} still running"
+        log.say(f"draining: {still}, press Ctrl-C again to stop now", "yellow")
+    await runtime.drain(seconds)
+
+
+class Log:
+    """A line for each task that is begun here, and for each that ends or goes back."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._clock = SystemClock()
+        self._since = self._clock.now()
+        self.open: dict[str, int] = {}  # since when
+        self.counts: Counter[str] = Counter()
+
+    def feed(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.kind == "task.lost":
+                self._line(event, "taken over", "magenta", "from a process that is gone")
+            elif event.kind == "task.claimed" or (event.data.get("way") in _QUEUED and event.kind == "task.started"):
+                self._begun(event)
+            elif event.kind in _TOLD and (event.task in self.open or "receipt" not in event.data):
+                self._ended(event)
+
+    def say(self, sentence: str, colour: str = "") -> None:
+        self._console.print(Text(sentence, colour))
+
+    def summary(self) -> None:
+        counts = ", ".join(f"{number:,} {word}" for word, number in self.counts.items()) or "nothing to do"
+        self.say(f"worked {duration(self._clock.now() - self._since)}: {counts}")
+
+    def _begun(self, event: Event) -> None:
+        if event.task not in self.open:  # or it was here all the time
+            self.open[event.task] = event.at
+            attempt = event.data.get("attempt", 1)
+            self._line(event, "begun", "cyan", f"attempt {attempt}" if attempt != 1 else "")
+
+    def _ended(self, event: Event) -> None:
+        """What was not begun here has no receipt: its process is gone, or its time was up before it could begin."""
+        word, colour = _TOLD[event.kind]
+        self.counts[word] += 1
+        began = self.open.pop(event.task, None)
+        parts = [f"after {duration(event.at - began)}"] if began is not None else []
+        if error := event.data.get("error"):
+            parts.append(escaped(str(error), 200))
+        self._line(event, word, colour, ": ".join(parts))
+
+    def _line(self, event: Event, word: str, colour: str, more: str) -> None:
+        """2026-11-15T02:36:54Z completed    b7k2… coder after 1.3 s"""
+        when = f"{iso(event.at)[:19]}Z "
+        text = Text.assemble((when, "dim"), (f"{word:<12}", colour), event.task, " ", (event.agent, "bold"))
+        self._console.print(text.append(f"  {more}" if more else "", "dim"), soft_wrap=True)

@@ -1,0 +1,638 @@
+"""The queue from the command line: submitting, looking, waiting, mending, and workers that are stopped and killed."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from postgres import running
+from remit import Runtime
+from remit.cli.main import main
+
+TEAM = """
+import asyncio
+import pathlib
+import anyio
+import remit
+
+rt = remit.Runtime()
+
+async def opened(name):
+    while not pathlib.Path(name).exists():
+        await anyio.sleep(0.01)
+
+@rt.agent
+async def quick(turn):
+    return "done: " + turn.task
+
+@rt.agent
+async def gate(turn):
+    print("at the gate", flush=True)
+    await opened(turn.task)
+    return "through " + turn.task
+
+@rt.agent
+async def stubborn(turn):
+    print("not listening", flush=True)
+    while not pathlib.Path(turn.task).exists():
+        try:
+            await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            pass
+    return "persuaded"
+
+@rt.agent(asks="*")
+async def lead(turn):
+    await turn.submit("gate", turn.task)
+    return "left it to others"
+
+@rt.agent(asks="*")
+async def boss(turn):
+    return await turn.delegate("gate", turn.task)
+
+@rt.agent
+async def shaky(turn):
+    if not pathlib.Path("tried").exists():
+        pathlib.Path("tried").touch()
+        raise ConnectionError("no \\x1b[31mline")
+    return "second time lucky"
+"""
+_names = count(1)
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> str:
+    """A module of its own for each test, because Python imports a name once."""
+    name = f"queue_team_{os.getpid()}_{next(_names)}"
+    (tmp_path / f"{name}.py").write_text(TEAM)
+    return name
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    """The command line in this process: the same entry point, without the wait for another Python."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("REMIT_STORE", "REMIT_WORKSPACE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*words: str) -> Said:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return Said(int(ended.value.code or 0), printed.out, printed.err)
+
+    return run
+
+
+@contextmanager
+def at(folder: Path, hands: int = 0) -> Iterator[Runtime]:
+    """A runtime on the store that the commands look at."""
+    with Runtime(folder / "remit.db", hands=hands) as rt:
+
+        @rt.agent
+        async def quick(turn):
+            return f"done: {turn.task}"
+
+        @rt.agent
+        async def broken(turn):
+            raise ValueError("\x1b[31mred\x1b[0m alert")
+
+        @rt.agent(asks="*")
+        async def parent(turn):
+            return await turn.delegate("quick", "a part")
+
+        @rt.agent(asks="*")
+        async def careless(turn):
+            await turn.spawn("quick", "nobody asks about this")
+
+        yield rt
+
+
+def done(folder: Path, act: Callable[[Runtime], Awaitable[object]], hands: int = 0) -> str:
+    """What `act` answers, as text."""
+
+    async def all_of_it(rt: Runtime) -> str:
+        answer = await act(rt)
+        await rt.drain()
+        return str(answer)
+
+    with at(folder, hands) as rt:
+        return asyncio.run(all_of_it(rt))
+
+
+def submitted(folder: Path, agent: str = "quick", task: str = "hello", **how) -> str:
+    async def act(rt: Runtime) -> str:
+        return (await rt.submit(agent, task, **how)).id
+
+    return done(folder, act)
+
+
+def carried_out(folder: Path, agent: str = "quick", task: str = "hello", **how) -> str:
+    """A task that was submitted and has ended."""
+
+    async def act(rt: Runtime) -> str:
+        handle = await rt.submit(agent, task, **how)
+        await handle.wait(30)
+        return handle.id
+
+    return done(folder, act, hands=10)
+
+
+# -- submit ------------------------------------------------------------------------------------------------------
+
+
+def test_submit_prints_the_id_alone_and_a_hint_beside_it(cli, module: str):
+    said = cli("submit", f"{module}:rt", "quick", "hello", "--store", "team.db")
+    task = said.out.strip()
+    assert (said.code, len(task)) == (0, 16)
+    assert said.err == f"remit wait {task} --store team.db\n"
+    shown = json.loads(cli("status", task, "--database", "team.db", "--json").out)
+    assert (shown["state"], shown["attempt"], shown["agent"]) == ("pending", 0, "quick")
+
+
+def test_the_same_key_is_the_same_task(cli, module: str):
+    words = ("submit", f"{module}:rt", "quick", "hello", "-s", "team.db", "--key", "mine", "--json")
+    first = json.loads(cli(*words).out)
+    words = (*words[:3], "something else", *words[4:])
+    assert json.loads(cli(*words).out) == first
+
+
+def test_submit_to_a_store_in_memory_is_refused(cli, module: str):
+    said = cli("submit", f"{module}:rt", "quick", "hello")
+    assert said.code == 2
+    assert "keeps everything in memory, so nobody would ever carry the task out; add --store FILE" in said.err
+
+
+def test_the_store_can_come_from_the_environment(cli, module: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("REMIT_STORE", "from-env.db")
+    said = cli("submit", f"{module}:rt", "quick", "hello")
+    assert said.err == f"remit wait {said.out.strip()}\n"
+    assert Path("from-env.db").exists()
+    assert said.out.strip() in cli("ps").out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["submit", "{module}:rt", "nobody", "x", "-s", "a.db"], 3, "there is no agent 'nobody'"),
+        (["submit", "{module}:rt", "quick", "x", "-s", "a.db", "--attempts", "0"], 2, "attempts"),
+        (["submit", "{module}:rt", "quick", "x", "-s", "a.db", "--seconds", "-1"], 2, "seconds must be a positive"),
+        (["worker", "{module}:rt"], 2, "keeps everything in memory"),
+        (["worker", "{module}:rt", "-s", "a.db", "--hands", "0"], 2, "--hands"),
+        (["worker", "{module}:rt", "-s", "a.db", "--drain-seconds", "-1"], 2, "--drain-seconds is a number"),
+        (["worker", "{module}:rt", "-s", "a.db", "--silence", "0"], 2, "silence must be a positive"),
+        (["worker", "nothere:rt"], 2, "cannot be imported"),
+        (["ps"], 4, "there is no store at remit.db"),
+        (["ps", "--state", "lazy"], 2, ""),
+        (["ps", "--limit", "0"], 2, "limit is a whole number from 1"),
+        (["status"], 4, "there is no store at remit.db"),
+        (["wait", "x"], 4, "there is no store at remit.db"),
+        (["cancel", "x"], 4, "there is no store at remit.db"),
+        (["cancel"], 2, ""),
+        (["retry", "x"], 4, "there is no store at remit.db"),
+        (["watch"], 4, "there is no store at remit.db"),
+        (["prune"], 4, "there is no store at remit.db"),
+        (["prune", "--days", "0"], 2, "--days must be a positive"),
+        (["db", "migrate", "-s", ":memory:"], 2, "a store in memory is made anew each time"),
+        (["db", "migrate", "-s", "nowhere/a.db"], 5, "is not a folder"),
+        (["runs", "--store", "postgresql://u:secret@127.0.0.1:1/x"], 5, "no PostgreSQL server answers there"),
+    ],
+)
+def test_what_goes_wrong_is_a_sentence_and_a_code(cli, module: str, words: list[str], code: int, sentence: str):
+    said = cli(*(word.format(module=module) for word in words))
+    assert said.code == code, said.out + said.err
+    assert sentence in said.err
+    assert "secret" not in said.err
+    assert not list(Path().glob("remit.db*"))  # looking never makes a file
+
+
+# -- ps, status --------------------------------------------------------------------------------------------------
+
+
+def test_ps_lists_what_is_open_and_says_that_nobody_is_there(cli, tmp_path: Path):
+    ended = submitted(tmp_path, task="long ago")
+    assert cli("cancel", ended).code == 0
+    task = submitted(tmp_path, task="a\x1b[31mb", session="s1")
+    said = cli("ps")
+    assert "\x1b" not in said.out
+    assert task in said.out
+    assert ended not in said.out
+    assert "no worker is there: start one with `remit worker module:runtime`" in said.out
+    assert ended in cli("ps", "--all").out
+    for words in (["--state", "cancelled"], ["--agent", "nobody"], ["--session", "s2"], ["--parent", task]):
+        assert task not in cli("ps", *words).out
+    for words in (["--state", "pending"], ["--agent", "Quick"], ["--session", "s1"]):
+        assert task in cli("ps", *words).out
+    data = json.loads(cli("ps", "--json").out)
+    assert [(one["id"], one["state"], one["where"]) for one in data["tasks"]] == [(task, "pending", "")]
+    assert (data["workers"], data["orphans"]) == ([], [])
+
+
+def test_ps_of_nothing(cli, tmp_path: Path):
+    ended = submitted(tmp_path)
+    assert cli("cancel", ended).code == 0
+    assert cli("ps").out == "nothing is open; `remit ps --all` lists the rest\n"
+    assert cli("ps", "--agent", "someone").out == "no such tasks\n"
+    assert cli("ps", "--all", "--parent", ended[:15]).out == "no such tasks\n"
+
+
+def test_ps_tells_what_was_announced_to_nobody(cli, tmp_path: Path):
+    task = carried_out(tmp_path, "careless", "spawn and leave")
+    said = cli("ps")
+    assert "1 announced and never read, because whoever asked had ended:" in said.out
+    assert "by 'quick' completed: done: nobody asks about this" in said.out
+    orphan = json.loads(cli("ps", "--json").out)["orphans"][0]
+    assert (orphan["by"], orphan["to"], orphan["asker"]) == ("quick", "careless", task)
+
+
+def test_a_task_is_found_by_a_part_of_its_id(cli, tmp_path: Path):
+    task = submitted(tmp_path)
+    other = submitted(tmp_path, task="another")
+    for given in (task, task[-6:], "last"):
+        expected = other if given == "last" else task
+        assert json.loads(cli("status", given, "--json").out)["id"] == expected
+    several = cli("status", task[:3])
+    assert several.code == 4
+    assert "2 tasks fit" in several.err
+    assert "there is no task 'zzz' in this workspace; `remit ps --all` lists them" in cli("status", "zzz").err
+    assert cli("status", "").code == 2
+    assert cli("status", "--workspace", "other").code == 4
+
+
+def test_status_tells_attempts_and_what_is_below(cli, tmp_path: Path):
+    carried_out(tmp_path, "parent", "split it")
+    said = cli("status")
+    assert "below    1 task: 1 completed" in said.out
+    assert said.out.endswith("\n\ndone: a part\n")
+    carried_out(tmp_path, "broken", "x")
+    said = cli("status")
+    assert "\x1b" not in said.out
+    assert "attempt  1 of 4" in said.out
+    assert "'broken' failed: ValueError" in said.out
+
+
+# -- wait --------------------------------------------------------------------------------------------------------
+
+
+def test_wait_prints_the_result_and_its_code_tells_how_it_went(cli, tmp_path: Path):
+    task = carried_out(tmp_path)
+    assert cli("wait", task) == Said(0, "done: hello\n", "")
+    bad = carried_out(tmp_path, "broken", "x")
+    assert cli("wait", bad).code == 1
+    data = json.loads(cli("wait", "--json").out)
+    assert (data["id"], data["state"], data["result"]) == (bad, "failed", None)
+    assert "red" in data["error"]
+
+
+def test_wait_gives_up_when_told_to(cli, tmp_path: Path):
+    task = submitted(tmp_path)
+    said = cli("wait", task, "--seconds", "0.05")
+    assert said.code == 124
+    assert "nobody is there to carry it out: start `remit worker module:runtime`" in said.err
+    assert f"task {task} is pending after 0.05 s of waiting; it goes on" in said.err
+    assert "124 waited long enough" in " ".join(cli("--help").out.replace("│", "").split())
+
+
+# -- cancel, retry, prune, db ------------------------------------------------------------------------------------
+
+
+def test_cancel_and_retry(cli, tmp_path: Path):
+    task = submitted(tmp_path)
+    assert "only what failed, died or was cancelled is retried" in cli("retry", task).err
+    assert cli("cancel", task[-5:], "--why", "not needed").out == f"{task} is cancelled\n"
+    late = cli("cancel", task)
+    assert (late.code, late.out) == (3, "")
+    assert "has been cancelled already; there is nothing left to cancel" in late.err
+    assert "'quick' was cancelled: not needed" in cli("status", task).out
+    again = cli("retry", task)
+    assert again.err == f"remit wait {again.out.strip()}\n"
+    assert again.out.strip() != task
+    assert json.loads(cli("status", again.out.strip(), "--json").out)["state"] == "pending"
+    data = json.loads(cli("cancel", again.out.strip(), "--json").out)
+    assert data == {"task": again.out.strip(), "cancelled": 1, "stopping": []}
+
+
+def test_prune_takes_away_what_ended_long_ago(cli, tmp_path: Path):
+    carried_out(tmp_path)
+    assert "0 runs ended more than 4 days ago and would be taken away" in cli("prune", "--dry-run").out
+    while json.loads(cli("prune", "--days", "1e-9", "--dry-run", "--json").out) != {"pruned": 0, "old": 1}:
+        assert "completed" in cli("runs").out  # it has only just ended
+    assert "1 run that ended more than 1e-09 days ago taken away" in cli("prune", "--days", "1e-9").out
+    assert "no runs yet in remit.db" in cli("runs").out
+    assert "is sound" in cli("doctor").out
+
+
+def test_db_migrate_says_what_it_did(cli):
+    assert cli("db", "migrate").out.startswith("remit.db is made, with schema ")
+    assert cli("db", "migrate").out.startswith("remit.db is up to date: schema ")
+    data = json.loads(cli("db", "migrate", "--database", "other.db", "--json").out)
+    assert (data["store"], data["done"]) == ("other.db", "made")
+    assert cli("runs", "--store", "other.db").code == 0
+
+
+# -- processes ---------------------------------------------------------------------------------------------------
+
+
+class Child:
+    """A command in a process of its own; what it prints is read line by line."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("REMIT_")}
+        self.said = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "remit.cli", *words],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+        )
+
+    def until(self, words: str) -> None:
+        assert self.process.stdout is not None
+        while words not in self.said:
+            line = self.process.stdout.readline()
+            assert line, f"{words!r} was never said: {self.said}"
+            self.said += line
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        self.kill()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def ends(self) -> int:
+        rest, _ = self.process.communicate(timeout=60)
+        self.said += rest
+        assert "Traceback" not in self.said, self.said
+        return self.process.returncode
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Child]]:
+    children: list[Child] = []
+
+    def one(*words: str) -> Child:
+        children.append(Child(tmp_path, *words))
+        return children[-1]
+
+    yield one
+    for child in children:
+        child.stop()
+
+
+@pytest.fixture
+def worker(start, module: str) -> Callable[..., Child]:
+    def one(*words: str) -> Child:
+        child = start("worker", f"{module}:rt", "--store", "remit.db", *words)
+        child.until("Ctrl-C drains")
+        return child
+
+    return one
+
+
+def put(cli, module: str, agent: str, task: str, *words: str) -> str:
+    return cli("submit", f"{module}:rt", agent, task, "--store", "remit.db", *words).out.strip()
+
+
+def state(cli, task: str) -> dict:
+    return json.loads(cli("status", task, "--json").out)
+
+
+def test_a_worker_that_is_told_to_stop_lets_its_tasks_end(cli, module: str, worker, tmp_path: Path):
+    task = put(cli, module, "gate", "key")
+    first = worker()
+    first.until("at the gate")
+    listed = cli("ps").out
+    assert f"here {first.process.pid}" in listed
+    assert "1 worker, 100 hands" in listed
+    first.signal(signal.SIGTERM)
+    first.until("draining: 1 task still running, press Ctrl-C again to stop now")
+    later = put(cli, module, "quick", "too late for this worker")
+    (tmp_path / "key").touch()
+    assert first.ends() == 0
+    assert f"completed   {task} gate" in first.said
+    assert ": 1 completed\n" in first.said
+    assert state(cli, task)["result"] == "through key"
+    assert state(cli, later)["state"] == "pending"
+
+
+def test_a_worker_hands_back_what_takes_too_long_and_another_finishes_it(cli, module: str, worker, tmp_path: Path):
+    task = put(cli, module, "gate", "key")
+    first = worker("--drain-seconds", "0.05")
+    first.until("at the gate")
+    first.signal(signal.SIGTERM)
+    assert first.ends() == 0
+    assert f"handed back {task} gate" in first.said
+    found = state(cli, task)
+    assert (found["state"], found["attempt"], found["worker"]) == ("pending", 0, "")
+    assert [one["how"] for one in found["earlier"]] == ["handed back"]
+    second = worker()
+    second.until("at the gate")
+    (tmp_path / "key").touch()
+    second.until(f"completed   {task}")
+    found = state(cli, task)
+    assert (found["state"], found["attempt"]) == ("completed", 1)
+
+
+def test_the_second_signal_stops_a_worker_whatever_its_agents_do(cli, module: str, worker, tmp_path: Path):
+    task = put(cli, module, "stubborn", "key")
+    first = worker()
+    first.until("not listening")
+    first.signal(signal.SIGINT)
+    first.until("draining: 1 task still running")
+    first.signal(signal.SIGINT)
+    assert first.ends() == 130
+    assert state(cli, task)["state"] in ("lost", "pending")
+    (tmp_path / "key").touch()
+    second = worker()
+    second.until(f"completed   {task}")
+    second.signal(signal.SIGINT)
+    assert second.ends() == 0
+
+
+def test_what_a_killed_worker_left_is_finished_by_another(cli, module: str, worker, tmp_path: Path):
+    task = put(cli, module, "boss", "key")
+    first = worker()
+    first.until("at the gate")
+    first.kill()
+    found = state(cli, task)
+    assert (found["state"], found["where"], found["below"]) == ("lost", "gone", {"running": 1})
+    assert "ends or resumes what was left behind" in cli("ps").out
+    assert json.loads(cli("runs", "--json").out)[0]["state"] == "lost"
+    second = worker()
+    second.until(f"taken over  {task} boss")
+    second.until("attempt 2")
+    (tmp_path / "key").touch()
+    second.until(f"completed   {task}")
+    found = state(cli, task)
+    assert (found["result"], found["attempt"]) == ("through key", 2)
+    assert [one["how"] for one in found["earlier"]] == ["lost with its process"]
+
+
+def test_cancel_stops_what_runs_elsewhere_and_all_below_it(cli, module: str, worker):
+    task = put(cli, module, "boss", "never")
+    first = worker()
+    first.until("at the gate")
+    said = cli("cancel", task, "--why", "enough of it")
+    assert said.out == f"stopping {task} and 1 task below it\n{task} is cancelled; all of it has stopped\n"
+    assert (said.code, state(cli, task)["below"]) == (0, {"cancelled": 1})
+    first.signal(signal.SIGTERM)
+    assert first.ends() == 0
+    assert "1 cancelled" in first.said
+
+
+def test_cancel_says_so_if_nobody_is_there_to_stop_it(cli, module: str, worker):
+    task = put(cli, module, "gate", "never")
+    first = worker()
+    first.until("at the gate")
+    first.kill()
+    said = cli("cancel", task)
+    assert said.out == "1 of 1 have not stopped yet: their process is gone; `remit worker` ends them\n"
+    worker().until(f"cancelled   {task} gate")
+    assert state(cli, task)["state"] == "cancelled"
+
+
+def test_what_is_tried_again_is_told_by_the_worker_and_by_status(cli, module: str, worker):
+    task = put(cli, module, "shaky", "x")
+    first = worker()
+    first.until(f"tried again {task} shaky")
+    first.until(f"completed   {task} shaky")
+    found = state(cli, task)
+    assert (found["attempt"], found["result"]) == (2, "second time lucky")
+    assert "no \\x1b[31mline" in cli("status", task).out
+    assert "\x1b" not in first.said
+
+
+def test_a_worker_whose_reader_has_gone_works_on(cli, module: str, worker):
+    first = worker()
+    first.process.stdout.close()
+    for task in ("one", "two"):
+        assert cli("wait", put(cli, module, "quick", task), "--seconds", "30").out == f"done: {task}\n"
+    first.signal(signal.SIGTERM)
+    assert first.process.wait(30) == 0
+
+
+def test_watch_shows_what_another_process_does_until_the_run_has_ended(cli, module: str, worker, start, tmp_path: Path):
+    task = put(cli, module, "gate", "key")
+    one, everything = start("watch", task), start("watch", "--all")
+    one.until("task.submitted gate: key")
+    first = worker()
+    for seen in (one, everything):
+        seen.until("task.claimed gate")
+    (tmp_path / "key").touch()
+    everything.until("task.completed gate: through key")
+    assert one.ends() == 0
+    assert one.said.rstrip().endswith("through key")
+    everything.signal(signal.SIGINT)
+    assert everything.ends() == 130
+    first.signal(signal.SIGTERM)
+    assert first.ends() == 0
+
+
+def test_submit_and_wait_prints_the_result_like_run(cli, module: str, worker, start):
+    worker()
+    child = start("submit", f"{module}:rt", "quick", "hello", "--store", "remit.db", "--wait")
+    assert child.ends() == 0
+    for words in ("Ctrl-C leaves it in the queue", "quick worked alone", "done: hello", "remit show "):
+        assert words in child.said
+
+
+# -- run ---------------------------------------------------------------------------------------------------------
+
+
+def test_run_waits_for_what_it_left_running(start, module: str, tmp_path: Path):
+    child = start("run", f"{module}:rt", "lead", "key", "--store", "remit.db")
+    child.until("left it to others")
+    child.until("waiting for 1 task it left running; Ctrl-C hands back what has not ended")
+    (tmp_path / "key").touch()
+    assert child.ends() == 0
+
+
+def test_run_hands_back_what_it_left_running_when_interrupted(cli, start, module: str, tmp_path: Path):
+    child = start("run", f"{module}:rt", "lead", "key", "--store", "remit.db")
+    child.until("waiting for 1 task")
+    child.until("at the gate") if "at the gate" not in child.said else None
+    child.signal(signal.SIGINT)
+    assert child.ends() == 0
+    open_ = json.loads(cli("ps", "--json").out)["tasks"]
+    assert [(one["agent"], one["state"], one["attempt"]) for one in open_] == [("gate", "pending", 0)]
+
+
+def test_an_interrupted_run_is_cancelled_and_shown(cli, start, module: str):
+    child = start("run", f"{module}:rt", "boss", "never", "--store", "remit.db")
+    child.until("at the gate")
+    child.signal(signal.SIGINT)
+    assert child.ends() == 130
+    assert "stopping: the run is being cancelled, press Ctrl-C again to stop now" in child.said
+    assert "2 tasks cancelled" in child.said
+    assert {one["state"] for one in json.loads(cli("ps", "--all", "--json").out)["tasks"]} == {"cancelled"}
+
+
+def test_the_second_interrupt_stops_a_run_whatever_its_agents_do(start, module: str):
+    child = start("run", f"{module}:rt", "stubborn", "never", "--store", "remit.db")
+    child.until("not listening")
+    child.signal(signal.SIGINT)
+    child.until("press Ctrl-C again to stop now")
+    child.signal(signal.SIGINT)
+    assert child.ends() == 130
+
+
+# -- PostgreSQL --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of an empty database, as people write it."""
+    with running() as found:
+        made = found.database(empty=True)
+        parts = {name: str(value) for name, value in conninfo_to_dict(made).items()}
+        user, name = quote(parts.pop("user", "")), quote(parts.pop("dbname"))
+        yield f"postgresql://{user}@/{name}?{urlencode(parts)}"
+        found.drop(made)
+
+
+def test_the_same_commands_on_postgresql(cli, start, module: str, server: str, tmp_path: Path):
+    made, again = cli("db", "migrate", "--store", server), cli("db", "migrate", "--store", server)
+    assert "is ready: its tables were made or brought up to date" in made.out
+    assert "is up to date" in again.out
+    submitted = cli("submit", f"{module}:rt", "gate", "key", "--store", server)
+    task = submitted.out.strip()
+    assert f"remit wait {task} --store " in submitted.err
+    at = start("worker", f"{module}:rt", "--store", server)
+    at.until("at the gate")
+    watching = start("watch", task, "--database", server)
+    watching.until("task.claimed gate")
+    assert f"here {at.process.pid}" in cli("ps", "--store", server).out
+    (tmp_path / "key").touch()
+    assert cli("wait", task, "--store", server) == Said(0, "through key\n", "")
+    assert watching.ends() == 0
+    at.signal(signal.SIGTERM)
+    assert at.ends() == 0
+    assert "is sound" in cli("doctor", "--store", server).out
+    assert not list(tmp_path.glob("*.db"))
