@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs pins fmt clean
+.PHONY: help demo test torture check bench docs pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
@@ -25,6 +25,9 @@ demo: $(READY)  ## agents delegating, on the embedded store, without a key or a 
 test: $(READY)  ## every test, with 100 % branch coverage of the core
 	$(BIN)/python -m pytest -n 2 --cov=remit --cov-report= $(ARGS)
 	$(BIN)/coverage report --include='src/remit/core/*' --fail-under=100 --skip-covered
+
+torture: $(READY)  ## kill -9 at every point of every scenario, once and twice
+	PYTHONPATH=tests $(BIN)/python -m torture $(ARGS)
 
 check: $(READY)  ## lint, types, layers
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ from pathlib import Path
 import remit
 from remit.core.entry import Draft, Writer
 from remit.core.facts import Place
-from remit.engine.shelf import Shelf
+from remit.engine.shelf import Act, Shelf
 from remit.stores.sqlite import SqliteDatabase
 from remit.testing import CountedIds, FakeClock
 
@@ -60,7 +60,7 @@ async def sets(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
     doom.arm()
     for number in range(6):
         draft = Draft("notes", f"key {number % 4}", {"n": number})
-        version = await shelf.put(draft, Writer("writer"), Place(), op=f"op {number}")
+        version = await shelf.put(draft, Act(Writer("writer"), Place(), f"op {number}"))
         ack("op", f"op {number}", version)
         ack("entry", "notes", draft.key, version, draft.value)
 

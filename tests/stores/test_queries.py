@@ -120,6 +120,15 @@ def test_every_query_is_used():
     assert set(NAMED) - used == set()
 
 
+def test_every_statement_of_postgresql_is_used_and_has_no_percent_sign():
+    """A percent sign would be taken for a place by psycopg."""
+    used = {text for path in MODULES for text in texts(path)}
+    own = queries.queries("%s", "postgres")
+    assert set(own) - used == set()
+    for query in (*own.values(), *queries.queries("%s").values()):
+        assert query.sql.count("%") == len(query.names)
+
+
 def test_every_query_that_is_asked_for_is_there():
     names = {str(argument.value) for _, argument in calls() if isinstance(argument, ast.Constant)}
     assert {name for name in names if re.fullmatch(r"[a-z_]+", name)} <= set(NAMED)

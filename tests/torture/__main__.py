@@ -1,0 +1,66 @@
+"""Every point of every scenario, killed once and twice: `make torture`, or `python -m torture [SCENARIO ...]`."""
+
+import os
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from torture.points import measured, points, program, repeat, told, twice
+from torture.scenarios import SCENARIOS
+
+BATCH = 60  # points in one program
+
+
+class Batch(NamedTuple):
+    scenario: str
+    cases: list[str]
+
+
+def carried_out(folder: Path, number: int, batch: Batch) -> tuple[Batch, list[dict[str, Any]], str]:
+    own = folder / str(number)
+    own.mkdir()
+    running = program(own, batch.scenario, batch.cases)
+    lines = list(told(running))
+    _, complaints = running.communicate()
+    return batch, lines, complaints
+
+
+def batches(folder: Path, scenarios: list[str]) -> list[Batch]:
+    made: list[Batch] = []
+    for number, scenario in enumerate(scenarios):
+        once = points(measured(folder, scenario)["reached"])
+        cases = [*once, *twice(once, number)]
+        print(f"  {scenario:10} {len(once)} points, and as many killed twice")
+        made += [Batch(scenario, cases[start : start + BATCH]) for start in range(0, len(cases), BATCH)]
+    return made
+
+
+def main(scenarios: list[str]) -> int:
+    began = perf_counter()
+    memory = Path("/dev/shm")  # what a killed process wrote survives in memory as well as on a disk, and faster
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
+        folder = Path(name)
+        todo = batches(folder, scenarios)
+        cases = killed = 0
+        wrong: list[str] = []
+        with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+            done = pool.map(lambda numbered: carried_out(folder, *numbered), enumerate(todo))
+            for batch, lines, complaints in done:
+                cases += len(lines)
+                killed += sum(line["killed"] for line in lines)
+                bad = [line for line in lines if line["broken"]]
+                found = [f"{line['broken']}\n  {repeat(batch.scenario, line['case'])}" for line in bad]
+                if len(lines) < len(batch.cases):
+                    found.append(f"{batch.scenario} ended before {batch.cases[len(lines)]}: {complaints}")
+                said = [complaints[-2_000:]] if found else []
+                print("\n".join([f"  {batch.scenario}: {cases} cases so far", *found, *said]), flush=True)
+                wrong += found
+    print(f"{cases} cases, {killed} processes killed, {len(wrong)} broken, {perf_counter() - began:.0f} s")
+    return 1 if wrong or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] or list(SCENARIOS)))

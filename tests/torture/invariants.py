@@ -1,0 +1,175 @@
+"""What must hold after any crash, however often and wherever."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from remit import Event, Runtime
+from remit.core.lifecycle import TERMINAL
+from remit.core.projection import Tables
+from remit.engine.caretaker import Caretaker
+from remit.engine.doctor import examine
+from remit.ports import Span, View
+from torture.scenarios import World
+
+_TEXTS = ("task.submitted", "task.started")
+
+
+class Death(NamedTuple):
+    """What was on record when a process had died: none of it may happen again."""
+
+    life: int
+    completed: frozenset[str]  # the texts of tasks
+    effects: frozenset[str]  # task and name
+    turns: frozenset[tuple[str, str]]  # agent and task that were handed on
+    cancelled: frozenset[str]
+
+
+def death(path: Path, life: int) -> Death:
+    """Read as any program would, without remit."""
+    with closing(sqlite3.connect(path)) as connection:
+        known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'event'").fetchall()
+        asked = "SELECT kind, task, agent, data FROM event ORDER BY seq"
+        rows = connection.execute(asked).fetchall() if known else []
+    texts = {task: json.loads(data)["task"] for kind, task, _, data in rows if kind in _TEXTS}
+    return Death(
+        life,
+        frozenset(texts[task] for kind, task, _, _ in rows if kind == "task.completed"),
+        frozenset(f"{task}/{json.loads(data)['key']}" for kind, task, _, data in rows if kind == "effect.done"),
+        frozenset((agent, task) for kind, task, agent, _ in rows if kind == "task.handed"),
+        frozenset(task for kind, task, _, _ in rows if kind == "task.cancelled"),
+    )
+
+
+class Seen(NamedTuple):
+    """One picture of a store."""
+
+    tables: Tables
+    events: list[Event]
+    workers: int
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return {event.task: cast("str", event.data["task"]) for event in self.events if event.kind in _TEXTS}
+
+
+def seen(view: View) -> Seen:
+    return Seen(view.tables(), view.events(Span()), len(view.workers()))
+
+
+def final(found: Seen) -> Any:
+    """How it all ended, without what differs from run to run: ids, times, and which of several failed tries it was."""
+    texts = found.texts
+    ends = {event.task: event.data.get("result") for event in found.events if event.kind == "task.completed"}
+    tasks = [[texts[key[0]], row["way"], row["status"], ends.get(key[0])] for key, row in found.tables["task"].items()]
+    entries = [[*key, row["value"], row["version"]] for key, row in found.tables["entry"].items()]
+    messages = [
+        [texts[cast("str", row["about"])] if row["about"] else row["text"], row["taken_at"] is not None]
+        for row in found.tables["message"].values()
+    ]
+    effects = [[texts[event.task], event.data["key"]] for event in found.events if event.kind == "effect.done"]
+    told = {"tasks": tasks, "entries": entries, "messages": messages, "effects": effects}
+    return {name: sorted(rows, key=repr) for name, rows in json.loads(json.dumps(told)).items()}
+
+
+async def broken(rt: Runtime, world: World, deaths: list[Death], expected: Any) -> list[str]:
+    """A sentence for each promise that does not hold."""
+    await Caretaker(rt._floor, {}, None).look()
+    found = await rt.store.read(seen)
+    health = await examine(rt.database, rt._clock.now())
+    return [
+        *(finding.sentence for finding in health.findings),
+        *_acknowledged(found, world),
+        *_once(found, world),
+        *_cancelled(found, world),
+        *(sentence for one in deaths for sentence in _not_again(found, world, one)),
+        *_same_end(final(found), expected),
+    ]
+
+
+def _acknowledged(found: Seen, world: World) -> Iterator[str]:
+    """Every acknowledged submit is there and has ended, and one key is one task."""
+    told: dict[str, set[str]] = {}
+    for _, key, task in world.notes("ack"):
+        told.setdefault(key, set()).add(task)
+        row = found.tables["task"].get((task,))
+        if row is None:
+            yield f"'{key}' was acknowledged as {task} and is not there"
+    for key, tasks in told.items():
+        if len(tasks) > 1 and key != "again":
+            yield f"'{key}' was acknowledged as several tasks: {sorted(tasks)}"
+    for key, row in found.tables["task"].items():
+        if row["status"] not in TERMINAL:
+            yield f"task {key[0]} ({found.texts[key[0]]!r}) is still {row['status']}"
+    if found.workers > 1:
+        yield f"{found.workers} processes are listed, and one is alive"
+
+
+def _once(found: Seen, world: World) -> Iterator[str]:
+    """One end per task, one record per effect, one announcement per spawned task."""
+    ends = Counter(event.task for event in found.events if f"{event.kind}" in _ENDS)
+    effects = Counter((event.task, event.data["key"]) for event in found.events if event.kind == "effect.done")
+    for what, count in (*ends.items(), *effects.items()):
+        if count > 1:
+            yield f"{what} is on record {count} times"
+    told = Counter(row["about"] for row in found.tables["message"].values() if row["about"])
+    for key, row in found.tables["task"].items():
+        wanted = 1 if row["way"] == "spawn" else 0
+        if told[key[0]] != wanted:
+            yield f"task {key[0]} ({row['way']}) was announced {told[key[0]]} times"
+    taken = Counter(
+        one for event in found.events if event.kind == "messages.taken" for one in cast("list[str]", event.data["ids"])
+    )
+    yield from (f"message {one} was handed out {count} times" for one, count in taken.items() if count > 1)
+    lives = len(world.notes("life"))  # a life is killed once, so what is not kept is done once more after it
+    for what, count in Counter(what for _, what in world.notes("effect")).items():
+        if count > lives:
+            yield f"effect '{what}' was done {count} times in {lives} lives"
+
+
+_ENDS = frozenset(("task.completed", "task.failed", "task.cancelled", "task.died"))
+
+
+def _cancelled(found: Seen, world: World) -> Iterator[str]:
+    """Nothing is recorded in the name of a task after it was cancelled, and nothing but that it has stopped after
+    someone wanted it cancelled."""
+    over: dict[str, str] = {}
+    for event in found.events:
+        if event.task in over and event.kind not in ("task.cancelled", "message.sent"):
+            yield f"event {event.seq} ({event.kind}) came after {over[event.task]} of its task"
+        if event.kind in ("task.cancelling", "task.cancelled"):
+            over[event.task] = event.kind
+    for _, task in world.notes("cancelled"):
+        if found.tables["task"][task,]["status"] != "cancelled":
+            yield f"task {task} was acknowledged as cancelled and is {found.tables['task'][task,]['status']}"
+
+
+def _not_again(found: Seen, world: World, before: Death) -> Iterator[str]:
+    """What was on record when a process died was not done again after that."""
+    for life, agent, text, task in world.notes("began"):
+        if life <= before.life:
+            continue
+        if text in before.completed:
+            yield f"'{text}' had completed before life {life} and was carried out again"
+        if (agent, task) in before.turns:
+            yield f"'{agent}' had handed on '{text}' before life {life} and got it again"
+        if task in before.cancelled:
+            yield f"'{text}' was cancelled before life {life} and was carried out"
+    # Every effect is noted outside under its own name; which task and step that is says the record of the store.
+    names = {f"{event.task}/{event.data['key']}" for event in found.events if event.kind == "effect.done"}
+    if not before.effects <= names:
+        yield f"effects are not on record any more: {sorted(before.effects - names)}"
+
+
+def _same_end(got: Any, expected: Any) -> Iterator[str]:
+    if expected is None:
+        return
+    for name, rows in expected.items():
+        extra = [row for row in got[name] if row not in rows]
+        missing = [row for row in rows if row not in got[name]]
+        if extra or missing or len(rows) != len(got[name]):
+            yield f"{name} differ from an undisturbed run: {extra} instead of {missing}"

@@ -1,0 +1,193 @@
+"""Run as a program: carries a scenario out, kills it, has a new process carry on, and looks at what came of it.
+
+    python lives.py FOLDER SCENARIO measure          how often each hook is reached when nothing goes wrong
+    python lives.py FOLDER SCENARIO HOOK:TIME ...    SIGKILL when that hook is reached for that time
+    python lives.py FOLDER SCENARIO HOOK:TIME+HOOK:TIME ...    the same to the process that carries on
+
+Every life is a fork of this process, which never has a thread. Prints a line of JSON for each case: the case, how many
+lives were killed, and what is broken.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import remit
+from remit.core import backoff
+from remit.engine import caretaker, worker
+from remit.stores.sqlite import SqliteDatabase
+from torture.invariants import Death, broken, death, final, seen
+from torture.scenarios import SCENARIOS, Scenario, World
+
+SECONDS = 5.0  # in which a life gets everything done
+ALARM = 20  # after which it is killed from outside
+
+
+class Doom:
+    """Kills the process when the hook is reached for that time; counts all of them."""
+
+    def __init__(self, point: str = "") -> None:
+        self._hook, _, times = point.partition(":")
+        self._left = int(times or 0)
+        self.reached: Counter[str] = Counter()
+
+    def __call__(self, name: str) -> None:
+        self.reached[name] += 1
+        if name == self._hook:
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Files(NamedTuple):
+    """Where a case is kept."""
+
+    folder: Path
+    name: str
+
+    @property
+    def store(self) -> Path:
+        return self.folder / f"{self.name}.db"
+
+    @property
+    def world(self) -> Path:
+        return self.folder / f"{self.name}.log"
+
+    @property
+    def report(self) -> Path:
+        return self.folder / f"{self.name}.json"
+
+    def remove(self) -> None:
+        for path in self.folder.glob(f"{self.name}.*"):
+            path.unlink()
+
+
+async def live(scenario: Scenario, rt: remit.Runtime, world: World) -> None:
+    """Asks, and works until there is nothing left to do."""
+    changed = asyncio.Event()
+    stop = rt.watch(lambda _events: changed.set())
+    async with asyncio.timeout(SECONDS):
+        serving = asyncio.create_task(rt.serve())
+        await asyncio.sleep(0)
+        if await scenario.ask(rt, world):
+            await serving
+            serving = asyncio.create_task(rt.serve())
+        while True:
+            changed.clear()
+            if not await rt.tasks(state="open"):
+                break
+            waiting = asyncio.create_task(changed.wait())
+            await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            if serving.done():
+                serving.result()
+                raise RuntimeError("the worker stopped although there is work")
+    stop()
+    serving.cancel()
+    await asyncio.wait([serving])
+
+
+def work(name: str, files: Files, doom: Doom, life: int, then: Callable[[remit.Runtime, World], Any]) -> None:
+    """One life from its beginning to its end, if it gets that far."""
+    backoff.FIRST = 2_000  # two milliseconds instead of a second
+    worker.ROUNDS = caretaker.ROUNDS = 0.05  # seconds instead of one
+    scenario = SCENARIOS[name]()
+
+    async def all_of_it() -> None:
+        with closing(SqliteDatabase(files.store, fault=doom)) as database:
+            world = World(files.world, life, doom)
+            world.note("life", os.getpid())
+            rt = remit.Runtime(database, concurrency=scenario.concurrency)
+            scenario.agents(rt, world)
+            try:
+                await live(scenario, rt, world)
+            except TimeoutError:
+                open_ = [f"{one.task!r} is {one.state}" for one in await rt.tasks(state="open")]
+                raise RuntimeError(f"not done in {SECONDS:g} s: {open_}") from None
+            await then(rt, world)
+
+    asyncio.run(all_of_it())
+
+
+def in_a_fork(what: Callable[[], None]) -> int:
+    """How a process that did this ended."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.alarm(ALARM)
+            what()
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]
+
+
+def measure(folder: Path, name: str) -> dict[str, Any]:
+    """An undisturbed run: how often each hook is reached, and how everything ends."""
+    files = Files(folder, f"{name}-undisturbed")
+    files.remove()
+    doom = Doom()
+
+    async def report(rt: remit.Runtime, world: World) -> None:
+        found = await rt.store.read(seen)
+        wrong = await broken(rt, world, [], None)
+        told = {"reached": doom.reached, "final": final(found), "broken": wrong}
+        files.report.write_text(json.dumps(told))
+
+    status = in_a_fork(lambda: work(name, files, doom, 1, report))
+    if status:
+        raise RuntimeError(f"the undisturbed run of '{name}' ended with status {status}")
+    return json.loads(files.report.read_text())
+
+
+def case(folder: Path, name: str, points: str, expected: Any) -> dict[str, Any]:
+    """Life after life, each killed at its point; the last one is not, and is looked at."""
+    files = Files(folder, f"{name}-{points.replace(':', '-')}")
+    files.remove()
+    deaths: list[Death] = []
+    for life, point in enumerate(points.split("+"), 1):
+        status = in_a_fork(lambda life=life, point=point: work(name, files, Doom(point), life, _nothing))
+        if status not in (0, signal.SIGKILL):
+            return {"case": points, "killed": len(deaths), "broken": [f"life {life} ended with status {status}"]}
+        if status == signal.SIGKILL:
+            deaths.append(death(files.store, life))
+
+    async def report(rt: remit.Runtime, world: World) -> None:
+        files.report.write_text(json.dumps(await broken(rt, world, deaths, expected)))
+
+    status = in_a_fork(lambda: work(name, files, Doom(), len(points.split("+")) + 1, report))
+    wrong = json.loads(files.report.read_text()) if status == 0 else [f"the last life ended with status {status}"]
+    if not wrong:
+        files.remove()
+    return {"case": points, "killed": len(deaths), "broken": wrong}
+
+
+async def _nothing(_rt: remit.Runtime, _world: World) -> None:
+    """A life that was to be killed and got everything done before."""
+
+
+def main(folder: Path, name: str, cases: list[str]) -> None:
+    logging.getLogger("remit").setLevel(logging.ERROR)
+    measured = measure(folder, name)
+    if cases == ["measure"]:
+        print(json.dumps(measured), flush=True)
+        return
+    for points in cases:
+        with contextlib.suppress(BrokenPipeError):
+            print(json.dumps(case(folder, name, points, measured["final"])), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -1,0 +1,58 @@
+"""Which points there are, and running them: several programs at a time, many points in each."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from torture.scenarios import HOOKS
+
+LIVES = Path(__file__).parent / "lives.py"
+
+
+def program(folder: Path, scenario: str, cases: list[str], *, python: str = sys.executable) -> subprocess.Popen[str]:
+    command = [python, "-W", "error", str(LIVES), str(folder), scenario, *cases]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def measured(folder: Path, scenario: str) -> dict[str, Any]:
+    running = program(folder, scenario, ["measure"])
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 0, err
+    return json.loads(out)
+
+
+def points(reached: dict[str, int]) -> list[str]:
+    """Every hook, every time it is reached."""
+    return [f"{hook}:{time}" for hook in HOOKS for time in range(1, reached.get(hook, 0) + 1)]
+
+
+def spread(all_of_them: list[str], count: int, offset: float = 0.5) -> list[str]:
+    """An even choice, from the first to the last of each hook."""
+    if count >= len(all_of_them):
+        return all_of_them
+    pace = len(all_of_them) / count
+    return [all_of_them[int((number + offset) * pace)] for number in range(count)]
+
+
+# Where the process that carries on is killed in its turn. It does less than the first, so early times are likelier.
+SECOND = [f"{hook}:{time}" for time in (1, 2, 4, 8, 3, 6, 12) for hook in HOOKS]
+
+
+def twice(first: Iterable[str], start: int = 0) -> list[str]:
+    """Each point with a second one; over all of them every pair of hooks comes up."""
+    return [f"{point}+{SECOND[(start + number * 5) % len(SECOND)]}" for number, point in enumerate(first)]
+
+
+def told(running: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+    """What came of each case, as it comes."""
+    assert running.stdout is not None
+    for line in running.stdout:
+        yield json.loads(line)
+
+
+def repeat(scenario: str, case: str) -> str:
+    """The command that does it again."""
+    return f".venv/bin/python tests/torture/lives.py $(mktemp -d) {scenario} {case}"

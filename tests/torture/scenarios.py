@@ -1,0 +1,372 @@
+"""What a team does while it is being killed, and the world outside of its store.
+
+Each scenario registers agents and asks them for something, the same in every life: whoever asks again after a crash
+asks under the same key, as a client would. Texts of tasks and names of effects are unique within a scenario, so that
+what is done can be counted outside of the store.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from remit import END, Card, Command, Conflict, Plan, Runtime, Send, Step, Turn
+from remit.core.lifecycle import TERMINAL
+from remit.ports import FAULTS, Fault, no_fault
+
+# Where a process is killed: in the store, and at what its agents and its clients do.
+OUTSIDE = ("agent.begins", "agent.returns", "effect.before", "effect.after", "client.asks", "client.acked")
+HOOKS = (*FAULTS, *OUTSIDE)
+
+
+class World:
+    """A file of lines that no crash takes back: what really happened, in which life."""
+
+    def __init__(self, path: Path, life: int = 0, doom: Fault = no_fault) -> None:
+        self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
+        self._path = path
+        self.life = life
+        self.at = doom
+        self.noted = asyncio.Event()
+
+    def note(self, kind: str, *what: object) -> None:
+        os.write(self._file, json.dumps([self.life, kind, *what]).encode() + b"\n")
+        self.noted.set()
+
+    def notes(self, kind: str) -> list[list[Any]]:
+        """The life, and what was noted in it."""
+        lines = (json.loads(line) for line in self._path.read_text().splitlines())
+        return [[life, *what] for life, found, *what in lines if found == kind]
+
+    def effect(self, name: str, value: object = "done") -> object:
+        """Takes effect outside of the store, for example money being sent."""
+        self.at("effect.before")
+        self.note("effect", name)
+        self.at("effect.after")
+        return value
+
+    def agent(self, rt: Runtime, **about: Any) -> Callable[[Callable[[Turn], Awaitable[object]]], None]:
+        """Registers an agent whose turns are noted."""
+
+        def register(function: Callable[[Turn], Awaitable[object]]) -> None:
+            async def noted(turn: Turn) -> object:
+                self.note("began", turn.agent, turn.task, turn.remit.id)
+                self.at("agent.begins")
+                answer = await function(turn)
+                self.at("agent.returns")
+                return answer
+
+            rt.add(Card(function.__name__, **about), noted)
+
+        return register
+
+    async def submit(self, rt: Runtime, agent: str, task: str, **how: Any) -> str:
+        """What a client does that keeps what it was told."""
+        self.at("client.asks")
+        made = await rt.submit(agent, task, key=task, **how)
+        self.note("ack", task, made.id)
+        self.at("client.acked")
+        return made.id
+
+
+class Scenario:
+    """`concurrency` is the runtime's."""
+
+    concurrency: int | None = None
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        raise NotImplementedError
+
+    async def ask(self, rt: Runtime, world: World) -> bool | None:
+        """What a client does; True if it has drained the worker."""
+        raise NotImplementedError
+
+
+class Submit(Scenario):
+    """Several tasks at once and one after the other, two of them twice under one key."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, writes=["notes"])
+        async def clerk(turn: Turn) -> object:
+            sent = await turn.step(turn.task, world.effect, turn.task, f"{turn.task} sent")
+            await turn.context.set("notes", turn.task, sent)
+            return sent
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        await asyncio.gather(*(world.submit(rt, "clerk", f"letter {number}") for number in range(4)))
+        for number in (1, 4, 5, 4):
+            await world.submit(rt, "clerk", f"letter {number}")
+
+
+class Tree(Scenario):
+    """A lead that delegates two levels deep; everyone has effects and writes entries."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["builder"], writes=["plan"])
+        async def lead(turn: Turn) -> object:
+            number = await turn.step("order", world.effect, "order", 42)
+            await turn.context.set("plan", "order", {"number": number})
+            first = await turn.delegate("builder", "the cellar")
+            rest = await turn.delegate_all([("builder", "the house"), ("builder", "the roof"), ("nobody", "no")])
+            paid = await turn.step("pay", world.effect, "pay", number)
+            return [first, *(str(one.value) for one in rest), paid]
+
+        @world.agent(rt, asks=["digger"], writes=["plan"])
+        async def builder(turn: Turn) -> object:
+            await turn.context.set("plan", turn.task, "begun")
+            dug = await turn.delegate("digger", f"dig for {turn.task}")
+            return await turn.step("build", world.effect, f"build {turn.task}", f"{dug}, built")
+
+        @world.agent(rt, writes=["holes"])
+        async def digger(turn: Turn) -> object:
+            deep = await turn.step("dig", world.effect, turn.task, turn.task)
+            await turn.context.set("holes", turn.task, deep)
+            return f"{deep}: dug"
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        await world.submit(rt, "lead", "a house")
+
+
+class Handoff(Scenario):
+    """A case changes hands twice, goes out to three at once and is joined by a fourth."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["billing"])
+        async def desk(turn: Turn) -> object:
+            seen = await turn.step("look", world.effect, "look", "seen")
+            return await turn.hand_off("billing", {"phase": "billing", "context": {"desk": seen}})
+
+        @world.agent(rt, asks=["checker", "closer"])
+        async def billing(turn: Turn) -> object:
+            await turn.step("bill", world.effect, "bill")
+            sends = [Send("checker", f"check {number}") for number in range(3)]
+            return Command(sends, {"phase": "closing", "completed": ["billing"]}, join="closer")
+
+        @world.agent(rt, writes=["checks"])
+        async def checker(turn: Turn) -> object:
+            await turn.context.set("checks", turn.task, "fine")
+            return await turn.step("check", world.effect, turn.task, f"{turn.task}: fine")
+
+        @world.agent(rt, asks=["archive"])
+        async def closer(turn: Turn) -> object:
+            found = [str(one.value) for one in turn.handoff.results]
+            return Command("archive", {"context": {"found": found, "from": turn.handoff.sender}})
+
+        @world.agent(rt)
+        async def archive(turn: Turn) -> object:
+            await turn.step("file", world.effect, "file")
+            return Command(END, result=[turn.handoff.state.data(), [one.to for one in turn.handoff.trail]])
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        await world.submit(rt, "desk", "a case")
+
+
+class Spawn(Scenario):
+    """Children beside their asker, announced to it; the last one when the asker has gone."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["worker"])
+        async def boss(turn: Turn) -> object:
+            spawned = [await turn.spawn("worker", f"part {number}") for number in range(3)]
+            ends = [await one.wait() for one in spawned]
+            heard = sorted(message.text.partition("'")[2] for message in await turn.inbox())
+            world.note("heard", heard)
+            await turn.spawn("worker", "clean up")
+            again = [message.text for message in await turn.inbox() if "clean up" not in message.text]
+            return [[one.value for one in ends], heard, again]
+
+        @world.agent(rt)
+        async def worker(turn: Turn) -> object:
+            return await turn.step("work", world.effect, turn.task, f"{turn.task} is done")
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        await world.submit(rt, "boss", "everything")
+
+
+class Cancel(Scenario):
+    """A tree three deep, with submitted leaves at its ends, is cancelled when all of it is at work."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["branch"])
+        async def trunk(turn: Turn) -> object:
+            return [str(one.status) for one in await turn.delegate_all([("branch", "left"), ("branch", "right")])]
+
+        @world.agent(rt, asks=["leaf"])
+        async def branch(turn: Turn) -> object:
+            await turn.submit("leaf", f"{turn.task}, submitted")
+            await turn.spawn("leaf", f"{turn.task}, spawned")
+            return await turn.delegate("leaf", f"{turn.task}, delegated")
+
+        @world.agent(rt, writes=["leaves"])
+        async def leaf(turn: Turn) -> object:
+            await turn.context.set("leaves", turn.task, "green")
+            await turn.step("grow", world.effect, turn.task)
+            await anyio.sleep_forever()
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        tree = await world.submit(rt, "trunk", "a tree")
+        if await self._grown(rt, tree):
+            world.at("client.asks")
+            with suppress(Conflict):  # an earlier life has cancelled it and could not say so any more
+                await rt.cancel(tree, "autumn")
+        world.note("cancelled", tree)
+        world.at("client.acked")
+
+    async def _grown(self, rt: Runtime, tree: str) -> bool:
+        """Until every leaf has its effect behind it; False if the tree is not growing any more."""
+        changed = asyncio.Event()
+        stop = rt.watch(lambda _events: changed.set())
+        try:
+            while True:
+                changed.clear()
+                status = await rt.task(tree).status()
+                if status.state in TERMINAL or status.state == "cancelling":
+                    return False
+                if sum(event.kind == "effect.done" for event in await rt.history(run=tree)) == 6:
+                    return True
+                await changed.wait()
+        finally:
+            stop()
+
+
+class Retry(Scenario):
+    """Failing twice for a passing reason, and once for good, which a person has tried again."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["helper"])
+        async def shaky(turn: Turn) -> object:
+            await turn.step("pay", world.effect, "pay")
+            helped = await turn.delegate("helper", "help once")
+            world.note("tried")
+            if len(world.notes("tried")) < 3:
+                raise ConnectionError("the line is bad")
+            return [helped, await turn.step("ship", world.effect, "ship")]
+
+        @world.agent(rt)
+        async def helper(turn: Turn) -> object:
+            return await turn.step("help", world.effect, turn.task, "helped")
+
+        @world.agent(rt, asks=["helper"])
+        async def clumsy(turn: Turn) -> object:
+            helped = await turn.delegate("helper", "help the clumsy")
+            if not world.notes("repaired"):
+                raise ValueError("it is broken")
+            return helped
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        await world.submit(rt, "shaky", "try hard", attempts=12)
+        task = await world.submit(rt, "clumsy", "break it")
+        await rt.task(task).wait()
+        world.note("repaired")
+        if len(await rt.tasks(agent="clumsy")) == 1:
+            world.at("client.asks")
+            again = await rt.task(task).retry()
+            world.note("ack", "again", again.id)
+            world.at("client.acked")
+
+
+class Planned(Scenario):
+    """A plan of five steps inside a submitted task; members write to each other."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["member", "editor"])
+        async def planner(turn: Turn) -> object:
+            plan = Plan(
+                [
+                    Step("a", "look up A", agent="member"),
+                    Step("b", "look up B", agent="member"),
+                    Step("c", "compare", agent="editor", after=["a", "b"]),
+                    Step("d", "draw it", agent="member", after=["a"]),
+                    Step("e", "write it", agent="editor", after=["c", "d"]),
+                ]
+            )
+            outcome = await turn.run_plan(plan, concurrency=2)
+            return [[one.id, one.state, one.value] for one in outcome.steps.values()]
+
+        @world.agent(rt, asks=["editor"], writes=["finds"])
+        async def member(turn: Turn) -> object:
+            name = turn.task.splitlines()[0]
+            await turn.context.set("finds", name, "found")
+            return await turn.step("find", world.effect, f"find {name}", f"found: {name}")
+
+        @world.agent(rt)
+        async def editor(turn: Turn) -> object:
+            name = turn.task.splitlines()[0]
+            return await turn.step("edit", world.effect, f"edit {name}", f"{name} after {turn.task.count('found')}")
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        await world.submit(rt, "planner", "a report")
+
+
+class Waiting(Scenario):
+    """One slot in the whole workspace: who waits for a task it submitted gives it up and gets it back."""
+
+    concurrency = 1
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["middle", "last"])
+        async def front(turn: Turn) -> object:
+            first = await turn.submit("middle", f"middle of {turn.task}")
+            second = await turn.submit("last", f"second of {turn.task}")
+            return [await second.result(), await first.result()]
+
+        @world.agent(rt, asks=["last"])
+        async def middle(turn: Turn) -> object:
+            part = await turn.submit("last", f"last of {turn.task}")
+            return [await part.result(), await turn.step("middle", world.effect, turn.task)]
+
+        @world.agent(rt)
+        async def last(turn: Turn) -> object:
+            return await turn.step("last", world.effect, turn.task, turn.task)
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        for name in ("red", "blue"):
+            await world.submit(rt, "front", name)
+
+
+class Drained(Scenario):
+    """A process that is told to stop puts back what it has; another one carries it on."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["hand"])
+        async def slow(turn: Turn) -> object:
+            begun = await turn.step("begin", world.effect, f"begin {turn.task}", turn.task)
+            parts = [await turn.delegate("hand", f"{turn.task}, hand {number}") for number in range(2)]
+            world.note("slow", turn.task)
+            if len(world.notes("slow")) <= 3:  # the first process never gets further
+                await anyio.sleep_forever()
+            return [begun, *parts]
+
+        @world.agent(rt)
+        async def hand(turn: Turn) -> object:
+            return await turn.step("lend", world.effect, turn.task, turn.task)
+
+    async def ask(self, rt: Runtime, world: World) -> bool:
+        for number in range(3):
+            await world.submit(rt, "slow", f"job {number}")
+        if world.notes("drained"):
+            return False
+        while len(world.notes("slow")) < 3:
+            world.noted.clear()
+            await world.noted.wait()
+        await rt.drain(0)
+        world.note("drained")
+        return True
+
+
+SCENARIOS: dict[str, Callable[[], Scenario]] = {
+    "submit": Submit,
+    "tree": Tree,
+    "handoff": Handoff,
+    "spawn": Spawn,
+    "cancel": Cancel,
+    "retry": Retry,
+    "plan": Planned,
+    "waiting": Waiting,
+    "drained": Drained,
+}

@@ -1,0 +1,60 @@
+"""kill -9 anywhere: the next process carries on, and nobody can tell from what came of it."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from torture.points import measured, points, program, repeat, spread, told, twice
+from torture.scenarios import HOOKS, SCENARIOS
+
+ONCE = 34  # points of each scenario; `make torture` takes all of them
+TWICE = 10
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """In memory, where there is such a place: kill -9 does not take it away, and it is faster than a disk."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
+        yield Path(name)
+
+
+@pytest.mark.rule("crash.enumerated")
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_what_is_killed_is_carried_on_by_the_next_process(scenario: str, folder: Path):
+    found = measured(folder, scenario)
+    assert found["broken"] == []
+    killed = check(folder, scenario, spread(points(found["reached"]), ONCE))
+    assert killed >= ONCE * 0.9, "nearly every point is reached; when commits come together, the last ones are not"
+
+
+@pytest.mark.rule("crash.twice")
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_whoever_carries_on_may_be_killed_as_well(scenario: str, folder: Path):
+    first = spread(points(measured(folder, scenario)["reached"]), TWICE, 0.25)
+    killed = check(folder, scenario, twice(first, start=list(SCENARIOS).index(scenario)))
+    assert killed > TWICE * 1.2, "some of the second lives were killed too"
+
+
+@pytest.mark.rule("crash.enumerated")
+def test_the_scenarios_reach_every_hook(folder: Path):
+    reached = {hook for scenario in ("submit", "tree") for hook in measured(folder, scenario)["reached"]}
+    assert reached == set(HOOKS)
+
+
+def check(folder: Path, scenario: str, cases: list[str]) -> int:
+    """How many processes were killed; nothing may be broken by it."""
+    running = program(folder, scenario, cases)
+    try:
+        lines = list(told(running))
+        _, complaints = running.communicate(timeout=100)
+    finally:
+        running.kill()
+        running.wait()
+    wrong = [f"{line['broken']}\n  {repeat(scenario, line['case'])}" for line in lines if line["broken"]]
+    assert not wrong, "\n".join([*wrong, complaints])
+    assert [line["case"] for line in lines] == cases, complaints
+    return sum(line["killed"] for line in lines)

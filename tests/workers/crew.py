@@ -1,0 +1,110 @@
+"""Processes that work on one database, and the file that tells what they did."""
+
+import asyncio
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+from urllib.parse import quote, urlencode
+
+import anyio
+from anyio import to_thread
+from psycopg.conninfo import conninfo_to_dict
+
+from remit import Runtime
+from remit.engine.doctor import examine
+from workers import team
+
+T = TypeVar("T")
+
+PATIENCE = 20  # seconds after which what does not come is not waited for any more
+
+
+def as_url(address: str) -> str:
+    """An address as a runtime takes it."""
+    given = {name: str(value) for name, value in conninfo_to_dict(address).items() if value is not None}
+    return f"postgresql:///{quote(given.pop('dbname'))}?{urlencode(given)}"
+
+
+class Line(NamedTuple):
+    """What an agent noted: what, about whom or what, in which process and when."""
+
+    kind: str
+    about: str
+    pid: int
+    at: int
+
+
+class Crew:
+    """Starts processes of `team.py`, and ends them all."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address = as_url(address)
+        self.folder = folder
+        self._started: list[subprocess.Popen[str]] = []
+
+    def runtime(self, **how: object) -> Runtime:
+        """One that does nothing itself."""
+        rt = Runtime(self.address, hands=0, **how)
+        team.join(rt, self.folder)
+        return rt
+
+    def start(self, job: str = "work", **how: object) -> subprocess.Popen[str]:
+        words = [f"{name}={value}" for name, value in how.items()]
+        command = [sys.executable, str(Path(team.__file__)), job, self.address, str(self.folder), *words]
+        pipe = subprocess.PIPE
+        self._started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
+        return self._started[-1]
+
+    async def ready(self, *processes: subprocess.Popen[str]) -> None:
+        for one in processes:
+            assert await said(one) == "ready"
+
+    def open(self, gate: str) -> None:
+        (self.folder / gate).touch()
+
+    def lines(self, *kinds: str) -> list[Line]:
+        log = self.folder / "log"
+        found = [line.rsplit(" ", 2) for line in log.read_text().splitlines()] if log.exists() else []
+        whole = [Line(*words.split(" ", 1), int(pid), int(at)) for words, pid, at in found]
+        return [line for line in whole if not kinds or line.kind in kinds]
+
+    def count(self, kind: str) -> Counter[str]:
+        """How often each was noted."""
+        return Counter(line.about for line in self.lines(kind))
+
+    async def until(self, kind: str, number: int = 1) -> list[Line]:
+        """As soon as there are so many lines of a kind."""
+        return await until(lambda: found if len(found := self.lines(kind)) >= number else None)
+
+    def close(self) -> str:
+        """Ends everyone; what they complained of."""
+        for one in self._started:
+            one.kill()
+        return "".join(one.communicate()[1] for one in self._started)
+
+
+async def said(process: subprocess.Popen[str]) -> str:
+    """The next line a process prints."""
+    assert process.stdout is not None
+    with anyio.fail_after(PATIENCE):
+        return (await to_thread.run_sync(process.stdout.readline, abandon_on_cancel=True)).strip()
+
+
+async def gone(process: subprocess.Popen[str]) -> int:
+    return await until(process.poll)
+
+
+async def until(look: Callable[[], T | None]) -> T:
+    """For what nobody tells of."""
+    with anyio.fail_after(PATIENCE):
+        while (found := look()) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        return found
+
+
+async def sound(rt: Runtime) -> None:
+    health = await examine(rt.database, rt._clock.now())
+    assert health.sound, [finding.sentence for finding in health.findings]

@@ -1,0 +1,191 @@
+"""A process of a team: `python team.py JOB ADDRESS FOLDER [name=value...]`.
+
+What its agents do outside the database is a line each in FOLDER/log, which all processes share. It ends when its
+standard input does, so that none is left behind, and puts its work back when it is sent SIGTERM.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from remit import Card, Runtime, Turn
+from remit.adapters.process import program
+from remit.engine import presence
+from remit.errors import StoreError
+
+Job = Callable[[Runtime, Path, dict[str, str]], Awaitable[None]]
+
+
+def note(folder: Path, *words: object) -> str:
+    """A line in the log, whole however many write at once; says what it is about."""
+    line = " ".join(map(str, (*words, os.getpid(), time.monotonic_ns())))
+    log = os.open(folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(log, f"{line}\n".encode())
+    finally:
+        os.close(log)
+    return str(words[-1])
+
+
+async def opened(gate: Path) -> None:
+    """Until someone made this file."""
+    while not os.path.exists(gate):  # noqa: ASYNC110, ASYNC240, PTH110 - a file rings no bell
+        await asyncio.sleep(0.005)
+
+
+def join(rt: Runtime, folder: Path) -> None:
+    """Registers everyone."""
+    _join_those_who_end(rt, folder)
+    _join_those_who_stay(rt, folder)
+
+
+def _join_those_who_end(rt: Runtime, folder: Path) -> None:
+
+    async def echo(turn: Turn) -> str:
+        note(folder, "echo", turn.task)
+        return turn.task.upper()
+
+    async def step(turn: Turn) -> str:
+        """One effect, kept by the store."""
+        return await turn.step("effect", note, folder, "effect", turn.task)
+
+    async def lead(turn: Turn) -> dict[str, Any]:
+        """Much is done when it comes to the gate, and something is left to do after it."""
+        first = await turn.step("first", note, folder, "step", "first")
+        asked = await turn.delegate("echo", "delegated")
+        sent = await (await turn.submit("echo", "submitted")).result()
+        beside = await (await turn.spawn("echo", "spawned")).result()
+        note(folder, "middle", turn.task)
+        await opened(folder / turn.task)
+        last = await turn.step("last", note, folder, "step", "last")
+        told = [message.text.split(": ")[1] for message in await turn.inbox()]
+        return {"did": [first, asked, sent, beside, last], "told": told}
+
+    async def busy(turn: Turn) -> str:
+        """Takes a moment, and says from when to when."""
+        note(folder, "begin", turn.agent, turn.task)
+        await asyncio.sleep(0.002)
+        note(folder, "end", turn.agent, turn.task)
+        return turn.task
+
+    async def parent(turn: Turn) -> list[str]:
+        """Spawns some and reads what is announced; each once."""
+        children = [await turn.spawn("echo", f"{turn.task}/{n}") for n in range(3)]
+        for child in children:
+            await child.wait()
+        told = [*await turn.inbox(), *await turn.inbox()]
+        return sorted(message.text.split(": ")[1] for message in told)
+
+    rt.add(Card("echo"), echo)
+    rt.add(Card("step"), step)
+    rt.add(Card("lead", asks="*"), lead)
+    rt.add(Card("busy"), busy)
+    rt.add(Card("narrow", concurrency=2), busy)
+    rt.add(Card("parent", asks="*"), parent)
+
+
+def _join_those_who_stay(rt: Runtime, folder: Path) -> None:
+    async def stay(turn: Turn) -> None:
+        """The end of a chain: never ends by itself."""
+        note(folder, "at", turn.agent)
+        try:
+            await asyncio.sleep(3_600)
+        finally:
+            note(folder, "left", turn.agent)
+
+    async def one(turn: Turn) -> None:
+        """A chain of three: by delegation, or each submits the next one."""
+        if turn.task == "delegate":
+            await turn.delegate("two", turn.task)
+        await turn.submit("two", turn.task)
+        await stay(turn)
+
+    async def two(turn: Turn) -> None:
+        if turn.task == "delegate":
+            await turn.delegate("three", turn.task)
+        await (await turn.submit("three", turn.task)).wait()
+
+    sleepers = 'echo "$$" >> pids; sleep 3600 & echo "$!" >> pids; wait'
+    rt.add(Card("one", asks="*"), one)
+    rt.add(Card("two", asks="*"), two)
+    rt.add(Card("three"), stay)
+    rt.add(Card("tool"), program(["sh", "-c", sleepers], cwd=folder))
+
+
+# -- what a process may be for --------------------------------------------------------------------------------------
+
+
+async def work(rt: Runtime, folder: Path, how: dict[str, str]) -> None:
+    """Carries out what there is, until it is told to stop."""
+    serving = asyncio.create_task(rt.serve())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, _drain, rt)
+    print("ready", flush=True)
+    await serving
+
+
+async def run(rt: Runtime, folder: Path, how: dict[str, str]) -> None:
+    """Someone in the foreground."""
+    print("ready", flush=True)
+    outcome = await rt.outcome(how["agent"], how["task"])
+    print(outcome.status, flush=True)
+
+
+async def ask(rt: Runtime, folder: Path, how: dict[str, str]) -> None:
+    """Submits one task after the other until there is a file `enough`; notes what was acknowledged."""
+    print("ready", flush=True)
+    number = 0
+    while not (folder / "enough").exists():
+        number += 1
+        await _asked(rt, f"{how['agent']} {number}", how, folder)
+
+
+async def twins(rt: Runtime, folder: Path, how: dict[str, str]) -> None:
+    """Asks for the same as others, at the same moment."""
+    print("ready", flush=True)
+    await opened(folder / "go")
+    await asyncio.gather(*(_asked(rt, f"twin {n}", {"agent": "step"}, folder) for n in range(20)))
+
+
+async def _asked(rt: Runtime, text: str, how: dict[str, str], folder: Path) -> None:
+    """Until it is acknowledged. Under the same key it is safe to ask again."""
+    while True:
+        with suppress(StoreError):
+            task = await rt.submit(how["agent"], text, key=text)
+            note(folder, "acknowledged", task.id)
+            return
+
+
+def _drain(rt: Runtime) -> None:
+    rt.draining = asyncio.ensure_future(rt.drain(0))  # pyright: ignore[reportAttributeAccessIssue] - kept alive
+
+
+async def main(job: Job, address: str, folder: Path, how: dict[str, str]) -> None:
+    if "machine" in how:
+        presence._machine = lambda: how["machine"]  # pyright: ignore[reportPrivateUsage]
+    numbers = {name: int(how[name]) for name in ("hands", "concurrency") if name in how}
+    async with Runtime(address, silence=float(how.get("silence", 15)), **numbers) as rt:
+        join(rt, folder)
+        doing = asyncio.ensure_future(job(rt, folder, how))
+        alone = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+        await asyncio.wait([doing, alone], return_when=asyncio.FIRST_COMPLETED)
+        doing.cancel()
+        with suppress(asyncio.CancelledError):
+            await doing
+    os._exit(0)  # a thread still reads
+
+
+if __name__ == "__main__":
+    asyncio.run(
+        main(
+            {"work": work, "run": run, "ask": ask, "twins": twins}[sys.argv[1]],
+            sys.argv[2],
+            Path(sys.argv[3]),
+            dict(word.split("=", 1) for word in sys.argv[4:]),
+        )
+    )

@@ -1,0 +1,129 @@
+"""The engine on PostgreSQL: what it is tested for on SQLite holds there too, by the same tests."""
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+
+import pytest
+
+import remit
+from remit.testing import FakeClock
+from workers.crew import as_url
+
+pytestmark = [pytest.mark.anyio, pytest.mark.rule("postgres.engine")]
+
+# Some of each: those where the store has most to say, as decisions are made in its own thread and answers come later.
+CHOSEN = {
+    "delegation": (
+        "the_sample_of_the_design_runs_as_printed",
+        "a_refused_hop_leaves_the_run_going_and_stays_visible",
+        "concurrent_delegations_through_one_agent_see_only_their_own_chain",
+        "an_agent_with_a_limit_refuses_what_exceeds_it",
+    ),
+    "tasks": (
+        "an_agent_that_raises_has_failed",
+        "a_deadline_really_cancels_the_work_below",
+        "in_a_fan_out_one_bad_member_never_loses_the_others",
+        "cancelling_a_run_stops_everything_below_it",
+        "a_run_whose_caller_goes_away_is_recorded_as_cancelled",
+    ),
+    "context": (
+        "every_turn_leaves_a_receipt",
+        "compare_and_set",
+        "boards_belong_to_a_session",
+        "a_message_reaches_one_agent_in_one_session_once",
+    ),
+    "handoffs": (
+        "the_new_holder_reads_what_was_handed_over_and_stands_in_the_chain",
+        "ping_pong_stops_at_the_third_identical_handoff_and_ends_with_a_result",
+        "a_parallel_handoff_joins_at_a_named_agent",
+        "a_concurrency_limit_holds_for_handoffs_too",
+    ),
+    "plans": (
+        "a_step_is_told_its_dependencies_results_in_their_order",
+        "messages_between_members_are_told_once_and_reach_no_one_outside",
+        "a_failure_reaches_exactly_those_who_depend_on_it",
+        "a_coordinator_plans_and_puts_the_pieces_together",
+    ),
+    "breakers": (
+        "of_a_hundred_at_once_exactly_one_is_the_probe",
+        "a_breaker_survives_a_restart_and_holds_for_every_run",
+        "a_task_handed_to_an_agent_that_rested_is_its_probe",
+    ),
+    "queue": (
+        "submit_comes_back_at_once_and_the_task_runs_later",
+        "what_nobody_has_hands_for_waits_until_someone_has",
+        "a_task_of_another_workspace_is_not_found",
+        "every_task_of_a_session_is_listed_with_state_and_times",
+        "the_same_key_is_the_same_task_while_it_runs_and_after_it_failed",
+        "what_waits_past_its_time_fails_and_never_begins",
+    ),
+    "retry": (
+        "what_may_go_better_is_tried_again",
+        "it_is_not_tried_before_its_time",
+        "the_time_of_an_attempt_ends_the_code_and_the_next_one_begins_anew",
+        "an_operators_retry_is_a_new_task_that_repeats_nothing",
+    ),
+    "spawn": (
+        "the_sixth_waits_until_one_of_five_has_ended",
+        "what_comes_of_it_is_announced_once_to_its_asker",
+        "an_announcement_nobody_is_left_to_read_is_kept_and_shown",
+    ),
+    "cancel": (
+        "one_transaction_fences_the_whole_tree",
+        "a_parent_is_cancelled_after_its_children",
+        "nothing_is_recorded_in_the_name_of_a_cancelled_task",
+        "another_process_can_cancel_what_runs_here",
+    ),
+    "takeover": (
+        "a_zombie_changes_nothing",
+        "a_zombies_result_does_not_replace_the_work_that_goes_on",
+        "a_plan_or_team_run_by_a_program_that_is_gone_has_failed",
+        "what_is_put_back_is_taken_up_where_it_was",
+        "draining_waits_for_what_ends_in_time_and_takes_nothing_new",
+    ),
+    "replay": (
+        "finished_delegations_and_steps_are_not_repeated",
+        "context_writes_and_sends_are_not_repeated",
+        "what_was_taken_from_the_inbox_is_found_again",
+        "open_children_are_taken_up_and_not_started_twice",
+        "submitted_and_spawned_children_are_asked_for_once",
+        "steps_of_a_plan_are_not_repeated",
+        "a_task_that_was_handed_over_goes_on_with_its_present_holder",
+        "a_parallel_handoff_resumes",
+    ),
+    "clocks": ("processes_whose_clocks_differ_share_a_queue",),
+    "prune": ("runs_that_ended_more_than_four_days_ago_go_and_a_line_of_each_stays",),
+    "journal": ("workspaces_share_a_file_and_nothing_else",),
+}
+
+
+class Folder:
+    """Stands in for a folder: what would be a file in it is a database on the server, the same for the same name."""
+
+    def __init__(self, new: Callable[[], str]) -> None:
+        self._new = new
+        self._made: dict[str, str] = {}
+
+    def __truediv__(self, name: str) -> str:
+        if name not in self._made:
+            self._made[name] = as_url(self._new())
+        return self._made[name]
+
+
+@pytest.fixture
+def tmp_path(new_address: Callable[[], str]) -> Folder:
+    return Folder(new_address)
+
+
+@pytest.fixture
+def rt(request: pytest.FixtureRequest, address: str, clock: FakeClock) -> Iterator[remit.Runtime]:
+    home = import_module(request.function.__module__)
+    breaker = {"breaker": home.PATIENT} if hasattr(home, "PATIENT") else {}
+    with remit.Runtime(as_url(address), clock=clock, **breaker) as runtime:
+        yield runtime
+
+
+for _module, _names in CHOSEN.items():
+    for _name in _names:
+        _test = getattr(import_module(f"engine.test_{_module}"), f"test_{_name}")
+        globals()[f"test_{_module}_{_name}"] = _test
