@@ -9,6 +9,7 @@ import delegation
 import floor
 import peers
 import process
+import tasks
 from measure import Effort, Samples
 
 Measure: TypeAlias = Callable[[Effort], Samples]
@@ -43,6 +44,13 @@ JOBS = (
     Job("context-prefix-20", "µs", 70, context.prefix, context.bare_prefix),
     Job("sets-alone", "/s", 3_000, context.sets_alone, floor.rows_alone, more=True),
     Job("sets-100-writers", "/s", 12_000, context.sets_together, floor.rows_grouped, more=True),
+    Job("tasks-memory", "/s", None, tasks.in_memory, more=True),
+    Job("tasks-embedded", "/s", 5_000, tasks.embedded, floor.rows_grouped, {"dbos": tasks.dbos_sqlite}, more=True),
+    Job("tasks-latency", "ms", 2, tasks.embedded_latency),
+    Job("tasks-waiting", "KB each", 4, tasks.waiting),
+    Job("tasks-postgres", "/s", 400, tasks.postgres_one, None, {"dbos": tasks.dbos_postgres}, more=True),
+    Job("tasks-postgres-2", "/s", 600, tasks.postgres_two, more=True),
+    Job("tasks-postgres-start", "ms", 10, tasks.postgres_start),
     Job("import", "ms CPU", 100, process.importing, floor.start),
     Job("hello", "ms CPU", 180, process.hello, floor.hello),
 )
