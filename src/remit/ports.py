@@ -237,6 +237,17 @@ class Decision(NamedTuple, Generic[T]):
 
 
 Decide: TypeAlias = Callable[[View], Decision[T]]
+
+
+class Wants(NamedTuple):
+    """What a decision will ask its view for, as far as that is known beforehand: a store that is far away fetches it
+    for many decisions at once."""
+
+    standings: tuple[str, ...] = ()
+    twins: tuple[str, ...] = ()
+
+
+NOTHING: Final = Wants()
 Sink: TypeAlias = Callable[[Sequence[Event]], None]
 
 
@@ -246,7 +257,7 @@ class Store(Protocol):
     @property
     def workspace(self) -> str: ...
 
-    async def tx(self, op: str, decide: Decide[T]) -> T:
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
         """The only way to change anything: read, decide, append facts; all of it commits, or nothing does.
 
         The same operation id gives the same answer again and changes nothing a second time. `decide` may be called

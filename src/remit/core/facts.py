@@ -60,14 +60,14 @@ class Queued(NamedTuple):
 
 
 BEGUN: Final = Begun()
+_BEGUN: Final = Begun._fields
 
 
 def started(remit: Remit, now: int, begun: Begun = BEGUN, queued: Queued | None = None) -> Fact:
     """A task that is carried out at once: by whoever delegates it, or by a process that had a hand free for it."""
     data = _asked(remit)
-    for name, value in zip(begun._fields, begun, strict=True):
-        if value:
-            data[name] = value
+    if begun is not BEGUN:
+        data |= {name: value for name, value in zip(_BEGUN, begun, strict=True) if value}
     if queued is not None:
         data |= queued._asdict()
     return Fact("task.started", now, data, remit.root, remit.session, remit.id, remit.holder)

@@ -13,7 +13,7 @@ from remit.engine.admission import Admission
 from remit.engine.bell import ANYTHING, Bell
 from remit.engine.ends import End
 from remit.engine.live import Live
-from remit.ports import Clock, Decision, Ids, Record, Store, View
+from remit.ports import Clock, Decision, Ids, Record, Store, View, Wants
 
 NOT_OURS = ""
 AT_ONCE: Final = 0  # ready whatever the clock of whoever looks says
@@ -38,7 +38,7 @@ class Endings(NamedTuple):
 
         task = live.remit.id
         while True:
-            said = await self.store.tx(f"{task}/end/{live.hold.fence}", record)
+            said = await self.store.tx(f"{task}/end/{live.hold.fence}", record, Wants((task,)))
             if said != _NOT_YET:
                 # Nothing made: it was recorded when this was torn down before, and what was recorded then counts.
                 return made[0] if made else end if said == end.kind else None

@@ -58,6 +58,8 @@ def ops(task: str, hold: Hold, counts: dict[str, int], name: str) -> list[str]:
     """The ids of the next operation of this name in a task's name, the latest try first; `counts` is how many there
     were."""
     count = counts[name] = counts.get(name, 0) + 1
+    if hold.tries == 0:  # nearly always
+        return [f"{hold.origin or task}/0/{name}/{count}"]
     origin = hold.origin or task
     return [f"{origin}/{tried}/{name}/{count}" for tried in range(hold.tries, -1, -1)]
 

@@ -25,7 +25,7 @@ from remit.engine.endings import AT_ONCE, over
 from remit.engine.live import Live
 from remit.engine.task import Status, Task
 from remit.errors import Conflict, NotFound, Refused
-from remit.ports import Decision, Record, View, Which
+from remit.ports import Decision, Record, View, Wants, Which
 
 TIMEOUT_SECONDS: Final = 260.0  # one attempt
 LASTS: Final = 24 * 3_600 * SECOND  # all of it, for what a person submits without a deadline
@@ -80,7 +80,8 @@ class Tasks:
                 return Decision({"rule": verdict.rule, "sentence": verdict.sentence})
             return self._begun(view, want, queued, hands, facts)
 
-        return self._started(await floor.store.tx(f"{want.remit.id}/submit", admit), want, queued, hands)
+        answer = await floor.store.tx(f"{want.remit.id}/submit", admit, Wants((), (twin,)))
+        return self._started(answer, want, queued, hands)
 
     async def submit(self, asker: Live, given: Submission) -> str:
         """A part of the asker's task that it does not wait for."""
@@ -112,7 +113,8 @@ class Tasks:
                 return Decision({"rule": verdict.rule, "sentence": verdict.sentence}, (no,))
             return self._begun(view, want, queued, hands, facts)
 
-        return self._started(await floor.store.tx(op, admit), want, queued, hands)
+        answer = await floor.store.tx(op, admit, Wants((asker.remit.id,), (twin,)))
+        return self._started(answer, want, queued, hands)
 
     def _begun(self, view: View, want: Wanted, queued: Queued, hands: Hands | None, facts: Facts) -> Decision[Json]:
         """Begins at once if this process has a hand free and nothing stands in the queue before it; most of the way

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 
 from remit.core.events import Event
 from remit.errors import RemitError, StoreBusy, StoreError
-from remit.ports import Decide
+from remit.ports import NOTHING, Decide, Wants
 
 BATCH = 128  # jobs a transaction takes at most, so that the loop is never held for long
 RETRY_SECONDS = 0.002
@@ -25,9 +25,12 @@ QUICK_SECONDS = 0.001  # a commit that takes no longer than this may hold the lo
 class Job:
     """One operation on its way onto the disk."""
 
-    __slots__ = ("answer", "decide", "error", "events", "future", "op", "workspace")
+    __slots__ = ("answer", "decide", "error", "events", "future", "op", "wants", "workspace")
 
-    def __init__(self, workspace: str, op: str, decide: Decide[Any], future: "asyncio.Future[Any]") -> None:
+    def __init__(
+        self, workspace: str, op: str, decide: Decide[Any], future: "asyncio.Future[Any]", wants: Wants = NOTHING
+    ) -> None:
+        self.wants = wants
         self.workspace = workspace
         self.op = op
         self.decide = decide

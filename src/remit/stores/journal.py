@@ -43,6 +43,10 @@ class Journal:
         for view in self._views.values():
             view.forget()
 
+    def prime(self, workspace: str, standings: Rows, twins: Sequence[str], records: Rows) -> None:
+        """What was fetched because decisions will ask for it."""
+        (self._views.get(workspace) or self._view(workspace)).prime(standings, twins, records)
+
     def carry_out(self, workspace: str, op: str, decide: Decide[Any]) -> Done:
         """The operation's answer and the events it appended; an operation done before answers as it did then.
 

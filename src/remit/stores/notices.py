@@ -13,6 +13,7 @@ import psycopg
 from remit.stores.link import STATEMENTS, Address, Connection, digest
 
 _PAUSE: Final = 0.5  # before the server is tried again
+_CALM: Final = 0.02  # after something was heard
 
 
 class _Listener(NamedTuple):
@@ -55,20 +56,21 @@ class Notices:
             self._ear.stop()  # its thread ends by itself: it may be in the middle of connecting
             self._ear = None
 
-    def _heard(self, workspace: str | None, backend: int) -> None:
-        """None is any workspace."""
+    def _heard(self, workspace: str | None, backend: int) -> bool:
+        """None is any workspace. Says whether it was news."""
         if workspace is not None and backend == self._own():
-            return
+            return False
         for listener in tuple(self._listeners.values()):
             if workspace in (None, listener.workspace):
                 with suppress(RuntimeError):  # its loop has closed: nobody is there to hear it
                     listener.loop.call_soon_threadsafe(listener.ring)
+        return True
 
 
 class _Ear:
     """One thread with one connection, until it is stopped."""
 
-    def __init__(self, address: Address, heard: Callable[[str | None, int], None], poll: float) -> None:
+    def __init__(self, address: Address, heard: Callable[[str | None, int], bool], poll: float) -> None:
         self._address = address
         self._heard = heard
         self._poll = poll
@@ -102,6 +104,12 @@ class _Ear:
                     self._heard(None, 0)
 
     def _take(self, connection: Connection) -> None:
+        """Tells of each workspace once, however much was written; then lets some more gather, because whoever is told
+        looks into the database."""
         connection.pgconn.consume_input()
+        heard: dict[tuple[str, int], None] = {}
         while (notice := connection.pgconn.notifies()) is not None:
-            self._heard(notice.extra.decode(), notice.be_pid)
+            heard[notice.extra.decode(), notice.be_pid] = None
+        news = [self._heard(workspace, backend) for workspace, backend in heard]  # all of them, before anyone waits
+        if any(news):
+            self._stopping.wait(_CALM)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from remit.errors import StoreError
-from remit.ports import Decide, Fault, Sink, View, no_fault
+from remit.ports import NOTHING, Decide, Fault, Sink, View, Wants, no_fault
 from remit.stores.sinks import Sinks
 
 try:
@@ -89,8 +89,8 @@ class PostgresStore:
         self._notices = notices
         self._sinks = sinks
 
-    async def tx(self, op: str, decide: Decide[T]) -> T:
-        return await self._writing.submit(self.workspace, op, decide)
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
+        return await self._writing.submit(self.workspace, op, decide, wants)
 
     async def read(self, look: Callable[[View], T]) -> T:
         return await self._reading.look(self.workspace, look)

@@ -6,12 +6,12 @@ commit. That no operation is done twice and where each journal ends is known fro
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import psycopg
 
 from remit.core.events import Event
-from remit.ports import Decide, Fault
+from remit.ports import Decide, Fault, Wants
 from remit.stores.journal import Journal, Rows
 from remit.stores.link import STATEMENTS, Connection, digest, lock_key
 
@@ -24,6 +24,25 @@ class Done(NamedTuple):
 
     answer: str | None
     hash: str
+
+
+_Cursor: TypeAlias = psycopg.Cursor[tuple[Any, ...]]
+
+
+class _Asked(NamedTuple):
+    """What was asked of a workspace when a transaction began; the answers are on their way."""
+
+    workspace: str
+    ops: list[str]
+    twins: list[str]
+    head: _Cursor
+    done: _Cursor
+    standings: _Cursor | None
+    twin_rows: _Cursor | None
+
+
+def _rows(cursor: _Cursor | None) -> Rows:
+    return cursor.fetchall() if cursor is not None else ()
 
 
 class Session:
@@ -39,8 +58,9 @@ class Session:
         self._changed: set[str] = set()
         self.writes = 0  # in this transaction
 
-    def begin(self, wanted: Mapping[str, Sequence[str]]) -> None:
-        """Takes the journals of these workspaces for ourselves; learns where they end and which operations are done."""
+    def begin(self, wanted: Mapping[str, Sequence[tuple[str, Wants]]]) -> None:
+        """Takes the journals of these workspaces for ourselves; learns where they end, which operations are done, and
+        what the decisions will ask for."""
         self._done.clear()
         self._heads.clear()
         self._changed.clear()
@@ -48,15 +68,29 @@ class Session:
         self._pipeline.enter_context(self.connection.pipeline())
         self._send("begin")
         self._send("lock", (sorted(map(lock_key, wanted)),))
-        found = [
-            (workspace, ops, self._send("head", (workspace,)), self._send("done", (workspace, list(ops))))
-            for workspace, ops in wanted.items()
-        ]
-        for workspace, ops, head, done in found:
-            self._heads[workspace] = head.fetchall()
-            self._done.update({(workspace, op): None for op in ops})
-            self._done.update({(workspace, op): Done(answer, hash_) for op, answer, hash_ in done.fetchall()})
+        asked = [self._asked(workspace, given) for workspace, given in wanted.items()]
+        for one in asked:
+            self._heads[one.workspace] = one.head.fetchall()
+            self._done.update({(one.workspace, op): None for op in one.ops})
+            told = one.done.fetchall()
+            self._done.update({(one.workspace, op): Done(answer, hash_) for op, answer, hash_ in told})
         self._notice_others()
+        for one in asked:
+            self._journal.prime(one.workspace, _rows(one.standings), one.twins, _rows(one.twin_rows))
+
+    def _asked(self, workspace: str, given: Sequence[tuple[str, Wants]]) -> "_Asked":
+        ops = [op for op, _ in given]
+        standings = [task for _, wants in given for task in wants.standings]
+        twins = [twin for _, wants in given for twin in wants.twins]
+        return _Asked(
+            workspace,
+            ops,
+            twins,
+            self._send("head", (workspace,)),
+            self._send("done", (workspace, ops)),
+            self._send("standings", (workspace, standings)) if standings else None,
+            self._send("twins_of", (workspace, twins)) if twins else None,
+        )
 
     def _notice_others(self) -> None:
         """What the journal remembers holds as long as it ends where we left it: every change is an event."""

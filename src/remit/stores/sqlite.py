@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from remit.core.events import Event
 from remit.core.text import shown
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
-from remit.ports import Decide, Fault, Sink, View, no_fault
+from remit.ports import NOTHING, Decide, Fault, Sink, View, Wants, no_fault
 from remit.stores.commit import AtOnce, Grouped
 from remit.stores.journal import Journal
 from remit.stores.queries import migrations, queries
@@ -306,7 +306,7 @@ class MemoryStore(_Store):
         self._commits = commits
         self._view = SqlView(workspace, database.ask)  # read where it is written, between two jobs
 
-    async def tx(self, op: str, decide: Decide[T]) -> T:
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
         return self._commits.carry_out(self.workspace, op, decide)
 
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
@@ -329,7 +329,7 @@ class FileStore(_Store):
         self._commits = commits
         self._view = SqlView(workspace, database.read)
 
-    async def tx(self, op: str, decide: Decide[T]) -> T:
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
         return await self._commits.submit(self.workspace, op, decide)
 
     async def read(self, look: Callable[[View], T]) -> T:

@@ -24,6 +24,7 @@ Ask: TypeAlias = Callable[[str, Values], Sequence[Values]]
 _QUERIES = queries()
 _FOREVER = 2**62
 _TASK = tuple(field.name for field in fields(Record))
+_WIDTH = len(_TASK)
 _MESSAGE = (
     "id",
     "session",
@@ -83,7 +84,7 @@ class SqlView:
 
     def event(self, seq: int) -> Event | None:
         row = self._one("event", seq=seq)
-        return _event(row) if row else None
+        return event_of(row) if row else None
 
     def done(self, op: str) -> tuple[Json] | None:
         row = self._one("answer_of", op=op)
@@ -102,7 +103,12 @@ class SqlView:
         return [row[0] for row in self._rows("queues")]
 
     def due(self, holder: str, worker: str, now: int, limit: int) -> list[Record]:
-        return self._records("due", holder=holder, worker=worker, now=now, limit=limit)
+        rows = self._rows("due", holder=holder, worker=worker, now=now, limit=limit)
+        self._met([row[_WIDTH:] for row in rows])
+        return [Record(*row[:_WIDTH]) for row in rows]
+
+    def _met(self, rows: Sequence[Values]) -> None:
+        """Events that came along with an answer; someone who remembers may want them."""
 
     def next_due(self, now: int) -> int | None:
         row = self._one("next_due", now=now)
@@ -216,7 +222,7 @@ class SqlView:
             rows = self._rows("events_of_session", session=span.session, **window)
         else:
             rows = self._rows("events", **window)
-        found = (_event(row) for row in rows)
+        found = (event_of(row) for row in rows)
         return list(islice((event for event in found if _belongs(event, span)), span.limit))
 
     def tables(self) -> Tables:
@@ -251,7 +257,7 @@ def _task_of(text: str) -> str:
         return "(its record cannot be read)"
 
 
-def _event(row: Values) -> Event:
+def event_of(row: Values) -> Event:
     try:
         data: Any = decode(row[8]) if row[8] else {}  # a pruned run's events are empty
     except ValueError as error:

@@ -16,7 +16,7 @@ import psycopg
 
 from remit.core.events import Event
 from remit.errors import RemitError, StoreBusy, StoreError
-from remit.ports import Decide, Fault
+from remit.ports import Decide, Fault, Wants
 from remit.stores.commit import BATCH, Job
 from remit.stores.link import STATEMENTS, Address, lost
 from remit.stores.session import Session
@@ -54,12 +54,12 @@ class Writing:
         self._session: Session | None = None
         self.backend = 0  # the server's process for us, as its notifications name it
 
-    def submit(self, workspace: str, op: str, decide: Decide[Any]) -> "asyncio.Future[Any]":
+    def submit(self, workspace: str, op: str, decide: Decide[Any], wants: Wants) -> "asyncio.Future[Any]":
         """What the operation will have answered once it is on the server's disk."""
         if self._closing.is_set():
             raise StoreError("the store is closed")
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._jobs.put(Job(workspace, op, decide, future))
+        self._jobs.put(Job(workspace, op, decide, future, wants))
         if self._thread is None:
             self._start()
         return future
@@ -153,9 +153,9 @@ class Writing:
                 return
 
     def _transact(self, session: Session, batch: list[Job]) -> None:
-        wanted: dict[str, list[str]] = {}
+        wanted: dict[str, list[tuple[str, Wants]]] = {}
         for job in batch:
-            wanted.setdefault(job.workspace, []).append(job.op)
+            wanted.setdefault(job.workspace, []).append((job.op, job.wants))
         session.begin(wanted)
         if any(self._is_there(session, job) for job in batch):
             session.rollback()  # the connection was lost on the way back: all of it had been committed

@@ -12,6 +12,14 @@ SELECT pg_advisory_xact_lock(key) FROM unnest(:keys::bigint[]) AS key;
 -- Which of these operations have been done, and what they answered.
 SELECT op, answer, hash FROM event WHERE workspace = :workspace AND op = ANY(:ops::text[]);
 
+-- name: standings
+SELECT id, status, fence FROM task WHERE workspace = :workspace AND id = ANY(:tasks::text[]);
+
+-- name: twins_of
+SELECT id, run, parent, session, holder, status, way, lead, worker, fence, attempt, tries,
+       asked_at, ready_at, claimed_at, until, ended_at, began, ended, twin
+FROM task WHERE workspace = :workspace AND twin = ANY(:twins::text[]) AND twin <> '';
+
 -- name: append
 -- Our lock is held and the operation was not done: if the place is taken all the same, the transaction has to fail.
 INSERT INTO event (workspace, seq, kind, at, run, session, task, agent, data, op, answer, hash)

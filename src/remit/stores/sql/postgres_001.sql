@@ -121,15 +121,41 @@ CREATE TABLE worker (
     PRIMARY KEY (workspace, id)
 );
 
--- What wakes workers. A task that is pending has one job in procrastinate's queue, and no other task has one; triggers
--- see to it, so it holds in the very transaction that changes the task and costs nothing for tasks that never wait.
+-- What wakes workers. When a task becomes pending, there is a job in procrastinate's queue: one for everything that is due
+-- now, because whoever is woken claims all it can, and one of its own for each task that is due later. Triggers see to it,
+-- so it holds in the very transaction that changes the task, and costs nothing for tasks that never wait.
 
 CREATE FUNCTION job_queue(workspace text) RETURNS text LANGUAGE sql IMMUTABLE STRICT
     RETURN left(encode(sha256(convert_to(workspace, 'UTF8')), 'hex'), 32);
 
+CREATE FUNCTION job_place(workspace text, task text) RETURNS text LANGUAGE sql IMMUTABLE STRICT
+    RETURN job_queue(workspace) || '/' || task;
+
+CREATE FUNCTION job_add(queue text, place text, due timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM procrastinate_defer_jobs_v1(
+        ARRAY[ROW(queue, 'remit.due', 0, NULL, place, '{}', due)::procrastinate_job_to_defer_v1]
+    );
+EXCEPTION WHEN unique_violation THEN
+    NULL;  -- one has come back into the queue at this very moment
+END;
+$$;
+
+-- What is due now. A worker that has just taken the job may have looked too early; then the notice of our commit wakes it.
+CREATE FUNCTION job_now() RETURNS trigger LANGUAGE plpgsql SET search_path = remit AS $$
+DECLARE
+    place text := job_queue(NEW.workspace);  -- a variable has no collation, so the index can be used
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM procrastinate_jobs WHERE queueing_lock = place AND status = 'todo') THEN
+        PERFORM job_add(place, place, NULL);
+    END IF;
+    RETURN NULL;
+END;
+$$;
+
 CREATE FUNCTION job_forget() RETURNS trigger LANGUAGE plpgsql SET search_path = remit AS $$
 DECLARE
-    place text := job_queue(OLD.workspace) || '/' || OLD.id;  -- a variable has no collation, so the index can be used
+    place text := job_place(OLD.workspace, OLD.id);
 BEGIN
     PERFORM procrastinate_cancel_job_v1(id, false, true) FROM procrastinate_jobs
     WHERE queueing_lock = place AND status = 'todo';
@@ -137,38 +163,32 @@ BEGIN
 END;
 $$;
 
-CREATE FUNCTION job_defer() RETURNS trigger LANGUAGE plpgsql SET search_path = remit AS $$
+-- When it is due, by the server's clock: that much later than the event which says so, whose time is ours.
+CREATE FUNCTION job_later() RETURNS trigger LANGUAGE plpgsql SET search_path = remit AS $$
 DECLARE
-    queue text := job_queue(NEW.workspace);
-    place text := job_queue(NEW.workspace) || '/' || NEW.id;
+    place text := job_place(NEW.workspace, NEW.id);
     since bigint;
-    due timestamptz;
 BEGIN
-    -- When it is due, by the server's clock: that much later than the event which says so, whose time is ours.
     SELECT at FROM event WHERE workspace = NEW.workspace ORDER BY seq DESC LIMIT 1 INTO since;
-    IF NEW.ready_at > since THEN
-        due := clock_timestamp() + (NEW.ready_at - since) * interval '1 microsecond';
-    END IF;
-    LOOP
-        PERFORM procrastinate_cancel_job_v1(id, false, true) FROM procrastinate_jobs
-        WHERE queueing_lock = place AND status = 'todo';
-        BEGIN
-            PERFORM procrastinate_defer_jobs_v1(
-                ARRAY[ROW(queue, 'remit.due', 0, NULL, place, '{}', due)::procrastinate_job_to_defer_v1]
-            );
-            RETURN NULL;
-        EXCEPTION WHEN unique_violation THEN
-            NULL;  -- a stalled job came back into the queue at this very moment: it goes, and ours takes its place
-        END;
-    END LOOP;
+    PERFORM procrastinate_cancel_job_v1(id, false, true) FROM procrastinate_jobs
+    WHERE queueing_lock = place AND status = 'todo';
+    PERFORM job_add(
+        job_queue(NEW.workspace), place, clock_timestamp() + greatest(0, NEW.ready_at - since) * interval '1 microsecond'
+    );
+    RETURN NULL;
 END;
 $$;
 
 CREATE TRIGGER task_begins_pending AFTER INSERT ON task
-    FOR EACH ROW WHEN (NEW.status = 'pending') EXECUTE FUNCTION job_defer();
+    FOR EACH ROW WHEN (NEW.status = 'pending' AND NEW.ready_at <= NEW.asked_at) EXECUTE FUNCTION job_now();
+CREATE TRIGGER task_begins_later AFTER INSERT ON task
+    FOR EACH ROW WHEN (NEW.status = 'pending' AND NEW.ready_at > NEW.asked_at) EXECUTE FUNCTION job_later();
 CREATE TRIGGER task_becomes_pending AFTER UPDATE OF status ON task
-    FOR EACH ROW WHEN (NEW.status = 'pending') EXECUTE FUNCTION job_defer();
+    FOR EACH ROW WHEN (NEW.status = 'pending' AND NEW.ready_at = 0) EXECUTE FUNCTION job_now();
+CREATE TRIGGER task_becomes_pending_later AFTER UPDATE OF status ON task
+    FOR EACH ROW WHEN (NEW.status = 'pending' AND NEW.ready_at > 0) EXECUTE FUNCTION job_later();
 CREATE TRIGGER task_stops_pending AFTER UPDATE OF status ON task
-    FOR EACH ROW WHEN (OLD.status = 'pending' AND NEW.status <> 'pending') EXECUTE FUNCTION job_forget();
+    FOR EACH ROW WHEN (OLD.status = 'pending' AND NEW.status <> 'pending' AND OLD.ready_at > 0)
+    EXECUTE FUNCTION job_forget();
 CREATE TRIGGER task_goes_pending AFTER DELETE ON task
-    FOR EACH ROW WHEN (OLD.status = 'pending') EXECUTE FUNCTION job_forget();
+    FOR EACH ROW WHEN (OLD.status = 'pending' AND OLD.ready_at > 0) EXECUTE FUNCTION job_forget();

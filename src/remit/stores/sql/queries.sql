@@ -138,12 +138,14 @@ WITH RECURSIVE queue (holder) AS (
 SELECT holder FROM queue WHERE holder IS NOT NULL;
 
 -- name: due
-SELECT id, run, parent, session, holder, status, way, lead, worker, fence, attempt, tries,
-       asked_at, ready_at, claimed_at, until, ended_at, began, ended, twin
-FROM task
-WHERE workspace = :workspace AND status = 'pending' AND holder = :holder AND ready_at <= :now
-  AND (worker = '' OR worker = :worker)
-ORDER BY began LIMIT :limit;
+-- With the event that began each: whoever asks is about to claim it.
+SELECT t.id, t.run, t.parent, t.session, t.holder, t.status, t.way, t.lead, t.worker, t.fence, t.attempt, t.tries,
+       t.asked_at, t.ready_at, t.claimed_at, t.until, t.ended_at, t.began, t.ended, t.twin, e.workspace, e.seq,
+       e.kind, e.at, e.run, e.session, e.task, e.agent, e.data, e.op, e.answer, e.hash
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+WHERE t.workspace = :workspace AND t.status = 'pending' AND t.holder = :holder AND t.ready_at <= :now
+  AND (t.worker = '' OR t.worker = :worker)
+ORDER BY t.began LIMIT :limit;
 
 -- name: next_due
 SELECT min(ready_at) FROM task WHERE workspace = :workspace AND status = 'pending' AND ready_at > :now;
