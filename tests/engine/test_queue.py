@@ -3,8 +3,8 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, happened, later, life, serving, sound
-from remit import Bounds, Card, NotFound, Refused, Runtime, Turn
+from engine.helping import PATIENCE, happened, later, life, serving, sound, until
+from remit import Bounds, Card, NotFound, Refused, Runtime, Task, Turn
 from remit.errors import Failed
 
 pytestmark = pytest.mark.anyio
@@ -346,3 +346,33 @@ async def test_a_breaker_that_opens_later_holds_back_what_is_queued(clock):
             rt._floor.bell.ring()
             assert await task.result(PATIENCE) == "x"
         await sound(rt)
+
+
+@pytest.mark.rule("task.submit")
+async def test_many_who_wait_in_another_process_are_told(tmp_path):
+    """Each of them once its own task has ended, however many others wait beside it."""
+    with Runtime(tmp_path / "team.db") as here, Runtime(tmp_path / "team.db", hands=0) as there:
+        gates = {f"part {number}": anyio.Event() for number in range(20)}
+
+        async def worker(turn: Turn) -> str:
+            await gates[turn.task].wait()
+            return turn.task
+
+        here.add(Card("worker"), worker)
+        there.add(Card("worker"), worker)
+        told: list[str] = []
+
+        async def wait(task: Task) -> None:
+            told.append((await task.wait()).value)
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group, serving(here):
+                for name in gates:
+                    group.start_soon(wait, await there.submit("worker", name))
+                for name, gate in gates.items():
+                    gate.set()
+                    if name == "part 9":
+                        await until(lambda: len(told) == 10)
+                await until(lambda: len(told) == 20)
+        assert sorted(told) == sorted(gates)
+        await sound(here)

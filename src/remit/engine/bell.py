@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Self, TypeVar
 
 from remit.core.events import Event
-from remit.ports import Store, View
+from remit.errors import StoreError
+from remit.ports import Standing, Store, View
 
 T = TypeVar("T")
 
@@ -20,6 +21,9 @@ class Bell:
         self._waiting: dict[str, list[asyncio.Event]] = {}
         self._deaf: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._seen: dict[str, Standing | None] = {}  # what was found when another process had changed something
+        self._looking: asyncio.Task[None] | None = None
+        self._again = False
 
     async def until(self, about: str, look: Callable[[View], T | None]) -> T:
         """What `look` finds, as soon as it finds something."""
@@ -39,17 +43,40 @@ class Bell:
         return Pull(self, about)
 
     def ring(self) -> None:
-        """Wakes everyone."""
-        for events in self._waiting.values():
-            for event in events:
-                event.set()
+        """Something may have happened, nobody knows what: wakes those who wait for anything, and looks for the others
+        which of their tasks has moved; a thousand who wait are not to look a thousand times."""
+        self._wake(ANYTHING)
+        if len(self._waiting) > (ANYTHING in self._waiting) and self._loop is not None:
+            self._again = True
+            if self._looking is None or self._looking.done():
+                self._looking = self._loop.create_task(self._look())
+
+    async def _look(self) -> None:
+        while self._again:
+            self._again = False
+            tasks = [about for about in self._waiting if about != ANYTHING]
+            try:
+                found = await self._store.read(lambda view, tasks=tasks: {task: view.standing(task) for task in tasks})
+            except StoreError:
+                for task in tasks:  # each looks for itself, and is told
+                    self._wake(task)
+                return
+            for task, standing in found.items():
+                if task in self._waiting and self._seen.get(task) != standing:
+                    self._seen[task] = standing
+                    self._wake(task)
+
+    def _wake(self, about: str) -> None:
+        for event in self._waiting.get(about, ()):
+            event.set()
 
     def enter(self, about: str, event: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # a store outlives an event loop; what waited in the last one is gone with it
             self._silence()
             self._waiting.clear()
-            self._loop = loop
+            self._seen.clear()
+            self._loop, self._looking = loop, None
         if not self._waiting:
             self._deaf = [self._store.subscribe(self._heard), self._store.listen(self.ring)]
         self._waiting.setdefault(about, []).append(event)
@@ -60,6 +87,7 @@ class Bell:
             events.remove(event)
         if not events:
             self._waiting.pop(about, None)
+            self._seen.pop(about, None)
         if not self._waiting:
             self._silence()
 
@@ -72,9 +100,8 @@ class Bell:
         for event in events:
             if not event.kind.startswith("task."):
                 continue
-            for about in (event.task, ANYTHING):
-                for waiting in self._waiting.get(about, ()):
-                    waiting.set()
+            self._wake(event.task)
+            self._wake(ANYTHING)
 
 
 class Pull:
