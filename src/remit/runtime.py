@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -28,38 +27,27 @@ from remit.core.remit import Pass
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line, shown
 from remit.core.tiers import tier
 from remit.core.times import SECOND, moment, span
-from remit.core.values import Json
 from remit.engine.access import OwnerAccess
-from remit.engine.admission import Admission
-from remit.engine.bell import ANYTHING, Bell
-from remit.engine.breakers import Switchboard
-from remit.engine.conduct import Conductor
+from remit.engine.assembly import Means, assembled
+from remit.engine.bell import ANYTHING
 from remit.engine.context import Context
-from remit.engine.delegate import Delegations, Floor
 from remit.engine.directory import Agent, AgentFunction, Directory
-from remit.engine.ears import Ears
-from remit.engine.effects import Effects
-from remit.engine.endings import Endings
-from remit.engine.inbox import Inbox
-from remit.engine.live import Live
-from remit.engine.plans import PlanOptions, PlanOutcome, Schemas, Workshop
-from remit.engine.presence import SILENCE_SECONDS, Presence
+from remit.engine.hands import Hands
+from remit.engine.leading import Leader
+from remit.engine.plans import PlanOutcome, Schemas
+from remit.engine.presence import SILENCE_SECONDS
 from remit.engine.prune import KEPT_DAYS, prune
-from remit.engine.shelf import Shelf
-from remit.engine.slots import Slots
 from remit.engine.system import SystemClock, TimedIds
 from remit.engine.task import Status, Task
-from remit.engine.tasks import TIMEOUT_SECONDS, Tasks
-from remit.engine.team import TeamRun
-from remit.engine.turn import Desk, How, Planning, Turn, submission, wish
-from remit.engine.worker import HANDS, Worker
+from remit.engine.tasks import TIMEOUT_SECONDS
+from remit.engine.turn import How, Planning, submission, wish
+from remit.engine.worker import HANDS
 from remit.errors import BadInput
 from remit.ports import Clock, Database, Ids, Sink, Span, Which
 from remit.stores.opening import database_at
 from remit.stores.sqlite import MEMORY
 
 TEMPER = Temper()
-_log = logging.getLogger("remit")
 AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
 
 
@@ -136,33 +124,13 @@ class Runtime:
             raise BadInput(f"a store is a path, a postgresql:// address, or a database, not {shown(where)}")
         self.database: Database = database_at(where) if isinstance(where, str | Path) else where
         self.store = self.database.store(self._workspace)
-        store, directory, clock, ids = self.store, self._directory, self._clock, self._ids
-        admission = Admission(directory, self._temper, self._concurrency)
-        self._shelf = Shelf(store, clock, ids)
-        self._switchboard = Switchboard(store, clock, ids)
-        bell = Bell(store)
-        presence = Presence(store, ids, lasting=self.database.lasting, silence=self._silence)
-        endings = Endings(store, admission, clock, ids, bell)
-        self._conductor = Conductor(store, directory, admission, clock, endings)
-        ears = Ears(store, self._conductor.runs, presence.worker)
-        slots = Slots(store, clock, ids, admission, self._conductor.runs, bell, presence)
-        self._floor = Floor(store, directory, clock, ids, admission, self._conductor, bell, presence, ears, slots)
-        self._delegations = Delegations(self._floor)
-        self._tasks = Tasks(self._floor)
-        self._worker: Worker | None = None
-        self._serving: asyncio.Task[None] | None = None
-        inbox = Inbox(store, directory, clock, ids)
-        self._shop = Workshop(store, directory, self._delegations, inbox, clock, _schemas)
-        effects = Effects(store, clock)
-        desk = Desk(self._delegations, self._conductor, directory, inbox, self._shelf, self._shop, self._tasks, effects)
-
-        # Delegation is recursive: delegate -> carry -> turn -> delegate. The knot is tied here and nowhere else.
-        def take_turn(live: Live) -> Turn:
-            return Turn(desk, live)
-
-        self._conductor.take_turn = take_turn
-        self._conductor.send = self._delegations.delegate
-        self._tasks.hands = self._lend_hands
+        means = Means(
+            self._clock, self._ids, self._temper, self._concurrency, self._silence, self.database.lasting, _schemas
+        )
+        self._engine = assembled(self.store, self._directory, means)
+        self._floor, self._tasks = self._engine.floor, self._engine.tasks
+        self._lent = Hands(self._floor, self._hands, lambda: self.database.dispatcher(self._workspace), self._keep)
+        self._tasks.hands = self._lent.lend
 
     # -- agents -----------------------------------------------------------------------------------------
 
@@ -202,44 +170,18 @@ class Runtime:
     async def outcome(self, agent: str, task: str, **how: Unpack[RunHow]) -> Outcome:
         """The same as a value: what came of it, with the id of the run."""
         given, session = self._wish(agent, task, how)
-        return await self._delegations.begin(given, self._ceiling, session)
+        return await self._engine.delegations.begin(given, self._ceiling, session)
 
     async def run_plan(self, plan: Plan, **how: Unpack[PlanHow]) -> PlanOutcome:
         """Runs a plan on behalf of a person and tells what became of every step."""
         goal = plan.goal if isinstance(plan, Plan) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
         given, session, options = self._plan_wish("plan", goal or "carry out a plan", how)
-        outcomes: list[PlanOutcome] = []
-
-        async def carry_out(turn: Turn) -> Json:
-            outcomes.append(await turn.run_plan(plan, **options))
-            if not outcomes[0].ok:
-                bad = sum(step.state != "completed" for step in outcomes[0].steps.values())
-                raise RuntimeError(f"{bad} of {len(outcomes[0].steps)} steps did not complete")
-            return outcomes[0].states()
-
-        planner = Agent(Card("plan", role="carries out a plan", asks=ANY), carry_out, stand_in=True)
-        outcome = await self._delegations.begin(given, self._ceiling, session, planner, lead="plan")
-        if outcomes:
-            return outcomes[0]
-        if outcome.error is not None and isinstance(outcome.error.__cause__, BadInput):
-            raise outcome.error.__cause__
-        outcome.unwrap()
-        raise AssertionError("a plan that completed has outcomes")
+        return await Leader(self._engine, self._ceiling, session).plan(plan, given, options)
 
     async def run_team(self, goal: str, coordinator: str, **how: Unpack[PlanHow]) -> Any:
         """Gives a goal to a coordinator, who plans, and puts together what the members bring."""
         given, session, options = self._plan_wish(coordinator, goal, how)
-        agent = self._directory.get(given.to)
-        leading: Agent | None = None
-        if agent is not None:
-            team = TeamRun(self._shop, self._conductor, agent, PlanOptions(**options))
-
-            async def lead(turn: Turn) -> Json:
-                return await team.answer(turn.remit.id, goal)
-
-            leading = Agent(agent.card, lead)
-        outcome = await self._delegations.begin(given, self._ceiling, session, leading, lead="team")
-        return outcome.unwrap()
+        return (await Leader(self._engine, self._ceiling, session).team(given, options)).unwrap()
 
     def _plan_wish(self, agent: str, task: str, how: PlanHow) -> tuple[Pass, str, Planning]:
         """What is said about the run apart from what is said about the plan."""
@@ -313,64 +255,33 @@ class Runtime:
 
     async def serve(self) -> None:
         """Carries out what is in the queue, and takes over from processes that are gone, until it is cancelled."""
-        if self._worker is not None:
-            raise BadInput("this runtime serves already; one worker is enough, give it more hands")
-        await self._serve(self._new_worker())
-
-    def _new_worker(self) -> Worker:
-        dispatcher = self.database.dispatcher(self._workspace)
-        self._worker = Worker(self._floor, self._hands or HANDS, dispatcher, self._keep)
-        return self._worker
-
-    async def _serve(self, worker: Worker) -> None:
-        try:
-            await worker.serve()
-        finally:
-            self._worker = None
+        await self._lent.serve()
 
     async def drain(self, seconds: float = 30.0) -> int:
         """Takes no more tasks, gives those that run here so long to end, and puts the rest back; says how many."""
-        if self._worker is None:
-            return 0
-        left = await self._worker.drain(seconds)
-        if self._serving is not None:
-            await self._serving
-            self._serving = None
-        if not self.running():
-            await self._floor.presence.leave()
-        return left
+        return await self._lent.drain(seconds)
 
     async def settled(self, run: str) -> None:
         """Waits until nothing is open any more of what a run submitted or spawned, in whichever process."""
         await self._floor.bell.until(ANYTHING, lambda view: not view.below(run) or None)
 
-    def _lend_hands(self) -> Worker | None:
-        """Whoever submits something helps with it, unless it was told not to."""
-        loop = asyncio.get_running_loop()
-        if self._serving is not None and (self._serving.done() or self._serving.get_loop() is not loop):
-            self._worker = self._serving = None  # it ended with its loop
-        if self._hands and self._worker is None and self._serving is None:
-            self._serving = loop.create_task(self._serve(self._new_worker()))
-            self._serving.add_done_callback(_served)
-        return self._worker
-
     def running(self) -> int:
         """How many tasks are alive in this process."""
-        return len(self._conductor.runs)
+        return len(self._floor.conductor.runs)
 
     # -- breakers ---------------------------------------------------------------------------------------
 
     async def breakers(self) -> dict[str, Breaker]:
         """The breakers of the agents that have failed of late, or were taken out."""
-        return await self._switchboard.all()
+        return await self._engine.switchboard.all()
 
     async def trip(self, agent: str, why: str) -> None:
         """Takes an agent out: nobody can ask it until it is reset."""
-        await self._switchboard.trip(agent, why)
+        await self._engine.switchboard.trip(agent, why)
 
     async def reset(self, agent: str) -> None:
         """Lets an agent be asked again at once."""
-        await self._switchboard.reset(agent)
+        await self._engine.switchboard.reset(agent)
 
     # -- what happened ------------------------------------------------------------------------------------
 
@@ -401,11 +312,11 @@ class Runtime:
 
     def context(self, session: str = "") -> Context:
         """The whole workspace's entries; with a session, its board too."""
-        return Context(OwnerAccess(self._shelf, session))
+        return Context(OwnerAccess(self._engine.shelf, session))
 
     async def cleanup(self) -> int:
         """Removes the entries that have expired and says how many."""
-        return await self._shelf.cleanup()
+        return await self._engine.shelf.cleanup()
 
     async def prune(self, days: float = KEPT_DAYS) -> int:
         """Takes away the runs that ended longer ago than that, and says how many; the journal keeps a line of each."""
@@ -433,8 +344,7 @@ class Runtime:
     def close(self) -> None:
         """Lets go of the store. What this process is still working on is taken up by another, or by the next start;
         `async with` puts it back before."""
-        if self._serving is not None and not self._serving.get_loop().is_closed():
-            self._serving.cancel()
+        self._lent.let_go()
         self.database.close()
 
     async def __aenter__(self) -> Self:
@@ -472,11 +382,6 @@ async def _run(runtime: Runtime, agent: str, task: str, how: RunHow) -> Any:
         await runtime.settled(outcome.task)
     await runtime.drain()
     return outcome.unwrap()
-
-
-def _served(serving: "asyncio.Task[None]") -> None:
-    if not serving.cancelled() and (error := serving.exception()) is not None:
-        _log.error("this process has stopped carrying out tasks: %r", error, exc_info=error)
 
 
 @cache

@@ -12,22 +12,8 @@ from remit.core.allow import ANY
 from remit.core.events import Event, Fact
 from remit.core.facts import Begun, Queued
 from remit.core.remit import Pass, Remit, derive, handed_to
-from remit.core.report import (
-    GONE,
-    Growing,
-    Node,
-    Tally,
-    members,
-    node_data,
-    receipts,
-    result_text,
-    sentence,
-    tally,
-    tokens_seen,
-    tokens_used,
-    tree,
-    waits_for,
-)
+from remit.core.report import GONE, Growing, Node, members, node_data, result_text, tokens_used, tree
+from remit.core.tally import Tally, receipts, sentence, tally, tokens_seen, waits_for
 from remit.core.values import checked
 
 RECEIPT = {

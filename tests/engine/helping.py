@@ -82,7 +82,7 @@ async def serving(*runtimes: Runtime) -> AsyncIterator[None]:
     """Hands, also for whoever lends none by itself."""
     async with anyio.create_task_group() as group:
         for one in runtimes:
-            if one._lend_hands() is None:
+            if one._lent.lend() is None:
                 group.start_soon(one.serve)
         yield
         group.cancel_scope.cancel()
@@ -98,11 +98,11 @@ def doomed(path: object, clock: FakeClock, **how: object) -> Runtime:
 async def take_over(heir: Runtime, clock: FakeClock, dead: Runtime) -> None:
     """The heir hears nothing of the other for too long, takes over from it, and carries on."""
     dead._floor.presence._lasting = False  # a dead process says nothing
-    if dead._worker is not None:
-        dead._worker._draining = True  # and claims nothing
+    if dead._lent.worker is not None:
+        dead._lent.worker._draining = True  # and claims nothing
     watcher = Caretaker(heir._floor, {}, None)
     await watcher.look()
     clock.advance(SILENCE_SECONDS + 1)
     await watcher.look()
-    heir._lend_hands()
+    heir._lent.lend()
     heir._floor.bell.ring()

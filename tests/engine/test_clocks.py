@@ -147,7 +147,7 @@ async def test_a_retry_after_the_clock_was_set_back_has_no_more_time_than_before
 
         @rt.agent
         async def coder(turn: Turn) -> str:
-            left.append(rt._conductor.runs.get(turn.remit.id).scope.deadline - anyio.current_time())
+            left.append(rt._floor.conductor.runs.get(turn.remit.id).scope.deadline - anyio.current_time())
             if len(left) == 1:
                 raise Shaky
             return "ok"

@@ -152,7 +152,7 @@ async def test_a_task_whose_process_dies_each_time_is_dead_in_the_end(tmp_path, 
             dead = doomed(path, clock)
             puppet = Puppet()
             dead.add(Card("poison"), puppet)
-            dead._lend_hands()
+            dead._lent.lend()
             await happened(puppet.inside)
             assert (await task.status()).attempt == attempt
             await take_over(heir, clock, dead)
@@ -231,7 +231,7 @@ async def test_what_is_put_back_is_taken_up_where_it_was(tmp_path, clock, how: s
         if how == "drained":
             assert await one.drain(0) == 1
         else:
-            one._serving.cancel()
+            one._lent.serving.cancel()
             await found(one, lambda view: view.record(task.id).status == "pending" or None)
         status = await task.status()
         assert (status.state, status.attempt) == ("pending", 0)
@@ -259,7 +259,7 @@ async def test_releasing_is_not_an_attempt_however_often_it_happens(rt: Runtime)
         await happened(inside)
         inside = anyio.Event()
         assert await rt.drain(0) == 1
-        rt._lend_hands()
+        rt._lent.lend()
     await happened(inside)
     assert (await task.status()).attempt == 1
     await task.cancel()
@@ -292,7 +292,7 @@ async def test_draining_waits_for_what_ends_in_time_and_takes_nothing_new(rt: Ru
     assert left == [0]
     assert (await first.status()).state == "completed"
     assert (await second.status()).state == "pending"
-    rt._lend_hands()
+    rt._lent.lend()
     assert await second.result(PATIENCE) == "in time"
     await sound(rt)
 
@@ -338,7 +338,7 @@ async def test_what_was_submitted_a_moment_ago_is_put_back_too(rt: Runtime):
     first = await rt.submit("coder", "1")
     await first.wait(PATIENCE)
     second = await rt.submit("coder", "2")
-    rt._serving.cancel()
+    rt._lent.serving.cancel()
     with anyio.fail_after(PATIENCE):
         await anyio.wait_all_tasks_blocked()
     if (await second.status()).state != "completed":

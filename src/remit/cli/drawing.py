@@ -9,9 +9,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from remit.core.printable import block, escaped
-from remit.core.report import Handoff, Node, PlanStep, Refusal, Retry, result_text, sentence, tally
+from remit.core.report import Handoff, Node, PlanStep, Refusal, Retry, result_text
+from remit.core.tally import sentence, tally
 from remit.core.values import Json
-from remit.core.words import AGAIN, called, duration, notes, progress, refused_word, retried, took
+from remit.core.words import AGAIN, called, count, duration, notes, progress, refused_word, retried, took
 
 _MARKS: Final = {
     "running": ("●", "cyan"),
@@ -143,7 +144,7 @@ def summary(root: Node, now: int) -> RenderableType:
     """The sentence and the figures of a run."""
     found = tally(root)
     time = took(root, root.elapsed(now), now)
-    parts = [f"{found.tasks} tasks", f"depth {found.depth}", f"{found.refused} refused", time]
+    parts = [count(found.tasks, "task"), f"depth {found.depth}", f"{found.refused} refused", time]
     if found.handoffs:
         parts.insert(2, f"{found.handoffs} handoff{'s' if found.handoffs != 1 else ''}")
     return Group(Text(sentence(root)), Text(" · ".join(parts), "dim"))

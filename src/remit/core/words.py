@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias, cast
 
 from remit.core.printable import escaped
-from remit.core.report import Node, PlanStep, Refusal, Retry, receipts, steps_sentence, tokens_seen
+from remit.core.report import Node, PlanStep, Refusal, Retry
+from remit.core.tally import receipts, steps_sentence, tokens_seen
 from remit.core.times import DAY, SECOND
 from remit.core.values import Json
 

@@ -24,7 +24,8 @@ from remit.core.flow.shapes import arrow_head, line_width, moved, share_bar, sta
 from remit.core.flow.stays import Stay
 from remit.core.flow.theme import Theme, style
 from remit.core.printable import cleaned
-from remit.core.report import Node, Refusal, result_text, steps_sentence, tally, waits_for
+from remit.core.report import Node, Refusal, result_text
+from remit.core.tally import steps_sentence, tally, waits_for
 from remit.core.words import called, count, known, reason, refused_word, retried, statuses, took
 
 _MARGIN: Final = 32
