@@ -19,6 +19,7 @@ from remit.core.events import Event
 from team import MEMORY, team
 
 AT_ONCE = 50  # coroutines that submit
+HANDS = 1_000  # agents that do nothing need no one to hold them back
 
 
 class Count:
@@ -70,7 +71,7 @@ async def _one_by_one(runtime: remit.Runtime, total: int) -> float:
 
 def embedded(effort: Effort) -> Samples:
     def once() -> float:
-        with team("file") as runtime:
+        with team("file", HANDS) as runtime:
             return asyncio.run(_through(runtime, effort.of(5_000)))
 
     return rounds(effort, once)
@@ -78,7 +79,7 @@ def embedded(effort: Effort) -> Samples:
 
 def in_memory(effort: Effort) -> Samples:
     def once() -> float:
-        with team(MEMORY) as runtime:
+        with team(MEMORY, HANDS) as runtime:
             return asyncio.run(_through(runtime, effort.of(5_000)))
 
     return rounds(effort, once)

@@ -13,11 +13,11 @@ MEMORY = ":memory:"
 
 
 @contextmanager
-def team(where: str) -> Iterator[remit.Runtime]:
+def team(where: str, hands: int = 100) -> Iterator[remit.Runtime]:
     """A team in memory, or on a file of its own if `where` is anything else."""
     with TemporaryDirectory() as folder:
         store = MEMORY if where == MEMORY else Path(folder) / "team.db"
-        with remit.Runtime(store) as runtime:
+        with remit.Runtime(store, hands=hands) as runtime:
             _add_agents(runtime)
             yield runtime
 

@@ -79,7 +79,17 @@ class Bounds:
         """The same, but no later than that."""
         if self.deadline is not None and self.deadline <= deadline:
             return self
-        return self & _exact(deadline=deadline)
+        return _exact(
+            self.agents,
+            self.tools,
+            self.sees,
+            self.depth,
+            deadline,
+            self.credits,
+            self.tokens,
+            self.handoffs,
+            self.members,
+        )
 
     def on_board(self, session: str) -> "Bounds":
         """The same, with BOARD meaning that session's board."""

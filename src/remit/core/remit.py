@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from remit.core import allow, scope
 from remit.core import bounds as bounds_
-from remit.core.allow import NONE, Names
+from remit.core.allow import ANY, NONE, Names
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.chain import Chain, Hop
@@ -40,9 +40,9 @@ class Pass:
         put = object.__setattr__
         put(self, "to", canonical(self.to))
         plain(self.task, "a task", TASK_LIMIT)
-        if self.sees is not NOTHING:
+        if self.sees is not NOTHING and self.sees is not ANY:
             put(self, "sees", scope.scopes(self.sees))
-        if self.tools is not NONE:
+        if self.tools is not NONE and self.tools is not ANY:
             put(self, "tools", tools(self.tools))
         if not isinstance(self.within, Bounds):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise BadInput(

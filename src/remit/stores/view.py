@@ -121,7 +121,8 @@ class SqlView:
         return self._count("spawned", parent=parent)
 
     def twins(self, twin: str, since: int) -> list[Record]:
-        return self._records("twins", twin=twin, since=since)
+        rows = self._ask("twins", (self.workspace, twin, since))  # read at every submit: filled by hand
+        return [Record(*row) for row in rows]
 
     def late(self, now: int, limit: int) -> list[Record]:
         return self._records("late", now=now, limit=limit)
