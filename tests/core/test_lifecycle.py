@@ -101,7 +101,9 @@ def test_along_any_sequence_of_events_a_task_ends_at_most_once(kinds):
 def test_the_diagram_is_the_table():
     drawn = mermaid()
 
-    assert drawn.startswith("stateDiagram-v2\n    state open {\n        pending --> running: claimed, resumed\n")
+    assert drawn.startswith(
+        "stateDiagram-v2\n    state open {\n        pending --> running: claimed, resumed, fenced\n"
+    )
     assert "    [*] --> pending: submitted\n    [*] --> running: started\n" in drawn
     edges = [line.strip().split(" --> ") for line in drawn.splitlines() if ": " in line]
     told = set()

@@ -24,7 +24,7 @@ from remit.core import facts, lifecycle
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.entry import Draft, Writer, touched, written
 from remit.core.events import Fact
-from remit.core.facts import Begun, Message, Place, Queued, Rest
+from remit.core.facts import Begun, Claim, Message, Place, Queued, Rest
 from remit.core.projection import PROJECTION, Change, changes, fold
 from remit.core.values import decode, encode
 
@@ -136,6 +136,8 @@ def test_the_row_of_a_task_is_where_the_table_of_moves_says(kinds):
         allowed.append(kind)
         if kind == "task.claimed":
             told.append(claimed(remit, NOW + number, number))
+        elif kind == "task.fenced":
+            told.append(facts.fenced(facts.place(remit), remit.holder, NOW + number, Claim("", number, 1)))
         elif kind == "task.handed":
             told.append(facts.handed(remit, "coder", NOW + number, {}))
         elif word in ("queued", "retrying", "released", "lost"):

@@ -161,7 +161,7 @@ async def test_open_children_are_taken_up_and_not_started_twice(tmp_path, clock)
         assert await result(rt) == ["quick", "deep"]
         assert sorted(stage.did) == ["deep", "middle", "quick"]
         assert len(await rt.tasks()) == 4
-        assert await life(rt, await named(rt, "deep")) == ["started", "claimed", "completed"]
+        assert await life(rt, await named(rt, "deep")) == ["started", "fenced", "claimed", "completed"]
 
 
 @pytest.mark.rule("crash.replay")

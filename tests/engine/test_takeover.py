@@ -108,6 +108,45 @@ async def test_a_zombies_result_does_not_replace_the_work_that_goes_on(tmp_path,
 
 
 @pytest.mark.rule("crash.fence")
+async def test_what_a_zombie_has_delegated_changes_nothing_either(tmp_path, clock):
+    """Before the heir has asked for it again, and when it never does."""
+    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+        rules: list[str] = []
+        child, new = Puppet(), Puppet()
+
+        async def writes(turn: Turn) -> str:
+            try:
+                await turn.context.set("a", "k", "from the dead")
+            except Refused as no:
+                rules.append(no.rule)
+            return "from the dead"
+
+        async def lead(turn: Turn) -> str:
+            return await turn.delegate("coder", "x")
+
+        child.act, new.act = writes, echo
+        dead.add(Card("lead", asks="*"), lead)
+        dead.add(Card("coder"), child)
+        heir.add(Card("lead", asks="*"), new)
+        heir.add(Card("coder"), echo)
+        task = await dead.submit("lead", "go")
+        await happened(child.inside)
+        below = await named(dead, "coder")
+        await take_over(heir, clock, dead)
+        await happened(new.inside)
+        child.go.set()
+        await happened(child.left)
+        await anyio.wait_all_tasks_blocked()
+        assert rules == ["over"]
+        assert (await heir.task(below).status()).state == "running"
+        new.go.set()
+        assert await heir.task(task.id).result(PATIENCE) == "go"
+        assert await life(heir, below) == ["started", "fenced", "cancelled"]
+        assert await heir.context().get("a", "k") is None
+        await sound(heir)
+
+
+@pytest.mark.rule("crash.fence")
 async def test_a_zombie_that_waits_learns_that_it_is_one(tmp_path, clock):
     with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
         said: list[str] = []

@@ -67,6 +67,7 @@ def _pruned(data: Data) -> str:
 _TOLD: Final[dict[str, Callable[[Data], str]]] = {
     "task.started": lambda data: f": {data['task']}",
     "task.submitted": _submitted,
+    "task.fenced": lambda _data: ": its process is gone; it waits for its asker",
     "task.claimed": lambda data: f": attempt {data['attempt']} on {data['worker']}",
     "task.waiting": lambda _: ": waits for a task it submitted",
     "task.resumed": lambda _: ": goes on",

@@ -126,6 +126,11 @@ def claimed(at: Place, agent: str, now: int, claim: Claim) -> Fact:
     return moved("task.claimed", at, agent, now, {**claim._asdict()})
 
 
+def fenced(at: Place, agent: str, now: int, claim: Claim) -> Fact:
+    """A task that was delegated is taken from a process that is gone; it waits until its asker asks again."""
+    return moved("task.fenced", at, agent, now, {**claim._asdict()})
+
+
 def effect_done(remit: Remit, key: str, result: Json, now: int) -> Fact:
     data: dict[str, Json] = {"key": key, "result": result}
     return Fact("effect.done", now, data, remit.root, remit.session, remit.id, remit.holder)

@@ -18,6 +18,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
         "task.retrying": "pending",  # it waited, its place was taken, and its time for this attempt ran out
         "task.released": "pending",
         "task.lost": "pending",
+        "task.fenced": "running",
         "task.cancelling": "cancelling",
         "task.cancelled": "cancelled",
         "task.failed": "failed",
@@ -30,6 +31,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
         "task.retrying": "pending",
         "task.released": "pending",
         "task.lost": "pending",
+        "task.fenced": "running",
         "task.cancelling": "cancelling",
         "task.cancelled": "cancelled",
         "task.completed": "completed",
@@ -42,6 +44,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
         "task.queued": "pending",
         "task.released": "pending",
         "task.lost": "pending",
+        "task.fenced": "running",
         "task.cancelling": "cancelling",
         "task.cancelled": "cancelled",
         "task.failed": "failed",

@@ -197,6 +197,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "task.submitted": _submitted,
     "task.started": _started,
     "task.claimed": _claimed,
+    "task.fenced": _claimed,
     "task.handed": _handed,
     "task.waiting": _set,
     "task.resumed": _set,

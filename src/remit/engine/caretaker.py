@@ -6,7 +6,7 @@ from collections.abc import MutableMapping
 from typing import Final
 
 from remit.core.events import Fact
-from remit.core.facts import Rest, rested
+from remit.core.facts import Claim, Rest, fenced, rested
 from remit.core.times import SECOND
 from remit.engine.delegate import Floor, at
 from remit.engine.endings import AT_ONCE, abandoned, over
@@ -115,7 +115,7 @@ class Caretaker:
             held = reversed(view.held(gone.worker))  # what is below comes first
             found = [_left_behind(view, record, ending, now) for record in held]
             facts = [fact for made in found for fact in made]
-            # What its asker has not asked for again, or waits for others to stop, is looked at again.
+            # What waits for others to stop is looked at again.
             return Decision(len(facts), facts, gone._replace(count=0) if all(found) else None)
 
         if await floor.store.tx(floor.ids.new(), decide):
@@ -129,7 +129,9 @@ def _left_behind(view: View, record: Record, ending: set[str], now: int) -> list
     if record.parent and record.way == "delegate":
         parent = view.standing(record.parent)
         open_ = parent is not None and parent.status in ("pending", "running", "waiting")
-        return [] if open_ else over(view, record, "task.cancelled", "its asker ended without it", now)
+        if not open_:
+            return over(view, record, "task.cancelled", "its asker ended without it", now)
+        return [fenced(at(record), record.holder, now, Claim("", record.fence + 1, record.attempt))]
     if record.lead:
         failed = over(view, record, "task.failed", f"the process that ran this {record.lead} is gone", now)
         return [*failed, *abandoned(view, record.id, now, ending)]
