@@ -34,6 +34,13 @@ class Sends(NamedTuple):
     update: Update = {}  # noqa: RUF012 - never changed
 
 
+class Admit(NamedTuple):
+    """How a task is admitted: the operation, and what it decides."""
+
+    op: str
+    decide: Decide[Json]
+
+
 class Superseded(Refused):
     """Another process has the task now; what happened here after that does not count."""
 
@@ -67,25 +74,16 @@ class Conductor:
         self._clock = clock
         self._endings = endings
 
-    async def carry(self, live: Live, agent: Agent | None, op: str, admit: Decide[Json]) -> Outcome:
-        """A task from its admission to its end, which is exactly one event."""
+    async def carry(
+        self, live: Live, agent: Agent | None, admit: Admit | None = None, sends: Sends | None = None
+    ) -> Outcome:
+        """A task from its admission to its end, which is exactly one event; one that was claimed needs no admission and
+        goes on from where its record says it is."""
         self.runs.enter(live)
         try:
-            answer = await self._store.tx(op, admit)
+            answer = await self._store.tx(admit.op, admit.decide) if admit is not None else live.remit.id
             if not isinstance(answer, str) or agent is None:
                 return ends.refused(live.remit, answer)
-            return await self._to_the_end(live, agent)
-        except BaseException as error:
-            if not isinstance(error, Exception):
-                await self._interrupted(self.runs.latest(live))
-            raise
-        finally:
-            self.runs.leave(live)
-
-    async def carry_on(self, live: Live, agent: Agent, sends: Sends | None = None) -> Outcome:
-        """A task that was claimed, from where its record says it is."""
-        self.runs.enter(live)
-        try:
             return await self._to_the_end(live, agent, sends)
         except BaseException as error:
             if not isinstance(error, Exception):
@@ -94,7 +92,7 @@ class Conductor:
         finally:
             self.runs.leave(live)
 
-    async def _to_the_end(self, live: Live, agent: Agent, sends: Sends | None = None) -> Outcome:
+    async def _to_the_end(self, live: Live, agent: Agent, sends: Sends | None) -> Outcome:
         end = await self._conduct(live, agent, sends)
         last = self.runs.latest(live)
         recorded = await self._endings.finish(last, end)

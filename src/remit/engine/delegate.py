@@ -22,7 +22,7 @@ from remit.core.values import Json
 from remit.engine import ends
 from remit.engine.admission import Admission, Hop
 from remit.engine.bell import Bell
-from remit.engine.conduct import Conductor, Superseded
+from remit.engine.conduct import Admit, Conductor, Superseded
 from remit.engine.directory import Agent, Directory
 from remit.engine.ears import Ears
 from remit.engine.live import FIRST, Hold, Live
@@ -99,7 +99,7 @@ class Delegations:
 
         with floor.presence.kept(), floor.ears.kept():
             try:
-                return await floor.conductor.carry(live, agent, f"{first.id}/start", admit)
+                return await floor.conductor.carry(live, agent, Admit(f"{first.id}/start", admit))
             except Superseded:
                 return await outcome_of(floor, first.id)
             finally:
@@ -132,9 +132,9 @@ class Delegations:
             return Decision(child.id, (started(child, hop.now, begun), *taken, *probe(floor, live, hop, facts)))
 
         if asker.card.concurrency is None:
-            return await floor.conductor.carry(live, agent, ops[0], admit)
+            return await floor.conductor.carry(live, agent, Admit(ops[0], admit))
         async with floor.slots.given_up(asker):  # others of its kind may work while it waits
-            return await floor.conductor.carry(live, agent, ops[0], admit)
+            return await floor.conductor.carry(live, agent, Admit(ops[0], admit))
 
     # -- carried out again ------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class Delegations:
         if agent is None:
             raise Refused(f"there is no agent '{resumed.remit.holder}' here to carry its task on", rule="unknown")
         live = alive(resumed.remit, agent, now, asker.remit, hold)
-        return await floor.conductor.carry_on(resumed.fill(live), agent, resumed.sends)
+        return await floor.conductor.carry(resumed.fill(live), agent, sends=resumed.sends)
 
 
 def first_wanted(

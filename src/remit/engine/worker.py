@@ -237,7 +237,7 @@ class Worker:
     async def _carry(self, live: Live, agent: Agent, sends: Sends | None) -> None:
         remit = live.remit
         try:
-            await self._floor.conductor.carry_on(live, agent, sends)
+            await self._floor.conductor.carry(live, agent, sends=sends)
         except Superseded as error:
             _log.warning("task %s: %s", remit.id, error)
         except StoreError as error:  # the record says that it runs; when this process is gone, someone takes it over
