@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 from remit.core.events import Event
@@ -20,6 +21,9 @@ from remit.ports import NOTHING, Decide, Wants
 BATCH = 128  # jobs a transaction takes at most, so that the loop is never held for long
 RETRY_SECONDS = 0.002
 QUICK_SECONDS = 0.001  # a commit that takes no longer than this may hold the loop
+
+
+CarryOut: TypeAlias = Callable[[str, str, Decide[Any]], tuple[Any, list[Event]]]
 
 
 class Job:
@@ -38,6 +42,20 @@ class Job:
         self.answer: Any = None
         self.events: list[Event] = []
         self.error: Exception | None = None
+
+    def perform(self, carry_out: CarryOut, failures: tuple[type[Exception], ...] = (StoreError,)) -> None:
+        """Carries it out. `failures` are the database's and go through; any other error is the job's own, and goes to
+        whoever awaits the job."""
+        self.answer, self.events, self.error = None, [], None
+        try:
+            self.answer, self.events = carry_out(self.workspace, self.op, self.decide)
+        except failures:
+            raise
+        except StopIteration as error:  # the one exception a future does not take
+            self.error = RuntimeError("a decision raised StopIteration")
+            self.error.__cause__ = error
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            self.error = error
 
 
 class Connection(Protocol):
@@ -221,7 +239,7 @@ class Grouped:
                 raise StoreBusy(f"another process has been writing for {waited}; try again, or stop it")
             self._connection.fault("store.begin")
             for job in batch:
-                self._perform(job)
+                job.perform(self._connection.carry_out)
         except StoreError as error:
             self._undo(batch, error)
             loop.call_soon(self._flush, loop)
@@ -232,18 +250,6 @@ class Grouped:
             self._connection.rollback()
             self._answer(batch)
             loop.call_soon(self._flush, loop)
-
-    def _perform(self, job: Job) -> None:
-        job.answer, job.events, job.error = None, [], None
-        try:
-            job.answer, job.events = self._connection.carry_out(job.workspace, job.op, job.decide)
-        except StoreError:
-            raise
-        except StopIteration as error:  # the one exception a future does not take
-            job.error = RuntimeError("a decision raised StopIteration")
-            job.error.__cause__ = error
-        except Exception as error:  # noqa: BLE001 - the job's own error goes to whoever awaits the job
-            job.error = error
 
     def _undo(self, batch: list[Job], error: StoreError) -> None:
         """One bad job must not take its neighbours along: a failed batch is tried again one by one."""

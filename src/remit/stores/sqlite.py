@@ -1,6 +1,5 @@
 """SQLite: one file, no server; or `:memory:`, the same thing without the file."""
 
-import asyncio
 import os
 import sqlite3
 import stat
@@ -15,6 +14,7 @@ from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, S
 from remit.ports import NOTHING, Decide, Fault, Sink, View, Wants, no_fault
 from remit.stores.commit import AtOnce, Grouped
 from remit.stores.journal import Journal
+from remit.stores.poll import Poll
 from remit.stores.queries import migrations, queries
 from remit.stores.sinks import Sinks
 from remit.stores.view import SqlView
@@ -23,7 +23,6 @@ T = TypeVar("T")
 
 MEMORY: Final = ":memory:"
 APPLICATION_ID: Final = 0x52454D49  # "REMI": what tells a remit store from any other SQLite file
-POLL_SECONDS: Final = 0.2  # how often a file is looked at for what other processes have written
 _MAGIC: Final = b"SQLite format 3\x00"
 _MEANING: Final = {
     "SQLITE_FULL": "the disk is full; make room and try again",
@@ -339,34 +338,10 @@ class FileStore(_Store):
         return Poll(self._database.version, ring).stop
 
 
-class Poll:
-    """Looks a few times a second whether a file was changed; our own writes ring too, which does no harm."""
-
-    def __init__(self, version: Callable[[], int], ring: Callable[[], None]) -> None:
-        self._version = version
-        self._ring = ring
-        self._seen = version()
-        self._loop = asyncio.get_running_loop()
-        self._next = self._loop.call_later(POLL_SECONDS, self._look)
-
-    def _look(self) -> None:
-        try:
-            version = self._version()
-        except StoreError:  # whoever reads next is told; looking goes on, because files come back
-            version = self._seen - 1
-        self._next = self._loop.call_later(POLL_SECONDS, self._look)
-        if version != self._seen:
-            self._seen = version
-            self._ring()
-
-    def stop(self) -> None:
-        self._next.cancel()
-
-
 def _identity(where: str) -> tuple[int, int] | None:
     """Which file has this name now; none has the name of a store in memory."""
     try:
-        found = os.stat(where)  # noqa: PTH116 - before every transaction: a Path would cost as much again
+        found = os.stat(where)  # noqa: PTH116 - at every transaction, and a Path costs more than the question
     except OSError:
         return None
     return found.st_dev, found.st_ino

@@ -162,7 +162,7 @@ class Writing:
             return
         self._fault("store.begin")
         for job in batch:
-            self._perform(session, job)
+            job.perform(session.carry_out, (StoreError, psycopg.Error))
         if not session.writes:
             session.commit()
             return
@@ -186,19 +186,6 @@ class Writing:
         """
         done = session.done(job.workspace, job.op) if job.events else None
         return done is not None and done.hash == job.events[0].hash
-
-    @staticmethod
-    def _perform(session: Session, job: Job) -> None:
-        job.answer, job.events, job.error = None, [], None
-        try:
-            job.answer, job.events = session.carry_out(job.workspace, job.op, job.decide)
-        except (StoreError, psycopg.Error):
-            raise
-        except StopIteration as error:  # the one exception a future does not take
-            job.error = RuntimeError("a decision raised StopIteration")
-            job.error.__cause__ = error
-        except Exception as error:  # noqa: BLE001 - the job's own error goes to whoever awaits the job
-            job.error = error
 
     # -- the connection -------------------------------------------------------------------------------
 
