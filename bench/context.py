@@ -42,7 +42,7 @@ def _filled(rows: int) -> _Filled:
     return _Filled(rows)
 
 
-def _reads(effort: Effort, read: Callable[[remit.runtime.Context, str], object]) -> Samples:
+def _reads(effort: Effort, read: Callable[[remit.runtime.runtime.Context, str], object]) -> Samples:
     filled = _filled(effort.of(1_000_000))
 
     async def all_rounds() -> Samples:

@@ -16,7 +16,7 @@ rt = Runtime(f"{folder}/team.db")
 @rt.agent(asks=["baker"])
 async def lead(turn: Turn) -> str:
     dough = await turn.delegate("baker", "make the dough")
-    flour = await turn.step("order", order, "flour")
+    flour = await turn.once("order", order, "flour")
     if "TEAM" in os.environ:  # the first of the two processes
         os.kill(os.getpid(), 9)  # the lights go out
     return f"bread from {dough}; {flour}"

@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from remit.stores.postgres import PostgresDatabase
+from remit.stores.postgres.database import PostgresDatabase
 
 _numbers = count(1)
 _READY = b"Z\0\0\0\5I"  # how a server says that it has done everything, and that no transaction is open

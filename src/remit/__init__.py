@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from remit.core.plan import Plan, Step
     from remit.core.remit import Pass
     from remit.core.scope import BOARD, Scope
-    from remit.engine.task import Task
+    from remit.engine.queue.task import Task
     from remit.engine.turn import Turn
     from remit.errors import BadInput, Conflict, Failed, NotFound, Refused, RemitError, StoreError
-    from remit.runtime import Runtime, run
+    from remit.runtime.runtime import Runtime, run
 
 __version__ = "0.1.0"
 
@@ -61,10 +61,10 @@ _HOMES = {
     "remit.core.plan": ["Plan", "Step"],
     "remit.core.remit": ["Pass"],
     "remit.core.scope": ["BOARD", "Scope"],
-    "remit.engine.task": ["Task"],
+    "remit.engine.queue.task": ["Task"],
     "remit.engine.turn": ["Turn"],
     "remit.errors": ["BadInput", "Conflict", "Failed", "NotFound", "Refused", "RemitError", "StoreError"],
-    "remit.runtime": ["Runtime", "run"],
+    "remit.runtime.runtime": ["Runtime", "run"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

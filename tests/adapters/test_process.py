@@ -429,7 +429,7 @@ async def test_cancelling_a_run_ends_its_programs(rt: Runtime, sign: Path):
         tasks.start_soon(start)
         group = int(await written(sign))
         await rt.cancel((await rt.history())[0].run, "changed my mind")
-    assert [end.status for end in ends] == ["cancelled"]
+    assert [end.state for end in ends] == ["cancelled"]
     with pytest.raises(Cancelled, match="changed my mind"):
         ends[0].unwrap()
     assert running(group) == []

@@ -5,12 +5,12 @@ The alphabets are small on purpose: values drawn from them meet, nest and collid
 
 from hypothesis import strategies as st
 
-from remit.core import facts
+from remit.core import kinds as facts
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
 from remit.core.entry import Draft, Entry, Writer, written
-from remit.core.events import Event, Fact, Head, Stamp, seal
-from remit.core.facts import Claim, Queued, Rest
+from remit.core.events import Event, Head, Stamp, Unsealed, seal
+from remit.core.kinds import Claim, Queued, Requeue
 from remit.core.remit import Origin, Pass, Remit, begin, derive
 from remit.core.scope import Scope
 from remit.core.values import encode
@@ -42,7 +42,7 @@ def entry(namespace: str = "codebase", key: str = "auth", value: object = "MVC",
     return written(None, Draft(namespace, key, value, **how), by, now)
 
 
-def journal(*facts: Fact, stamps: tuple[Stamp, ...] = ()) -> list[Event]:
+def journal(*facts: Unsealed, stamps: tuple[Stamp, ...] = ()) -> list[Event]:
     """The facts in their places, each sealed after the one before."""
     events: list[Event] = []
     head = Head()
@@ -62,21 +62,21 @@ def emptied(event: Event) -> Event:
 # --- tasks in a queue --------------------------------------------------------------------------
 
 
-def submitted(remit: Remit, at: int = NOW, way: str = "submit", **how: object) -> Fact:
-    return facts.submitted(remit, at, Queued(way, 260 * SECOND, 4, at, **how))
+def submitted(remit: Remit, at: int = NOW, asked_how: str = "submit", **how: object) -> Unsealed:
+    return facts.submitted(remit, at, Queued(asked_how, 260 * SECOND, 4, at, **how))
 
 
-def claimed(remit: Remit, at: int, attempt: int = 1, worker: str = "w1") -> Fact:
+def claimed(remit: Remit, at: int, attempt: int = 1, worker: str = "w1") -> Unsealed:
     return facts.claimed(facts.place(remit), remit.holder, at, Claim(worker, attempt, attempt))
 
 
-def moved(remit: Remit, word: str, at: int, **data: object) -> Fact:
+def moved(remit: Remit, word: str, at: int, **data: object) -> Unsealed:
     return facts.moved(f"task.{word}", facts.place(remit), remit.holder, at, data)
 
 
-def rested(remit: Remit, word: str, at: int, attempt: int = 1, **data: object) -> Fact:
-    rest = Rest("", attempt + 1, at + SECOND, attempt, attempt)
-    return facts.rested(f"task.{word}", facts.place(remit), remit.holder, at, rest, data)
+def requeued(remit: Remit, word: str, at: int, attempt: int = 1, **data: object) -> Unsealed:
+    rest = Requeue("", attempt + 1, at + SECOND, attempt, attempt)
+    return facts.requeued(f"task.{word}", facts.place(remit), remit.holder, at, rest, data)
 
 
 # --- strategies --------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 
 from core.make import AGENTS, agent_names, agent_sets
-from remit.core.allow import ANY, NONE, agents, both, either, has, spelled, whole, within
+from remit.core.allow import ANY, NONE, agents, both, either, has, spelled, within
+from remit.core.checks import whole
 from remit.errors import BadInput
 
 # --- reading what people write -----------------------------------------------------------------

@@ -15,7 +15,7 @@ from remit.core.values import checked
 from remit.errors import BadInput
 
 
-class Act(NamedTuple):
+class Authority(NamedTuple):
     """Something that an agent is about to do under some bounds."""
 
     agent: str
@@ -31,7 +31,7 @@ class Act(NamedTuple):
 
 
 acts = st.builds(
-    Act,
+    Authority,
     agent_names,
     tool_names,
     namespaces,
@@ -48,7 +48,7 @@ ceilings = st.builds(
 )
 
 
-def admits(ceiling: Bounds, act: Act) -> bool:
+def admits(ceiling: Bounds, act: Authority) -> bool:
     """What bounds mean, said without any of the code under test."""
     return (
         (ceiling.agents is ANY or act.agent in ceiling.agents)
@@ -75,9 +75,9 @@ def test_the_meet_admits_exactly_what_both_admit(a, b, act):
 @pytest.mark.rule("bounds.lattice")
 @given(ceilings, ceilings, ceilings)
 def test_the_meet_is_idempotent_commutative_and_associative(a, b, c):
-    twin = Bounds(a.agents, a.tools, a.sees, a.depth, a.deadline, a.credits, a.tokens, a.handoffs, a.members)
+    dedup_key = Bounds(a.agents, a.tools, a.sees, a.depth, a.deadline, a.credits, a.tokens, a.handoffs, a.members)
 
-    assert a & a == a == a & twin
+    assert a & a == a == a & dedup_key
     assert a & b == b & a
     assert (a & b) & c == a & (b & c)
 

@@ -11,7 +11,7 @@ from remit.core.breaker import (
     TRANSITIONS,
     UNTIL_RESET,
     Breaker,
-    Temper,
+    BreakerPolicy,
     admits,
     failed,
     mermaid,
@@ -21,7 +21,7 @@ from remit.core.breaker import (
     tripped,
 )
 
-TEMPER = Temper()
+BREAKER_POLICY = BreakerPolicy()
 OPEN = Breaker("open", 3, NOW + 60 * SECOND, "", "it broke")
 TRYING = Breaker("half-open", 3, NOW + 300 * SECOND, "t9", "it broke")
 BREAKERS = [CLOSED, Breaker(failures=2, why="it broke"), OPEN, TRYING, tripped(CLOSED, "under repair")]
@@ -29,11 +29,11 @@ BREAKERS = [CLOSED, Breaker(failures=2, why="it broke"), OPEN, TRYING, tripped(C
 breakers = st.sampled_from(BREAKERS)
 
 
-def after(*ends: str, breaker: Breaker = CLOSED, temper: Temper = TEMPER) -> Breaker:
+def after(*ends: str, breaker: Breaker = CLOSED, breaker_policy: BreakerPolicy = BREAKER_POLICY) -> Breaker:
     """The breaker after tasks that ended like this, one after the other."""
     for number, end in enumerate(ends):
         task = f"t{number}"
-        breaker = succeeded(breaker, task) if end == "ok" else failed(breaker, temper, task, end, NOW)
+        breaker = succeeded(breaker, task) if end == "ok" else failed(breaker, breaker_policy, task, end, NOW)
     return breaker
 
 
@@ -51,7 +51,7 @@ def test_the_third_failure_in_a_row_opens_it_for_the_cool_off():
 def test_it_opens_exactly_when_so_many_failures_stand_in_a_row(ends, most):
     told = " ".join(ends)
 
-    found = after(*ends, temper=Temper(failures=most))
+    found = after(*ends, breaker_policy=BreakerPolicy(failures=most))
 
     assert (found.state == "open") == (" ".join(["no"] * most) in told)
     assert found.state in ("closed", "open")
@@ -88,7 +88,7 @@ def test_after_the_cool_off_one_is_let_through_and_no_other():
     then = OPEN.until
 
     assert admits(OPEN, then) == "probe"
-    trying = probing(OPEN, TEMPER, "t9", then)
+    trying = probing(OPEN, BREAKER_POLICY, "t9", then)
     assert trying == Breaker("half-open", 3, then + 300 * SECOND, "t9", "it broke")
     assert admits(trying, then) == "no"
 
@@ -96,13 +96,13 @@ def test_after_the_cool_off_one_is_let_through_and_no_other():
 @pytest.mark.rule("breaker.probe")
 def test_the_probe_decides():
     assert succeeded(TRYING, "t9") == CLOSED
-    assert failed(TRYING, TEMPER, "t9", "again", NOW) == Breaker("open", 4, NOW + 60 * SECOND, "", "again")
+    assert failed(TRYING, BREAKER_POLICY, "t9", "again", NOW) == Breaker("open", 4, NOW + 60 * SECOND, "", "again")
 
 
 @pytest.mark.rule("breaker.probe")
 def test_nobody_else_decides_while_there_is_a_probe():
     assert succeeded(TRYING, "t8") == TRYING
-    assert failed(TRYING, TEMPER, "t8", "again", NOW) == TRYING
+    assert failed(TRYING, BREAKER_POLICY, "t8", "again", NOW) == TRYING
 
 
 @pytest.mark.rule("breaker.expires")
@@ -110,7 +110,7 @@ def test_a_probe_that_never_reports_expires_and_another_is_let_through():
     assert admits(TRYING, TRYING.until - 1) == "no"
     assert admits(TRYING, TRYING.until) == "probe"
 
-    again = probing(TRYING, TEMPER, "t10", TRYING.until)
+    again = probing(TRYING, BREAKER_POLICY, "t10", TRYING.until)
 
     assert (again.state, again.probe, again.failures) == ("half-open", "t10", 3)
     assert admits(again, TRYING.until) == "no"
@@ -118,10 +118,10 @@ def test_a_probe_that_never_reports_expires_and_another_is_let_through():
 
 @pytest.mark.rule("breaker.expires")
 def test_a_probe_that_reports_after_another_took_its_place_is_not_heard():
-    again = probing(TRYING, TEMPER, "t10", TRYING.until)
+    again = probing(TRYING, BREAKER_POLICY, "t10", TRYING.until)
 
     assert succeeded(again, "t9") == again
-    assert failed(again, TEMPER, "t9", "late", NOW) == again
+    assert failed(again, BREAKER_POLICY, "t9", "late", NOW) == again
 
 
 @pytest.mark.rule("breaker.expires")
@@ -142,7 +142,7 @@ def test_what_an_operator_took_out_stays_out_whoever_reports(breaker, seconds):
 
     assert out == Breaker("open", breaker.failures, UNTIL_RESET, "", "under repair")
     assert admits(out, NOW + seconds * SECOND) == "no"
-    assert succeeded(out, breaker.probe) == failed(out, TEMPER, breaker.probe, "no", NOW) == out
+    assert succeeded(out, breaker.probe) == failed(out, BREAKER_POLICY, breaker.probe, "no", NOW) == out
 
 
 # --- in words ----------------------------------------------------------------------------------
@@ -177,16 +177,19 @@ def test_whoever_waits_as_long_as_it_says_is_let_through(later):
 def test_the_table_says_what_the_functions_do():
     shaky = Breaker(failures=2)
     found = {
-        "closed": {"too many failures": failed(shaky, TEMPER, "t1", "no", NOW), "tripped": tripped(shaky, "why")},
+        "closed": {
+            "too many failures": failed(shaky, BREAKER_POLICY, "t1", "no", NOW),
+            "tripped": tripped(shaky, "why"),
+        },
         "open": {
-            "cooled off": probing(OPEN, TEMPER, "t1", OPEN.until),
+            "cooled off": probing(OPEN, BREAKER_POLICY, "t1", OPEN.until),
             "tripped": tripped(OPEN, "why"),
             "reset": CLOSED,
         },
         "half-open": {
             "probe succeeded": succeeded(TRYING, "t9"),
-            "probe failed": failed(TRYING, TEMPER, "t9", "no", NOW),
-            "probe expired": probing(TRYING, TEMPER, "t10", TRYING.until),
+            "probe failed": failed(TRYING, BREAKER_POLICY, "t9", "no", NOW),
+            "probe expired": probing(TRYING, BREAKER_POLICY, "t10", TRYING.until),
             "tripped": tripped(TRYING, "why"),
             "reset": CLOSED,
         },
@@ -222,7 +225,7 @@ class Life(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.temper = Temper(failures=3, cool_off=10 / SECOND, probe=20 / SECOND)  # microseconds
+        self.breaker_policy = BreakerPolicy(failures=3, cool_off=10 / SECOND, probe=20 / SECOND)  # microseconds
         self.breaker = CLOSED
         self.now = NOW
         self.asked = 0
@@ -254,7 +257,7 @@ class Life(RuleBasedStateMachine):
         if answer == "probe":
             assert before.state != "closed"
             assert not self.trying or self.now >= self.expires, "two probes at once"
-            self.move(probing(before, self.temper, task, self.now), "cooled off", "probe expired")
+            self.move(probing(before, self.breaker_policy, task, self.now), "cooled off", "probe expired")
             self.trying, self.expires = task, self.now + 20
             assert admits(self.breaker, self.now) == "no", "the next one is let through as well"
         else:
@@ -277,7 +280,9 @@ class Life(RuleBasedStateMachine):
         before = self.breaker
         counts = before.state == "closed" or (before.state == "half-open" and task == self.trying)
         self.in_a_row += counts
-        self.move(failed(before, self.temper, task, f"{task} broke", self.now), "too many failures", "probe failed")
+        self.move(
+            failed(before, self.breaker_policy, task, f"{task} broke", self.now), "too many failures", "probe failed"
+        )
         if not counts:
             assert self.breaker == before
             return

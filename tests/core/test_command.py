@@ -14,9 +14,9 @@ from remit.core.command import (
     REPEAT_WINDOW,
     STATE_LIMIT,
     Command,
+    HandoffState,
     Move,
     Send,
-    State,
     checked_update,
     merged,
     move,
@@ -47,8 +47,8 @@ updates = st.fixed_dictionaries(
 )
 
 
-def state_after(*given_: dict) -> State:
-    state = State()
+def state_after(*given_: dict) -> HandoffState:
+    state = HandoffState()
     for update in given_:
         state = merged(state, update)
     return state
@@ -222,7 +222,7 @@ def test_a_state_is_all_updates_merged():
         {"metrics": {"tokens": 2, "seconds": 1, "retries": 1}},
     )
 
-    assert found == State(
+    assert found == HandoffState(
         context={"a": 1, "b": {"y": 2}},
         artifacts={"file": "a.md"},
         phase="print",
@@ -290,10 +290,10 @@ def test_a_state_as_data_is_json_and_apart_from_the_state(given_):
 
 @pytest.mark.rule("handoff.state", "chain.no-shared-state")
 def test_an_agent_that_writes_into_what_it_reads_changes_no_other_task_s_state():
-    State().context["secret"] = 1
-    State().artifacts["secret"] = 1
+    HandoffState().context["secret"] = 1
+    HandoffState().artifacts["secret"] = 1
 
-    assert State() == State({}, {})
+    assert HandoffState() == HandoffState({}, {})
 
 
 @pytest.mark.rule("handoff.state")
@@ -308,7 +308,7 @@ def test_what_is_handed_over_is_bounded_as_a_whole_and_not_only_piece_by_piece()
 
 @pytest.mark.rule("handoff.state")
 def test_the_largest_state_is_exactly_as_large_as_allowed():
-    room = STATE_LIMIT - len(json.dumps(State(context={"a": ""}).data(), separators=(",", ":")))
+    room = STATE_LIMIT - len(json.dumps(HandoffState(context={"a": ""}).data(), separators=(",", ":")))
 
     assert state_after({"context": {"a": "x" * room}}).context == {"a": "x" * room}
     with pytest.raises(BadInput, match="got 262,145"):

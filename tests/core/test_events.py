@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import journal
-from remit.core.events import GENESIS, Event, Fact, Head, Stamp, genuine, seal
+from remit.core.events import GENESIS, Event, Head, Stamp, Unsealed, genuine, seal
 from remit.core.values import decode, encode
 
 words = st.sampled_from(["", "a", "b", "a-b", "None"])
 contents = st.sampled_from([{}, {"a": 1}, {"a": "1"}, {"text": "two\nlines", "\u00e9": [None, {"x": 0.5}]}])
 facts = st.builds(
-    Fact,
+    Unsealed,
     kind=st.sampled_from(["task.started", "task.completed", "entry.set"]),
     at=st.integers(0, 9),
     data=contents,
@@ -62,7 +62,7 @@ def test_sealing_gives_a_fact_its_place_and_keeps_all_of_it(fact, stamp):
 
 
 def test_a_journal_begins_with_one_after_the_genesis():
-    first, second = journal(Fact("entry.set", 7, {"a": 1}), Fact("entry.set", 7, {"a": 1}))
+    first, second = journal(Unsealed("entry.set", 7, {"a": 1}), Unsealed("entry.set", 7, {"a": 1}))
 
     assert Head() == Head(0, GENESIS)
     assert (first.seq, second.seq) == (1, 2)
@@ -95,7 +95,7 @@ def test_any_single_changed_field_is_found_at_its_event(events, data):
 @pytest.mark.rule("journal.chain")
 @pytest.mark.parametrize("field", ["op", "answer"])
 def test_no_operation_is_told_from_one_that_is_called_none(field):
-    (event,) = journal(Fact("entry.set", 7, {}))
+    (event,) = journal(Unsealed("entry.set", 7, {}))
 
     assert not genuine(event._replace(**{field: "None"}), Head())
 
@@ -106,7 +106,7 @@ def test_an_event_sealed_anew_breaks_the_one_after_it(events, data):
     index = data.draw(st.integers(0, len(events) - 2))
     old = events[index]
     head = Head(old.seq - 1, events[index - 1].hash if index else GENESIS)
-    fact = Fact(old.kind, old.at + 1, old.data, old.run, old.session, old.task, old.agent)
+    fact = Unsealed(old.kind, old.at + 1, old.data, old.run, old.session, old.task, old.agent)
 
     forged = [
         *events[:index],
@@ -159,7 +159,7 @@ def test_an_event_that_was_added_is_found(events, data):
 
 @pytest.mark.rule("journal.chain")
 def test_the_event_of_one_workspace_is_not_genuine_in_another():
-    fact = Fact("entry.set", 7, {})
+    fact = Unsealed("entry.set", 7, {})
 
     elsewhere = seal(fact, "{}", "away", Head())
 

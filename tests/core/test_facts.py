@@ -3,13 +3,14 @@
 import pytest
 
 from core.make import NOW, UNTIL, entry, first_remit, remit_along
-from remit.core import facts
+from remit.core import kinds as facts
 from remit.core.allow import ANY
 from remit.core.bounds import Bounds
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.entry import Writer
-from remit.core.events import Fact
-from remit.core.facts import Begun, Claim, Message, Place, Queued, Rest, place
+from remit.core.events import Unsealed
+from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
+from remit.core.message import Message
 from remit.core.remit import Pass, handed_to
 from remit.core.scope import Scope
 from remit.core.values import checked
@@ -28,7 +29,7 @@ def test_a_started_task_says_who_asked_within_what_and_what_was_passed():
         sees=frozenset({Scope("notes"), Scope("code", key="k")}), tools=frozenset({"exec"})
     )
 
-    assert facts.started(child, NOW) == Fact(
+    assert facts.started(child, NOW) == Unsealed(
         "task.started",
         NOW,
         {
@@ -57,14 +58,14 @@ def test_a_first_task_has_no_asker_and_may_have_been_passed_everything():
 def test_a_task_ends_with_what_the_engine_says_about_it():
     found = facts.ended(remit_along("lead", "coder"), "task.completed", NOW, {"result": "done"})
 
-    assert found == Fact("task.completed", NOW, {"result": "done"}, "t1", "s1", "t2", "coder")
+    assert found == Unsealed("task.completed", NOW, {"result": "done"}, "t1", "s1", "t2", "coder")
 
 
 def test_a_refused_hop_names_the_rule_the_sentence_and_what_was_wished():
     found = facts.refused(first_remit(), Pass("Lead", "again"), NOW, rule="self", sentence="no")
 
     data = {"rule": "self", "sentence": "no", "task": "again", "to": "lead"}
-    assert found == Fact("hop.refused", NOW, data, "t1", "s1", "t1", "lead")
+    assert found == Unsealed("hop.refused", NOW, data, "t1", "s1", "t1", "lead")
 
 
 def test_a_refused_handoff_says_that_it_was_one():
@@ -97,7 +98,7 @@ def test_a_submitted_task_says_what_a_started_one_says_and_how_it_is_to_be_carri
 
     found = facts.submitted(remit, NOW, Queued("spawn", 260, 4, NOW + 1, "key/d"))
 
-    how = {"way": "spawn", "timeout": 260, "attempts": 4, "ready_at": NOW + 1, "twin": "key/d"}
+    how = {"asked_how": "spawn", "timeout": 260, "attempts": 4, "ready_at": NOW + 1, "dedup_key": "key/d"}
     assert found == facts.started(remit, NOW)._replace(
         kind="task.submitted", data={**facts.started(remit, NOW).data, **how}
     )
@@ -114,28 +115,28 @@ def test_a_submitted_task_that_is_carried_out_at_once_says_both():
 def test_a_claim_says_who_has_a_task_now():
     found = facts.claimed(Place("t1", "s1", "t2"), "coder", NOW, Claim("w1", 3, 2))
 
-    assert found == Fact("task.claimed", NOW, {"worker": "w1", "fence": 3, "attempt": 2}, "t1", "s1", "t2", "coder")
+    assert found == Unsealed("task.claimed", NOW, {"worker": "w1", "fence": 3, "attempt": 2}, "t1", "s1", "t2", "coder")
 
 
 def test_a_task_that_is_put_back_says_for_whom_from_when_and_how_often_it_was_tried():
-    found = facts.rested(
-        "task.retrying", Place("t1", "s1", "t2"), "coder", NOW, Rest("", 4, NOW + 9, 2, 1), {"error": "x"}
+    found = facts.requeued(
+        "task.retrying", Place("t1", "s1", "t2"), "coder", NOW, Requeue("", 4, NOW + 9, 2, 1), {"error": "x"}
     )
 
     data = {"error": "x", "worker": "", "fence": 4, "ready_at": NOW + 9, "attempt": 2, "tries": 1}
-    assert found == Fact("task.retrying", NOW, data, "t1", "s1", "t2", "coder")
+    assert found == Unsealed("task.retrying", NOW, data, "t1", "s1", "t2", "coder")
 
 
 def test_a_task_that_moves_says_what_the_engine_says_about_it():
     found = facts.moved("task.cancelling", Place("t1", "s1", "t2"), "coder", NOW, {"why": "enough"})
 
-    assert found == Fact("task.cancelling", NOW, {"why": "enough"}, "t1", "s1", "t2", "coder")
+    assert found == Unsealed("task.cancelling", NOW, {"why": "enough"}, "t1", "s1", "t2", "coder")
 
 
 def test_an_effect_is_told_with_its_name_and_what_came_of_it():
     found = facts.effect_done(remit_along("lead", "coder"), "charge", {"id": 7}, NOW)
 
-    assert found == Fact("effect.done", NOW, {"key": "charge", "result": {"id": 7}}, "t1", "s1", "t2", "coder")
+    assert found == Unsealed("effect.done", NOW, {"key": "charge", "result": {"id": 7}}, "t1", "s1", "t2", "coder")
 
 
 @pytest.mark.rule("prune.summary")
@@ -144,7 +145,7 @@ def test_pruned_runs_are_told_by_what_is_kept_of_them():
 
     found = facts.runs_pruned(kept, NOW)
 
-    assert found == Fact("runs.pruned", NOW, {"runs": [{"id": "t1", "tasks": ["t1", "t2"]}]})
+    assert found == Unsealed("runs.pruned", NOW, {"runs": [{"id": "t1", "tasks": ["t1", "t2"]}]})
     assert found.data["runs"] is not kept
 
 
@@ -155,7 +156,7 @@ def test_a_handoff_is_told_by_the_one_who_held_the_task_until_then():
     found = facts.handed(remit, "tester", NOW, {"update": {"phase": "test"}, "content": "d"})
 
     data = {"update": {"phase": "test"}, "content": "d", "to": "tester"}
-    assert found == Fact("task.handed", NOW, data, "t1", "s1", "t2", "coder")
+    assert found == Unsealed("task.handed", NOW, data, "t1", "s1", "t2", "coder")
 
 
 @pytest.mark.rule("handoff.chain")
@@ -171,7 +172,7 @@ def test_a_parallel_handoff_names_all_members_in_their_order():
 
     found = facts.handed(first_remit(), members, NOW, {})
 
-    assert found == Fact("task.handed", NOW, {"to": ["tester", "reviewer", "tester"]}, "t1", "s1", "t1", "lead")
+    assert found == Unsealed("task.handed", NOW, {"to": ["tester", "reviewer", "tester"]}, "t1", "s1", "t1", "lead")
     assert found.data["to"] is not members
 
 
@@ -181,13 +182,13 @@ def test_a_breaker_is_told_whole_and_about_the_agent_it_belongs_to(at):
     found = facts.breaker_set("coder", Breaker("half-open", 3, NOW + 5, "t2", "it broke"), at, NOW)
 
     data = {"name": "coder", "state": "half-open", "failures": 3, "until": NOW + 5, "probe": "t2", "why": "it broke"}
-    assert found == Fact("breaker.set", NOW, data, at.run, at.session, at.task, "coder")
+    assert found == Unsealed("breaker.set", NOW, data, at.run, at.session, at.task, "coder")
 
 
 def test_a_plan_is_told_with_its_steps():
     found = facts.plan_started(first_remit(), [{"id": "a"}], NOW, {"receipt": {}})
 
-    assert found == Fact("plan.started", NOW, {"receipt": {}, "steps": [{"id": "a"}]}, "t1", "s1", "t1", "lead")
+    assert found == Unsealed("plan.started", NOW, {"receipt": {}, "steps": [{"id": "a"}]}, "t1", "s1", "t1", "lead")
 
 
 @pytest.mark.rule("plan.failure")
@@ -195,7 +196,7 @@ def test_a_step_that_ended_without_a_task_of_its_own_says_why():
     found = facts.step_ended(first_remit(), "b", "failed", 'dependency "a" failed', NOW)
 
     data = {"step": "b", "state": "failed", "reason": 'dependency "a" failed'}
-    assert found == Fact("step.ended", NOW, data, "t1", "s1", "t1", "lead")
+    assert found == Unsealed("step.ended", NOW, data, "t1", "s1", "t1", "lead")
 
 
 def test_a_written_entry_is_told_whole():
@@ -203,7 +204,7 @@ def test_a_written_entry_is_told_whole():
 
     found = facts.entry_set(one, Place("t1", "s1", "t2"))
 
-    assert found == Fact(
+    assert found == Unsealed(
         "entry.set",
         NOW,
         {
@@ -229,13 +230,13 @@ def test_a_touched_entry_tells_its_new_end_and_who_touched_it():
     found = facts.entry_touched(entry(lifetime=60), Writer("tester"), Place("t1", "s1", "t3"), NOW + 1)
 
     data = {"expires_at": NOW + 60, "key": "auth", "namespace": "codebase"}
-    assert found == Fact("entry.touched", NOW + 1, data, "t1", "s1", "t3", "tester")
+    assert found == Unsealed("entry.touched", NOW + 1, data, "t1", "s1", "t3", "tester")
 
 
 def test_removed_entries_are_told_in_one_fact_with_the_reason():
     found = facts.entries_removed([("n", "a"), ("n", "b")], "expired", Writer(""), Place(), NOW)
 
-    assert found == Fact("entries.removed", NOW, {"keys": [["n", "a"], ["n", "b"]], "why": "expired"})
+    assert found == Unsealed("entries.removed", NOW, {"keys": [["n", "a"], ["n", "b"]], "why": "expired"})
 
 
 def test_a_message_is_told_from_its_sender_in_its_own_session():
@@ -243,7 +244,9 @@ def test_a_message_is_told_from_its_sender_in_its_own_session():
 
     found = facts.message_sent(message, Place("t1", "s1", "t2"))
 
-    assert found == Fact("message.sent", NOW, {"id": "m1", "text": "look", "to": "tester"}, "t1", "s1", "t2", "coder")
+    assert found == Unsealed(
+        "message.sent", NOW, {"id": "m1", "text": "look", "to": "tester"}, "t1", "s1", "t2", "coder"
+    )
 
 
 def test_an_announcement_says_for_which_task_it_is_and_about_which():
@@ -257,7 +260,7 @@ def test_an_announcement_says_for_which_task_it_is_and_about_which():
 def test_taken_messages_are_told_by_their_ids():
     found = facts.messages_taken(["m1", "m2"], "tester", Place("t1", "s1", "t3"), NOW)
 
-    assert found == Fact("messages.taken", NOW, {"ids": ["m1", "m2"]}, "t1", "s1", "t3", "tester")
+    assert found == Unsealed("messages.taken", NOW, {"ids": ["m1", "m2"]}, "t1", "s1", "t3", "tester")
 
 
 def test_every_fact_is_json():
@@ -267,7 +270,7 @@ def test_every_fact_is_json():
         facts.started(first_remit(), NOW, Begun("w1", "draft", "plan")),
         facts.submitted(first_remit(), NOW, Queued("submit", 1, 4, NOW)),
         facts.claimed(Place(), "coder", NOW, Claim("w1", 1, 1)),
-        facts.rested("task.lost", Place(), "coder", NOW, Rest("", 1, NOW, 1, 0), {}),
+        facts.requeued("task.lost", Place(), "coder", NOW, Requeue("", 1, NOW, 1, 0), {}),
         facts.effect_done(first_remit(), "charge", [1], NOW),
         facts.runs_pruned([{"id": "t1", "tasks": []}], NOW),
         facts.refused(first_remit(), Pass("lead", "again"), NOW, rule="self", sentence="no", handoff=True),

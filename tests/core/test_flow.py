@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import remit
-from remit.core import flow, lifecycle, report
-from remit.core.flow import theme as flow_theme
-from remit.core.flow.mermaid import CLASSES
-from remit.core.report import GONE, Handoff, Node, PlanStep, Refusal, Retry
+from remit.core import lifecycle
 from remit.core.times import DAY, SECOND
-from remit.core.words import MARKS
+from remit.report import flow
+from remit.report import tree as report
+from remit.report.flow import theme as flow_theme
+from remit.report.flow.mermaid import CLASSES
+from remit.report.tree import GONE, HandoffMade, Node, PlanStep, Refusal, Retry
+from remit.report.words import MARKS
 from remit.testing import FakeClock
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -59,10 +61,10 @@ def refusal(at=0.5, to="lead", task="again", rule="loop", sentence="'lead' is al
 
 def team() -> Node:
     reader = node("reader", "fetch 6 pages", 2, 33, receipt=receipt(2, 2412, 4), result="6 pages")
-    tester = node("tester", "run the suite", 40, 47, status="failed", error="'tester' failed: OSError: no disk")
+    tester = node("tester", "run the suite", 40, 47, state="failed", error="'tester' failed: OSError: no disk")
     coder = node("coder", "write the page", 35, None, sees=["codebase/*", "style/*"], children=[tester])
     coder.refusals = [refusal(50)]
-    stopped = node("deployer", "publish", 51, 51.2, status="cancelled", error="'deployer' was cancelled: enough")
+    stopped = node("deployer", "publish", 51, 51.2, state="cancelled", error="'deployer' was cancelled: enough")
     return node("lead", "ship it", 0, None, sees=["*"], children=[reader, coder, stopped])
 
 
@@ -72,32 +74,34 @@ def retry(at: float, attempt: int = 1, error: str = "'mailer' failed: OSError: n
 
 def queue() -> Node:
     """One task in each of the states that a queue has, and one that was tried again and went well."""
-    waiting = node("reviewer", "review it", 3, None, status="waiting", way="submit")
-    waiting.children = [node("checker", "check it", 6, None, way="submit", asked_at=4 * SECOND)]
+    waiting = node("reviewer", "review it", 3, None, state="waiting", asked_how="submit")
+    waiting.children = [node("checker", "check it", 6, None, asked_how="submit", asked_at=4 * SECOND)]
     return node(
         "lead",
         "ship it",
         0,
         None,
         children=[
-            node("indexer", "index it", 1, None, status="pending", way="submit", attempts=0),
-            node("crawler", "crawl it", 2, None, status="pending", way="spawn", retries=[retry(4)]),
+            node("indexer", "index it", 1, None, state="pending", asked_how="submit", attempts=0),
+            node("crawler", "crawl it", 2, None, state="pending", asked_how="spawn", retries=[retry(4)]),
             waiting,
-            node("archiver", "keep it", 3, None, status="cancelling", way="spawn"),
+            node("archiver", "keep it", 3, None, state="cancelling", asked_how="spawn"),
             node(
                 "mailer",
                 "send it",
                 4,
                 9,
                 asked_at=round(3.5 * SECOND),
-                way="submit",
-                status="dead",
+                asked_how="submit",
+                state="dead",
                 attempts=4,
                 error="'mailer' failed: OSError: no disk; that was attempt 4 of 4",
                 retries=[retry(5), retry(6, 2), retry(7, 3, GONE)],
             ),
-            node("painter", "paint it", 4, 9, way="submit", attempts=2, retries=[retry(5)], result="a cover"),
-            node("nobody", "too late", 4, 9, way="submit", attempts=0, status="cancelled", error="cancelled: enough"),
+            node("painter", "paint it", 4, 9, asked_how="submit", attempts=2, retries=[retry(5)], result="a cover"),
+            node(
+                "nobody", "too late", 4, 9, asked_how="submit", attempts=0, state="cancelled", error="cancelled: enough"
+            ),
         ],
     )
 
@@ -122,12 +126,12 @@ def bushy(size: int, name: str = "worker") -> Node:
 def fan(width: int, failed: int = 0) -> Node:
     children = [node(f"reader-{at}", f"page {at}") for at in range(width)]
     for child in children[len(children) - failed :]:
-        child.status, child.error = "failed", "boom"
+        child.state, child.error = "failed", "boom"
     return node("lead", "read it all", children=children)
 
 
-def handoff(at: float, sender: str, *to: str, phase: str = "", parallel: bool = False) -> Handoff:
-    return Handoff(round(at * SECOND), sender, to, 0, phase, receipt(2, 9, 1), parallel)
+def handoff(at: float, sender: str, *to: str, phase: str = "", parallel: bool = False) -> HandoffMade:
+    return HandoffMade(round(at * SECOND), sender, to, 0, phase, receipt(2, 9, 1), parallel)
 
 
 def relay() -> Node:
@@ -163,7 +167,7 @@ def planned() -> Node:
     root = node("chief", "plan it", 0, None, sees=["*"])
     root.children = [
         node("reader", "# Task: Gather", 1, 2, step="a", title="Gather"),
-        node("trader", "# Task: Compare", 1, 3, step="b", title="Compare", status="failed", error="no disk"),
+        node("trader", "# Task: Compare", 1, 3, step="b", title="Compare", state="failed", error="no disk"),
     ]
     root.children[0].id, root.children[1].id = "t2", "t3"
     root.plans = [
@@ -248,7 +252,7 @@ def test_slices_that_the_receipt_only_counts_are_counted():
 
 
 def test_a_status_of_a_later_version_is_named():
-    assert flow.text(node(status="waiting\n"), NOW) == "? coder: write it · 1.3 s · 1 slice, 6 tokens · waiting\\n\n"
+    assert flow.text(node(state="waiting\n"), NOW) == "? coder: write it · 1.3 s · 1 slice, 6 tokens · waiting\\n\n"
 
 
 @pytest.mark.parametrize(
@@ -507,7 +511,7 @@ def test_svg_says_what_a_task_is_doing():
     assert "working" in texts(picture(node(end=None)))
     assert "done, no result" in texts(picture(node()))
     assert '→ {"rows":41}' in texts(picture(node(result={"rows": 41})))
-    assert "waiting" in texts(picture(node(status="waiting")))
+    assert "waiting" in texts(picture(node(state="waiting")))
 
 
 @pytest.mark.parametrize(
@@ -569,7 +573,7 @@ def test_svg_draws_parts_that_are_handed_out_with_arrows():
 
 def test_svg_of_a_running_holder_says_what_the_task_is():
     root = relay()
-    root.status, root.receipt, root.ended_at = "running", {}, None
+    root.state, root.receipt, root.ended_at = "running", {}, None
     assert texts(picture(root)).count("charged twice") == 4
 
 
@@ -664,7 +668,7 @@ def test_svg_bars_show_work_and_a_thin_line_shows_queueing():
 
 def test_svg_marks_an_attempt_on_the_bar_of_whoever_made_it():
     root = relay()
-    root.attempts, root.retries, root.way, root.asked_at = 3, [retry(0.5), retry(7, 2, turn=2)], "submit", -SECOND
+    root.attempts, root.retries, root.asked_how, root.asked_at = 3, [retry(0.5), retry(7, 2, turn=2)], "submit", -SECOND
     rows = [group for group in picture(root).iter(f"{SVG}g") if drawn_with(group, "bar")]
     assert [len(drawn_with(row, "tick")) for row in rows] == [1, 0, 0, 1]
     assert [len(drawn_with(row, "queue")) for row in rows] == [1, 0, 0, 0]
@@ -672,7 +676,7 @@ def test_svg_marks_an_attempt_on_the_bar_of_whoever_made_it():
 
 @pytest.mark.parametrize("status", sorted(lifecycle.OPEN | lifecycle.TERMINAL))
 def test_every_state_has_a_mark_a_word_and_a_colour(status):
-    root = node(status=status)
+    root = node(state=status)
     assert not flow.text(root, NOW).startswith("?")
     assert f"classDef {status} " in flow.mermaid(root, NOW)
     assert f".fill.{status}{{fill:#" in flow.svg(root, NOW)
@@ -783,10 +787,10 @@ def test_large_runs_are_drawn_without_deep_recursion(root):
 
 def spoken(said: str) -> Node:
     """A run in which every word an agent can choose is this one."""
-    broken = node(said, said, status="failed", error=said)
+    broken = node(said, said, state="failed", error=said)
     open_ended = node(said, said, end=None, sees=[said])
     done = node(said, said, result=said, refusals=[refusal(to=said, task=said, rule=said, sentence=said)])
-    return node(said, said, status=said or "running", children=[broken, open_ended, done])
+    return node(said, said, state=said or "running", children=[broken, open_ended, done])
 
 
 def harmless(said: str) -> None:
@@ -822,7 +826,7 @@ def harmless(said: str) -> None:
 
 def passed_on(said: str) -> Node:
     """A run with a handoff, a plan and a refused handoff in which every word is this one."""
-    child = node(said, said, step=said, title=said, turn=1, way=said, retries=[retry(1, error=said)])
+    child = node(said, said, step=said, title=said, turn=1, asked_how=said, retries=[retry(1, error=said)])
     no = Refusal(0, said, said, said, said, handoff=True, turn=1)
     root = node(said, said, children=[child], refusals=[no])
     root.trail = [handoff(0, said, said, phase=said), handoff(0, said, said, phase=said, parallel=True)]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.printable import block, cleaned, columns_of, escaped
+from remit.report.printable import block, cleaned, columns_of, escaped
 
 
 def shows_only_what_prints(text: str) -> bool:

@@ -17,14 +17,16 @@ from core.make import (
     json_values,
     moved,
     remit_along,
-    rested,
+    requeued,
     submitted,
 )
-from remit.core import facts, lifecycle
+from remit.core import kinds as facts
+from remit.core import lifecycle
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.entry import Draft, Writer, touched, written
-from remit.core.events import Fact
-from remit.core.facts import Begun, Claim, Message, Place, Queued, Rest
+from remit.core.events import Unsealed
+from remit.core.kinds import Begun, Claim, Place, Queued, Requeue
+from remit.core.message import Message
 from remit.core.projection import PROJECTION, Change, changes, fold
 from remit.core.values import decode, encode
 
@@ -32,7 +34,7 @@ HERE = Place("t1", "s1", "t1")
 BY = Writer("coder")
 
 
-def change(fact: Fact) -> Change:
+def change(fact: Unsealed) -> Change:
     """The one change that this fact makes."""
     (event,) = journal(fact)
     (found,) = changes(event)
@@ -59,7 +61,7 @@ def test_a_started_task_becomes_a_row():
         "session": "s1",
         "holder": "coder",
         "status": "running",
-        "way": "delegate",
+        "asked_how": "delegate",
         "lead": "plan",
         "worker": "w1",
         "fence": 1,
@@ -72,7 +74,7 @@ def test_a_started_task_becomes_a_row():
         "ended_at": None,
         "began": 1,
         "ended": None,
-        "twin": "",
+        "dedup_key": "",
     }
 
 
@@ -80,9 +82,16 @@ def test_a_submitted_task_becomes_a_row_that_nobody_has_claimed():
     remit = remit_along("lead", "coder")
     started = change(facts.started(remit, NOW)).row
 
-    found = change(submitted(remit, NOW, "spawn", twin="key/d"))
+    found = change(submitted(remit, NOW, "spawn", dedup_key="key/d"))
 
-    free = {"status": "pending", "way": "spawn", "fence": 0, "attempt": 0, "claimed_at": None, "twin": "key/d"}
+    free = {
+        "status": "pending",
+        "asked_how": "spawn",
+        "fence": 0,
+        "attempt": 0,
+        "claimed_at": None,
+        "dedup_key": "key/d",
+    }
     assert found == ("task", "add", ("t2",), {**started, **free})
 
 
@@ -92,7 +101,7 @@ def test_a_submitted_task_that_is_carried_out_at_once_is_claimed_from_the_beginn
 
     found = change(facts.started(first_remit(), NOW, Begun("w1"), queued)).row
 
-    assert found == {**started, "way": "submit", "twin": "key/d"}
+    assert found == {**started, "asked_how": "submit", "dedup_key": "key/d"}
 
 
 def test_a_task_that_is_submitted_again_keeps_count_of_its_tries():
@@ -110,9 +119,9 @@ def test_a_claim_says_who_has_it_since_when():
 
 @pytest.mark.parametrize("word", ["queued", "retrying", "released", "lost"])
 def test_a_task_that_is_put_back_waits_in_the_queue(word):
-    rest = Rest("w1", 3, NOW + 9, 2, 1)
+    rest = Requeue("w1", 3, NOW + 9, 2, 1)
 
-    found = change(facts.rested(f"task.{word}", HERE, "lead", NOW, rest, {"error": "x"}))
+    found = change(facts.requeued(f"task.{word}", HERE, "lead", NOW, rest, {"error": "x"}))
 
     row = {"id": "t1", "status": "pending", "worker": "w1", "fence": 3, "ready_at": NOW + 9, "attempt": 2, "tries": 1}
     assert found == ("task", "rest", ("t1",), row)
@@ -141,7 +150,7 @@ def test_the_row_of_a_task_is_where_the_table_of_moves_says(kinds):
         elif kind == "task.handed":
             told.append(facts.handed(remit, "coder", NOW + number, {}))
         elif word in ("queued", "retrying", "released", "lost"):
-            told.append(rested(remit, word, NOW + number, number))
+            told.append(requeued(remit, word, NOW + number, number))
         else:
             told.append(moved(remit, word, NOW + number))
 
@@ -161,8 +170,8 @@ def test_a_task_that_has_ended_does_not_move_in_the_tables_either(word):
     once = [facts.started(remit, NOW), moved(remit, "completed", NOW + SECOND)]
     late = {
         "claimed": claimed(remit, NOW + 2, 2),
-        "retrying": rested(remit, "retrying", NOW + 2),
-        "lost": rested(remit, "lost", NOW + 2),
+        "retrying": requeued(remit, "retrying", NOW + 2),
+        "lost": requeued(remit, "lost", NOW + 2),
         "handed": facts.handed(remit, "coder", NOW + 2, {}),
     }
 
@@ -228,14 +237,14 @@ def test_a_task_ends_once_in_the_tables_too(first, second):
 
 
 def test_a_refused_hop_is_in_the_journal_and_in_no_table():
-    (event,) = journal(Fact("hop.refused", NOW, {"rule": "loop"}))
+    (event,) = journal(Unsealed("hop.refused", NOW, {"rule": "loop"}))
 
     assert changes(event) == []
 
 
 @pytest.mark.parametrize("kind", ["plan.started", "step.ended", "effect.done"])
 def test_a_plan_or_an_effect_is_in_the_journal_and_in_no_table(kind):
-    (event,) = journal(Fact(kind, NOW, {}))
+    (event,) = journal(Unsealed(kind, NOW, {}))
 
     assert changes(event) == []
 
@@ -397,7 +406,7 @@ def test_a_message_is_taken_once_in_the_tables_too():
 
 
 def test_a_kind_that_no_one_knows_is_an_error_and_not_ignored():
-    (event,) = journal(Fact("task.paused", NOW, {}))
+    (event,) = journal(Unsealed("task.paused", NOW, {}))
 
     with pytest.raises(KeyError, match=r"task\.paused"):
         changes(event)

@@ -23,7 +23,8 @@ from core.make import (
     tool_sets,
     wishes,
 )
-from remit.core import allow, facts, scope
+from remit.core import allow, scope
+from remit.core import kinds as facts
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card

@@ -6,15 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.make import NOW, SECOND, UNTIL, claimed, emptied, first_remit, journal, moved, rested, submitted
-from remit.core import facts, lifecycle
+from core.make import NOW, SECOND, UNTIL, claimed, emptied, first_remit, journal, moved, requeued, submitted
+from remit.core import kinds as facts
+from remit.core import lifecycle
 from remit.core.allow import ANY
-from remit.core.events import Event, Fact
-from remit.core.facts import Begun, Queued
+from remit.core.events import Event, Unsealed
+from remit.core.kinds import Begun, Queued
 from remit.core.remit import Pass, Remit, derive, handed_to
-from remit.core.report import GONE, Growing, Node, members, node_data, result_text, tokens_used, tree
-from remit.core.tally import Tally, receipts, sentence, tally, tokens_seen, waits_for
 from remit.core.values import checked
+from remit.report.tally import Tally, receipts, sentence, tally, tokens_seen, waits_for
+from remit.report.tree import GONE, Growing, Node, members, node_data, result_text, tokens_used, tree
 
 RECEIPT = {
     "saw": [["task", "task", 2, 1, "d"]],
@@ -28,15 +29,15 @@ def child_of(parent: Remit, to: str, id_: str) -> Remit:
     return derive(parent, Pass(to, f"part {id_}"), id_, ANY, ANY, UNTIL)
 
 
-def completed(remit: Remit, result: object = "done", at: int = NOW + SECOND) -> Fact:
+def completed(remit: Remit, result: object = "done", at: int = NOW + SECOND) -> Unsealed:
     return facts.ended(remit, "task.completed", at, {"result": result, "receipt": RECEIPT})
 
 
-def failed(remit: Remit, at: int = NOW + SECOND) -> Fact:
+def failed(remit: Remit, at: int = NOW + SECOND) -> Unsealed:
     return facts.ended(remit, "task.failed", at, {"error": "it broke", "receipt": RECEIPT})
 
 
-def refused(remit: Remit, to: str, rule: str = "loop") -> Fact:
+def refused(remit: Remit, to: str, rule: str = "loop") -> Unsealed:
     return facts.refused(remit, Pass(to, "again"), NOW, rule=rule, sentence=f"'{to}' no")
 
 
@@ -46,7 +47,7 @@ TESTER = child_of(LEAD, "tester", "t3")
 REVIEWER = child_of(CODER, "reviewer", "t4")
 
 
-def run_of(*told: Fact) -> Node:
+def run_of(*told: Unsealed) -> Node:
     found = tree(journal(*told))
     assert found is not None
     return found
@@ -62,7 +63,7 @@ def test_a_run_without_events_is_no_run():
 def test_a_task_that_has_not_ended_is_running():
     root = run_of(facts.started(LEAD, NOW))
 
-    assert (root.id, root.agent, root.task, root.status) == ("t1", "lead", "build it", "running")
+    assert (root.id, root.agent, root.task, root.state) == ("t1", "lead", "build it", "running")
     assert (root.started_at, root.ended_at, root.until) == (NOW, None, NOW + 300 * SECOND)
     assert (root.saw, root.withheld, root.sees) == ([], [], ["*"])
     assert root.elapsed(NOW + 7) == 7
@@ -71,7 +72,7 @@ def test_a_task_that_has_not_ended_is_running():
 def test_a_task_that_has_ended_says_how_when_and_what_it_saw():
     root = run_of(facts.started(LEAD, NOW), completed(LEAD, {"lines": 40}))
 
-    assert (root.status, root.ended_at, root.result, root.error) == (
+    assert (root.state, root.ended_at, root.result, root.error) == (
         "completed",
         NOW + SECOND,
         {"lines": 40},
@@ -85,7 +86,7 @@ def test_a_task_that_has_ended_says_how_when_and_what_it_saw():
 def test_a_failed_task_says_why_and_has_no_result():
     root = run_of(facts.started(LEAD, NOW), failed(LEAD))
 
-    assert (root.status, root.error, root.result) == ("failed", "it broke", None)
+    assert (root.state, root.error, root.result) == ("failed", "it broke", None)
 
 
 def test_children_stand_below_who_asked_them_in_the_order_they_started():
@@ -114,7 +115,7 @@ def test_events_of_other_kinds_and_of_tasks_not_shown_change_nothing():
     others = [
         completed(REVIEWER),
         refused(REVIEWER, "lead"),
-        Fact("entry.set", NOW, {}, "t1", "s1", "t1", "lead"),
+        Unsealed("entry.set", NOW, {}, "t1", "s1", "t1", "lead"),
     ]
 
     assert run_of(*shown, *others) == run_of(*shown)
@@ -184,7 +185,7 @@ def test_the_figures_of_a_run_are_the_sum_of_its_parts(run):
     root = tree(run[1])
 
     whole = tally(root)
-    alone = tally(Node("", "", "", 0, 0, root.status, receipt=root.receipt, refusals=root.refusals))
+    alone = tally(Node("", "", "", 0, 0, root.state, receipt=root.receipt, refusals=root.refusals))
     parts = [alone, *(tally(child) for child in root.children)]
 
     assert whole.tasks == sum(part.tasks for part in parts)
@@ -228,7 +229,7 @@ def test_a_run_of_one_is_counted():
 BILLING = handed_to(LEAD, "billing")
 
 
-def handed(remit: Remit, to: str | list[str], at: int, phase: str = "", tokens: int = 0) -> Fact:
+def handed(remit: Remit, to: str | list[str], at: int, phase: str = "", tokens: int = 0) -> Unsealed:
     data: dict = {"update": {"phase": phase} if phase else {}, "content": "d", "receipt": RECEIPT}
     return facts.handed(remit, to, at, {**data, "tokens": tokens} if tokens else data)
 
@@ -242,7 +243,7 @@ def test_the_trail_tells_every_handoff_and_the_node_who_holds_it_now():
         handed(LEAD, "billing", NOW + 9),
     )
 
-    assert (root.first, root.agent, root.status, root.tokens) == ("lead", "billing", "running", 7)
+    assert (root.first, root.agent, root.state, root.tokens) == ("lead", "billing", "running", 7)
     assert [(one.at - NOW, one.sender, one.to, one.elapsed, one.phase) for one in root.trail] == [
         (5, "lead", ("billing",), 5, "refund"),
         (8, "billing", ("lead",), 3, ""),
@@ -327,7 +328,7 @@ def test_members_and_tokens_of_a_run():
 def test_a_submitted_task_is_pending_until_somebody_begins_it():
     root = run_of(submitted(LEAD, NOW))
 
-    assert (root.status, root.way, root.attempts, root.begun) == ("pending", "submit", 0, False)
+    assert (root.state, root.asked_how, root.attempts, root.begun) == ("pending", "submit", 0, False)
     assert (root.asked_at, root.started_at, root.until) == (NOW, NOW, UNTIL)
     assert (root.elapsed(NOW + 9), root.queued(NOW + 9)) == (0, 9)
     assert sentence(root) == "lead has not begun; 1 task pending"
@@ -336,21 +337,21 @@ def test_a_submitted_task_is_pending_until_somebody_begins_it():
 def test_the_time_of_a_task_is_work_and_not_queueing():
     root = run_of(submitted(LEAD, NOW), claimed(LEAD, NOW + 5), completed(LEAD, at=NOW + 7))
 
-    assert (root.status, root.asked_at, root.started_at, root.attempts) == ("completed", NOW, NOW + 5, 1)
+    assert (root.state, root.asked_at, root.started_at, root.attempts) == ("completed", NOW, NOW + 5, 1)
     assert (root.elapsed(NOW + 99), root.queued(NOW + 99)) == (2, 5)
 
 
 def test_a_submitted_task_that_is_carried_out_at_once_did_not_wait():
     root = run_of(facts.started(LEAD, NOW, Begun("w1"), Queued("spawn", SECOND, 4, NOW)))
 
-    assert (root.status, root.way, root.attempts, root.queued(NOW + 9)) == ("running", "spawn", 1, 0)
+    assert (root.state, root.asked_how, root.attempts, root.queued(NOW + 9)) == ("running", "spawn", 1, 0)
 
 
 @pytest.mark.rule("lifecycle.final")
 def test_what_is_cancelled_before_it_began_never_began():
     root = run_of(submitted(LEAD, NOW), moved(LEAD, "cancelled", NOW + 5, error="'lead' was cancelled: enough"))
 
-    assert (root.status, root.elapsed(NOW + 9), root.queued(NOW + 9)) == ("cancelled", 0, 5)
+    assert (root.state, root.elapsed(NOW + 9), root.queued(NOW + 9)) == ("cancelled", 0, 5)
     assert sentence(root) == "lead never began; 1 task cancelled"
 
 
@@ -359,7 +360,7 @@ def test_submitted_and_spawned_children_stand_below_their_asker():
         facts.started(LEAD, NOW), facts.started(CODER, NOW), submitted(TESTER, NOW), submitted(REVIEWER, NOW, "spawn")
     )
 
-    assert [(node.agent, node.way) for node in root.walk()] == [
+    assert [(node.agent, node.asked_how) for node in root.walk()] == [
         ("lead", "delegate"),
         ("coder", "delegate"),
         ("reviewer", "spawn"),
@@ -380,14 +381,17 @@ def test_whoever_submits_goes_on_and_whoever_delegates_waits():
 
 def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used():
     told = [submitted(LEAD, NOW), claimed(LEAD, NOW + 1)]
-    told += [rested(LEAD, "retrying", NOW + 3, error="it broke", receipt=RECEIPT, tokens=7), claimed(LEAD, NOW + 9, 2)]
+    told += [
+        requeued(LEAD, "retrying", NOW + 3, error="it broke", receipt=RECEIPT, tokens=7),
+        claimed(LEAD, NOW + 9, 2),
+    ]
     end = facts.ended(LEAD, "task.completed", NOW + 10, {"result": 1, "receipt": RECEIPT, "tokens": 5})
 
     pending, root = run_of(*told[:3]), run_of(*told, end)
 
-    assert (pending.status, pending.attempts, pending.started_at) == ("pending", 1, NOW + 1)
+    assert (pending.state, pending.attempts, pending.started_at) == ("pending", 1, NOW + 1)
     assert sentence(pending) == "lead worked alone; 1 task pending; tried again 1 time"
-    assert (root.status, root.attempts, root.started_at, root.tokens) == ("completed", 2, NOW + 1, 12)
+    assert (root.state, root.attempts, root.started_at, root.tokens) == ("completed", 2, NOW + 1, 12)
     assert root.retries == [(NOW + 3, 1, "lead", "it broke", RECEIPT, 0)]
     assert receipts(root) == [RECEIPT, RECEIPT]
     assert tokens_seen(root) == tally(root).tokens_seen == 2 * RECEIPT["tokens"]
@@ -397,15 +401,17 @@ def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used(
 
 
 def test_an_attempt_whose_process_went_leaves_a_note_and_one_that_was_put_back_does_not():
-    lost = run_of(submitted(LEAD), claimed(LEAD, NOW), rested(LEAD, "lost", NOW + 2), claimed(LEAD, NOW + 3, 2))
-    put_back = run_of(submitted(LEAD), claimed(LEAD, NOW), rested(LEAD, "released", NOW + 2, 0), claimed(LEAD, NOW + 3))
-    taken_up = run_of(facts.started(LEAD, NOW), claimed(LEAD, NOW + 2, 2))
-    never_begun = run_of(submitted(LEAD), rested(LEAD, "lost", NOW + 2, 0))
+    lost = run_of(submitted(LEAD), claimed(LEAD, NOW), requeued(LEAD, "lost", NOW + 2), claimed(LEAD, NOW + 3, 2))
+    put_back = run_of(
+        submitted(LEAD), claimed(LEAD, NOW), requeued(LEAD, "released", NOW + 2, 0), claimed(LEAD, NOW + 3)
+    )
+    resume = run_of(facts.started(LEAD, NOW), claimed(LEAD, NOW + 2, 2))
+    never_begun = run_of(submitted(LEAD), requeued(LEAD, "lost", NOW + 2, 0))
 
     assert [(one.at, one.attempt, one.error) for one in lost.retries] == [(NOW + 2, 1, GONE)]
     assert (lost.attempts, put_back.attempts, put_back.retries, put_back.started_at) == (2, 1, [], NOW)
-    assert [(one.attempt, one.error) for one in taken_up.retries] == [(1, GONE)]
-    assert (taken_up.status, taken_up.attempts, taken_up.started_at) == ("running", 2, NOW)
+    assert [(one.attempt, one.error) for one in resume.retries] == [(1, GONE)]
+    assert (resume.state, resume.attempts, resume.started_at) == ("running", 2, NOW)
     assert never_begun.retries == []
 
 
@@ -451,7 +457,7 @@ def test_the_report_follows_the_table_and_ignores_what_the_table_does_not_have(k
         growing.add(event)
         state = lifecycle.TRANSITIONS[state].get(event.kind, state)
 
-    assert (growing.root.status if growing.root else lifecycle.START) == state
+    assert (growing.root.state if growing.root else lifecycle.START) == state
 
 
 @pytest.mark.rule("prune.summary")
@@ -473,7 +479,7 @@ STEPS = [
 ]
 
 
-def planned(*told: Fact) -> Node:
+def planned(*told: Unsealed) -> Node:
     return run_of(facts.started(LEAD, NOW), facts.plan_started(LEAD, STEPS, NOW, {"receipt": RECEIPT}), *told)
 
 
@@ -675,7 +681,7 @@ def test_the_tree_as_data_has_everything_in_its_place():
         "tokens": 0,
         "turn": 0,
         "asked_at": NOW,
-        "way": "delegate",
+        "asked_how": "delegate",
         "attempts": 1,
         "retries": [],
     }

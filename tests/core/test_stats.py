@@ -2,15 +2,15 @@
 
 import pytest
 
-from core.make import NOW, SECOND, UNTIL, claimed, emptied, first_remit, journal, moved, rested, submitted
-from remit.core import facts
+from core.make import NOW, SECOND, UNTIL, claimed, emptied, first_remit, journal, moved, requeued, submitted
+from remit.core import kinds as facts
 from remit.core.allow import ANY
 from remit.core.breaker import CLOSED, Breaker
-from remit.core.events import Event, Fact
-from remit.core.facts import Begun, Place, Queued
+from remit.core.events import Event, Unsealed
+from remit.core.kinds import Begun, Place, Queued
 from remit.core.remit import Pass, Remit, derive, handed_to
-from remit.core.stats import Stats, Times, stats, stats_data
 from remit.core.values import checked
+from remit.report.stats import Stats, Times, stats, stats_data
 
 LEAD = first_remit("lead")
 CODER = derive(LEAD, Pass("coder", "part"), "t2", ANY, ANY, UNTIL)
@@ -21,15 +21,15 @@ def at(seconds: float) -> int:
     return NOW + round(seconds * SECOND)
 
 
-def handed(remit: Remit, to: str | list[str], seconds: float, tokens: int = 0) -> Fact:
+def handed(remit: Remit, to: str | list[str], seconds: float, tokens: int = 0) -> Unsealed:
     return facts.handed(remit, to, at(seconds), {"update": {}, "tokens": tokens} if tokens else {"update": {}})
 
 
-def ended(remit: Remit, word: str, seconds: float, tokens: int = 0) -> Fact:
+def ended(remit: Remit, word: str, seconds: float, tokens: int = 0) -> Unsealed:
     return facts.ended(remit, f"task.{word}", at(seconds), {"tokens": tokens} if tokens else {})
 
 
-def refused(remit: Remit, rule: str, seconds: float) -> Fact:
+def refused(remit: Remit, rule: str, seconds: float) -> Unsealed:
     return facts.refused(remit, Pass("x", "y"), at(seconds), rule=rule, sentence="no", handoff=rule == "deadlock")
 
 
@@ -105,9 +105,9 @@ def a_queue() -> list[Event]:
         claimed(LEAD, at(0)),
         submitted(CODER, at(1)),
         claimed(CODER, at(3)),
-        rested(CODER, "retrying", at(4), error="it broke", tokens=5),
+        requeued(CODER, "retrying", at(4), error="it broke", tokens=5),
         claimed(CODER, at(6), 2),
-        rested(CODER, "lost", at(7), 2, lost_by="w1"),
+        requeued(CODER, "lost", at(7), 2, lost_by="w1"),
         claimed(CODER, at(8), 3),
         moved(CODER, "died", at(10), error="it broke", tokens=7),
         moved(LEAD, "waiting", at(11)),
@@ -147,7 +147,7 @@ def test_what_is_begun_at_once_did_not_wait():
 
 
 def test_a_retry_of_a_run_that_began_earlier_is_no_run():
-    again = [rested(LEAD, "retrying", at(1), error="x")]
+    again = [requeued(LEAD, "retrying", at(1), error="x")]
 
     assert stats(journal(*again)).runs == {}
     assert stats(journal(*again, moved(LEAD, "died", at(2)))).runs == {"dead": 1}
@@ -194,7 +194,7 @@ def test_of_turns_that_began_earlier_only_the_time_is_unknown():
 
 
 def test_other_events_of_a_task_show_that_it_was_taken_up():
-    wrote = Fact("entry.set", at(3), {}, "t1", "s1", "t1", "billing")
+    wrote = Unsealed("entry.set", at(3), {}, "t1", "s1", "t1", "billing")
     events = journal(facts.started(LEAD, at(0)), handed(LEAD, "billing", 1), wrote, ended(BILLING, "completed", 9))
 
     assert stats(events).latency.all == [2 * SECOND]

@@ -7,10 +7,10 @@ from typing import TypeVar
 import anyio
 
 from remit import Runtime
-from remit.engine.caretaker import Caretaker
-from remit.engine.doctor import examine
-from remit.engine.live import Runs
-from remit.engine.presence import SILENCE_SECONDS
+from remit.engine.attempt.live import LiveTasks
+from remit.engine.presence.heartbeat import SILENCE_SECONDS
+from remit.engine.queue.caretaker import Caretaker
+from remit.engine.upkeep.doctor import examine
 from remit.ports import View
 from remit.testing import FakeClock
 
@@ -35,7 +35,7 @@ async def sound(*runtimes: Runtime) -> None:
 async def found(rt: Runtime, look: Callable[[View], T | None]) -> T:
     """What `look` finds in the store, as soon as it does."""
     with anyio.fail_after(PATIENCE):
-        return await rt._floor.bell.until("", look)
+        return await rt._services.bell.until("", look)
 
 
 async def reached(rt: Runtime, task: str, state: str) -> None:
@@ -43,7 +43,7 @@ async def reached(rt: Runtime, task: str, state: str) -> None:
 
     def look(view: View) -> bool | None:
         standing = view.standing(task)
-        return True if standing is not None and standing.status == state else None
+        return True if standing is not None and standing.state == state else None
 
     await found(rt, look)
 
@@ -63,7 +63,7 @@ async def happened(event: anyio.Event) -> None:
 def later(rt: Runtime, clock: FakeClock, seconds: float) -> None:
     """Lets time pass, and has whoever waits look at the clock."""
     clock.advance(seconds)
-    rt._floor.bell.ring()
+    rt._services.bell.ring()
 
 
 async def life(rt: Runtime, task: str) -> list[str]:
@@ -91,18 +91,18 @@ async def serving(*runtimes: Runtime) -> AsyncIterator[None]:
 def doomed(path: object, clock: FakeClock, **how: object) -> Runtime:
     """A process that says once that it is there and is never heard of again. Its code runs on: it is a zombie."""
     runtime = Runtime(path, clock=clock, silence=1_000_000, **how)
-    runtime._floor.ears._runs = Runs()  # it hears nothing either
+    runtime._services.stops._runs = LiveTasks()  # it hears nothing either
     return runtime
 
 
 async def take_over(heir: Runtime, clock: FakeClock, dead: Runtime) -> None:
     """The heir hears nothing of the other for too long, takes over from it, and carries on."""
-    dead._floor.presence._lasting = False  # a dead process says nothing
+    dead._services.presence._lasting = False  # a dead process says nothing
     if dead._lent.worker is not None:
         dead._lent.worker._draining = True  # and claims nothing
-    watcher = Caretaker(heir._floor, {}, None)
+    watcher = Caretaker(heir._services, {}, None)
     await watcher.look()
     clock.advance(SILENCE_SECONDS + 1)
     await watcher.look()
     heir._lent.lend()
-    heir._floor.bell.ring()
+    heir._services.bell.ring()

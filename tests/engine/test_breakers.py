@@ -9,8 +9,8 @@ import pytest
 
 from remit import Command, Failed, Refused, Runtime, Turn
 from remit.core import breaker as breakers
-from remit.core.breaker import Temper
-from remit.core.facts import Place, breaker_set
+from remit.core.breaker import BreakerPolicy
+from remit.core.kinds import Place, breaker_set
 from remit.ports import Decision
 from remit.testing import FakeClock
 
@@ -31,7 +31,7 @@ def flaky(rt: Runtime) -> dict[str, bool]:
 
 
 async def asked(rt: Runtime, times: int = 1) -> list[str]:
-    return [(await rt.outcome("flaky", "x")).status for _ in range(times)]
+    return [(await rt.outcome("flaky", "x")).state for _ in range(times)]
 
 
 @pytest.mark.rule("breaker.opens")
@@ -78,7 +78,7 @@ async def test_of_a_hundred_at_once_exactly_one_is_the_probe(rt: Runtime, clock:
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[str]:
-        return sorted(one.status for one in await turn.delegate_all([("flaky", str(n)) for n in range(100)]))
+        return sorted(one.state for one in await turn.delegate_all([("flaky", str(n)) for n in range(100)]))
 
     async def let_go() -> None:
         while (await rt.history())[-1].kind != "hop.refused" or len(inside) != 1:
@@ -103,7 +103,7 @@ async def test_a_probe_that_never_reports_expires(rt: Runtime, clock: FakeClock)
     clock.advance(60)
     # The probe of a process that died: let through, and never heard of again.
     before = (await rt.breakers())["flaky"]
-    probing = breakers.probing(before, Temper(), "a-task-that-died", clock.now())
+    probing = breakers.probing(before, BreakerPolicy(), "a-task-that-died", clock.now())
     await rt.store.tx("probe", lambda _: Decision(None, (breaker_set("flaky", probing, Place(), clock.now()),)))
     switch["broken"] = False
     assert await asked(rt) == ["refused"]
@@ -124,8 +124,8 @@ async def test_refusals_and_cancellations_are_not_the_agents_failures(rt: Runtim
         return "never"
 
     for _ in range(4):
-        assert (await rt.outcome("flaky", "ask")).status == "failed"
-        assert (await rt.outcome("flaky", "stop")).status == "cancelled"
+        assert (await rt.outcome("flaky", "ask")).state == "failed"
+        assert (await rt.outcome("flaky", "stop")).state == "cancelled"
     assert await rt.breakers() == {}
 
 
@@ -164,7 +164,7 @@ async def test_an_operator_takes_an_agent_out_and_lets_it_in_again(rt: Runtime, 
 
 
 async def test_how_soon_it_opens_is_the_owners_to_say():
-    with Runtime(breaker=Temper(failures=1, cool_off=5), clock=FakeClock()) as rt:
+    with Runtime(breaker=BreakerPolicy(failures=1, cool_off=5), clock=FakeClock()) as rt:
         flaky(rt)
         assert await asked(rt, 2) == ["failed", "refused"]
 

@@ -51,7 +51,7 @@ async def test_one_transaction_fences_the_whole_tree(rt: Runtime):
     await happened(ready)
     assert await task.cancel("changed my mind") == 6
     outcome = await task.wait(PATIENCE)
-    assert (outcome.status, "changed my mind" in str(outcome.error)) == ("cancelled", True)
+    assert (outcome.state, "changed my mind" in str(outcome.error)) == ("cancelled", True)
     events = await rt.history()
     fences = [event for event in events if event.kind == "task.cancelling"]
     assert len(fences) == 6
@@ -68,7 +68,7 @@ async def test_what_is_cancelled_before_its_first_step_is_stopped_too(rt: Runtim
     rt.add(Card("stuck"), stay)
     task = await rt.submit("stuck", "x")
     await task.cancel()
-    assert (await task.wait(PATIENCE)).status == "cancelled"
+    assert (await task.wait(PATIENCE)).state == "cancelled"
     await sound(rt)
 
 
@@ -110,7 +110,7 @@ async def test_a_parent_waits_for_a_child_that_takes_long_to_stop(rt: Runtime):
     await anyio.wait_all_tasks_blocked()
     assert (await task.status()).state == "cancelling"
     cleaned.set()
-    assert (await task.wait(PATIENCE)).status == "cancelled"
+    assert (await task.wait(PATIENCE)).state == "cancelled"
     await sound(rt)
 
 
@@ -152,9 +152,9 @@ async def test_a_waiting_parent_and_its_pending_child_are_cancelled_together(clo
         task = await rt.submit("lead", "go")
         await reached(rt, task.id, "waiting")
         assert await task.cancel() == 3
-        assert (await task.wait(PATIENCE)).status == "cancelled"
+        assert (await task.wait(PATIENCE)).state == "cancelled"
         assert {one.state for one in await rt.tasks()} == {"cancelled"}
-        assert rt._floor.conductor.runs.waiting == 0
+        assert rt._services.conductor.alive.waiting == 0
         await sound(rt)
 
 
@@ -180,7 +180,7 @@ async def test_nothing_is_recorded_in_the_name_of_a_cancelled_task(rt: Runtime):
                 lambda: turn.delegate("coder", "x"),
                 lambda: turn.submit("coder", "x"),
                 lambda: turn.spawn("coder", "x"),
-                lambda: turn.step("charge", lambda: 1),
+                lambda: turn.once("charge", lambda: 1),
                 lambda: turn.hand_off("coder"),
             ):
                 try:
@@ -196,7 +196,7 @@ async def test_nothing_is_recorded_in_the_name_of_a_cancelled_task(rt: Runtime):
     assert await task.cancel() == 1
     before = len(await rt.history())
     go.set()
-    assert (await task.wait(PATIENCE)).status == "cancelled"
+    assert (await task.wait(PATIENCE)).state == "cancelled"
     assert rules == ["over"] * 10
     assert [event.kind for event in (await rt.history())[before:]] == ["task.cancelled"]
     await sound(rt)
@@ -237,14 +237,14 @@ async def test_cancelling_twice_is_harmless_while_it_stops(rt: Runtime):
     await happened(inside)
     assert [await task.cancel(), await task.cancel()] == [1, 1]
     go.set()
-    assert (await task.wait(PATIENCE)).status == "cancelled"
+    assert (await task.wait(PATIENCE)).state == "cancelled"
     assert (await life(rt, task.id))[-2:] == ["cancelling", "cancelled"]
     await sound(rt)
 
 
 @pytest.mark.rule("cancel.tree")
-@pytest.mark.parametrize("way", ["run", "submit"])
-async def test_another_process_can_cancel_what_runs_here(tmp_path, clock, way: str):
+@pytest.mark.parametrize("asked_how", ["run", "submit"])
+async def test_another_process_can_cancel_what_runs_here(tmp_path, clock, asked_how: str):
     with (
         Runtime(tmp_path / "team.db", clock=clock) as here,
         Runtime(tmp_path / "team.db", clock=clock, hands=0) as there,
@@ -260,7 +260,7 @@ async def test_another_process_can_cancel_what_runs_here(tmp_path, clock, way: s
                 stopped.set()
 
         async with anyio.create_task_group() as group:
-            if way == "run":
+            if asked_how == "run":
                 group.start_soon(here.outcome, "forever", "x")
             else:
                 await here.submit("forever", "x")
@@ -269,7 +269,7 @@ async def test_another_process_can_cancel_what_runs_here(tmp_path, clock, way: s
             await there.cancel(task, "by hand")
             await happened(stopped)
             outcome = await there.task(task).wait(PATIENCE)
-        assert (outcome.status, here.running()) == ("cancelled", 0)
+        assert (outcome.state, here.running()) == ("cancelled", 0)
         await sound(here)
 
 
@@ -291,7 +291,7 @@ async def test_a_submitted_child_outlives_its_asker_but_not_the_cancelling_of_th
     with pytest.raises(Conflict):  # the run itself has completed; what it left behind is cancelled by its own id
         await rt.cancel(outcome.task)
     assert await rt.cancel(stuck) == 1
-    assert (await rt.task(stuck).wait(PATIENCE)).status == "cancelled"
+    assert (await rt.task(stuck).wait(PATIENCE)).state == "cancelled"
     await sound(rt)
 
 
@@ -370,7 +370,7 @@ async def test_a_lost_task_is_cancelled_even_though_no_one_has_it(clock):
         assert (await task.status()).state == "pending"
         assert await task.cancel() == 2
         async with serving(rt):
-            assert (await task.wait(PATIENCE)).status == "cancelled"
+            assert (await task.wait(PATIENCE)).state == "cancelled"
         assert {one.state for one in await rt.tasks()} == {"cancelled"}
         await sound(rt)
 

@@ -5,9 +5,9 @@ import pytest
 
 from engine.helping import PATIENCE, Shaky, found, happened, later, life, serving, sound
 from remit import Bounds, Card, Runtime, Turn
-from remit.core.breaker import Temper
+from remit.core.breaker import BreakerPolicy
 from remit.core.times import SECOND
-from remit.engine.caretaker import Caretaker
+from remit.engine.queue.caretaker import Caretaker
 from remit.testing import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -27,9 +27,9 @@ async def test_what_runs_while_the_clock_is_set_ends_once(rt: Runtime, clock: Fa
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list:
-        first = await turn.step("pay", lambda: did.append("pay") or 5)
+        first = await turn.once("pay", lambda: did.append("pay") or 5)
         clock.jump(jump)
-        rt._floor.bell.ring()
+        rt._services.bell.ring()
         await anyio.sleep(0.01)
         version = await turn.context.set("a", "k", "v")
         return [first, version]
@@ -51,7 +51,7 @@ async def test_a_clock_that_is_set_makes_nobody_steal(tmp_path, jump: int):
         did: list[str] = []
 
         async def coder(turn: Turn) -> str:
-            await turn.step("pay", lambda: did.append("pay"))
+            await turn.once("pay", lambda: did.append("pay"))
             inside.set()
             await go.wait()
             return "once"
@@ -60,7 +60,7 @@ async def test_a_clock_that_is_set_makes_nobody_steal(tmp_path, jump: int):
         here.add(Card("coder"), coder)
         task = await there.submit("coder", "x")
         await happened(inside)
-        watcher = Caretaker(here._floor, {}, None)
+        watcher = Caretaker(here._services, {}, None)
         await watcher.look()
         mine.jump(jump)
         await watcher.look()
@@ -131,10 +131,10 @@ async def test_the_time_of_a_run_is_measured_by_the_loop_and_not_by_the_clock(rt
         await anyio.sleep_forever()
 
     with anyio.fail_after(PATIENCE):
-        assert (await rt.outcome("slow", "x", seconds=0.05)).status == "timed-out"
+        assert (await rt.outcome("slow", "x", seconds=0.05)).state == "timed-out"
     deadline = clock.now() + SECOND // 20
     task = await rt.submit("slow", "x", within=Bounds(deadline=deadline))
-    assert (await task.wait(PATIENCE)).status == "timed-out"
+    assert (await task.wait(PATIENCE)).state == "timed-out"
     assert (await task.status()).until == deadline
     await sound(rt)
 
@@ -142,19 +142,19 @@ async def test_the_time_of_a_run_is_measured_by_the_loop_and_not_by_the_clock(rt
 @pytest.mark.rule("clock.jumps")
 @pytest.mark.parametrize("jump", [-MONTH, -HOUR])
 async def test_a_retry_after_the_clock_was_set_back_has_no_more_time_than_before(clock, jump: int):
-    with Runtime(clock=clock, breaker=Temper(failures=100)) as rt:
+    with Runtime(clock=clock, breaker=BreakerPolicy(failures=100)) as rt:
         left: list[float] = []
 
         @rt.agent
         async def coder(turn: Turn) -> str:
-            left.append(rt._floor.conductor.runs.get(turn.remit.id).scope.deadline - anyio.current_time())
+            left.append(rt._services.conductor.alive.get(turn.remit.id).scope.deadline - anyio.current_time())
             if len(left) == 1:
                 raise Shaky
             return "ok"
 
         task = await rt.submit("coder", "x", seconds=1_000, within=Bounds(deadline=clock.now() + 100 * SECOND))
         until = (await task.status()).until
-        await found(rt, lambda view: view.record(task.id).status == "pending" or None)
+        await found(rt, lambda view: view.record(task.id).state == "pending" or None)
         clock.jump(jump)
         with anyio.fail_after(PATIENCE):
             while (await task.status()).state == "pending":
@@ -179,7 +179,7 @@ async def test_what_waits_while_the_clock_is_set_forward_is_late_and_not_begun(c
         task = await rt.submit("coder", "x", within=Bounds(deadline=clock.now() + 60 * SECOND))
         clock.jump(jump)
         async with serving(rt):
-            assert (await task.wait(PATIENCE)).status == "failed"
+            assert (await task.wait(PATIENCE)).state == "failed"
         clock.jump(-jump)
         assert ((await task.status()).state, began) == ("failed", [])
         await sound(rt)

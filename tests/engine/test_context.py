@@ -7,7 +7,7 @@ import pytest
 import remit
 from remit import ANY, BOARD, Bounds, Card, Refused, Runtime, Scope, Turn
 from remit.core.entry import rendered
-from remit.core.report import tree
+from remit.report.tree import tree
 
 pytestmark = pytest.mark.anyio
 

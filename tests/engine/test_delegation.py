@@ -212,7 +212,7 @@ async def test_an_agent_with_a_limit_refuses_what_exceeds_it(rt: Runtime):
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[str]:
-        return [one.status for one in await turn.delegate_all([("narrow", str(n)) for n in range(5)])]
+        return [one.state for one in await turn.delegate_all([("narrow", str(n)) for n in range(5)])]
 
     @rt.agent(concurrency=2)
     async def narrow(turn: Turn) -> str:

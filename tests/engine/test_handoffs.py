@@ -5,7 +5,7 @@ import pytest
 
 import remit
 from remit import END, Bounds, Card, Command, Refused, Runtime, Send, Turn
-from remit.core.report import tree
+from remit.report.tree import tree
 
 pytestmark = pytest.mark.anyio
 
@@ -188,7 +188,7 @@ async def test_a_parallel_handoff_joins_at_the_sender(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> object:
         if turn.handoff and turn.handoff.results:
-            return [[one.agent, one.status, one.value] for one in turn.handoff.results]
+            return [[one.agent, one.state, one.value] for one in turn.handoff.results]
         return Command([Send("left", "1"), Send("right", {"part": 2}), Send("nobody", "3")])
 
     async def work(turn: Turn) -> str:
@@ -413,7 +413,7 @@ async def test_a_deadline_covers_every_holder(rt: Runtime):
         await rt.run("first", "go", seconds=0.3)
     root = tree(await rt.history())
     assert root is not None
-    assert root.status == "failed"
+    assert root.state == "failed"
 
 
 async def test_cancelling_reaches_whoever_holds_the_task_now(rt: Runtime):
@@ -437,7 +437,7 @@ async def test_a_concurrency_limit_holds_for_handoffs_too(rt: Runtime):
         if turn.task == "hold":
             return Command("narrow")
         outcome = await rt.outcome("narrow", "hold")
-        return outcome.status
+        return outcome.state
 
     @rt.agent(concurrency=1, asks="*")
     async def narrow(turn: Turn) -> str:

@@ -7,7 +7,7 @@ import pytest
 import remit
 from remit import Card, Runtime, Turn
 from remit.core.projection import fold
-from remit.engine.doctor import examine
+from remit.engine.upkeep.doctor import examine
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ import pytest
 
 import remit
 from remit import Bounds, Card, Plan, Refused, Runtime, Step, Turn
-from remit.core.report import tree
+from remit.report.tree import tree
 
 pytestmark = pytest.mark.anyio
 
@@ -244,7 +244,7 @@ async def test_a_failure_reaches_exactly_those_who_depend_on_it(rt: Runtime):
     }
     root = tree(await rt.history())
     assert root is not None
-    assert root.status == "failed"
+    assert root.state == "failed"
 
 
 @pytest.mark.rule("plan.drain")
@@ -428,7 +428,7 @@ async def test_a_plan_that_went_well_is_a_run_that_went_well_however_long_its_re
     assert (await rt.run_plan(Plan([Step("a", "A", agent="writer"), Step("b", "B", agent="writer")]))).ok
     root = tree(await rt.history())
     assert root is not None
-    assert (root.status, root.result) == ("completed", {"a": "completed", "b": "completed"})
+    assert (root.state, root.result) == ("completed", {"a": "completed", "b": "completed"})
 
 
 async def test_failed_plans_do_not_keep_good_ones_from_running(rt: Runtime):

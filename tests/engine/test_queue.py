@@ -32,7 +32,7 @@ async def test_submit_comes_back_at_once_and_the_task_runs_later(rt: Runtime):
     status = await task.status()
     assert status.state in ("pending", "running")
     assert (status.agent, status.task, status.session) == ("coder", "write it", "s")
-    assert (status.way, status.parent, status.ended_at) == ("submit", "", None)
+    assert (status.asked_how, status.parent, status.ended_at) == ("submit", "", None)
     await happened(inside)
     assert ((await task.status()).state, (await task.status()).attempt) == ("running", 1)
     with pytest.raises(TimeoutError):
@@ -68,7 +68,7 @@ async def test_a_failure_is_told_to_whoever_waits(rt: Runtime):
 
     task = await rt.submit("coder", "write it")
     outcome = await task.wait(PATIENCE)
-    assert (outcome.status, outcome.agent, outcome.task) == ("failed", "coder", task.id)
+    assert (outcome.state, outcome.agent, outcome.task) == ("failed", "coder", task.id)
     with pytest.raises(Failed, match="'coder' failed: ValueError: no such module"):
         await task.result(PATIENCE)
     assert (await task.status()).state == "failed"
@@ -117,7 +117,7 @@ async def test_every_task_of_a_session_is_listed_with_state_and_times(rt: Runtim
     await rt.run("lead", "go", session="one")
     await rt.run("coder", "elsewhere", session="two")
     listed = await rt.tasks(session="one")
-    assert [(one.task, one.agent, one.way, one.state) for one in reversed(listed)] == [
+    assert [(one.task, one.agent, one.asked_how, one.state) for one in reversed(listed)] == [
         ("go", "lead", "delegate", "completed"),
         ("delegated", "coder", "delegate", "completed"),
         ("submitted", "coder", "submit", "completed"),
@@ -151,7 +151,7 @@ async def test_the_same_key_is_the_same_task_while_it_runs_and_after_it_failed(r
     await happened(inside)
     assert (await rt.submit("coder", "x", key="order 7")).id == first.id
     go.set()
-    assert (await first.wait(PATIENCE)).status == "failed"
+    assert (await first.wait(PATIENCE)).state == "failed"
     clock.advance(100_000)
     assert (await rt.submit("coder", "x", key="order 7")).id == first.id
     assert (await rt.submit("coder", "x", key="order 8")).id != first.id
@@ -184,7 +184,7 @@ async def test_what_failed_is_not_given_again_for_the_same_words(rt: Runtime):
         return "ok"
 
     first = await rt.submit("coder", "x", session="s")
-    assert (await first.wait(PATIENCE)).status == "failed"
+    assert (await first.wait(PATIENCE)).state == "failed"
     second = await rt.submit("coder", "x", session="s")
     assert second.id != first.id
     assert await second.result(PATIENCE) == "ok"
@@ -212,13 +212,13 @@ async def test_an_agents_twins_stay_within_its_run_and_spawned_ones_are_all_diff
 
 
 @pytest.mark.rule("task.guards")
-@pytest.mark.parametrize("way", ["submit", "spawn"])
-async def test_the_guards_hold_for_what_is_queued(rt: Runtime, way: str):
+@pytest.mark.parametrize("asked_how", ["submit", "spawn"])
+async def test_the_guards_hold_for_what_is_queued(rt: Runtime, asked_how: str):
     rules: dict[str, str] = {}
 
     async def no(turn: Turn, to: str, **how: object) -> str:
         with pytest.raises(Refused) as info:
-            await getattr(turn, way)(to, "x", **how)
+            await getattr(turn, asked_how)(to, "x", **how)
         return info.value.rule
 
     @rt.agent(asks="*")
@@ -228,13 +228,13 @@ async def test_the_guards_hold_for_what_is_queued(rt: Runtime, way: str):
         rules["breaker"] = await no(turn, "resting")
         rules["bounds"] = await no(turn, "coder", within=Bounds(agents=["nobody"]))
         rules["deadline"] = await no(turn, "coder", within=Bounds(deadline=1))
-        await (await getattr(turn, way)("middle", "x")).result(PATIENCE)
+        await (await getattr(turn, asked_how)("middle", "x")).result(PATIENCE)
 
     @rt.agent(asks=["lead", "coder"])
     async def middle(turn: Turn) -> None:
         rules["loop"] = await no(turn, "lead")
         rules["asks"] = await no(turn, "resting")
-        await (await getattr(turn, way)("coder", "x")).result(PATIENCE)
+        await (await getattr(turn, asked_how)("coder", "x")).result(PATIENCE)
 
     @rt.agent(asks="*")
     async def coder(turn: Turn) -> None:
@@ -278,8 +278,8 @@ async def test_what_is_claimed_has_the_remit_it_was_submitted_with(rt: Runtime):
         await turn.context.set("code", "k", "v")
         how = {"sees": ["code"], "tools": ["deploy"], "within": Bounds(depth=2, credits="$1", sees=["code", "b"])}
         await turn.delegate("coder", "delegated", **how)
-        for way in (turn.submit, turn.spawn):
-            await (await way("coder", way.__name__, **how)).result(PATIENCE)
+        for asked_how in (turn.submit, turn.spawn):
+            await (await asked_how("coder", asked_how.__name__, **how)).result(PATIENCE)
         return [turn.remit.root, turn.remit.id]
 
     @rt.agent(reads=["b"])
@@ -325,7 +325,7 @@ async def test_what_waits_past_its_time_fails_and_never_begins(rt: Runtime, cloc
     late = await rt.submit("coder", "second", within=Bounds(deadline=clock.now() + 50_000_000))
     later(rt, clock, 60)
     outcome = await late.wait(PATIENCE)
-    assert outcome.status == "failed"
+    assert outcome.state == "failed"
     assert "its time was up before it could begin" in str(outcome.error)
     go.set()
     assert began == ["first"]
@@ -343,7 +343,7 @@ async def test_a_breaker_that_opens_later_holds_back_what_is_queued(clock):
             assert await (await rt.submit("other", "y")).result(PATIENCE) == "y"
             assert (await task.status()).state == "pending"
             await rt.reset("coder")
-            rt._floor.bell.ring()
+            rt._services.bell.ring()
             assert await task.result(PATIENCE) == "x"
         await sound(rt)
 

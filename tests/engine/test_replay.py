@@ -57,14 +57,14 @@ async def test_finished_delegations_and_steps_are_not_repeated(tmp_path, clock):
             return {"charged": amount}
 
         async def lead(turn: Turn) -> list:
-            one = await turn.step("charge", charge, 5)
-            two = await turn.step("charge", charge, 6)
+            one = await turn.once("charge", charge, 5)
+            two = await turn.once("charge", charge, 6)
             three = await turn.delegate("coder", "x")
             four = await turn.delegate("coder", "x")
             with pytest.raises(Exception, match="no such thing"):
                 await turn.delegate("bad", "x")
             await stage.crash()
-            five = await turn.step("after", lambda: stage.did.append("after"))
+            five = await turn.once("after", lambda: stage.did.append("after"))
             return [one, two, three, four, five]
 
         async def coder(turn: Turn) -> str:
@@ -145,11 +145,11 @@ async def test_open_children_are_taken_up_and_not_started_twice(tmp_path, clock)
             return "quick"
 
         async def middle(turn: Turn) -> str:
-            await turn.step("middle", lambda: stage.did.append("middle"))
+            await turn.once("middle", lambda: stage.did.append("middle"))
             return await turn.delegate("deep", "x")
 
         async def deep(turn: Turn) -> str:
-            await turn.step("deep", lambda: stage.did.append("deep"))
+            await turn.once("deep", lambda: stage.did.append("deep"))
             await stage.crash()
             return "deep"
 
@@ -261,17 +261,17 @@ async def test_a_task_that_was_handed_over_goes_on_with_its_present_holder(tmp_p
     def team(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> Command:
             stage.did.append("lead")
-            await turn.step("pay", lambda: stage.did.append("pay"))
+            await turn.once("pay", lambda: stage.did.append("pay"))
             return Command("second", {"context": {"a": 1}, "completed": ["x"], "remaining": ["y"]})
 
         async def second(turn: Turn) -> Command:
             stage.did.append("second")
-            await turn.step("pay", lambda: stage.did.append("pay again"))
+            await turn.once("pay", lambda: stage.did.append("pay again"))
             return Command("third", {"context": {"b": 2}, "completed": ["y"]})
 
         async def third(turn: Turn) -> dict:
             stage.did.append("third")
-            await turn.step("pay", lambda: stage.did.append("pay a third time"))
+            await turn.once("pay", lambda: stage.did.append("pay a third time"))
             await stage.crash()
             state = turn.handoff.state
             return {
@@ -411,10 +411,10 @@ async def test_a_step_may_be_sync_or_async_and_its_result_is_kept_through_a_retr
     @rt.agent
     async def coder(turn: Turn) -> list:
         found = [
-            await turn.step("a", later_on, "async"),
-            await turn.step("b", at_once, "sync"),
-            await turn.step("b", at_once, "sync, second"),
-            await turn.step("nothing", lambda: None),
+            await turn.once("a", later_on, "async"),
+            await turn.once("b", at_once, "sync"),
+            await turn.once("b", at_once, "sync, second"),
+            await turn.once("nothing", lambda: None),
         ]
         if len(did) == 3:
             did.append("failed")
@@ -436,12 +436,12 @@ async def test_what_is_not_json_is_refused_and_what_raises_is_not_kept(rt: Runti
     @rt.agent
     async def coder(turn: Turn) -> str:
         with pytest.raises(BadInput, match="the result of step 'a'"):
-            await turn.step("a", object)
+            await turn.once("a", object)
         with pytest.raises(ZeroDivisionError):
-            await turn.step("b", lambda: 1 / 0)
+            await turn.once("b", lambda: 1 / 0)
         with pytest.raises(BadInput):
-            await turn.step("", lambda: 1)
-        return await turn.step("a", lambda: "fine")
+            await turn.once("", lambda: 1)
+        return await turn.once("a", lambda: "fine")
 
     assert await rt.run("coder", "x") == "fine"
     assert sum(event.kind == "effect.done" for event in await rt.history()) == 1

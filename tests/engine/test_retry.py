@@ -5,15 +5,16 @@ import pytest
 
 from engine.helping import PATIENCE, Shaky, found, happened, later, life, reached, sound
 from remit import Bounds, Card, Conflict, Refused, Runtime, Turn
-from remit.core.breaker import Temper
+from remit.core.breaker import BreakerPolicy
+from remit.core.record import Record
 from remit.core.times import SECOND
 from remit.errors import TimedOut
-from remit.ports import Record, View
+from remit.ports import View
 from remit.testing import CountedIds, FakeClock
 
 pytestmark = pytest.mark.anyio
 
-PATIENT = Temper(failures=1_000)  # a breaker that stays out of it
+PATIENT = BreakerPolicy(failures=1_000)  # a breaker that stays out of it
 
 
 class Gone(Exception):
@@ -45,7 +46,7 @@ async def next_try(rt: Runtime, clock: FakeClock, task: str, tries: int = 1) -> 
 
     def look(view: View) -> Record | None:
         record = view.record(task)
-        return record if record is not None and (record.status, record.tries) == ("pending", tries) else None
+        return record if record is not None and (record.state, record.tries) == ("pending", tries) else None
 
     wait = (await found(rt, look)).ready_at - clock.now()
     later(rt, clock, wait / SECOND)
@@ -66,7 +67,7 @@ async def test_what_cannot_go_better_fails_at_once(rt: Runtime, error: Exception
         raise error
 
     outcome = await (await rt.submit("coder", "x")).wait(PATIENCE)
-    assert (outcome.status, len(tries)) == ("failed", 1)
+    assert (outcome.state, len(tries)) == ("failed", 1)
     assert outcome.error is not None
     assert not outcome.error.retryable
     await sound(rt)
@@ -103,7 +104,7 @@ async def test_each_wait_is_longer_than_the_last_up_to_ten_seconds(clock, chance
 
         task = await rt.submit("coder", "x", attempts=7)
         assert [await next_try(rt, clock, task.id, tries + 1) for tries in range(6)] == waits
-        assert (await task.wait(PATIENCE)).status == "dead"
+        assert (await task.wait(PATIENCE)).state == "dead"
         await sound(rt)
 
 
@@ -144,7 +145,7 @@ async def test_after_so_many_attempts_it_is_dead_and_seen_to_be(rt: Runtime, clo
     for tries_before in range(1, most):
         await next_try(rt, clock, task.id, tries_before)
     outcome = await task.wait(PATIENCE)
-    assert (outcome.status, len(tries)) == ("dead", most)
+    assert (outcome.state, len(tries)) == ("dead", most)
     assert f"still busy; that was attempt {most} of {most}" in str(outcome.error)
     assert [one.id for one in await rt.tasks(state="dead")] == [task.id]
     assert (await life(rt, task.id)).count("died") == 1
@@ -157,7 +158,7 @@ async def test_after_so_many_attempts_it_is_dead_and_seen_to_be(rt: Runtime, clo
 async def test_an_agent_waiting_for_it_learns_that_it_died(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:
-        return (await (await turn.submit("coder", "x", attempts=1)).wait(PATIENCE)).status
+        return (await (await turn.submit("coder", "x", attempts=1)).wait(PATIENCE)).state
 
     @rt.agent
     async def coder(turn: Turn) -> None:
@@ -228,7 +229,7 @@ async def test_attempts_that_all_take_too_long_end_in_death(rt: Runtime, clock):
     task = await rt.submit("slow", "x", seconds=0.02, attempts=2)
     await next_try(rt, clock, task.id)
     outcome = await task.wait(PATIENCE)
-    assert outcome.status == "dead"
+    assert outcome.state == "dead"
     assert "ran out of time" in str(outcome.error)
     await sound(rt)
 
@@ -246,7 +247,7 @@ async def test_the_deadline_is_final_even_if_the_clock_was_set_back(rt: Runtime,
 
     task = await rt.submit("slow", "x", seconds=10, within=Bounds(deadline=clock.now() + SECOND // 20))
     outcome = await task.wait(PATIENCE)
-    assert (outcome.status, len(tries)) == ("timed-out", 1)
+    assert (outcome.state, len(tries)) == ("timed-out", 1)
     assert isinstance(outcome.error, TimedOut)
     assert not outcome.error.retryable
     await sound(rt)
@@ -262,7 +263,7 @@ async def test_what_would_be_tried_after_the_deadline_fails_now(rt: Runtime, clo
     until = (await task.status()).until
     assert await next_try(rt, clock, task.id) == 1
     outcome = await task.wait(PATIENCE)  # the second wait would be two seconds
-    assert (outcome.status, clock.now() < until) == ("failed", True)
+    assert (outcome.state, clock.now() < until) == ("failed", True)
     assert (await task.status()).until == until
     await sound(rt)
 
@@ -277,7 +278,7 @@ async def test_an_operators_retry_is_a_new_task_that_repeats_nothing(rt: Runtime
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list:
-        charged = await turn.step("charge", lambda: did.append("charge") or 5)
+        charged = await turn.once("charge", lambda: did.append("charge") or 5)
         found = await turn.delegate("good", "x")
         part = await (await turn.submit("good", "y")).result(PATIENCE)
         other = await turn.delegate("fragile", "x")
@@ -296,7 +297,7 @@ async def test_an_operators_retry_is_a_new_task_that_repeats_nothing(rt: Runtime
         return "mended"
 
     old = await rt.submit("lead", "go", session="s")
-    assert (await old.wait(PATIENCE)).status == "failed"
+    assert (await old.wait(PATIENCE)).state == "failed"
     before = await old.status()
     broken[0] = False
     clock.advance(1_000)
@@ -350,9 +351,9 @@ async def test_what_was_retried_and_failed_again_can_be_retried_again(rt: Runtim
         return "third time"
 
     old = await rt.submit("lead", "go")
-    assert (await old.wait(PATIENCE)).status == "failed"
+    assert (await old.wait(PATIENCE)).state == "failed"
     new = await old.retry()
-    assert (await new.wait(PATIENCE)).status == "failed"
+    assert (await new.wait(PATIENCE)).state == "failed"
     last = await (old if of == "the old one" else new).retry()
     assert await last.result(PATIENCE) == "third time"
     await sound(rt)

@@ -5,7 +5,7 @@ import pytest
 
 from engine.helping import PATIENCE, Shaky, happened, later, named, reached, sound, until
 from remit import Card, Runtime, Turn
-from remit.core.breaker import Temper
+from remit.core.breaker import BreakerPolicy
 
 pytestmark = pytest.mark.anyio
 
@@ -149,7 +149,7 @@ async def test_a_task_tried_again_counts_once(clock):
             failed.add(turn.task)
             raise Shaky
 
-    with Runtime(clock=clock, concurrency=2, breaker=Temper(failures=1_000)) as rt:
+    with Runtime(clock=clock, concurrency=2, breaker=BreakerPolicy(failures=1_000)) as rt:
         rt.add(Card("coder"), work)
         tasks = [await rt.submit("coder", f"{n}") for n in range(20)]
         for task in tasks:
@@ -172,7 +172,7 @@ async def test_who_waited_gets_a_slot_again_also_where_nobody_lends_a_hand(clock
         @rt.agent(asks="*", concurrency=1)
         async def lead(turn: Turn) -> str:
             if turn.task == "waits":
-                return (await (await turn.submit("child", "x")).wait()).status
+                return (await (await turn.submit("child", "x")).wait()).state
             second.set()
             await go.wait()
             return "worked"

@@ -5,8 +5,8 @@ import pytest
 
 from engine.helping import PATIENCE, Shaky, happened, later, named, reached, serving, sound, until
 from remit import Bounds, Card, Command, Refused, Runtime, Turn
-from remit.core.breaker import Temper
-from remit.engine import tasks as tasks_module
+from remit.core.breaker import BreakerPolicy
+from remit.engine.queue import submitting as tasks_module
 
 pytestmark = pytest.mark.anyio
 
@@ -314,7 +314,7 @@ async def test_an_announcement_nobody_is_left_to_read_is_kept_and_shown(rt: Runt
 @pytest.mark.rule("spawn.orphan")
 async def test_more_than_an_inbox_holds_wait_in_the_store_and_nobody_waits_for_them(clock):
     """Forty results for one who does not read, with a single slot: they are delivered all the same."""
-    with Runtime(clock=clock, concurrency=1, breaker=Temper(failures=1_000)) as rt:
+    with Runtime(clock=clock, concurrency=1, breaker=BreakerPolicy(failures=1_000)) as rt:
         rt.add(Card("coder"), echo)
 
         @rt.agent(asks="*")

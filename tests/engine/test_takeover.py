@@ -32,8 +32,8 @@ class Puppet:
 
 
 @pytest.mark.rule("crash.fence")
-@pytest.mark.parametrize("way", ["run", "submit"])
-async def test_a_zombie_changes_nothing(tmp_path, clock, way: str):
+@pytest.mark.parametrize("asked_how", ["run", "submit"])
+async def test_a_zombie_changes_nothing(tmp_path, clock, asked_how: str):
     rules: list[str] = []
     kept: list = []
 
@@ -47,7 +47,7 @@ async def test_a_zombie_changes_nothing(tmp_path, clock, way: str):
             lambda: turn.delegate("nobody", "x"),
             lambda: turn.submit("coder", "x"),
             lambda: turn.spawn("coder", "x"),
-            lambda: turn.step("charge", lambda: 1),
+            lambda: turn.once("charge", lambda: 1),
             lambda: turn.hand_off("coder"),
             lambda: turn.run_plan(Plan([Step("a", "t", "d", agent="coder")])),
         ):
@@ -66,7 +66,7 @@ async def test_a_zombie_changes_nothing(tmp_path, clock, way: str):
         outcomes: list = []
 
         async def start() -> None:
-            if way == "run":
+            if asked_how == "run":
                 outcomes.append(await dead.outcome("lead", "go"))
             else:
                 outcomes.append(await (await dead.submit("lead", "go")).wait())
@@ -177,7 +177,7 @@ async def test_a_zombie_that_waits_learns_that_it_is_one(tmp_path, clock):
         assert await heir.task(task.id).result(PATIENCE) == "x"
         await happened(left)
         assert said == ["over"]
-        assert dead._floor.conductor.runs.waiting == 0
+        assert dead._services.conductor.alive.waiting == 0
         await sound(heir)
 
 
@@ -198,7 +198,7 @@ async def test_a_task_whose_process_dies_each_time_is_dead_in_the_end(tmp_path, 
             assert (await task.status()).state == "pending"
         async with serving(heir):
             outcome = await task.wait(PATIENCE)
-        assert outcome.status == "dead"
+        assert outcome.state == "dead"
         assert "the process that carried it out died 4 times" in str(outcome.error)
         await sound(heir)
 
@@ -228,7 +228,7 @@ async def test_a_plan_or_team_run_by_a_program_that_is_gone_has_failed(tmp_path,
             root = (await dead.tasks(parent=""))[0].id
             await take_over(heir, clock, dead)
             outcome = await heir.task(root).wait(PATIENCE)
-            assert outcome.status == "failed"
+            assert outcome.state == "failed"
             assert f"the process that ran this {what} is gone" in str(outcome.error)
             assert await heir.tasks(state="open") == []  # nothing of it is left open
             puppet.go.set()
@@ -243,7 +243,7 @@ async def test_what_is_put_back_is_taken_up_where_it_was(tmp_path, clock, how: s
     inside, go = anyio.Event(), anyio.Event()
 
     async def lead(turn: Turn) -> list:
-        paid = await turn.step("pay", lambda: did.append("pay") or 5)
+        paid = await turn.once("pay", lambda: did.append("pay") or 5)
         done = await turn.delegate("quick", "x")
         return [paid, done, await turn.delegate("slow", "x")]
 
@@ -252,7 +252,7 @@ async def test_what_is_put_back_is_taken_up_where_it_was(tmp_path, clock, how: s
         return "quick"
 
     async def slow(turn: Turn) -> str:
-        await turn.step("slow", lambda: did.append("slow"))
+        await turn.once("slow", lambda: did.append("slow"))
         inside.set()
         await go.wait()
         return "slow"
@@ -271,7 +271,7 @@ async def test_what_is_put_back_is_taken_up_where_it_was(tmp_path, clock, how: s
             assert await one.drain(0) == 1
         else:
             one._lent.serving.cancel()
-            await found(one, lambda view: view.record(task.id).status == "pending" or None)
+            await found(one, lambda view: view.record(task.id).state == "pending" or None)
         status = await task.status()
         assert (status.state, status.attempt) == ("pending", 0)
         go.set()
@@ -302,7 +302,7 @@ async def test_releasing_is_not_an_attempt_however_often_it_happens(rt: Runtime)
     await happened(inside)
     assert (await task.status()).attempt == 1
     await task.cancel()
-    assert (await task.wait(PATIENCE)).status == "cancelled"
+    assert (await task.wait(PATIENCE)).state == "cancelled"
     await sound(rt)
 
 
@@ -357,7 +357,7 @@ async def test_one_that_waits_for_another_or_for_a_slot_is_put_back_too(clock):
         await happened(inside)
         assert await rt.drain(0) >= 2
         assert {one.state for one in await rt.tasks(state="open")} == {"pending"}
-        assert rt._floor.conductor.runs.waiting == 0
+        assert rt._services.conductor.alive.waiting == 0
         go.set()
         async with serving(rt):
             assert [await task.result(PATIENCE) for task in tasks] == ["quick", "slow", "other"]
@@ -416,7 +416,7 @@ async def test_what_a_dead_process_left_can_be_cancelled(tmp_path, clock, when: 
             await happened(inside)
         assert await heir.cancel(task.id) == 3
         await take_over(heir, clock, dead)
-        assert (await heir.task(task.id).wait(PATIENCE)).status == "cancelled"
+        assert (await heir.task(task.id).wait(PATIENCE)).state == "cancelled"
         assert {one.state for one in await heir.tasks()} == {"cancelled"}
         await sound(heir)
 

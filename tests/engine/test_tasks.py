@@ -8,8 +8,8 @@ import pytest
 
 import remit
 from remit import Card, Failed, Runtime, Turn
-from remit.core.report import tree
 from remit.errors import Cancelled, TimedOut
+from remit.report.tree import tree
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ async def test_an_agent_that_raises_has_failed(rt: Runtime):
 
     assert await rt.run("lead", "go") == "went on"
     root = tree(await rt.history())
-    assert (root.status, root.children[0].status) == ("completed", "failed")
+    assert (root.state, root.children[0].state) == ("completed", "failed")
 
 
 @pytest.mark.rule("task.truth", "input.json")
@@ -78,7 +78,7 @@ async def test_a_deadline_really_cancels_the_work_below(rt: Runtime):
     with pytest.raises(TimedOut, match="'middle' ran out of time"):
         await rt.run("middle", "go", seconds=0.3)
     assert stopped == ["bottom", "middle"]
-    assert {node.agent: node.status for node in tree(await rt.history()).walk()} == {
+    assert {node.agent: node.state for node in tree(await rt.history()).walk()} == {
         "middle": "failed",
         "bottom": "cancelled",
     }
@@ -119,7 +119,7 @@ async def test_in_a_fan_out_one_bad_member_never_loses_the_others(rt: Runtime):
         assert found[1].error is not None
         with pytest.raises(Failed):
             found[1].unwrap()
-        return [[one.status, one.value] for one in found]
+        return [[one.state, one.value] for one in found]
 
     @rt.agent
     async def bad(turn: Turn) -> str:
@@ -197,7 +197,7 @@ async def test_cancelling_a_run_stops_everything_below_it(rt: Runtime):
         assert await rt.cancel(run, "changed my mind") == 3
     assert "changed my mind" in str(errors[0])
     root = tree(await rt.history())
-    assert {node.status for node in root.walk()} == {"cancelled"}
+    assert {node.state for node in root.walk()} == {"cancelled"}
     assert rt.running() == 0
     with pytest.raises(remit.Conflict):
         await rt.cancel(run)
@@ -221,7 +221,7 @@ async def test_cancelling_one_branch_leaves_the_rest(rt: Runtime):
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[str]:
-        return [one.status for one in await turn.delegate_all([("stuck", "x"), ("good", "x")])]
+        return [one.state for one in await turn.delegate_all([("stuck", "x"), ("good", "x")])]
 
     @rt.agent
     async def stuck(turn: Turn) -> None:

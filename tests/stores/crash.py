@@ -17,9 +17,9 @@ from pathlib import Path
 
 import remit
 from remit.core.entry import Draft, Writer
-from remit.core.facts import Place
-from remit.engine.shelf import Act, Shelf
-from remit.stores.sqlite import SqliteDatabase
+from remit.core.kinds import Place
+from remit.engine.sharing.entries import Authority, Entries
+from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing import CountedIds, FakeClock
 
 
@@ -56,11 +56,11 @@ Scenario = Callable[[SqliteDatabase, Doom, Acks], Awaitable[None]]
 
 async def sets(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
     """One after the other, each under an operation id that can be asked for again."""
-    shelf = Shelf(database.store("default"), FakeClock(), CountedIds())
+    shelf = Entries(database.store("default"), FakeClock(), CountedIds())
     doom.arm()
     for number in range(6):
         draft = Draft("notes", f"key {number % 4}", {"n": number})
-        version = await shelf.put(draft, Act(Writer("writer"), Place(), f"op {number}"))
+        version = await shelf.put(draft, Authority(Writer("writer"), Place(), f"op {number}"))
         ack("op", f"op {number}", version)
         ack("entry", "notes", draft.key, version, draft.value)
 
@@ -87,7 +87,7 @@ async def run(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
         parts = [("worker", f"part {number}") for number in range(4)]
         for outcome in await turn.delegate_all([*parts, ("stranger", "is refused")]):
             if outcome.ok:
-                ack("task", outcome.task, outcome.status)
+                ack("task", outcome.task, outcome.state)
         return "done"
 
     @rt.agent
@@ -103,7 +103,7 @@ async def run(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
     doom.arm()
     for _ in range(3):
         outcome = await rt.outcome("lead", "lead the work")
-        ack("task", outcome.task, outcome.status)
+        ack("task", outcome.task, outcome.state)
 
 
 async def messages(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:

@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 import remit
-from remit.engine import caretaker, worker
-from remit.engine.doctor import examine
+from remit.engine.queue import caretaker, worker
+from remit.engine.upkeep.doctor import examine
 from remit.errors import StoreError
 
 BIG = "x" * 50_000
@@ -65,7 +65,7 @@ async def work(file: Path, log: Log, name: str, count: int, stall: int) -> None:
                 log("stalled", name)
                 await go.wait()
             done += 1
-            await turn.step("send", log, "effect", turn.task, name)
+            await turn.once("send", log, "effect", turn.task, name)
             return turn.task
 
         async def one(number: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import remit
 from remit.errors import RemitError
-from remit.stores.sqlite import SqliteDatabase
+from remit.stores.sqlite.database import SqliteDatabase
 
 
 def open_on_demand(folder: Path) -> None:

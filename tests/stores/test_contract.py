@@ -6,8 +6,8 @@ from itertools import count
 import pytest
 
 from remit.ports import Database, Decision
-from remit.stores.postgres import PostgresDatabase
-from remit.stores.sqlite import SqliteDatabase
+from remit.stores.postgres.database import PostgresDatabase
+from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing import CountedIds, check_store
 from remit.testing.clauses import atomic, entries, history, listeners, operations, workspaces
 from remit.testing.contract import CLAUSES, check_clause, title

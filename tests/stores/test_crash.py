@@ -16,8 +16,8 @@ import remit
 from remit.core.projection import Tables
 from remit.errors import Conflict
 from remit.ports import FAULTS, Database, Span, Store
-from remit.stores import sqlite
-from remit.stores.sqlite import SqliteDatabase
+from remit.stores.sqlite import database as sqlite
+from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing.clauses.making import answer_or_error, check_journal, raising
 
 HERE = Path(__file__).parent

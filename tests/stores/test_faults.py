@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import remit
-from remit.engine import caretaker, worker
-from remit.engine.doctor import examine
+from remit.engine.queue import caretaker, worker
+from remit.engine.upkeep.doctor import examine
 from remit.errors import StoreBusy, StoreError
-from remit.stores.sqlite import SqliteDatabase
+from remit.stores.sqlite.database import SqliteDatabase
 
 HANDS = Path(__file__).parent / "hands.py"
 BIG = "x" * 20_000
@@ -206,7 +206,7 @@ async def test_what_runs_while_the_file_is_held_is_finished_afterwards(path: Pat
             ran.append(turn.task)
             begun.set()
             await go.wait()
-            return await turn.step("write", str, turn.task)
+            return await turn.once("write", str, turn.task)
 
         task = await rt.submit("slow", "in the middle")
         await asyncio.wait_for(begun.wait(), 10)

@@ -20,7 +20,7 @@ from remit.core.projection import Tables
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
 from remit.ports import Span, Store, View
 from remit.stores.queries import migrations
-from remit.stores.sqlite import APPLICATION_ID, SqliteDatabase
+from remit.stores.sqlite.database import APPLICATION_ID, SqliteDatabase
 from remit.testing.clauses.making import answer_or_error, check_journal, journal, putting, value_of
 
 OTHER = Path(__file__).parent / "other.py"

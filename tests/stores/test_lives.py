@@ -13,7 +13,7 @@ from remit.core.entry import Draft
 from remit.core.events import Event
 from remit.errors import Conflict, StoreError
 from remit.ports import Decide, Decision, Store, View
-from remit.stores.sqlite import SqliteDatabase
+from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing.clauses.making import (
     answer_or_error,
     check_journal,

@@ -15,14 +15,14 @@ from anyio import fail_after, to_thread
 
 from postgres import OwnServer, Proxy
 from remit.core.entry import Draft
-from remit.core.facts import Claim, Queued, Rest, claimed, moved, place, rested, submitted
+from remit.core.kinds import Claim, Queued, Requeue, claimed, moved, place, requeued, submitted
 from remit.core.values import Json
-from remit.engine.doctor import examine
+from remit.engine.upkeep.doctor import examine
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
 from remit.ports import FAULTS, Beat, Decision, Store, View
-from remit.stores.dispatch import Procrastinate
-from remit.stores.link import Address, digest
-from remit.stores.postgres import PostgresDatabase
+from remit.stores.postgres.address import Address, digest
+from remit.stores.postgres.database import PostgresDatabase
+from remit.stores.postgres.dispatcher import Procrastinate
 from remit.testing.clauses.making import NOW, entry_fact, first_remit, journal, sound, value_of
 
 pytestmark = pytest.mark.anyio
@@ -100,7 +100,7 @@ async def test_what_one_remembers_another_may_have_changed(opened: Open):
     assert await standing(one, "look 2") == ["running", 1]
     await do(one, "stop", moved("task.cancelling", work, "helper", NOW, {}))
     assert await standing(two, "look 3") == ["cancelling", 1]
-    bad = rested("task.lost", work, "helper", NOW, Rest("", 9, NOW, 1, 1), {})
+    bad = requeued("task.lost", work, "helper", NOW, Requeue("", 9, NOW, 1, 1), {})
     with pytest.raises(StoreError):  # it is undone after it was remembered
         await do(two, "half", bad, queued("work"))
     assert await standing(two, "look 4") == ["cancelling", 1]
@@ -217,7 +217,7 @@ def test_what_is_no_address_is_said_without_repeating_it():
 
 
 def test_without_its_packages_it_says_what_to_install():
-    program = "import sys; sys.modules['psycopg'] = None; import remit.stores.postgres"
+    program = "import sys; sys.modules['psycopg'] = None; import remit.stores.postgres.database"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1
     assert "install remit[postgres]" in done.stderr
@@ -439,7 +439,7 @@ async def test_a_bell_rings_for_what_another_process_writes(opened: Open, addres
     await bell.once()
     program = (
         "import asyncio, sys; from contextlib import closing\n"
-        "from remit.stores.postgres import PostgresDatabase\n"
+        "from remit.stores.postgres.database import PostgresDatabase\n"
         "from remit.testing.clauses.making import putting; from remit.core.entry import Draft\n"
         "with closing(PostgresDatabase(sys.argv[1])) as database:\n"
         "    asyncio.run(database.store('w').tx('op', putting(Draft('notes', 'a', 1))))\n"
@@ -489,7 +489,7 @@ async def test_what_is_due_now_has_one_job_together_and_what_is_due_later_one_of
     await do(store, "two", queued("a"), queued("b"))
     assert jobs(address) == [now], "whoever is woken claims all of it"
     await do(store, "claim", claimed(work, "helper", NOW, Claim("me", 1, 1)))
-    await do(store, "retry", rested("task.retrying", work, "helper", NOW, Rest("", 2, NOW + SECOND, 1, 1), {}))
+    await do(store, "retry", requeued("task.retrying", work, "helper", NOW, Requeue("", 2, NOW + SECOND, 1, 1), {}))
     assert jobs(address) == [now, later]
     await do(store, "stop", moved("task.cancelling", work, "helper", NOW, {}))
     assert jobs(address) == [now]
@@ -589,12 +589,12 @@ async def test_a_job_of_a_worker_that_is_gone_is_rescued(opened: Open, address: 
     gone = "SELECT id FROM procrastinate_fetch_job_v2(NULL, (SELECT max(id) FROM procrastinate_workers))"
     assert rows(address, gone)
     if again:  # there is a new job meanwhile, so the old one has no place to go back to
-        await do(store, "another", queued("twin"))
+        await do(store, "another", queued("dedup_key"))
     assert [job[1] for job in jobs(address)] == ["doing", "todo"][: 1 + again]
     woken = Woken(store)
     waker = Procrastinate(Address(address), "w", heartbeat=0.1, stalled=1.0)
     serving = asyncio.create_task(waker.serve(woken))
-    await woken.until("work", *["twin"][:again])
+    await woken.until("work", *["dedup_key"][:again])
     await stopped(serving)
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, cast
 from remit import Event, Runtime
 from remit.core.lifecycle import TERMINAL
 from remit.core.projection import Tables
-from remit.engine.caretaker import Caretaker
-from remit.engine.doctor import examine
+from remit.engine.queue.caretaker import Caretaker
+from remit.engine.upkeep.doctor import examine
 from remit.ports import Span, View
 from torture.scenarios import World
 
@@ -65,7 +65,9 @@ def final(found: Seen) -> Any:
     """How it all ended, without what differs from run to run: ids, times, and which of several failed tries it was."""
     texts = found.texts
     ends = {event.task: event.data.get("result") for event in found.events if event.kind == "task.completed"}
-    tasks = [[texts[key[0]], row["way"], row["status"], ends.get(key[0])] for key, row in found.tables["task"].items()]
+    tasks = [
+        [texts[key[0]], row["asked_how"], row["status"], ends.get(key[0])] for key, row in found.tables["task"].items()
+    ]
     entries = [[*key, row["value"], row["version"]] for key, row in found.tables["entry"].items()]
     messages = [
         [texts[cast("str", row["about"])] if row["about"] else row["text"], row["taken_at"] is not None]
@@ -78,7 +80,7 @@ def final(found: Seen) -> Any:
 
 async def broken(rt: Runtime, world: World, deaths: list[Death], expected: Any) -> list[str]:
     """A sentence for each promise that does not hold."""
-    await Caretaker(rt._floor, {}, None).look()
+    await Caretaker(rt._services, {}, None).look()
     found = await rt.store.read(seen)
     health = await examine(rt.database, rt._clock.now())
     return [
@@ -118,7 +120,7 @@ def _once(found: Seen, world: World) -> Iterator[str]:
             yield f"{what} is on record {count} times"
     told = Counter(row["about"] for row in found.tables["message"].values() if row["about"])
     for key, row in found.tables["task"].items():
-        wanted = 1 if row["way"] == "spawn" else 0
+        wanted = 1 if row["asked_how"] == "spawn" else 0
         if told[key[0]] != wanted:
             yield f"task {key[0]} ({row['way']}) was announced {told[key[0]]} times"
     taken = Counter(

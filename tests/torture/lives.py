@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import remit
 from remit.core import backoff
-from remit.engine import caretaker, worker
-from remit.stores.sqlite import SqliteDatabase
+from remit.engine.queue import caretaker, worker
+from remit.stores.sqlite.database import SqliteDatabase
 from torture.invariants import Death, broken, death, final, seen
 from torture.scenarios import SCENARIOS, Scenario, World
 

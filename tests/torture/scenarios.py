@@ -93,7 +93,7 @@ class Submit(Scenario):
     def agents(self, rt: Runtime, world: World) -> None:
         @world.agent(rt, writes=["notes"])
         async def clerk(turn: Turn) -> object:
-            sent = await turn.step(turn.task, world.effect, turn.task, f"{turn.task} sent")
+            sent = await turn.once(turn.task, world.effect, turn.task, f"{turn.task} sent")
             await turn.context.set("notes", turn.task, sent)
             return sent
 
@@ -109,22 +109,22 @@ class Tree(Scenario):
     def agents(self, rt: Runtime, world: World) -> None:
         @world.agent(rt, asks=["builder"], writes=["plan"])
         async def lead(turn: Turn) -> object:
-            number = await turn.step("order", world.effect, "order", 42)
+            number = await turn.once("order", world.effect, "order", 42)
             await turn.context.set("plan", "order", {"number": number})
             first = await turn.delegate("builder", "the cellar")
             rest = await turn.delegate_all([("builder", "the house"), ("builder", "the roof"), ("nobody", "no")])
-            paid = await turn.step("pay", world.effect, "pay", number)
+            paid = await turn.once("pay", world.effect, "pay", number)
             return [first, *(str(one.value) for one in rest), paid]
 
         @world.agent(rt, asks=["digger"], writes=["plan"])
         async def builder(turn: Turn) -> object:
             await turn.context.set("plan", turn.task, "begun")
             dug = await turn.delegate("digger", f"dig for {turn.task}")
-            return await turn.step("build", world.effect, f"build {turn.task}", f"{dug}, built")
+            return await turn.once("build", world.effect, f"build {turn.task}", f"{dug}, built")
 
         @world.agent(rt, writes=["holes"])
         async def digger(turn: Turn) -> object:
-            deep = await turn.step("dig", world.effect, turn.task, turn.task)
+            deep = await turn.once("dig", world.effect, turn.task, turn.task)
             await turn.context.set("holes", turn.task, deep)
             return f"{deep}: dug"
 
@@ -138,19 +138,19 @@ class Handoff(Scenario):
     def agents(self, rt: Runtime, world: World) -> None:
         @world.agent(rt, asks=["billing"])
         async def desk(turn: Turn) -> object:
-            seen = await turn.step("look", world.effect, "look", "seen")
+            seen = await turn.once("look", world.effect, "look", "seen")
             return await turn.hand_off("billing", {"phase": "billing", "context": {"desk": seen}})
 
         @world.agent(rt, asks=["checker", "closer"])
         async def billing(turn: Turn) -> object:
-            await turn.step("bill", world.effect, "bill")
+            await turn.once("bill", world.effect, "bill")
             sends = [Send("checker", f"check {number}") for number in range(3)]
             return Command(sends, {"phase": "closing", "completed": ["billing"]}, join="closer")
 
         @world.agent(rt, writes=["checks"])
         async def checker(turn: Turn) -> object:
             await turn.context.set("checks", turn.task, "fine")
-            return await turn.step("check", world.effect, turn.task, f"{turn.task}: fine")
+            return await turn.once("check", world.effect, turn.task, f"{turn.task}: fine")
 
         @world.agent(rt, asks=["archive"])
         async def closer(turn: Turn) -> object:
@@ -159,7 +159,7 @@ class Handoff(Scenario):
 
         @world.agent(rt)
         async def archive(turn: Turn) -> object:
-            await turn.step("file", world.effect, "file")
+            await turn.once("file", world.effect, "file")
             return Command(END, result=[turn.handoff.state.data(), [one.to for one in turn.handoff.trail]])
 
     async def ask(self, rt: Runtime, world: World) -> None:
@@ -182,7 +182,7 @@ class Spawn(Scenario):
 
         @world.agent(rt)
         async def worker(turn: Turn) -> object:
-            return await turn.step("work", world.effect, turn.task, f"{turn.task} is done")
+            return await turn.once("work", world.effect, turn.task, f"{turn.task} is done")
 
     async def ask(self, rt: Runtime, world: World) -> None:
         await world.submit(rt, "boss", "everything")
@@ -194,7 +194,7 @@ class Cancel(Scenario):
     def agents(self, rt: Runtime, world: World) -> None:
         @world.agent(rt, asks=["branch"])
         async def trunk(turn: Turn) -> object:
-            return [str(one.status) for one in await turn.delegate_all([("branch", "left"), ("branch", "right")])]
+            return [str(one.state) for one in await turn.delegate_all([("branch", "left"), ("branch", "right")])]
 
         @world.agent(rt, asks=["leaf"])
         async def branch(turn: Turn) -> object:
@@ -205,7 +205,7 @@ class Cancel(Scenario):
         @world.agent(rt, writes=["leaves"])
         async def leaf(turn: Turn) -> object:
             await turn.context.set("leaves", turn.task, "green")
-            await turn.step("grow", world.effect, turn.task)
+            await turn.once("grow", world.effect, turn.task)
             await anyio.sleep_forever()
 
     async def ask(self, rt: Runtime, world: World) -> None:
@@ -240,16 +240,16 @@ class Retry(Scenario):
     def agents(self, rt: Runtime, world: World) -> None:
         @world.agent(rt, asks=["helper"])
         async def shaky(turn: Turn) -> object:
-            await turn.step("pay", world.effect, "pay")
+            await turn.once("pay", world.effect, "pay")
             helped = await turn.delegate("helper", "help once")
             world.note("tried")
             if len(world.notes("tried")) < 3:
                 raise ConnectionError("the line is bad")
-            return [helped, await turn.step("ship", world.effect, "ship")]
+            return [helped, await turn.once("ship", world.effect, "ship")]
 
         @world.agent(rt)
         async def helper(turn: Turn) -> object:
-            return await turn.step("help", world.effect, turn.task, "helped")
+            return await turn.once("help", world.effect, turn.task, "helped")
 
         @world.agent(rt, asks=["helper"])
         async def clumsy(turn: Turn) -> object:
@@ -292,12 +292,12 @@ class Planned(Scenario):
         async def member(turn: Turn) -> object:
             name = turn.task.splitlines()[0]
             await turn.context.set("finds", name, "found")
-            return await turn.step("find", world.effect, f"find {name}", f"found: {name}")
+            return await turn.once("find", world.effect, f"find {name}", f"found: {name}")
 
         @world.agent(rt)
         async def editor(turn: Turn) -> object:
             name = turn.task.splitlines()[0]
-            return await turn.step("edit", world.effect, f"edit {name}", f"{name} after {turn.task.count('found')}")
+            return await turn.once("edit", world.effect, f"edit {name}", f"{name} after {turn.task.count('found')}")
 
     async def ask(self, rt: Runtime, world: World) -> None:
         await world.submit(rt, "planner", "a report")
@@ -318,11 +318,11 @@ class Waiting(Scenario):
         @world.agent(rt, asks=["last"])
         async def middle(turn: Turn) -> object:
             part = await turn.submit("last", f"last of {turn.task}")
-            return [await part.result(), await turn.step("middle", world.effect, turn.task)]
+            return [await part.result(), await turn.once("middle", world.effect, turn.task)]
 
         @world.agent(rt)
         async def last(turn: Turn) -> object:
-            return await turn.step("last", world.effect, turn.task, turn.task)
+            return await turn.once("last", world.effect, turn.task, turn.task)
 
     async def ask(self, rt: Runtime, world: World) -> None:
         for name in ("red", "blue"):
@@ -335,7 +335,7 @@ class Drained(Scenario):
     def agents(self, rt: Runtime, world: World) -> None:
         @world.agent(rt, asks=["hand"])
         async def slow(turn: Turn) -> object:
-            begun = await turn.step("begin", world.effect, f"begin {turn.task}", turn.task)
+            begun = await turn.once("begin", world.effect, f"begin {turn.task}", turn.task)
             parts = [await turn.delegate("hand", f"{turn.task}, hand {number}") for number in range(2)]
             world.note("slow", turn.task)
             if len(world.notes("slow")) <= 3:  # the first process never gets further
@@ -344,7 +344,7 @@ class Drained(Scenario):
 
         @world.agent(rt)
         async def hand(turn: Turn) -> object:
-            return await turn.step("lend", world.effect, turn.task, turn.task)
+            return await turn.once("lend", world.effect, turn.task, turn.task)
 
     async def ask(self, rt: Runtime, world: World) -> bool:
         for number in range(3):

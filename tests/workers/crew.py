@@ -14,7 +14,7 @@ from anyio import to_thread
 from psycopg.conninfo import conninfo_to_dict
 
 from remit import Runtime
-from remit.engine.doctor import examine
+from remit.engine.upkeep.doctor import examine
 from workers import team
 
 T = TypeVar("T")

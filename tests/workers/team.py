@@ -16,10 +16,10 @@ from typing import Any
 
 from remit import Card, Runtime, Turn
 from remit.adapters.process import program
-from remit.engine import presence
+from remit.engine.presence import heartbeat as presence
 from remit.errors import StoreError
 
-Job = Callable[[Runtime, Path, dict[str, str]], Awaitable[None]]
+Operation = Callable[[Runtime, Path, dict[str, str]], Awaitable[None]]
 
 
 def note(folder: Path, *words: object) -> str:
@@ -53,17 +53,17 @@ def _join_those_who_end(rt: Runtime, folder: Path) -> None:
 
     async def step(turn: Turn) -> str:
         """One effect, kept by the store."""
-        return await turn.step("effect", note, folder, "effect", turn.task)
+        return await turn.once("effect", note, folder, "effect", turn.task)
 
     async def lead(turn: Turn) -> dict[str, Any]:
         """Much is done when it comes to the gate, and something is left to do after it."""
-        first = await turn.step("first", note, folder, "step", "first")
+        first = await turn.once("first", note, folder, "step", "first")
         asked = await turn.delegate("echo", "delegated")
         sent = await (await turn.submit("echo", "submitted")).result()
         beside = await (await turn.spawn("echo", "spawned")).result()
         note(folder, "middle", turn.task)
         await opened(folder / turn.task)
-        last = await turn.step("last", note, folder, "step", "last")
+        last = await turn.once("last", note, folder, "step", "last")
         told = [message.text.split(": ")[1] for message in await turn.inbox()]
         return {"did": [first, asked, sent, beside, last], "told": told}
 
@@ -133,7 +133,7 @@ async def run(rt: Runtime, folder: Path, how: dict[str, str]) -> None:
     """Someone in the foreground."""
     print("ready", flush=True)
     outcome = await rt.outcome(how["agent"], how["task"])
-    print(outcome.status, flush=True)
+    print(outcome.state, flush=True)
 
 
 async def ask(rt: Runtime, folder: Path, how: dict[str, str]) -> None:
@@ -145,7 +145,7 @@ async def ask(rt: Runtime, folder: Path, how: dict[str, str]) -> None:
         await _asked(rt, f"{how['agent']} {number}", how, folder)
 
 
-async def twins(rt: Runtime, folder: Path, how: dict[str, str]) -> None:
+async def same_requests(rt: Runtime, folder: Path, how: dict[str, str]) -> None:
     """Asks for the same as others, at the same moment."""
     print("ready", flush=True)
     await opened(folder / "go")
@@ -165,7 +165,7 @@ def _drain(rt: Runtime) -> None:
     rt.draining = asyncio.ensure_future(rt.drain(0))  # pyright: ignore[reportAttributeAccessIssue] - kept alive
 
 
-async def main(job: Job, address: str, folder: Path, how: dict[str, str]) -> None:
+async def main(job: Operation, address: str, folder: Path, how: dict[str, str]) -> None:
     if "machine" in how:
         presence._machine = lambda: how["machine"]  # pyright: ignore[reportPrivateUsage]
     numbers = {name: int(how[name]) for name in ("hands", "concurrency") if name in how}
@@ -183,7 +183,7 @@ async def main(job: Job, address: str, folder: Path, how: dict[str, str]) -> Non
 if __name__ == "__main__":
     asyncio.run(
         main(
-            {"work": work, "run": run, "ask": ask, "twins": twins}[sys.argv[1]],
+            {"work": work, "run": run, "ask": ask, "same_requests": same_requests}[sys.argv[1]],
             sys.argv[2],
             Path(sys.argv[3]),
             dict(word.split("=", 1) for word in sys.argv[4:]),

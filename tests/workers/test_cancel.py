@@ -21,7 +21,7 @@ async def cancelled(rt: Runtime, task: str, number: int) -> AsyncIterator[None]:
     began = time.monotonic()
     assert await rt.cancel(task) == number
     outcome = await rt.task(task).wait(PATIENCE)
-    assert (outcome.status, time.monotonic() - began < SOON) == ("cancelled", True)
+    assert (outcome.state, time.monotonic() - began < SOON) == ("cancelled", True)
     yield
     events = await rt.history(run=task)
     fence = max(event.seq for event in events if event.kind == "task.cancelling")
@@ -34,13 +34,13 @@ async def cancelled(rt: Runtime, task: str, number: int) -> AsyncIterator[None]:
 
 
 @pytest.mark.rule("postgres.cancel")
-@pytest.mark.parametrize("way", ["submit", "delegate"])
-async def test_a_chain_in_other_processes_is_cancelled(crew: Crew, way: str):
+@pytest.mark.parametrize("asked_how", ["submit", "delegate"])
+async def test_a_chain_in_other_processes_is_cancelled(crew: Crew, asked_how: str):
     """Each has one hand: what is submitted goes to the other."""
     await crew.ready(crew.start(hands=1), crew.start(hands=1))
     with crew.runtime() as rt:
-        task = await rt.submit("one", way)
-        await crew.until("at", 2 if way == "submit" else 1)
+        task = await rt.submit("one", asked_how)
+        await crew.until("at", 2 if asked_how == "submit" else 1)
         at = {line.about: line.pid for line in crew.lines("at")}
         assert len(set(at.values())) == len(at)
         async with cancelled(rt, task.id, 3):

@@ -58,7 +58,7 @@ async def test_what_was_spawned_is_announced_once_wherever_it_ran(crew: Crew):
 
 @pytest.mark.rule("postgres.once")
 async def test_two_processes_that_ask_for_the_same_get_the_same(crew: Crew):
-    await crew.ready(crew.start(), crew.start("twins", hands=0), crew.start("twins", hands=0))
+    await crew.ready(crew.start(), crew.start("same_requests", hands=0), crew.start("same_requests", hands=0))
     crew.open("go")
     acknowledged = await crew.until("acknowledged", 40)
     assert set(Counter(line.about for line in acknowledged).values()) == {2}

@@ -5,20 +5,20 @@ import asyncio
 from rich.table import Table
 from rich.text import Text
 
-from remit.cli.drawing import tabled
-from remit.cli.options import HERE, AsJson, Place, emit, opened, out
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.terminal import tabled
 from remit.core.breaker import UNTIL_RESET, Breaker, admits
-from remit.core.printable import escaped
 from remit.core.text import canonical
-from remit.core.words import duration
-from remit.engine.breakers import Switchboard
 from remit.engine.system import SystemClock, TimedIds
+from remit.engine.upkeep.breakers import Breakers
 from remit.ports import Store
+from remit.report.printable import escaped
+from remit.report.words import duration
 
 COLOURS = {"closed": "green", "half-open": "yellow", "open": "red"}
 
 
-def breakers(*, place: Place = HERE, json: AsJson = False) -> None:
+def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
     """The breakers of the agents that have failed of late, or were taken out.
 
     Parameters
@@ -36,7 +36,7 @@ def breakers(*, place: Place = HERE, json: AsJson = False) -> None:
         out().print(table(found, SystemClock().now()))
 
 
-def trip(agent: str, *, why: str, place: Place = HERE, json: AsJson = False) -> None:
+def trip(agent: str, *, why: str, place: Where = HERE, json: AsJson = False) -> None:
     """Take an agent out: nobody can ask it until it is reset.
 
     Parameters
@@ -54,7 +54,7 @@ def trip(agent: str, *, why: str, place: Place = HERE, json: AsJson = False) -> 
     _tell(name, "open", f"'{name}' is out; let it in again with: remit breaker reset {name}", changed, as_json=json)
 
 
-def reset(agent: str, *, why: str = "", place: Place = HERE, json: AsJson = False) -> None:
+def reset(agent: str, *, why: str = "", place: Where = HERE, json: AsJson = False) -> None:
     """Let an agent be asked again at once.
 
     Parameters
@@ -98,8 +98,8 @@ def next_for(breaker: Breaker, now: int) -> str:
     return f"being tried, {left} left" if breaker.state == "half-open" else f"rests {left} more"
 
 
-def _switchboard(store: Store) -> Switchboard:
-    return Switchboard(store, SystemClock(), TimedIds())
+def _switchboard(store: Store) -> Breakers:
+    return Breakers(store, SystemClock(), TimedIds())
 
 
 def _tell(name: str, state: str, sentence: str, changed: bool, *, as_json: bool) -> None:

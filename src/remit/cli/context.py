@@ -7,23 +7,24 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Place, emit, opened, out
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.core import checks
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry
-from remit.core.printable import block, escaped
 from remit.core.scope import Scope
 from remit.core.text import shown
 from remit.core.times import iso
 from remit.core.values import Json, decode
-from remit.core.words import duration
-from remit.engine.shelf import Shelf
+from remit.engine.sharing.entries import Entries
 from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput, NotFound
 from remit.ports import Store
+from remit.report.printable import block, escaped
+from remit.report.words import duration
 
 
 def listing(
-    namespace: str = "", *, place: Place = HERE, prefix: str = "", limit: int = 100, json: AsJson = False
+    namespace: str = "", *, place: Where = HERE, prefix: str = "", limit: int = 100, json: AsJson = False
 ) -> None:
     """Namespaces and how many entries each has; or the entries of one.
 
@@ -45,14 +46,14 @@ def listing(
             _print_namespaces(found, as_json=json)
             return
         wanted = Scope(namespace, prefix=prefix)
-        rows = asyncio.run(_shelf(store).by_key([wanted], entries.limit(limit)))
+        rows = asyncio.run(_shelf(store).by_key([wanted], checks.limit(limit)))
     if json:
         emit([_data(entry) for entry in rows])
     else:
         out().print(_table(rows, clock.now()) if rows else Text(f"nothing in {namespace}", "dim"))
 
 
-def get(namespace: str, key: str, *, place: Place = HERE, json: AsJson = False) -> None:
+def get(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) -> None:
     """One entry's value; with --json all that is known of it."""
     with opened(place) as (_, store):
         found = asyncio.run(_shelf(store).get(namespace, key))
@@ -71,7 +72,7 @@ def put(
     key: str,
     value: str,
     *,
-    place: Place = HERE,
+    place: Where = HERE,
     ttl: float | None = None,
     as_json: Annotated[bool, Parameter(name="--as-json", negative="")] = False,
     json: AsJson = False,
@@ -97,7 +98,7 @@ def put(
         out().print(Text(f"{namespace}/{key} is now at version {version}"))
 
 
-def remove(namespace: str, key: str, *, place: Place = HERE, json: AsJson = False) -> None:
+def remove(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) -> None:
     """Take an entry away."""
     with opened(place) as (_, store):
         shelf = _shelf(store)
@@ -110,7 +111,7 @@ def remove(namespace: str, key: str, *, place: Place = HERE, json: AsJson = Fals
         out().print(Text(f"{namespace}/{key} is removed; what it said is still in the journal"))
 
 
-def cleanup(*, place: Place = HERE, json: AsJson = False) -> None:
+def cleanup(*, place: Where = HERE, json: AsJson = False) -> None:
     """Remove what has expired."""
     with opened(place) as (_, store):
         count = asyncio.run(_shelf(store).cleanup())
@@ -120,8 +121,8 @@ def cleanup(*, place: Place = HERE, json: AsJson = False) -> None:
         out().print(Text(f"{count} expired entries removed"))
 
 
-def _shelf(store: Store) -> Shelf:
-    return Shelf(store, SystemClock(), TimedIds())
+def _shelf(store: Store) -> Entries:
+    return Entries(store, SystemClock(), TimedIds())
 
 
 def _parsed(value: str) -> Json:

@@ -12,7 +12,7 @@ from remit.errors import BadInput, NotFound
 from remit.ports import Database
 from remit.stores.opening import database_at, is_server
 from remit.stores.queries import migrations
-from remit.stores.sqlite import MEMORY
+from remit.stores.sqlite.database import MEMORY
 
 
 def migrate(*, store: StoreAt = DEFAULT_STORE, json: AsJson = False) -> None:
@@ -30,7 +30,7 @@ def migrate(*, store: StoreAt = DEFAULT_STORE, json: AsJson = False) -> None:
     before, database = _server(store) if is_server(store) else (_version(Path(store)), database_at(store))
     where = where_is(database)
     database.close()
-    now = len(migrations("postgres" if is_server(store) else "sqlite"))
+    now = max(migrations("postgres" if is_server(store) else "sqlite"))
     done = "unchanged" if before == now else "migrated" if before else "made"
     if json:
         emit({"store": where, "done": done, "schema": now})
@@ -60,14 +60,14 @@ def _version(path: Path) -> int:
 def _server(store: str) -> tuple[int | None, Database]:
     """Of a server it is only known whether its schema was up to date."""
     try:
-        return len(migrations("postgres")), _postgres(store, migrate=False)
+        return max(migrations("postgres")), _postgres(store, migrate=False)
     except NotFound:
         return None, _postgres(store, migrate=True)
 
 
 def _postgres(store: str, *, migrate: bool) -> Database:
     try:
-        module = import_module("remit.stores.postgres")
+        module = import_module("remit.stores.postgres.database")
     except ImportError as error:
         raise BadInput("a postgresql:// store needs psycopg and procrastinate; install remit[postgres]") from error
     return module.PostgresDatabase(store, migrate=migrate)

@@ -8,14 +8,14 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from remit.cli.drawing import answer, receipts, refusals, summary
+from remit.cli.demo_team import team
 from remit.cli.live import watching
 from remit.cli.options import STORE_NAMES, AsJson, emit, out
-from remit.cli.team import team
-from remit.core.printable import escaped
-from remit.core.report import Node, node_data, tree
+from remit.cli.terminal import answer, receipts, refusals, summary
 from remit.engine.system import SystemClock
-from remit.runtime import Runtime
+from remit.report.printable import escaped
+from remit.report.tree import Node, node_data, tree
+from remit.runtime.runtime import Runtime
 
 TASK = "build the login of the shop"
 
@@ -43,7 +43,7 @@ def demo(
         emit(node_data(root))
     else:
         _tell(root, store)
-    return 0 if root.status == "completed" else 1
+    return 0 if root.state == "completed" else 1
 
 
 async def _run(runtime: Runtime, console: Console | None) -> Node:

@@ -4,12 +4,12 @@ import asyncio
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Place, emit, opened, out, where_is
-from remit.engine.doctor import Health, examine
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
 from remit.engine.system import SystemClock
+from remit.engine.upkeep.doctor import Health, examine
 
 
-def doctor(*, place: Place = HERE, json: AsJson = False) -> int:
+def doctor(*, place: Where = HERE, json: AsJson = False) -> int:
     """Verify the invariants of a store and say what is wrong.
 
     Checks the database itself, the hash chain of the journal, that the journal folds to the tables, and that every

@@ -7,15 +7,15 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.look import root_of
-from remit.cli.options import HERE, Place, out
-from remit.core import flow as flows
+from remit.cli.options import HERE, Where, out
 from remit.engine.system import SystemClock
+from remit.report import flow as flows
 
 
 def flow(
     run: str = "last",
     *,
-    place: Place = HERE,
+    place: Where = HERE,
     format: Literal["text", "mermaid", "svg"] = "text",
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
 ) -> None:

@@ -8,12 +8,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from remit.cli.drawing import drawn
-from remit.cli.lines import detail, plain_line
+from remit.cli.terminal import drawn
 from remit.core.events import Event
-from remit.core.report import Growing
 from remit.engine.system import SystemClock
-from remit.runtime import Runtime
+from remit.report.lines import detail, plain_line
+from remit.report.tree import Growing
+from remit.runtime.runtime import Runtime
 
 _FRAMES = 12  # a second
 _NOTICES = 5  # of breakers, below the tree

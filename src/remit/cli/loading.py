@@ -8,7 +8,7 @@ from typing import Any
 
 from remit.core.text import shown
 from remit.errors import BadInput
-from remit.runtime import Runtime
+from remit.runtime.runtime import Runtime
 
 
 def load(where: str) -> Runtime:

@@ -5,25 +5,25 @@ import asyncio
 from rich.table import Table
 from rich.text import Text
 
-from remit.cli.crew import Crew
-from remit.cli.drawing import age, answer, drawn, receipts, refusals, summary, tabled
-from remit.cli.finding import run_of
-from remit.cli.lines import plain_line
-from remit.cli.options import HERE, AsJson, Place, emit, opened, out, where_is
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
 from remit.cli.ps import COLOURS, took
-from remit.core.entry import limit as checked_limit
+from remit.cli.terminal import age, answer, drawn, receipts, refusals, summary, tabled
+from remit.core.checks import limit as checked_limit
 from remit.core.events import Event
-from remit.core.printable import escaped
-from remit.core.report import Node, node_data, tree
 from remit.core.text import canonical
 from remit.core.times import iso
 from remit.core.values import Json
 from remit.engine.system import SystemClock
 from remit.errors import NotFound
 from remit.ports import RunLine, Span, Store, View
+from remit.report.lines import plain_line
+from remit.report.printable import escaped
+from remit.report.tree import Node, node_data, tree
+from remit.runtime.finding import run_of
+from remit.runtime.workers import Crew
 
 
-def runs(*, place: Place = HERE, limit: int = 20, json: AsJson = False) -> None:
+def runs(*, place: Where = HERE, limit: int = 20, json: AsJson = False) -> None:
     """The latest runs of a store, newest first.
 
     Parameters
@@ -46,7 +46,7 @@ def runs(*, place: Place = HERE, limit: int = 20, json: AsJson = False) -> None:
         out().print(_table(found, crew, now))
 
 
-def show(run: str = "last", *, place: Place = HERE, json: AsJson = False) -> None:
+def show(run: str = "last", *, place: Where = HERE, json: AsJson = False) -> None:
     """One run: its tree, times, refusals and receipts.
 
     Parameters
@@ -80,7 +80,7 @@ def show(run: str = "last", *, place: Place = HERE, json: AsJson = False) -> Non
 
 def history(
     *,
-    place: Place = HERE,
+    place: Where = HERE,
     run: str | None = None,
     session: str | None = None,
     agent: str | None = None,
@@ -114,7 +114,7 @@ def history(
         console.print(f"{event.seq:>6} {plain_line(event)}", markup=False)
 
 
-def root_of(run: str, place: Place) -> Node:
+def root_of(run: str, place: Where) -> Node:
     with opened(place) as (_, store):
         return asyncio.run(_read_root(run, store))
 
@@ -144,8 +144,8 @@ def _row(line: RunLine, crew: Crew, now: int) -> list[Text | str]:
         Text(state, COLOURS[state]),
         Text(escaped(record.holder, 20), "bold"),
         Text(escaped(line.task, 200)),
-        str(line.tasks),
-        str(line.refused) if line.refused else "",
+        str(line.facts.tasks),
+        str(line.facts.refusals) if line.facts.refusals else "",
         took(record, min(now, record.until)),
         age(now - record.asked_at),
     ]
@@ -159,8 +159,9 @@ def _line_data(line: RunLine, crew: Crew, now: int) -> dict[str, Json]:
         "agent": record.holder,
         "task": line.task,
         "session": record.session,
-        "tasks": line.tasks,
-        "refused": line.refused,
+        "tasks": line.facts.tasks,
+        "refused": line.facts.refusals,
+        "by": line.facts.by,
         "asked_at": record.asked_at,
         "ended_at": record.ended_at,
     }

@@ -6,23 +6,24 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.crew import Crew
-from remit.cli.finding import task_of
-from remit.cli.following import following
-from remit.cli.options import HERE, AsJson, Place, aside, emit, opened, options_for, out
+from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, options_for, out
 from remit.core.lifecycle import TERMINAL
+from remit.core.record import Record
 from remit.core.times import DAY, SECOND, span
-from remit.core.words import count
-from remit.engine.prune import KEPT_DAYS
 from remit.engine.system import SystemClock
-from remit.ports import Database, Record, Store, View
-from remit.runtime import Runtime
+from remit.engine.upkeep.prune import KEPT_DAYS
+from remit.ports import Database, Store, View
+from remit.report.words import count
+from remit.runtime.finding import task_of
+from remit.runtime.following import following
+from remit.runtime.runtime import Runtime
+from remit.runtime.workers import Crew
 
 STOP_SECONDS: Final = 5.0  # how long `cancel` waits until everything has stopped
 _LOOKED_AT: Final = 100_000  # runs
 
 
-def cancel(task: str, *, place: Place = HERE, why: str = "cancelled by its owner", json: AsJson = False) -> None:
+def cancel(task: str, *, place: Where = HERE, why: str = "cancelled by its owner", json: AsJson = False) -> None:
     """Stop a task, or a whole run, and everything below it, wherever it runs.
 
     Parameters
@@ -66,7 +67,7 @@ async def _stopped(store: Store, tasks: list[str]) -> tuple[list[str], bool]:
 
     def look(view: View) -> tuple[list[str], bool]:
         records = [record for task in tasks if (record := view.record(task)) is not None]
-        left = [record for record in records if record.status not in TERMINAL]
+        left = [record for record in records if record.state not in TERMINAL]
         crew = Crew(view.workers())
         return [record.id for record in left], all(crew.where(record.worker) in ("", "gone") for record in left)
 
@@ -85,7 +86,7 @@ async def _nobody(store: Store) -> bool:
     return not await store.read(lambda view: Crew(view.workers()).workers)
 
 
-def retry(task: str, *, place: Place = HERE, json: AsJson = False) -> None:
+def retry(task: str, *, place: Where = HERE, json: AsJson = False) -> None:
     """Have a task carried out once more that failed, died or was cancelled; what it had finished is not done again.
 
     Parameters
@@ -112,7 +113,7 @@ async def _retry(runtime: Runtime, given: str) -> str:
 
 def prune(
     *,
-    place: Place = HERE,
+    place: Where = HERE,
     days: float = KEPT_DAYS,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
@@ -145,7 +146,7 @@ def prune(
 
 def _old(view: View, before: int) -> int:
     return sum(
-        all(status in TERMINAL and ended is not None and ended < before for _, status, ended in view.of_run(run))
+        all(state in TERMINAL and ended is not None and ended < before for _, state, ended in view.of_run(run))
         for run in view.old(before, _LOOKED_AT)
     )
 

@@ -27,7 +27,7 @@ AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Place:
+class Where:
     """Where to look."""
 
     store: StoreAt = DEFAULT_STORE
@@ -37,11 +37,11 @@ class Place:
     """The workspace within it."""
 
 
-HERE = Place()
+HERE = Where()
 
 
 @contextmanager
-def opened(place: Place, *, create: bool = False) -> Generator[tuple[Database, Store]]:
+def opened(place: Where, *, create: bool = False) -> Generator[tuple[Database, Store]]:
     """The store of a command; looking never makes a new file."""
     workspace = line(place.workspace, "a workspace", NAME_LIMIT)
     database = database_at(place.store, create=create)
@@ -67,7 +67,7 @@ def options_for(database: Database, workspace: str, given: str | None = None) ->
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
-class Paper(Console):
+class Output(Console):
     """When its reader goes away, as `| head` does, the work goes on without a word; `quiet` says so."""
 
     def on_broken_pipe(self) -> None:
@@ -79,12 +79,12 @@ class Paper(Console):
 
 def out() -> Console:
     """Where people read. Agent text is printed as plain text, never as markup."""
-    return Paper(highlight=False, soft_wrap=not sys.stdout.isatty())
+    return Output(highlight=False, soft_wrap=not sys.stdout.isatty())
 
 
 def aside() -> Console:
     """Where people read what is not the answer: programs that read the answer do not see it."""
-    return Paper(highlight=False, soft_wrap=not sys.stderr.isatty(), stderr=True)
+    return Output(highlight=False, soft_wrap=not sys.stderr.isatty(), stderr=True)
 
 
 def emit(data: object) -> None:

@@ -8,20 +8,21 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from remit.cli.crew import Crew, Worker
-from remit.cli.drawing import age, tabled
-from remit.cli.finding import task_of
-from remit.cli.options import HERE, AsJson, Place, emit, opened, options_for, out
-from remit.core.entry import limit as checked_limit
-from remit.core.facts import Message
-from remit.core.printable import escaped
+from remit.cli.options import HERE, AsJson, Where, emit, opened, options_for, out
+from remit.cli.terminal import age, tabled
+from remit.core.checks import limit as checked_limit
+from remit.core.message import Message
+from remit.core.record import Record
 from remit.core.text import canonical
 from remit.core.values import Json
-from remit.core.words import count, duration
 from remit.engine.system import SystemClock
-from remit.ports import Record, View, Which
+from remit.ports import View, Which
+from remit.report.printable import escaped
+from remit.report.words import count, duration
+from remit.runtime.finding import task_of
+from remit.runtime.workers import Crew, Peer
 
-State: TypeAlias = Literal[
+StateName: TypeAlias = Literal[
     "open", "pending", "running", "waiting", "cancelling", "completed", "failed", "cancelled", "dead"
 ]
 COLOURS: Final = {
@@ -39,7 +40,7 @@ _ORPHANS: Final = 100
 _TOLD: Final = 3  # announcements that are spelled out; the rest is counted
 
 
-class Picture(NamedTuple):
+class Snapshot(NamedTuple):
     """What was read of a store at one moment."""
 
     tasks: list[tuple[Record, str]]
@@ -49,9 +50,9 @@ class Picture(NamedTuple):
 
 def ps(
     *,
-    place: Place = HERE,
+    place: Where = HERE,
     all: Annotated[bool, Parameter(negative="")] = False,
-    state: State | None = None,
+    state: StateName | None = None,
     agent: str = "",
     session: str = "",
     parent: str = "",
@@ -100,14 +101,14 @@ def ps(
         console.print(text)
 
 
-def _picture(view: View, which: Which, parent: str) -> Picture:
+def _picture(view: View, which: Which, parent: str) -> Snapshot:
     if parent:
         above = task_of(view, parent).id
         which = Which(which.session, which.agent, which.state, above, limit=which.limit)
-    return Picture(view.tasks(which), Crew(view.workers()), view.orphans(_ORPHANS))
+    return Snapshot(view.tasks(which), Crew(view.workers()), view.orphans(_ORPHANS))
 
 
-def _table(found: Picture, now: int) -> Table:
+def _table(found: Snapshot, now: int) -> Table:
     names = ("id", "state", "agent", "task", "try", "took", "age", "where")
     rows = [_row(record, task, found.crew, now) for record, task in found.tasks]
     return tabled(names, rows, left=3, gives_way="task")
@@ -129,7 +130,7 @@ def _row(record: Record, task: str, crew: Crew, now: int) -> list[Text | str]:
 
 def took(record: Record, now: int) -> str:
     """How long it has been worked on; what is pending has not been."""
-    if record.status == "pending":
+    if record.state == "pending":
         return ""
     began = record.claimed_at if record.claimed_at is not None else record.asked_at
     return duration((record.ended_at if record.ended_at is not None else now) - began)
@@ -138,12 +139,12 @@ def took(record: Record, now: int) -> str:
 def _where(record: Record, crew: Crew, now: int) -> str:
     if record.ended_at is not None:
         return ""
-    if record.status == "pending" and record.ready_at > now:
+    if record.state == "pending" and record.ready_at > now:
         return f"in {duration(record.ready_at - now)}"
     return crew.where(record.worker)
 
 
-def _below(found: Picture, hint: str, now: int) -> Iterator[Text]:
+def _below(found: Snapshot, hint: str, now: int) -> Iterator[Text]:
     """Who is there, and what nobody has read."""
     crew = found.crew.workers
     workers = [worker for worker in crew if worker.hands]
@@ -152,7 +153,7 @@ def _below(found: Picture, hint: str, now: int) -> Iterator[Text]:
         yield Text(
             f"{count(len(workers), 'worker')}, {sum(w.hands for w in workers):,} hands: {_called(workers)}", "dim"
         )
-    elif any(record.status == "pending" for record, _ in found.tasks):
+    elif any(record.state == "pending" for record, _ in found.tasks):
         yield Text(f"no worker is there: start one with `{hint}`", "yellow")
     elif any(found.crew.lost(record, now) for record, _ in found.tasks):
         yield Text(f"no worker is there: `{hint}` ends or resumes what was left behind", "yellow")
@@ -161,7 +162,7 @@ def _below(found: Picture, hint: str, now: int) -> Iterator[Text]:
     yield from _unread(found.orphans)
 
 
-def _called(crew: list[Worker]) -> str:
+def _called(crew: list[Peer]) -> str:
     more = f" and {len(crew) - 8} more" if len(crew) > 8 else ""
     return ", ".join(worker.called for worker in crew[:8]) + more
 
@@ -187,7 +188,7 @@ def record_data(record: Record, task: str, crew: Crew, now: int) -> dict[str, Js
         "session": record.session,
         "run": record.run,
         "parent": record.parent,
-        "way": record.way,
+        "asked_how": record.asked_how,
         "attempt": record.attempt,
         "worker": record.worker,
         "where": _where(record, crew, now),
@@ -199,7 +200,7 @@ def record_data(record: Record, task: str, crew: Crew, now: int) -> dict[str, Js
     }
 
 
-def _data(found: Picture, now: int) -> dict[str, Json]:
+def _data(found: Snapshot, now: int) -> dict[str, Json]:
     orphans = [
         {"task": one.about, "by": one.sender, "to": one.to, "asker": one.reader, "text": one.text, "at": one.sent_at}
         for one in found.orphans

@@ -8,23 +8,23 @@ from typing import Annotated, Final, Literal, NamedTuple
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.drawing import answer, summary
-from remit.cli.following import following
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.live import watching
 from remit.cli.loading import load
 from remit.cli.options import AsJson, OwnStore, aside, emit, options_for, out
+from remit.cli.terminal import answer, summary
 from remit.core.bounds import TOP, Bounds
 from remit.core.credits import credits as money
 from remit.core.events import Event
 from remit.core.outcome import Outcome
-from remit.core.report import node_data, tree
-from remit.core.words import count
-from remit.engine.presence import home
+from remit.engine.presence.heartbeat import process_address
 from remit.engine.system import SystemClock
 from remit.errors import Conflict
 from remit.ports import View, Which
-from remit.runtime import RunHow, Runtime
+from remit.report.tree import node_data, tree
+from remit.report.words import count
+from remit.runtime.following import following
+from remit.runtime.runtime import RunHow, Runtime
 
 HAND_BACK_SECONDS: Final = 5.0  # what other runs' tasks that were begun here have to end
 
@@ -119,7 +119,7 @@ async def _run(runtime: Runtime, ask: Ask) -> int:
         else:
             with watching(runtime, out()):
                 outcome = await _asked(runtime, ask, heard)
-        if outcome.status == "refused":
+        if outcome.state == "refused":
             outcome.unwrap()
         interrupted = heard.count > 0
         if not ask.as_json:
@@ -127,7 +127,7 @@ async def _run(runtime: Runtime, ask: Ask) -> int:
         await _settle(runtime, outcome.task, heard)
         if ask.as_json:
             await _report(runtime, outcome, ask)
-    if interrupted and outcome.status == "cancelled":
+    if interrupted and outcome.state == "cancelled":
         return INTERRUPTED
     return 0 if outcome.ok else 1
 
@@ -202,12 +202,12 @@ def _rest(view: View, run: str, *, lasting: bool) -> int:
 
 def _held(view: View) -> int:
     """How many tasks from the queue this process has begun and not ended."""
-    return sum(record.way != "delegate" for worker in _here(view) for record in view.held(worker))
+    return sum(record.asked_how != "delegate" for worker in _here(view) for record in view.held(worker))
 
 
 def _here(view: View) -> set[str]:
     """What this process is called in the store."""
-    return {beat.worker for beat in view.workers() if beat.home == home()}
+    return {beat.worker for beat in view.workers() if beat.home == process_address()}
 
 
 async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:

@@ -10,23 +10,23 @@ from rich.table import Table
 from rich.text import Text
 
 from remit.cli.breakers import COLOURS
-from remit.cli.drawing import tabled
-from remit.cli.options import HERE, AsJson, Place, emit, opened, out
-from remit.core.printable import escaped
-from remit.core.stats import AgentStats, Stats, stats_data
-from remit.core.stats import stats as figures
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.terminal import tabled
 from remit.core.text import canonical, shown
 from remit.core.times import SECOND, moment
-from remit.core.words import count, duration
 from remit.engine.system import SystemClock
 from remit.errors import BadInput
 from remit.ports import Span
+from remit.report.printable import escaped
+from remit.report.stats import AgentStats, Stats, stats_data
+from remit.report.stats import stats as figures
+from remit.report.words import count, duration
 
 _AGO = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|min|m|h|d|w)")
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
-def stats(*, place: Place = HERE, since: str = "", until: str = "", agent: str = "", json: AsJson = False) -> None:
+def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str = "", json: AsJson = False) -> None:
     """Who works, how long, how often tasks change hands, what is refused.
 
     Parameters

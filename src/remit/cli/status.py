@@ -8,23 +8,24 @@ from typing import Final, NamedTuple, cast
 from rich.console import Console
 from rich.text import Text
 
-from remit.cli.crew import Crew
-from remit.cli.finding import MANY, task_of
-from remit.cli.options import HERE, AsJson, Place, emit, opened, out
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.ps import COLOURS, record_data, took
 from remit.core.events import Event
-from remit.core.printable import block, escaped
+from remit.core.record import Record
 from remit.core.times import iso
 from remit.core.values import Json, encode
-from remit.core.words import count, duration
 from remit.engine.system import SystemClock
-from remit.ports import Record, Span, View, Which
+from remit.ports import Span, View, Which
+from remit.report.printable import block, escaped
+from remit.report.words import count, duration
+from remit.runtime.finding import MANY, task_of
+from remit.runtime.workers import Crew
 
 # What ends an attempt without ending the task, and how it is told.
 _BACK: Final = {"task.retrying": "failed", "task.released": "handed back", "task.lost": "lost with its process"}
 
 
-class Attempt(NamedTuple):
+class EarlierAttempt(NamedTuple):
     """One that did not end the task. Only those that failed, or whose process died, count."""
 
     how: str
@@ -40,7 +41,7 @@ class Detail(NamedTuple):
     task: str
     asker: str
     attempts: int
-    earlier: list[Attempt]
+    earlier: list[EarlierAttempt]
     below: Counter[str]
     ended: Event | None
     why: str
@@ -55,7 +56,7 @@ class Detail(NamedTuple):
         return str(self.ended.data.get("error", "")) if self.ended is not None else ""
 
 
-def status(task: str = "last", *, place: Place = HERE, json: AsJson = False) -> None:
+def status(task: str = "last", *, place: Where = HERE, json: AsJson = False) -> None:
     """One task: where it stands, its attempts, what is below it, and what came of it.
 
     Parameters
@@ -93,14 +94,14 @@ def detail(view: View, given: str) -> Detail:
     )
 
 
-def _earlier(events: Sequence[Event]) -> Iterator[Attempt]:
+def _earlier(events: Sequence[Event]) -> Iterator[EarlierAttempt]:
     began: int | None = None
     for event in events:
         if event.kind in ("task.claimed", "task.started"):
             began = event.at
         elif event.kind in _BACK:
             elapsed = event.at - began if began is not None else None
-            yield Attempt(_BACK[event.kind], event.at, elapsed, str(event.data.get("error", "")))
+            yield EarlierAttempt(_BACK[event.kind], event.at, elapsed, str(event.data.get("error", "")))
             began = None
 
 
@@ -111,7 +112,7 @@ def _below(view: View, record: Record) -> Iterator[str]:
     for one, _ in sorted(listed, key=lambda found: found[0].began):
         if one.parent in under:
             under.add(one.id)
-            yield one.status
+            yield one.state
 
 
 def _print(console: Console, found: Detail, now: int) -> None:
@@ -125,7 +126,7 @@ def _print(console: Console, found: Detail, now: int) -> None:
     if found.ended is None:
         return
     console.print()
-    console.print(outcome_text(record.status, found.result, found.error))
+    console.print(outcome_text(record.state, found.result, found.error))
 
 
 def _lines(found: Detail, now: int) -> Iterator[tuple[str, str]]:
@@ -135,11 +136,11 @@ def _lines(found: Detail, now: int) -> Iterator[tuple[str, str]]:
     by = f"'{escaped(found.asker, 64)}', a part of {record.parent}" if record.parent else "a person"
     yield "asked", f"{iso(record.asked_at)[:19]}Z by {by}"
     yield "session", escaped(record.session, 80)
-    if record.way != "delegate":
+    if record.asked_how != "delegate":
         where = found.crew.where(record.worker) if record.ended is None else ""
         at = {"": "", "gone": "; the process that has it is gone"}.get(where, f"; {where}")
         yield "attempt", f"{record.attempt} of {found.attempts}{at}"
-    if record.status == "pending":
+    if record.state == "pending":
         yield "due", f"in {duration(record.ready_at - now)}" if record.ready_at > now else "now"
     else:
         yield "took", took(record, now)
@@ -150,7 +151,7 @@ def _lines(found: Detail, now: int) -> Iterator[tuple[str, str]]:
         yield "below", f"{count(found.below.total(), 'task')}: {states}"
 
 
-def _attempt(one: Attempt) -> str:
+def _attempt(one: EarlierAttempt) -> str:
     after = f" after {duration(one.elapsed)}" if one.elapsed is not None else ""
     return f"{one.how}{after}" + (f": {escaped(one.error, 300)}" if one.error else "")
 

@@ -10,7 +10,7 @@ from remit.cli.loading import lasting, load
 from remit.cli.options import AsJson, OwnStore, aside, emit, options_for, out
 from remit.cli.watch import answered, print_end, waited
 from remit.core.backoff import ATTEMPTS
-from remit.runtime import RunHow, Runtime
+from remit.runtime.runtime import RunHow, Runtime
 
 
 def submit(
@@ -90,4 +90,4 @@ async def _submit(
         return answered(found, as_json=True, seconds=None)
     print_end(out(), found, screen)
     out().print(Text(f"remit show {record.run}{where}", "dim"))
-    return 0 if found.record.status == "completed" else 1
+    return 0 if found.record.state == "completed" else 1

@@ -10,20 +10,21 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from remit.cli.crew import Crew
-from remit.cli.drawing import drawn, summary
-from remit.cli.finding import MANY, run_of, task_of
-from remit.cli.following import following, over
-from remit.cli.lines import plain_line
-from remit.cli.options import HERE, AsJson, Place, aside, emit, opened, options_for, out
+from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, options_for, out
 from remit.cli.status import Detail, detail, detail_data, outcome_text
+from remit.cli.terminal import drawn, summary
 from remit.core.events import Event
 from remit.core.lifecycle import TERMINAL
-from remit.core.report import Growing, Node
+from remit.core.record import Record
 from remit.core.times import SECOND, span
 from remit.engine.system import SystemClock
 from remit.errors import NotFound
-from remit.ports import Record, Span, Store, View, Which
+from remit.ports import Span, Store, View, Which
+from remit.report.lines import plain_line
+from remit.report.tree import Growing, Node
+from remit.runtime.finding import MANY, run_of, task_of
+from remit.runtime.following import following, over
+from remit.runtime.workers import Crew
 
 TIMED_OUT: Final = 124  # as timeout(1) has it
 _FRAMES: Final = 8  # a second
@@ -73,13 +74,13 @@ class Screen:
 
 
 def _is_open(root: Node) -> bool:
-    return any(node.status not in TERMINAL for node in root.walk())
+    return any(node.state not in TERMINAL for node in root.walk())
 
 
 def watch(
     run: str = "last",
     *,
-    place: Place = HERE,
+    place: Where = HERE,
     all: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """One run until it has ended, or everything that is open until you press Ctrl-C.
@@ -130,7 +131,7 @@ def _what_is_open(view: View) -> list[Event]:
     return sorted(found, key=lambda event: event.seq)
 
 
-def wait(task: str = "last", *, place: Place = HERE, seconds: float | None = None, json: AsJson = False) -> int:
+def wait(task: str = "last", *, place: Where = HERE, seconds: float | None = None, json: AsJson = False) -> int:
     """Wait until a task has ended and print its result; exits with 1 if there is none, with 124 if it takes too long.
 
     Parameters
@@ -153,7 +154,7 @@ async def _wait(
     store: Store, given: str, seconds: float | None, console: Console | None, where: str
 ) -> tuple[Detail, Screen]:
     record, crew = await store.read(lambda view: (task_of(view, given), Crew(view.workers())))
-    if record.status == "pending" and not crew.workers:
+    if record.state == "pending" and not crew.workers:
         aside().print(Text(f"nobody is there to carry it out: start `remit worker module:runtime{where}`", "yellow"))
     return await waited(store, record, seconds, console)
 
@@ -177,29 +178,29 @@ def _ended(view: View, task: str) -> bool:
     standing = view.standing(task)
     if standing is None:
         raise NotFound(f"task {task} was pruned meanwhile; `remit history` has a line of it")
-    return standing.status in TERMINAL
+    return standing.state in TERMINAL
 
 
 def answered(found: Detail, *, as_json: bool, seconds: float | None) -> int:
     """Says what came of waiting; gives back the exit code."""
     record = found.record
-    ended = record.status in TERMINAL
+    ended = record.state in TERMINAL
     if as_json:
         emit(detail_data(found, SystemClock().now()))
     elif ended:
-        out().print(outcome_text(record.status, found.result, found.error))
+        out().print(outcome_text(record.state, found.result, found.error))
     else:
-        aside().print(Text(f"task {record.id} is {record.status} after {seconds:g} s of waiting; it goes on", "yellow"))
+        aside().print(Text(f"task {record.id} is {record.state} after {seconds:g} s of waiting; it goes on", "yellow"))
     if not ended:
         return TIMED_OUT
-    return 0 if record.status == "completed" else 1
+    return 0 if record.state == "completed" else 1
 
 
 def print_end(console: Console, found: Detail, screen: Screen) -> None:
     """A run's end: its sentence and figures, and what came of it."""
     for root in screen.roots()[-1:]:
         console.print(summary(root, SystemClock().now()))
-    console.print(outcome_text(found.record.status, found.result, found.error))
+    console.print(outcome_text(found.record.state, found.result, found.error))
 
 
 @contextmanager

@@ -12,15 +12,15 @@ from rich.text import Text
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import lasting, load
 from remit.cli.options import OwnStore, out, where_is
-from remit.core.allow import whole
+from remit.core.checks import whole
 from remit.core.events import Event
-from remit.core.printable import escaped
 from remit.core.times import iso
-from remit.core.words import count, duration
+from remit.engine.queue.worker import HANDS
 from remit.engine.system import SystemClock
-from remit.engine.worker import HANDS
 from remit.errors import BadInput
-from remit.runtime import Runtime
+from remit.report.printable import escaped
+from remit.report.words import count, duration
+from remit.runtime.runtime import Runtime
 
 # What ends an attempt, and how it is told.
 _TOLD: Final = {
@@ -123,7 +123,9 @@ class Log:
         for event in events:
             if event.kind == "task.lost":
                 self._line(event, "taken over", "magenta", "from a process that is gone")
-            elif event.kind == "task.claimed" or (event.data.get("way") in _QUEUED and event.kind == "task.started"):
+            elif event.kind == "task.claimed" or (
+                event.data.get("asked_how") in _QUEUED and event.kind == "task.started"
+            ):
                 self._begun(event)
             elif event.kind in _TOLD and (event.task in self.open or "receipt" not in event.data):
                 self._ended(event)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
-from remit.core.text import INT_LIMIT, canonical, shown
+from remit.core.text import canonical
+from remit.core.values import Json
 from remit.errors import BadInput
 
 
@@ -73,10 +74,11 @@ def spelled(names: Names) -> str:
     return ", ".join(sorted(names)) if names else "no one"
 
 
-def whole(given: object, what: str, *, least: int = 0) -> int | None:
-    """A whole number, or None for no limit."""
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= INT_LIMIT:
-        raise BadInput(f"{what} is a whole number of at least {least} or None, not {shown(given)}")
-    return given
+def names_data(names: Names) -> Json:
+    """Names as JSON."""
+    return "*" if names is ANY else [*sorted(names)]
+
+
+def names_restored(data: Json) -> Names:
+    """Names as `names_data` wrote them."""
+    return ANY if data == "*" else frozenset(cast("list[str]", data))

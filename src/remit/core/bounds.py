@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from remit.core import allow, scope
-from remit.core.allow import ANY, Names
+from remit.core.allow import ANY, Names, names_data, names_restored
+from remit.core.checks import whole
 from remit.core.credits import credits  # noqa: A004 - the word of the domain
 from remit.core.scope import Sees
 from remit.core.times import moment
@@ -42,12 +43,12 @@ class Bounds:
         put(self, "agents", allow.agents(self.agents))
         put(self, "tools", tools(self.tools))
         put(self, "sees", scope.scopes(self.sees))
-        put(self, "depth", allow.whole(self.depth, "depth"))
+        put(self, "depth", whole(self.depth, "depth"))
         put(self, "deadline", None if self.deadline is None else moment(self.deadline, "deadline"))
         put(self, "credits", credits(self.credits))
-        put(self, "tokens", allow.whole(self.tokens, "tokens"))
-        put(self, "handoffs", allow.whole(self.handoffs, "handoffs"))
-        put(self, "members", allow.whole(self.members, "members", least=1))
+        put(self, "tokens", whole(self.tokens, "tokens"))
+        put(self, "handoffs", whole(self.handoffs, "handoffs"))
+        put(self, "members", whole(self.members, "members", least=1))
 
     def __and__(self, other: "Bounds") -> "Bounds":
         if other is TOP or other is self:
@@ -118,10 +119,6 @@ def restored(data: dict[str, Json]) -> Bounds:
     )
 
 
-def names_restored(data: Json) -> Names:
-    return ANY if data == "*" else frozenset(cast("list[str]", data))
-
-
 def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
     agents: Names = ANY,
     tools: Names = ANY,
@@ -147,10 +144,6 @@ def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
     put(made, "members", members)
     put(made, "_data", None)
     return made
-
-
-def names_data(names: Names) -> Json:
-    return "*" if names is ANY else [*sorted(names)]
 
 
 def _data(bounds: Bounds) -> dict[str, Json]:

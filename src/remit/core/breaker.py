@@ -9,13 +9,13 @@ from typing import Final, Literal, NamedTuple
 
 from remit.core.times import SECOND
 
-State = Literal["closed", "open", "half-open"]
+BreakerState = Literal["closed", "open", "half-open"]
 Admits = Literal["yes", "probe", "no"]
 
 UNTIL_RESET: Final = 2**62
 
 # state -> what may happen -> state after it; the diagram in the docs is drawn from it
-TRANSITIONS: Final[dict[State, dict[str, State]]] = {
+TRANSITIONS: Final[dict[BreakerState, dict[str, BreakerState]]] = {
     "closed": {"too many failures": "open", "tripped": "open"},
     "open": {"cooled off": "half-open", "tripped": "open", "reset": "closed"},
     "half-open": {
@@ -28,7 +28,7 @@ TRANSITIONS: Final[dict[State, dict[str, State]]] = {
 }
 
 
-class Temper(NamedTuple):
+class BreakerPolicy(NamedTuple):
     """How many failures in a row open a breaker, and for how many seconds it rests; a probe has as many to report."""
 
     failures: int = 3
@@ -39,7 +39,7 @@ class Temper(NamedTuple):
 class Breaker(NamedTuple):
     """`until` is when the cool-off ends, or when the probe expires; `probe` is the task that is trying."""
 
-    state: State = "closed"
+    state: BreakerState = "closed"
     failures: int = 0
     until: int = 0
     probe: str = ""
@@ -55,9 +55,9 @@ def admits(breaker: Breaker, now: int) -> Admits:
     return "probe" if now >= breaker.until else "no"
 
 
-def probing(breaker: Breaker, temper: Temper, task: str, now: int) -> Breaker:
+def probing(breaker: Breaker, breaker_policy: BreakerPolicy, task: str, now: int) -> Breaker:
     """One task is let through to see; until it reports or expires, no other is."""
-    return breaker._replace(state="half-open", until=now + _span(temper.probe), probe=task)
+    return breaker._replace(state="half-open", until=now + _span(breaker_policy.probe), probe=task)
 
 
 def succeeded(breaker: Breaker, task: str) -> Breaker:
@@ -67,17 +67,17 @@ def succeeded(breaker: Breaker, task: str) -> Breaker:
     return breaker
 
 
-def failed(breaker: Breaker, temper: Temper, task: str, why: str, now: int) -> Breaker:
+def failed(breaker: Breaker, breaker_policy: BreakerPolicy, task: str, why: str, now: int) -> Breaker:
     failures = breaker.failures + 1
     match breaker.state:
-        case "closed" if failures < temper.failures:
+        case "closed" if failures < breaker_policy.failures:
             return breaker._replace(failures=failures, why=why)
         case "half-open" if breaker.probe != task:
             return breaker
         case "open":
             return breaker  # it began before the breaker opened and says nothing new
         case _:
-            return Breaker("open", failures, now + _span(temper.cool_off), "", why)
+            return Breaker("open", failures, now + _span(breaker_policy.cool_off), "", why)
 
 
 def tripped(breaker: Breaker, why: str) -> Breaker:
@@ -107,5 +107,5 @@ def _span(seconds: float) -> int:
     return round(seconds * SECOND)
 
 
-def _word(state: State) -> str:
+def _word(state: BreakerState) -> str:
     return state.replace("-", "_")

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from remit.core import allow, scope
-from remit.core.allow import ANY, NONE, Names
+from remit.core.allow import ANY, NONE, Names, names_data, names_restored
+from remit.core.checks import whole
 from remit.core.scope import NOTHING, Sees, memory_of
 from remit.core.text import canonical, plain
 from remit.core.toolgroups import tools
+from remit.core.values import Json
 
 _TEXT_LIMIT = 65_536
 
@@ -39,12 +41,40 @@ class Card:
         put(self, "reads", scope.scopes(self.reads, "reads"))
         put(self, "writes", scope.scopes(self.writes, "writes"))
         put(self, "tools", tools(self.tools))
-        put(self, "concurrency", allow.whole(self.concurrency, "concurrency", least=1))
+        put(self, "concurrency", whole(self.concurrency, "concurrency", least=1))
 
     @property
     def memory(self) -> str:
         """The namespace this agent always reads: its own memory."""
         return memory_of(self.name).namespace
+
+    @property
+    def data(self) -> dict[str, Json]:
+        """The card as JSON."""
+        return {
+            "name": self.name,
+            "role": self.role,
+            "can": [*self.can],
+            "asks": names_data(self.asks),
+            "reads": [*scope.spelled(self.reads)],
+            "writes": [*scope.spelled(self.writes)],
+            "tools": names_data(self.tools),
+            "concurrency": self.concurrency,
+        }
+
+
+def restored(data: dict[str, Json]) -> Card:
+    """Make the card that `data` tells of."""
+    return Card(
+        name=cast("str", data["name"]),
+        role=cast("str", data["role"]),
+        can=tuple(cast("list[str]", data["can"])),
+        asks=names_restored(data["asks"]),
+        reads=scope.restored(cast("list[str]", data["reads"])),
+        writes=scope.restored(cast("list[str]", data["writes"])),
+        tools=names_restored(data["tools"]),
+        concurrency=cast("int | None", data["concurrency"]),
+    )
 
 
 def _capabilities(given: object) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class HandoffState:
     """What has been handed over so far in a task, all updates merged. Agents read it, so no two tasks share one."""
 
     context: dict[str, Json] = field(default_factory=dict[str, Json])
@@ -99,11 +99,11 @@ class Move(NamedTuple):
     content: str
 
 
-def merged(state: State, update: Update) -> State:
+def merged(state: HandoffState, update: Update) -> HandoffState:
     """The state after an update; what grew too large is refused and changes nothing."""
     metrics = cast("dict[str, int]", update.get("metrics", {}))
     completed = (*state.completed, *_strings(update, "completed"))
-    after = State(
+    after = HandoffState(
         context={**state.context, **cast("dict[str, Json]", update.get("context", {}))},
         artifacts={**state.artifacts, **cast("dict[str, Json]", update.get("artifacts", {}))},
         phase=cast("str", update.get("phase", state.phase)),

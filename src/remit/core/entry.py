@@ -81,12 +81,6 @@ def lifetime(ttl: object) -> int | None:
     return None if ttl is None else span(ttl, "ttl")
 
 
-def limit(given: object, *, most: int = 10_000) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-        raise BadInput(f"limit is a whole number from 1 to {most:,}, not {shown(given)}")
-    return given
-
-
 def written(old: Entry | None, draft: Draft, by: Writer, now: int) -> Entry:
     """The entry after the write. A version the writer did not expect is a conflict and changes nothing."""
     living = old is not None and old.alive(now)

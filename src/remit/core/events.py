@@ -11,7 +11,7 @@ from remit.core.values import Json
 GENESIS: Final = "0" * 64
 
 
-class Fact(NamedTuple):
+class Unsealed(NamedTuple):
     """An event before it has its place in the journal."""
 
     kind: str
@@ -64,7 +64,7 @@ class Stamp(NamedTuple):
 NO_STAMP: Final = Stamp()
 
 
-def seal(fact: Fact, text: str, workspace: str, head: Head, stamp: Stamp = NO_STAMP) -> Event:
+def seal(fact: Unsealed, text: str, workspace: str, head: Head, stamp: Stamp = NO_STAMP) -> Event:
     """Gives a fact its place after `head`; `text` is its data as JSON.
 
     The hash is over one part a line: JSON text has no line breaks of its own, and the names are checked
@@ -81,5 +81,5 @@ def seal(fact: Fact, text: str, workspace: str, head: Head, stamp: Stamp = NO_ST
 
 def genuine(event: Event, head: Head) -> bool:
     """Whether the event is what was sealed after `head`."""
-    fact = Fact(event.kind, event.at, event.data, event.run, event.session, event.task, event.agent)
+    fact = Unsealed(event.kind, event.at, event.data, event.run, event.session, event.task, event.agent)
     return event == seal(fact, event.text, event.workspace, head, Stamp(event.op, event.answer))

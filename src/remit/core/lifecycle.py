@@ -59,6 +59,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
     "dead": {},
 }
 
+BEGINNINGS: Final = frozenset(TRANSITIONS[START])
 TERMINAL: Final = frozenset(state for state, moves in TRANSITIONS.items() if not moves)
 OPEN: Final = frozenset(TRANSITIONS) - TERMINAL - {START}
 MOVES: Final = frozenset(kind for moves in TRANSITIONS.values() for kind in moves)

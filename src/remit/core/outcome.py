@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from remit.core.values import Json
 from remit.errors import RemitError
 
-Status = Literal["completed", "failed", "timed-out", "cancelled", "dead", "refused"]
+OutcomeState = Literal["completed", "failed", "timed-out", "cancelled", "dead", "refused"]
 
 
 class Outcome(NamedTuple):
@@ -16,14 +16,14 @@ class Outcome(NamedTuple):
 
     agent: str
     task: str
-    status: Status
+    state: OutcomeState
     value: Json = None
     error: RemitError | None = None
     by: str = ""
 
     @property
     def ok(self) -> bool:
-        return self.status == "completed"
+        return self.state == "completed"
 
     def unwrap(self) -> Json:
         """The value, or the error raised."""

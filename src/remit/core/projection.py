@@ -2,21 +2,49 @@
 so a table can hold nothing that the journal does not say."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from remit.core import lifecycle
 from remit.core.events import Event
+from remit.core.kinds import CardsPublished, EntriesRemoved, EntrySet, FirstData, MessagesTaken, RunsPruned, read
+from remit.core.record import Record, RunFacts
 from remit.core.values import Json, encode
 
-Table = Literal["task", "entry", "message", "breaker", "event"]
-Verb = Literal["add", "put", "claim", "rest", "set", "end", "hand", "touch", "take", "drop", "empty"]
+Table = Literal["task", "run", "entry", "message", "breaker", "card", "event"]
+Verb = Literal["add", "put", "claim", "requeue", "set", "end", "hand", "touch", "take", "count", "drop", "empty"]
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
 
+# The columns of each table in their order, without the workspace. SQL names them as `@task`, `@entry` and so on.
+COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
+    "task": tuple(field.name for field in fields(Record)),
+    "run": RunFacts._fields,
+    "entry": (
+        *("namespace", "key", "form", "value", "agent", "created_at", "updated_at", "expires_at", "version"),
+        *("digest", "extension", "trust", "task", "chain"),
+    ),
+    "message": (
+        *("id", "session", "sender", "recipient", "text", "sent_at", "seq", "taken_at", "taken_by", "reader", "about"),
+    ),
+    "breaker": ("name", "state", "failures", "until", "probe", "why", "at"),
+    "card": ("name", "data", "at"),
+    "event": tuple("data" if name == "text" else name for name in Event._fields if name != "data"),
+}
+KEYS: Final[dict[Table, tuple[str, ...]]] = {
+    "task": ("id",),
+    "run": ("id",),
+    "entry": ("namespace", "key"),
+    "message": ("id",),
+    "breaker": ("name",),
+    "card": ("name",),
+}
+
 
 class Change(NamedTuple):
-    """One row: `add` and `put` write it whole, `drop` removes it, the other verbs change the columns given."""
+    """One row: `add` and `put` write it whole, `drop` removes it, `count` adds to its columns, the other verbs change
+    the columns given."""
 
     table: Table
     verb: Verb
@@ -25,61 +53,82 @@ class Change(NamedTuple):
 
 
 def _started(event: Event) -> list[Change]:
-    data = event.data
-    row = _task(event)
-    row |= {
-        "status": "running",
-        "way": data.get("way", "delegate"),
-        "twin": data.get("twin", ""),
-        "worker": data.get("worker", ""),
-        "lead": data.get("lead", ""),
-        "fence": 1,
-        "attempt": 1,
-        "claimed_at": event.at,
-    }
-    return [Change("task", "add", (event.task,), row)]
+    data = read(event, FirstData)
+    row = _task(event, data)
+    row["state"] = "running"
+    row["asked_how"] = data.get("asked_how", "delegate")
+    row["dedup_key"] = data.get("dedup_key", "")
+    row["worker"] = data.get("worker", "")
+    row["led_as"] = data.get("led_as", "")
+    row["fence"] = row["attempt"] = 1
+    row["claimed_at"] = event.at
+    return [Change("task", "add", (event.task,), row), _begins(event, data)]
 
 
 def _submitted(event: Event) -> list[Change]:
-    data = event.data
-    row = _task(event)
-    row |= {name: data[name] for name in ("way", "ready_at", "twin")}
-    row["tries"] = data.get("tries", 0)
-    return [Change("task", "add", (event.task,), row)]
+    data = read(event, FirstData)
+    row = _task(event, data)
+    row["asked_how"] = data["asked_how"]  # pyright: ignore[reportTypedDictNotRequiredAccess] - the queue says all three
+    row["ready_at"] = data["ready_at"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+    row["dedup_key"] = data["dedup_key"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+    row["failures"] = data.get("failures", 0)
+    return [Change("task", "add", (event.task,), row), _begins(event, data)]
 
 
-def _task(event: Event) -> Row:
-    """A row as it is for a task that nobody has claimed yet."""
-    bounds = cast("dict[str, Json]", event.data["bounds"])
+def _task(event: Event, data: FirstData) -> Row:
+    """The row of a task that nobody has claimed yet."""
     return {
         "id": event.task,
         "run": event.run,
-        "parent": event.data["parent"],
+        "parent": data["parent"],
         "session": event.session,
         "holder": event.agent,
-        "status": "pending",
-        "way": "",
-        "lead": "",
+        "state": "pending",
+        "asked_how": "",
+        "led_as": "",
         "worker": "",
         "fence": 0,
         "attempt": 0,
-        "tries": 0,
+        "failures": 0,
         "asked_at": event.at,
         "ready_at": event.at,
         "claimed_at": None,
-        "until": bounds["deadline"],
+        "until": data["bounds"]["deadline"],
         "ended_at": None,
         "began": event.seq,
         "ended": None,
-        "twin": "",
+        "dedup_key": "",
     }
+
+
+def _begins(event: Event, data: FirstData) -> Change:
+    """A root makes the row of its run; every other task adds to it."""
+    if data["parent"]:
+        return _counted(event, tasks=1, joining=event.agent if data.get("joins") else "")
+    row: Row = {"id": event.run, "by": data.get("by", ""), "members": event.agent, "tasks": 1, **_NO_FIGURES}
+    return Change("run", "add", (event.run,), row)
+
+
+_NO_FIGURES: Final[Row] = {"handoffs": 0, "tokens": 0, "refusals": 0}
+
+
+def _counted(event: Event, *, tasks: int = 0, handoffs: int = 0, refusals: int = 0, joining: str = "") -> Change:
+    row: Row = {
+        "id": event.run,
+        "members": f" {joining}" if joining else "",
+        "tasks": tasks,
+        "handoffs": handoffs,
+        "tokens": event.data.get("tokens", 0),
+        "refusals": refusals,
+    }
+    return Change("run", "count", (event.run,), row)
 
 
 def _claimed(event: Event) -> list[Change]:
     data = event.data
     row: Row = {
         "id": event.task,
-        "status": "running",
+        "state": "running",
         "worker": data["worker"],
         "fence": data["fence"],
         "attempt": data["attempt"],
@@ -88,45 +137,66 @@ def _claimed(event: Event) -> list[Change]:
     return [Change("task", "claim", (event.task,), row)]
 
 
-def _rested(event: Event) -> list[Change]:
-    row: Row = {"id": event.task, "status": "pending"}
-    row |= {name: event.data[name] for name in ("worker", "fence", "ready_at", "attempt", "tries")}
-    return [Change("task", "rest", (event.task,), row)]
+def _requeued(event: Event) -> list[Change]:
+    row: Row = {"id": event.task, "state": "pending"}
+    row |= {name: event.data[name] for name in ("worker", "fence", "ready_at", "attempt", "failures")}
+    return _with_tokens(Change("task", "requeue", (event.task,), row), event)
 
 
 def _set(event: Event) -> list[Change]:
-    return [Change("task", "set", (event.task,), {"id": event.task, "status": lifecycle.lands(event.kind)})]
+    return [Change("task", "set", (event.task,), {"id": event.task, "state": lifecycle.lands(event.kind)})]
 
 
 def _ended(event: Event) -> list[Change]:
-    status = lifecycle.lands(event.kind)
-    row: Row = {"id": event.task, "status": status, "ended_at": event.at, "ended": event.seq}
-    return [Change("task", "end", (event.task,), row)]
+    state = lifecycle.lands(event.kind)
+    row: Row = {"id": event.task, "state": state, "ended_at": event.at, "ended": event.seq}
+    return _with_tokens(Change("task", "end", (event.task,), row), event)
+
+
+def _with_tokens(change: Change, event: Event) -> list[Change]:
+    """The tokens of a turn count for its run when the turn ends."""
+    return [change, _counted(event)] if "tokens" in event.data else [change]
+
+
+def _refused(event: Event) -> list[Change]:
+    return [_counted(event, refusals=1)]
 
 
 def _pruned(event: Event) -> list[Change]:
     """The rows of the runs go, and what their events said; that they happened stays."""
-    made: list[Change] = []
-    for run in cast("list[dict[str, Json]]", event.data["runs"]):
-        made += [Change("task", "drop", (task,), {"id": task}) for task in cast("list[str]", run["tasks"])]
-        made.append(Change("event", "empty", (cast("str", run["id"]),), {"run": run["id"]}))
-    return made
+    changes: list[Change] = []
+    for run in read(event, RunsPruned)["runs"]:
+        changes += [Change("task", "drop", (task,), {"id": task}) for task in run["tasks"]]
+        changes.append(Change("run", "drop", (run["id"],), {"id": run["id"]}))
+        changes.append(Change("event", "empty", (run["id"],), {"run": run["id"]}))
+    return changes
 
 
 def _handed(event: Event) -> list[Change]:
     to = event.data["to"]
+    counted = _counted(event, handoffs=1, joining=to if isinstance(to, str) and event.data.get("joins") else "")
     if not isinstance(to, str):  # parts of it went to several; the holder is still the holder
-        return []
-    return [Change("task", "hand", (event.task,), {"id": event.task, "holder": to})]
+        return [counted]
+    return [Change("task", "hand", (event.task,), {"id": event.task, "holder": to}), counted]
 
 
 def _breaker_set(event: Event) -> list[Change]:
-    row: Row = {**event.data, "at": event.at}
+    row: Row = {name: event.data[name] for name in COLUMNS["breaker"] if name != "at"}
+    row["at"] = event.at
     return [Change("breaker", "put", (cast("str", event.data["name"]),), row)]
 
 
+def _cards_published(event: Event) -> list[Change]:
+    cards = cast("list[dict[str, Json]]", read(event, CardsPublished)["cards"])
+    return [
+        Change("card", "put", (name,), {"name": name, "data": encode(card), "at": event.at})
+        for card in cards
+        for name in (cast("str", card["name"]),)
+    ]
+
+
 def _entry_set(event: Event) -> list[Change]:
-    data = event.data
+    data = read(event, EntrySet)
     value = data["value"]
     row: Row = {
         "namespace": data["namespace"],
@@ -142,9 +212,9 @@ def _entry_set(event: Event) -> list[Change]:
         "extension": data["extension"],
         "trust": data["trust"],
         "task": event.task,
-        "chain": _chain(tuple(cast("list[str]", data["chain"]))),
+        "chain": _chain(tuple(data["chain"])),
     }
-    return [Change("entry", "put", _address(data), row)]
+    return [Change("entry", "put", (data["namespace"], data["key"]), row)]
 
 
 @lru_cache(maxsize=1024)  # the entries of one run have few writers
@@ -153,13 +223,13 @@ def _chain(names: tuple[str, ...]) -> str:
 
 
 def _entry_touched(event: Event) -> list[Change]:
-    data = event.data
-    row: Row = {"namespace": data["namespace"], "key": data["key"], "expires_at": data["expires_at"]}
-    return [Change("entry", "touch", _address(data), row)]
+    namespace, key = cast("str", event.data["namespace"]), cast("str", event.data["key"])
+    row: Row = {"namespace": namespace, "key": key, "expires_at": event.data["expires_at"]}
+    return [Change("entry", "touch", (namespace, key), row)]
 
 
 def _entries_removed(event: Event) -> list[Change]:
-    keys = cast("list[tuple[str, str]]", event.data["keys"])
+    keys = read(event, EntriesRemoved)["keys"]
     return [Change("entry", "drop", (ns, key), {"namespace": ns, "key": key}) for ns, key in keys]
 
 
@@ -181,16 +251,12 @@ def _message_sent(event: Event) -> list[Change]:
 
 
 def _messages_taken(event: Event) -> list[Change]:
-    ids = cast("list[str]", event.data["ids"])
-    return [Change("message", "take", (one,), {"id": one, "taken_at": event.at, "taken_by": event.task}) for one in ids]
+    ids = read(event, MessagesTaken)["ids"]
+    return [Change("message", "take", (id_,), {"id": id_, "taken_at": event.at, "taken_by": event.task}) for id_ in ids]
 
 
 def _no_table(_event: Event) -> list[Change]:
     return []
-
-
-def _address(data: dict[str, Json]) -> Key:
-    return (cast("str", data["namespace"]), cast("str", data["key"]))
 
 
 PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
@@ -202,20 +268,21 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "task.waiting": _set,
     "task.resumed": _set,
     "task.cancelling": _set,
-    "task.queued": _rested,
-    "task.retrying": _rested,
-    "task.released": _rested,
-    "task.lost": _rested,
+    "task.queued": _requeued,
+    "task.retrying": _requeued,
+    "task.released": _requeued,
+    "task.lost": _requeued,
     "task.completed": _ended,
     "task.failed": _ended,
     "task.cancelled": _ended,
     "task.died": _ended,
-    "hop.refused": _no_table,
+    "hop.refused": _refused,
     "effect.done": _no_table,
     "plan.started": _no_table,
     "step.ended": _no_table,
     "runs.pruned": _pruned,
     "breaker.set": _breaker_set,
+    "cards.published": _cards_published,
     "entry.set": _entry_set,
     "entry.touched": _entry_touched,
     "entries.removed": _entries_removed,
@@ -232,8 +299,8 @@ Tables: TypeAlias = dict[Table, dict[Key, Row]]
 
 
 def fold(events: Iterable[Event]) -> Tables:
-    """The tables as the journal tells them."""
-    tables: Tables = {"task": {}, "entry": {}, "message": {}, "breaker": {}}
+    """Build the tables as the journal tells them."""
+    tables: Tables = {table: {} for table in KEYS}
     for event in events:
         for change in changes(event):
             if change.table != "event":
@@ -247,10 +314,17 @@ def _apply(rows: dict[Key, Row], change: Change) -> None:
             rows[change.key] = dict(change.row)
         case "drop":
             rows.pop(change.key, None)
+        case "count":
+            _count(rows.get(change.key), change.row)
         case _:
             row = rows.get(change.key)
             if row is not None and _open(row, change):
                 row.update(change.row)
+
+
+def _count(row: Row | None, added: Row) -> None:
+    if row is not None:
+        row |= {name: row[name] + value for name, value in added.items() if name != "id"}  # pyright: ignore[reportOperatorIssue] - figures, or text that is appended
 
 
 def _open(row: Row, change: Change) -> bool:

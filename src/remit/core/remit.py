@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, TypedDict, cast
 
 from remit.core import allow, scope
 from remit.core import bounds as bounds_
@@ -15,6 +15,7 @@ from remit.core.scope import NOTHING, Sees, memory_of
 from remit.core.text import TASK_LIMIT, canonical, plain
 from remit.core.times import SECOND, span
 from remit.core.toolgroups import tools
+from remit.core.values import Json
 from remit.errors import BadInput
 
 DEFAULT_SECONDS = 300
@@ -124,10 +125,22 @@ def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, until
     )
 
 
+class Asked(TypedDict):
+    """What the first event of a task says of its remit, as JSON."""
+
+    asker: str
+    bounds: dict[str, Json]
+    chain: list[str]
+    parent: str
+    sees: list[str]
+    task: str
+    tools: str | list[str]
+
+
 def restored(event: Event) -> Remit:
     """The remit of a task from the event that began it. Of the hops before the last, the journal has the tasks."""
-    data = cast("dict[str, Any]", event.data)
-    names: list[str] = data["chain"]
+    data = cast("Asked", event.data)
+    names = data["chain"]
     hops = [Hop(asker, holder, "") for asker, holder in pairwise(names)]
     if hops:
         hops[-1] = hops[-1]._replace(task=data["task"])
@@ -142,7 +155,7 @@ def restored(event: Event) -> Remit:
         parent=data["parent"],
         root=event.run,
         sees=scope.restored(data["sees"]),
-        tools=bounds_.names_restored(data["tools"]),
+        tools=allow.names_restored(cast("Json", data["tools"])),
     )
 
 

@@ -5,20 +5,21 @@ from typing import NamedTuple
 
 from remit.core import breaker as breakers
 from remit.core.allow import ANY, has
-from remit.core.breaker import CLOSED, Temper
+from remit.core.breaker import CLOSED, BreakerPolicy
 from remit.core.card import Card
-from remit.core.events import Fact
-from remit.core.facts import Place, breaker_set, place
+from remit.core.events import Unsealed
 from remit.core.guards import Facts, Guard, Verdict, judge
+from remit.core.kinds import Place, breaker_set, place
+from remit.core.record import Record
 from remit.core.remit import Pass, Remit
-from remit.core.report import members, tokens_used
 from remit.engine.directory import Agent, Directory
-from remit.ports import Record, Span, View
+from remit.ports import Span, View
+from remit.report.tree import members, tokens_used
 
 _MANY = 1_000_000
 
 
-class Hop(NamedTuple):
+class Proposal(NamedTuple):
     """Someone wants to pass something on: `asker` is empty when a person does."""
 
     remit: Remit
@@ -33,20 +34,20 @@ class Hop(NamedTuple):
 class Admission:
     """`concurrency` is how many tasks from the queue may be worked on in the whole workspace at a time."""
 
-    def __init__(self, directory: Directory, temper: Temper, concurrency: int | None = None) -> None:
+    def __init__(self, directory: Directory, breaker_policy: BreakerPolicy, concurrency: int | None = None) -> None:
         self._directory = directory
-        self.temper = temper
+        self.breaker_policy = breaker_policy
         self._concurrency = concurrency
 
-    def judge(self, view: View, guards: Iterable[Guard], hop: Hop) -> tuple[Verdict, Facts]:
+    def judge(self, view: View, guards: Iterable[Guard], hop: Proposal) -> tuple[Verdict, Facts]:
         facts = self._facts(view, hop)
         return judge(guards, hop.remit, hop.wish, facts), facts
 
-    def probe(self, facts: Facts, hop: Hop, task: str) -> tuple[Fact, ...]:
+    def probe(self, facts: Facts, hop: Proposal, task: str) -> tuple[Unsealed, ...]:
         """Whoever is let through a breaker that has cooled off is its one probe."""
         if facts.breaker is CLOSED or breakers.admits(facts.breaker, hop.now) != "probe":
             return ()
-        trying = breakers.probing(facts.breaker, self.temper, task, hop.now)
+        trying = breakers.probing(facts.breaker, self.breaker_policy, task, hop.now)
         return (breaker_set(hop.wish.to, trying, place(hop.remit), hop.now),)
 
     def room(self, view: View, *, resuming: bool = False) -> int:
@@ -83,10 +84,10 @@ class Admission:
 
     def has_room(self, view: View, record: Record, now: int) -> bool:
         """Whether a task that waited may go on."""
-        queued = record.way != "delegate"
+        queued = record.asked_how != "delegate"
         return self.room_for(view, record.holder, now) > 0 and (not queued or self.room(view) > 0)
 
-    def breaker_allows(self, view: View, record: Record, now: int) -> tuple[bool, tuple[Fact, ...]]:
+    def breaker_allows(self, view: View, record: Record, now: int) -> tuple[bool, tuple[Unsealed, ...]]:
         """Whether an agent may be asked now, and the fact that this task is its one probe, if it is."""
         found = view.breaker(record.holder)
         if found is CLOSED:
@@ -94,10 +95,10 @@ class Admission:
         answer = breakers.admits(found, now)
         if answer != "probe":
             return answer != "no", ()
-        trying = breakers.probing(found, self.temper, record.id, now)
+        trying = breakers.probing(found, self.breaker_policy, record.id, now)
         return True, (breaker_set(record.holder, trying, Place(record.run, record.session, record.id), now),)
 
-    def _facts(self, view: View, hop: Hop) -> Facts:
+    def _facts(self, view: View, hop: Proposal) -> Facts:
         remit, agent, asker = hop.remit, hop.agent, hop.asker
         asks = asker.asks if asker else ANY
         if agent is None or not has(remit.bounds.agents, agent.card.name):

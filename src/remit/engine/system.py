@@ -1,8 +1,12 @@
 """The real clock and real ids."""
 
+import asyncio
 import os
 import time
+from collections.abc import Callable
 from typing import Final
+
+from remit.ports import Timer
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _SORTED: Final = sorted(_LETTERS)  # digits before letters, so that ids sort as text in the order they were made
@@ -24,6 +28,9 @@ class SystemClock:
 
     def ticks(self) -> int:
         return time.clock_gettime_ns(_CLOCK) // 1_000
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(seconds, call)
 
 
 class TimedIds:

@@ -7,30 +7,31 @@ from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack, cast
 import anyio
 
 from remit.core import remit as remits
-from remit.core.allow import Names, whole
+from remit.core.allow import Names
 from remit.core.backoff import ATTEMPTS
 from remit.core.bounds import Bounds
 from remit.core.card import Card
+from remit.core.checks import whole
 from remit.core.command import Command, Send, Update
-from remit.core.facts import Message
 from remit.core.match import Match
+from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan, Step
 from remit.core.remit import Pass, Remit
 from remit.core.text import plain, shown
 from remit.core.times import span
-from remit.engine.access import HolderAccess
-from remit.engine.conduct import Conductor, Handoff
-from remit.engine.context import Context
-from remit.engine.delegate import Delegations
+from remit.engine.attempt.effects import Effects
+from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.turns import Conductor, Handoff
+from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
-from remit.engine.effects import Effects
-from remit.engine.inbox import Inbox
-from remit.engine.live import Live
-from remit.engine.plans import PlanOptions, PlanOutcome, Workshop
-from remit.engine.shelf import Shelf
-from remit.engine.task import Task
-from remit.engine.tasks import KEY_LIMIT, TIMEOUT_SECONDS, Submission, Tasks
+from remit.engine.plans.running import PlanOptions, PlanOutcome, PlanRunner
+from remit.engine.queue.submitting import KEY_LIMIT, TIMEOUT_SECONDS, Submission, TaskQueue
+from remit.engine.queue.task import Task
+from remit.engine.sharing.access import HolderAccess
+from remit.engine.sharing.context import Context
+from remit.engine.sharing.entries import Entries
+from remit.engine.sharing.inbox import Inbox
 from remit.errors import BadInput, Refused
 
 
@@ -62,24 +63,24 @@ class Planning(TypedDict, total=False):
 Wish: TypeAlias = Pass | tuple[str, str]
 
 
-class Desk(NamedTuple):
+class TurnServices(NamedTuple):
     """What every turn of a runtime works with."""
 
     delegations: Delegations
     conductor: Conductor
     directory: Directory
     inbox: Inbox
-    shelf: Shelf
-    shop: Workshop
-    tasks: Tasks
+    entries: Entries
+    plan_runner: PlanRunner
+    tasks: TaskQueue
     effects: Effects
 
 
 class Turn:
     """Given to an agent when it is asked. What it may do is kept by the engine, not in here."""
 
-    def __init__(self, desk: Desk, live: Live) -> None:
-        self._desk = desk
+    def __init__(self, services: TurnServices, live: LiveTask) -> None:
+        self._services = services
         self._live = live
 
     # -- what it was given ------------------------------------------------------------------------------
@@ -124,7 +125,7 @@ class Turn:
     @cached_property
     def context(self) -> Context:
         """Shared entries, as far as this holder sees them."""
-        return Context(HolderAccess(self._desk.shelf, self._live))
+        return Context(HolderAccess(self._services.entries, self._live))
 
     # -- verbs ------------------------------------------------------------------------------------------
 
@@ -134,7 +135,7 @@ class Turn:
         `to` names the agent, or `capability` says what it must be able to do. Raises `Refused` when a rule
         says no, and `Failed` when the agent does not deliver; the run goes on either way.
         """
-        outcome = await self._desk.delegations.delegate(self._live, self._wish(to, task, capability, how))
+        outcome = await self._services.delegations.delegate(self._live, self._wish(to, task, capability, how))
         return outcome.unwrap()
 
     async def delegate_all(
@@ -151,10 +152,10 @@ class Turn:
 
         async def one(index: int) -> None:
             if limiter is None:
-                outcomes[index] = await self._desk.delegations.delegate(self._live, passes[index])
+                outcomes[index] = await self._services.delegations.delegate(self._live, passes[index])
                 return
             async with limiter:
-                outcomes[index] = await self._desk.delegations.delegate(self._live, passes[index])
+                outcomes[index] = await self._services.delegations.delegate(self._live, passes[index])
 
         async with anyio.create_task_group() as group:
             for index in range(len(passes)):
@@ -168,12 +169,12 @@ class Turn:
         command to return: nothing changes hands before the turn is over.
         """
         command = Command(cast("str", to), update or {}, join)
-        await self._desk.conductor.allowed(self._live, command)
+        await self._services.conductor.allowed(self._live, command)
         return command
 
     async def run_plan(self, plan: Plan, **options: Unpack[Planning]) -> PlanOutcome:
         """Runs a plan with those this holder may ask, and tells what became of every step."""
-        return await self._desk.shop.run(self._live, plan, PlanOptions(**options))
+        return await self._services.plan_runner.run(self._live, plan, PlanOptions(**options))
 
     def used(self, tokens: int) -> None:
         """Says how many tokens this turn has used; it counts against the bounds of the run."""
@@ -202,36 +203,36 @@ class Turn:
         the sixth waits up to 30 seconds for one of them to end, and is refused then."""
         return await self._queued("spawn", to, task, capability, how)
 
-    async def step(self, name: str, do: Callable[..., Awaitable[object] | object], *args: object) -> Any:
-        """Does something that must not be done twice: `await turn.step("charge", charge_card, 5)`.
+    async def once(self, name: str, do: Callable[..., Awaitable[object] | object], *args: object) -> Any:
+        """Does something that must not be done twice: `await turn.once("charge", charge_card, 5)`.
 
         What it gives back is JSON and is kept; when the task is carried out again after a crash or a failure, it is
         read and not done. The same name again in one turn is the next one of that name.
         """
-        return await self._desk.effects.once(self._live, name, do, *args)
+        return await self._services.effects.once(self._live, name, do, *args)
 
     async def send(self, to: str, text: str) -> None:
         """Leaves a message in another agent's inbox of this session."""
-        await self._desk.inbox.send(self._live, to, text)
+        await self._services.inbox.send(self._live, to, text)
 
     async def inbox(self) -> list[Message]:
         """The messages that have arrived; each is handed out once."""
-        return await self._desk.inbox.take(self._live)
+        return await self._services.inbox.take(self._live)
 
     # -- inside -----------------------------------------------------------------------------------------
 
     def _matches(self, capability: str) -> list[Match]:
         plain(capability, "a capability", 1_000)
-        return self._desk.directory.find(capability, self._live.remit, self._live.card)
+        return self._services.directory.find(capability, self._live.remit, self._live.card)
 
     def _wish(self, to: str | None, task: str, capability: str, how: How) -> Pass:
         if (to is None) == (not capability):
             raise BadInput("say whom to ask, or which capability is needed: one of the two")
         return wish(to if to is not None else self._best(capability), task, how)
 
-    async def _queued(self, way: str, to: str | None, task: str, capability: str, how: Queue) -> Task:
-        given = submission(self._wish(to, task, capability, _spoken(how)), how, way)
-        return Task(self._desk.tasks, await self._desk.tasks.submit(self._live, given), self._live)
+    async def _queued(self, asked_how: str, to: str | None, task: str, capability: str, how: Queue) -> Task:
+        given = submission(self._wish(to, task, capability, _spoken(how)), how, asked_how)
+        return Task(self._services.tasks, await self._services.tasks.submit(self._live, given), self._live)
 
     def _best(self, capability: str) -> str:
         found = self._matches(capability)
@@ -247,13 +248,13 @@ class Turn:
         raise BadInput(f"delegate_all takes (agent, task) pairs or Pass(...), not {shown(given)}")
 
 
-def submission(given: Pass, how: Queue, way: str = "submit") -> Submission:
+def submission(given: Pass, how: Queue, asked_how: str = "submit") -> Submission:
     """Checked: what cannot be meant is refused before anything is written."""
     seconds, key = how.get("seconds", TIMEOUT_SECONDS), how.get("key", "")
     attempts = whole(how.get("attempts", ATTEMPTS), "attempts", least=1) or ATTEMPTS
     if key:
         plain(key, "a key", KEY_LIMIT)
-    return Submission(given, span(seconds, "seconds"), attempts, key, way)
+    return Submission(given, span(seconds, "seconds"), attempts, key, asked_how)
 
 
 def _spoken(how: Queue) -> How:

@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 
 from remit.ports import Database
-from remit.stores.sqlite import SqliteDatabase
+from remit.stores.sqlite.database import SqliteDatabase
 
 _SERVER = ("postgresql://", "postgres://")
 
@@ -17,5 +17,5 @@ def database_at(where: str | Path, *, create: bool = True) -> Database:
     """A file, `:memory:`, or a PostgreSQL server by its address."""
     if not is_server(where):
         return SqliteDatabase(where, create=create)
-    postgres = import_module("remit.stores.postgres")  # says itself what is missing
+    postgres = import_module("remit.stores.postgres.database")  # says itself what is missing
     return postgres.PostgresDatabase(where, migrate=create)

@@ -5,9 +5,14 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
-_FOLDER = Path(__file__).parent / "sql"
+from remit.core.projection import COLUMNS, KEYS, Table
+
+OLDER: Final = (
+    "was made by remit 0.1.0, whose stores no later version reads; look at it with remit 0.1.0, or start a new one"
+)
+_HERE = Path(__file__).parent
 _NAMED = re.compile(r"^-- name: (\w+)\n((?:(?!^-- name: ).*\n?)*)", re.MULTILINE)
 _PLACE = re.compile(r"(?<!:):(\w+)")
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
@@ -24,30 +29,45 @@ class Query(NamedTuple):
     fill: Fill
 
 
+_COLUMNS = re.compile(r"(:?)@(?:(\w+)\.)?(\w+)")
+
+
 @cache
-def queries(mark: str = "?", file: str = "queries") -> dict[str, Query]:
-    """Every query by name, without its comments; `mark` is how the database writes a place for a value."""
-    text = (_FOLDER / f"{file}.sql").read_text(encoding="utf-8")
+def queries(mark: str = "?", folder: str = "") -> dict[str, Query]:
+    """Read every query by name, without its comments; `mark` is how the database writes a place for a value."""
+    text = (_HERE / folder / "queries.sql").read_text(encoding="utf-8")
     return {name: _query(body, mark) for name, body in _NAMED.findall(text)}
 
 
 def _query(body: str, mark: str) -> Query:
-    sql = _COMMENT.sub("", body).strip().rstrip(";")
+    sql = _COLUMNS.sub(_columns, _COMMENT.sub("", body).strip().rstrip(";"))
     names = tuple(_PLACE.findall(sql))
     return Query(_PLACE.sub(mark, sql), names, _filler(names))
 
 
+def _columns(match: re.Match[str]) -> str:
+    """`@task` is its columns, `@t.task` those of the table called t, `:@task` a value for each; `@set.entry` takes the
+    columns that are no part of the key from the row that an upsert proposed."""
+    place, alias, table = match.groups()
+    columns = COLUMNS[cast("Table", table)]
+    if alias == "set":
+        keys = KEYS[cast("Table", table)]
+        return ", ".join(f"{name} = excluded.{name}" for name in columns if name not in keys)
+    return ", ".join(f"{place}{f'{alias}.' if alias else ''}{name}" for name in columns)
+
+
 def _filler(names: tuple[str, ...]) -> Fill:
-    """Picks the values of these names out of a mapping; several at once is one step for the interpreter."""
+    """Pick the values of these names out of a mapping; several at once is one step for the interpreter."""
     if len(names) > 1:
         return itemgetter(*names)
     return lambda given: tuple([given[name] for name in names])
 
 
 @cache
-def migrations(dialect: str) -> list[str]:
-    """The numbered steps of a schema, in order."""
-    return [path.read_text(encoding="utf-8") for path in sorted(_FOLDER.glob(f"{dialect}_[0-9]*.sql"))]
+def migrations(dialect: str) -> dict[int, str]:
+    """Read the numbered steps of a schema, in order."""
+    steps = sorted((_HERE / dialect / "migrations").glob("[0-9]*.sql"))
+    return {int(path.stem): path.read_text(encoding="utf-8") for path in steps}
 
 
 def after(prefix: str) -> str:

@@ -1,21 +1,23 @@
 """Reading: rows of any SQL database as the core's values, always within one workspace."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeAlias, cast
 
 from remit.codec import decode
 from remit.core.breaker import CLOSED, Breaker
+from remit.core.card import Card
+from remit.core.card import restored as card_restored
 from remit.core.entry import Entry
-from remit.core.events import Event
-from remit.core.facts import Message
-from remit.core.projection import Key, Row, Tables
+from remit.core.events import Event, Head
+from remit.core.message import Message
+from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
+from remit.core.record import NO_RUN, Record, RunFacts, Standing
 from remit.core.scope import Scope
 from remit.core.values import Json
 from remit.errors import StoreError
-from remit.ports import Beat, Record, RunLine, Span, Standing, Which
+from remit.ports import Beat, RunLine, Span, Which
 from remit.stores.queries import after, queries
 
 Values: TypeAlias = Sequence[Any]
@@ -23,38 +25,9 @@ Ask: TypeAlias = Callable[[str, Values], Sequence[Values]]
 
 _QUERIES = queries()
 _FOREVER = 2**62
-_TASK = tuple(field.name for field in fields(Record))
-_WIDTH = len(_TASK)
-_MESSAGE = (
-    "id",
-    "session",
-    "sender",
-    "recipient",
-    "text",
-    "sent_at",
-    "seq",
-    "taken_at",
-    "taken_by",
-    "reader",
-    "about",
-)
-_BREAKER = ("name", "state", "failures", "until", "probe", "why", "at")
-_ENTRY = (
-    "namespace",
-    "key",
-    "form",
-    "value",
-    "agent",
-    "created_at",
-    "updated_at",
-    "expires_at",
-    "version",
-    "digest",
-    "extension",
-    "trust",
-    "task",
-    "chain",
-)
+_WIDTH = len(COLUMNS["task"])
+_TABLES: tuple[Table, ...] = tuple(KEYS)
+_ALL: dict[Table, str] = {"task": "all_tasks", "run": "all_runs", "entry": "all_entries", "message": "all_messages"}
 
 
 class SqlView:
@@ -77,6 +50,14 @@ class SqlView:
     def standing(self, task: str) -> Standing | None:
         rows = self._ask("standing", (self.workspace, task))  # read at every write of a turn: filled by hand
         return Standing(*rows[0]) if rows else None
+
+    def run(self, run: str) -> RunFacts:
+        rows = self._ask("run", (self.workspace, run))  # read at every hop: filled by hand
+        return RunFacts(*rows[0]) if rows else NO_RUN
+
+    def head(self) -> Head:
+        row = self._one("head")
+        return Head(*row) if row else Head()
 
     def record(self, task: str) -> Record | None:
         row = self._one("record", task=task)
@@ -120,8 +101,8 @@ class SqlView:
     def spawned(self, parent: str) -> int:
         return self._count("spawned", parent=parent)
 
-    def twins(self, twin: str, since: int) -> list[Record]:
-        rows = self._ask("twins", (self.workspace, twin, since))  # read at every submit: filled by hand
+    def same_requests(self, dedup_key: str, since: int) -> list[Record]:
+        rows = self._ask("same_requests", (self.workspace, dedup_key, since))  # read at every submit: filled by hand
         return [Record(*row) for row in rows]
 
     def late(self, now: int, limit: int) -> list[Record]:
@@ -136,7 +117,8 @@ class SqlView:
     def tasks(self, which: Which) -> list[tuple[Record, str]]:
         names = ("session", "agent", "state", "parent", "run")
         wanted = {name: "*" if (value := getattr(which, name)) is None else value for name in names}
-        rows = self._rows("tasks", **wanted, limit=which.limit)
+        before = _FOREVER if which.before is None else which.before
+        rows = self._rows("tasks", **wanted, before=before, limit=which.limit)
         return [(Record(*row[:-1]), _task_of(row[-1])) for row in rows]
 
     def orphans(self, limit: int) -> list[Message]:
@@ -158,10 +140,9 @@ class SqlView:
         row = self._one(name, **given)
         return row[0] if row else 0
 
-    def runs(self, limit: int) -> list[RunLine]:
-        return [
-            RunLine(Record(*row[:-3]), _task_of(row[-3]), row[-2], row[-1]) for row in self._rows("runs", limit=limit)
-        ]
+    def runs(self, limit: int, before: int | None = None) -> list[RunLine]:
+        rows = self._rows("runs", limit=limit, before=_FOREVER if before is None else before)
+        return [RunLine(Record(*row[:_WIDTH]), _task_of(row[_WIDTH]), RunFacts(*row[_WIDTH + 1 :])) for row in rows]
 
     def ids_like(self, start: str, limit: int) -> list[str]:
         return [row[0] for row in self._rows("ids_like", start=start, stop=after(start), limit=limit)]
@@ -172,6 +153,13 @@ class SqlView:
 
     def breakers(self) -> list[tuple[str, Breaker, int]]:
         return [(row[0], Breaker(*row[1:6]), row[6]) for row in self._rows("breakers")]
+
+    def card(self, name: str) -> Card | None:
+        row = self._one("card", agent=name)
+        return None if row is None else _card(row[0])
+
+    def cards(self) -> list[tuple[Card, int]]:
+        return [(_card(data), at) for _, data, at in self._rows("cards")]
 
     def entry(self, namespace: str, key: str) -> Entry | None:
         rows = self._ask("entry", (self.workspace, namespace, key))  # the read of all reads: filled by hand
@@ -215,7 +203,7 @@ class SqlView:
             "after": span.after,
             "since": span.since if span.since is not None else -_FOREVER,
             "until": span.until if span.until is not None else _FOREVER,
-            "limit": span.limit if span.session is span.agent is None else _FOREVER,
+            "limit": span.limit if span.session is span.agent is span.task is span.kinds is None else _FOREVER,
         }
         if span.run is not None:
             rows = self._rows("events_of_run", run=span.run, **window)
@@ -227,16 +215,16 @@ class SqlView:
         return list(islice((event for event in found if _belongs(event, span)), span.limit))
 
     def tables(self) -> Tables:
-        return {
-            "task": _keyed(self._rows("all_tasks"), _TASK, 1),
-            "entry": _keyed(self._rows("all_entries"), _ENTRY, 2),
-            "message": _keyed(self._rows("all_messages"), _MESSAGE, 1),
-            "breaker": _keyed(self._rows("breakers"), _BREAKER, 1),
-        }
+        return {table: _keyed(self._rows(_ALL.get(table, f"{table}s")), table) for table in _TABLES}
 
 
 def _belongs(event: Event, span: Span) -> bool:
-    return (span.session is None or event.session == span.session) and (span.agent is None or event.agent == span.agent)
+    return (
+        (span.session is None or event.session == span.session)
+        and (span.agent is None or event.agent == span.agent)
+        and (span.task is None or event.task == span.task)
+        and (span.kinds is None or event.kind in span.kinds)
+    )
 
 
 def _entry(row: Values) -> Entry:
@@ -247,6 +235,10 @@ def _entry(row: Values) -> Entry:
 @lru_cache(maxsize=1024)  # the entries of one run have few writers
 def _chain(text: str) -> tuple[str, ...]:
     return tuple(cast("list[str]", decode(text)))
+
+
+def _card(text: str) -> Card:
+    return card_restored(cast("dict[str, Json]", decode(text)))
 
 
 def _task_of(text: str) -> str:
@@ -266,5 +258,6 @@ def event_of(row: Values) -> Event:
     return Event._make((*row, data))
 
 
-def _keyed(rows: Iterable[Values], columns: Sequence[str], width: int) -> dict[Key, Row]:
+def _keyed(rows: Iterable[Values], table: Table) -> dict[Key, Row]:
+    columns, width = COLUMNS[table], len(KEYS[table])
     return {tuple(row[:width]): dict(zip(columns, row, strict=True)) for row in rows}

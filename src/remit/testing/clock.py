@@ -1,14 +1,38 @@
-"""A clock that moves only when it is told to."""
+"""A clock under the test's control: time passes when the test says so, and then whatever waited for it happens."""
 
-from remit.core.times import SECOND
+import heapq
+from collections.abc import Callable
+from itertools import count
 
-_NOON = 1_800_000_000 * SECOND
+SECOND = 1_000_000
+
+
+class FakeTimer:
+    """Something that happens when the clock has been moved far enough."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        self._call = None
+
+    def fire(self) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            call()
 
 
 class FakeClock:
-    def __init__(self, now: int = _NOON) -> None:
+    """A clock that stands still until `advance` moves it. Timers that are due fire in order, before the call
+    returns; each sees the time it was due."""
+
+    def __init__(self, now: int = 1_800_000_000 * SECOND) -> None:
         self._now = now
         self._ticks = 0
+        self._timers: list[tuple[int, int, FakeTimer]] = []
+        self._numbers = count()
 
     def now(self) -> int:
         return self._now
@@ -16,11 +40,24 @@ class FakeClock:
     def ticks(self) -> int:
         return self._ticks
 
+    def call_later(self, seconds: float, call: Callable[[], None]) -> FakeTimer:
+        timer = FakeTimer(call)
+        heapq.heappush(self._timers, (self._ticks + round(max(0.0, seconds) * SECOND), next(self._numbers), timer))
+        return timer
+
     def advance(self, seconds: float) -> None:
-        """Lets time pass."""
-        self._now += round(seconds * SECOND)
-        self._ticks += max(0, round(seconds * SECOND))
+        """Let time pass; whoever waits for it is woken."""
+        until = self._ticks + round(seconds * SECOND)
+        while self._timers and self._timers[0][0] <= until:
+            due, _, timer = heapq.heappop(self._timers)
+            self._move(max(due, self._ticks))
+            timer.fire()
+        self._move(until)
 
     def jump(self, seconds: float) -> None:
-        """Sets the clock forwards or backwards, as people and programs do; no time passes by it."""
+        """Set the wall clock forwards or backwards, as people and programs do; no time passes and no timer fires."""
         self._now += round(seconds * SECOND)
+
+    def _move(self, ticks: int) -> None:
+        self._now += ticks - self._ticks
+        self._ticks = ticks

@@ -4,8 +4,8 @@ import asyncio
 from typing import Final
 
 from remit.core.entry import Draft
-from remit.core.events import Fact
-from remit.core.facts import started
+from remit.core.events import Unsealed
+from remit.core.kinds import started
 from remit.core.values import Json
 from remit.errors import Conflict, StoreError
 from remit.ports import Database, Decision, Store, View
@@ -65,10 +65,10 @@ async def what_cannot_be_written_is_not_half_written(database: Database) -> None
     """Facts that are not JSON, or of an unknown kind: refused, whole, and the neighbours are not harmed."""
     store = database.store("one")
     bad = (
-        Fact("entry.set", NOW, {"value": "half a pair: \ud800"}),
-        Fact("hop.refused", NOW, {"number": 2**80}),
-        Fact("no.such.kind", NOW, {}),
-        Fact("entry.set", NOW, {"key": "and nothing else"}),
+        Unsealed("entry.set", NOW, {"value": "half a pair: \ud800"}),
+        Unsealed("hop.refused", NOW, {"number": 2**80}),
+        Unsealed("no.such.kind", NOW, {}),
+        Unsealed("entry.set", NOW, {"key": "and nothing else"}),
     )
     for number, fact in enumerate(bad):
         for place in range(3):
@@ -79,8 +79,8 @@ async def what_cannot_be_written_is_not_half_written(database: Database) -> None
 async def what_the_tables_refuse_is_not_half_written(database: Database) -> None:
     """A second task under the same id breaks a rule of the tables."""
     store = database.store("one")
-    remit = first_remit("twin", session="s")
-    await store.tx("twin", lambda _view: Decision(None, (started(remit, NOW),)))
+    remit = first_remit("dedup_key", session="s")
+    await store.tx("dedup_key", lambda _view: Decision(None, (started(remit, NOW),)))
     for place in range(3):
         found = await _among_good_ones(store, f"refused at {place}", started(remit, NOW), place)
         must(
@@ -90,7 +90,7 @@ async def what_the_tables_refuse_is_not_half_written(database: Database) -> None
     await sound(store)
 
 
-async def _among_good_ones(store: Store, name: str, bad: Fact, place: int) -> Answer:
+async def _among_good_ones(store: Store, name: str, bad: Unsealed, place: int) -> Answer:
     """A good fact and then a bad one in one transaction, asked for together with good ones, at that place."""
 
     def spoiled(view: View) -> Decision[Json]:

@@ -5,16 +5,9 @@ from itertools import product
 from typing import Final
 
 from remit.core.entry import Draft, Writer, touched
-from remit.core.events import GENESIS, Event, Fact
-from remit.core.facts import (
-    Message,
-    Place,
-    entries_removed,
-    entry_touched,
-    message_sent,
-    messages_taken,
-    place,
-)
+from remit.core.events import GENESIS, Event, Unsealed
+from remit.core.kinds import Place, entries_removed, entry_touched, message_sent, messages_taken, place
+from remit.core.message import Message
 from remit.core.remit import Remit
 from remit.core.times import SECOND
 from remit.core.values import Json
@@ -49,7 +42,7 @@ async def events_are_found_by_every_condition(database: Database) -> None:
     runs, sessions, agents = (
         (None, "run0", "run1", "none"),
         (None, "s0", "s1"),
-        (None, "lead", "helper0", "helper1"),
+        (None, "led_as", "helper0", "helper1"),
     )
     times = ((None, None), (NOW + 3, None), (None, NOW + 6), (NOW + 2, NOW + 5), (NOW + 5, NOW + 5))
     pages = ((0, 1_000_000), (0, 1), (0, 3), (7, 4), (len(everything), 5))
@@ -67,7 +60,7 @@ async def an_event_is_kept_whole(database: Database) -> None:
     heard: list[Event] = []
     store.subscribe(heard.extend)
     value: Json = {"ü": ["u\u0308", "\U0001f600", "'\"\\\n", 0.1, 1e16, -0.0, 2**63 - 1, None]}
-    fact = Fact("hop.refused", NOW, {"value": value}, run="run", session="s ü", task="task", agent="agent")
+    fact = Unsealed("hop.refused", NOW, {"value": value}, run="run", session="s ü", task="task", agent="agent")
     await store.tx("op ü'\"", lambda _view: Decision[Json]({"answer": value}, (fact, fact)))
     first, second = await journal(store)
     equal([first, second], heard, "an event is read as it was sealed")
@@ -123,7 +116,7 @@ async def _some_history(store: Store) -> None:
 
 def _is_running(view: View, task: str) -> bool:
     standing = view.standing(task)
-    return standing is not None and standing.status == "running"
+    return standing is not None and standing.state == "running"
 
 
 class _Actor:
@@ -202,7 +195,7 @@ class _Actor:
         return lambda view: end(view) if _is_running(view, remit.id) else Decision(None)
 
     def _send(self) -> Decide[Json]:
-        message = Message(f"message{self._op}", "s1", "lead", "helper", f"text {self._op}", self._now())
+        message = Message(f"message{self._op}", "s1", "led_as", "helper", f"text {self._op}", self._now())
         return lambda _view: Decision(None, (message_sent(message, Place(session="s1")),))
 
     def _take(self) -> Decide[Json]:

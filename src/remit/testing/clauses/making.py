@@ -9,8 +9,9 @@ from remit.core import remit as remits
 from remit.core.allow import NONE
 from remit.core.bounds import TOP
 from remit.core.entry import Draft, Writer
-from remit.core.events import Event, Fact, Head, genuine
-from remit.core.facts import Message, Place, Queued, ended, entry_set, message_sent, started, submitted
+from remit.core.events import Event, Head, Unsealed, genuine
+from remit.core.kinds import Place, Queued, ended, entry_set, message_sent, started, submitted
+from remit.core.message import Message
 from remit.core.projection import fold
 from remit.core.remit import Origin, Pass, Remit
 from remit.core.scope import NOTHING
@@ -46,7 +47,7 @@ def _cut(value: object) -> str:
 # -- facts --------------------------------------------------------------------------------------------------
 
 
-def entry_fact(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer", place: Place = NOWHERE) -> Fact:
+def entry_fact(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer", place: Place = NOWHERE) -> Unsealed:
     """The fact that a draft was written, as it follows from what is there."""
     return entry_set(entries.written(view.entry(draft.namespace, draft.key), draft, Writer(agent), at), place)
 
@@ -66,7 +67,7 @@ def raising(error: Exception) -> Decide[Json]:
     return decide
 
 
-def first_remit(task: str, *, session: str, holder: str = "lead", workspace: str = "one", at: int = NOW) -> Remit:
+def first_remit(task: str, *, session: str, holder: str = "led_as", workspace: str = "one", at: int = NOW) -> Remit:
     wish = Pass(holder, f"the work of {task}")
     return remits.begin(Origin(task, workspace, session), wish, TOP, at + wish.microseconds)
 

@@ -4,24 +4,25 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from remit.core.events import Fact
-from remit.core.facts import (
+from remit.core.events import Unsealed
+from remit.core.kinds import (
     Claim,
-    Message,
     Queued,
-    Rest,
+    Requeue,
     claimed,
     ended,
     messages_taken,
     moved,
     place,
-    rested,
+    requeued,
     runs_pruned,
     submitted,
 )
+from remit.core.message import Message
+from remit.core.record import Record
 from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.ports import Beat, Database, Decision, Record, Store, View, Which
+from remit.ports import Beat, Database, Decision, Store, View, Which
 from remit.testing.clauses.making import (
     NOW,
     child_remit,
@@ -45,24 +46,24 @@ async def a_queued_task_is_kept_through_its_life(database: Database) -> None:
     """Submitted, claimed, put back, claimed again by another, ended: what the table says at each turn."""
     store = database.store("one")
     work = first_remit("work", session="s", holder="helper")
-    await store.tx("submit", waiting_for(work, queued=_QUEUED._replace(ready_at=NOW + 5, twin="same")))
+    await store.tx("submit", waiting_for(work, queued=_QUEUED._replace(ready_at=NOW + 5, dedup_key="same")))
     found = await _record(store, "work")
-    equal((found.status, found.way, found.twin), ("pending", "submit", "same"), "a task that was submitted")
-    equal((found.worker, found.fence, found.attempt, found.tries), ("", 0, 0, 0), "who has a task nobody claimed")
+    equal((found.state, found.asked_how, found.dedup_key), ("pending", "submit", "same"), "a task that was submitted")
+    equal((found.worker, found.fence, found.attempt, found.failures), ("", 0, 0, 0), "who has a task nobody claimed")
     equal((found.asked_at, found.ready_at, found.claimed_at), (NOW, NOW + 5, None), "its times")
     await _do(store, "claim", claimed(place(work), "helper", NOW + 6, Claim("w1", 1, 1)))
     found = await _record(store, "work")
-    equal((found.status, found.worker, found.fence), ("running", "w1", 1), "a task that was claimed")
+    equal((found.state, found.worker, found.fence), ("running", "w1", 1), "a task that was claimed")
     equal((found.attempt, found.claimed_at), (1, NOW + 6), "how often, and when")
-    rest = Rest("w2", 2, NOW + 20, 1, 1)
-    await _do(store, "rest", rested("task.retrying", place(work), "helper", NOW + 10, rest, {"why": "again"}))
+    rest = Requeue("w2", 2, NOW + 20, 1, 1)
+    await _do(store, "rest", requeued("task.retrying", place(work), "helper", NOW + 10, rest, {"why": "again"}))
     found = await _record(store, "work")
-    equal((found.status, found.worker, found.fence), ("pending", "w2", 2), "a task that was put back")
-    equal((found.ready_at, found.attempt, found.tries), (NOW + 20, 1, 1), "from when, and how often it was tried")
+    equal((found.state, found.worker, found.fence), ("pending", "w2", 2), "a task that was put back")
+    equal((found.ready_at, found.attempt, found.failures), (NOW + 20, 1, 1), "from when, and how often it was tried")
     await _do(store, "again", claimed(place(work), "helper", NOW + 21, Claim("w2", 3, 2)))
     await store.tx("end", ending(work, "task.completed", NOW + 30))
     found = await _record(store, "work")
-    equal((found.status, found.ended_at), ("completed", NOW + 30), "a task that was completed")
+    equal((found.state, found.ended_at), ("completed", NOW + 30), "a task that was completed")
     await _do(store, "late", claimed(place(work), "helper", NOW + 31, Claim("w3", 4, 3)))
     equal(await _record(store, "work"), found, "what has ended does not move again")
     await sound(store)
@@ -86,7 +87,9 @@ async def what_is_due_is_found_oldest_first(database: Database) -> None:
     for at, when in ((-1, NOW), (0, NOW + 10), (29, NOW + 30), (30, None)):
         equal(await _look(store, lambda view, at=at: view.next_due(NOW + at)), when, f"what is due next after {at} µs")
     await _do(store, "claim", claimed(place(works[0]), "helper", NOW, Claim("w1", 1, 1)))
-    await _do(store, "release", rested("task.released", place(works[0]), "helper", NOW, Rest("w1", 2, NOW, 1, 0), {}))
+    await _do(
+        store, "release", requeued("task.released", place(works[0]), "helper", NOW, Requeue("w1", 2, NOW, 1, 0), {})
+    )
     equal(await _look(store, due("w1", 0)), ["work9", "work6"], "what is kept for a worker is due for it")
     equal(await _look(store, due("w2", 0)), ["work6"], "what is kept for a worker is not due for another")
     kept = await _look(store, lambda view: (view.resuming("*"), view.resuming("helper"), view.resuming("zoe")))
@@ -128,7 +131,7 @@ async def who_works_on_what_is_counted(database: Database) -> None:
     root = first_remit("root", session="s", holder="helper")
     work = child_remit(root, "work", holder="helper")
     await store.tx("start", starting(root))
-    await store.tx("submit", waiting_for(work, queued=_QUEUED._replace(way="spawn")))
+    await store.tx("submit", waiting_for(work, queued=_QUEUED._replace(asked_how="spawn")))
     counts = await _look(store, lambda view: (view.working(), view.running("helper", NOW), view.spawned("root")))
     equal(counts, (0, 1, 1), "working, running and spawned before the claim")
     await _do(store, "claim", claimed(place(work), "helper", NOW, Claim("w1", 1, 1)))
@@ -181,16 +184,18 @@ async def twins_are_found_newest_first(database: Database) -> None:
     store = database.store("one")
     for number in range(3):
         one = first_remit(f"work{number}", session="s", holder="helper")
-        how = _QUEUED._replace(twin="same" if number else "")
+        how = _QUEUED._replace(dedup_key="same" if number else "")
         await _do(store, f"op {number}", submitted(one, NOW + number, how))
-    for twin, since, ids in (
+    for dedup_key, since, ids in (
         ("same", NOW, ["work2", "work1"]),
         ("same", NOW + 1, ["work2"]),
         ("", 0, []),
         ("x", 0, []),
     ):
-        found = await _look(store, lambda view, twin=twin, since=since: _ids(view.twins(twin, since)))
-        equal(found, ids, f"the twins {twin!r} since {since}")
+        found = await _look(
+            store, lambda view, dedup_key=dedup_key, since=since: _ids(view.same_requests(dedup_key, since))
+        )
+        equal(found, ids, f"the twins {dedup_key!r} since {since}")
 
 
 async def tasks_are_listed_by_every_condition(database: Database) -> None:
@@ -214,7 +219,7 @@ async def tasks_are_listed_by_every_condition(database: Database) -> None:
         (Which(state="failed"), ["run0part"]),
         (Which(parent="run1"), ["run1part"]),
         (Which(parent=""), ["run2", "run1", "run0"]),
-        (Which(run="run2", agent="lead"), ["run2"]),
+        (Which(run="run2", agent="led_as"), ["run2"]),
         (Which(limit=2), ["run2part", "run1part"]),
         (Which(session="none"), []),
     ):
@@ -227,15 +232,15 @@ async def announcements_reach_the_task_that_asked(database: Database) -> None:
     store = database.store("one")
     root = first_remit("root", session="s")
     await store.tx("start", starting(root))
-    news = [Message(f"news{n}", "s", "helper", "lead", f"text {n}", NOW, "root", f"part{n}") for n in range(2)]
-    letter = Message("letter", "s", "helper", "lead", "for any of its tasks", NOW)
+    news = [Message(f"news{n}", "s", "helper", "led_as", f"text {n}", NOW, "root", f"part{n}") for n in range(2)]
+    letter = Message("letter", "s", "helper", "led_as", "for any of its tasks", NOW)
     for message in (*news, letter):
         await store.tx(message.id, sending(message))
     for task, expected in (("root", [*news, letter]), ("other", [letter]), ("", [letter])):
-        found = await _look(store, lambda view, task=task: view.waiting("s", "lead", task, 10))
+        found = await _look(store, lambda view, task=task: view.waiting("s", "led_as", task, 10))
         equal(found, expected, f"what waits for {task!r}")
     equal(await _look(store, lambda view: view.orphans(10)), [], "no announcement is an orphan while its reader lives")
-    await _do(store, "take", messages_taken(["news0"], "lead", place(root), NOW))
+    await _do(store, "take", messages_taken(["news0"], "led_as", place(root), NOW))
     await store.tx("end", ending(root))
     equal(await _look(store, lambda view: view.orphans(10)), news[1:], "announcements that nobody will read")
     await sound(store)
@@ -289,8 +294,8 @@ async def workers_say_that_they_are_there(database: Database) -> None:
 async def an_operation_and_an_event_are_found_again(database: Database) -> None:
     store = database.store("one")
     root = first_remit("root", session="s")
-    await store.tx("none", lambda _: Decision(None, starting(root)(_).facts))
-    await store.tx("some", lambda _: Decision[Json]({"a": 1}, ending(root)(_).facts))
+    await store.tx("none", lambda _: Decision(None, starting(root)(_).events))
+    await store.tx("some", lambda _: Decision[Json]({"a": 1}, ending(root)(_).events))
     found = await _look(store, lambda view: (view.done("none"), view.done("some"), view.done("never")))
     equal(found, ((None,), ({"a": 1},), None), "what operations answered")
     events = await journal(store)
@@ -324,7 +329,7 @@ def _end(number: int) -> tuple[str, int, dict[str, Json]]:
     return "task.completed", NOW + number, {"result": "done"}
 
 
-async def _do(store: Store, op: str, *facts: Fact) -> None:
+async def _do(store: Store, op: str, *facts: Unsealed) -> None:
     await store.tx(op, lambda _view: Decision(None, facts))
 
 

@@ -4,10 +4,12 @@ from dataclasses import replace
 from typing import Final
 
 from remit.core.breaker import CLOSED, Breaker
-from remit.core.facts import Message, Place, breaker_set, handed, messages_taken, refused, started
+from remit.core.kinds import Place, breaker_set, handed, messages_taken, refused, started
+from remit.core.message import Message
+from remit.core.record import Record
 from remit.core.remit import Pass
 from remit.core.values import Json
-from remit.ports import Database, Decision, Record, Store, View
+from remit.ports import Database, Decision, Store, View
 from remit.testing.clauses.making import (
     NOW,
     child_remit,
@@ -32,14 +34,14 @@ async def a_task_is_kept_whole(database: Database) -> None:
         run="root",
         parent="",
         session="s",
-        holder="lead",
-        status="running",
-        way="delegate",
-        lead="",
+        holder="led_as",
+        state="running",
+        asked_how="delegate",
+        led_as="",
         worker="",
         fence=1,
         attempt=1,
-        tries=0,
+        failures=0,
         asked_at=NOW,
         ready_at=NOW,
         claimed_at=NOW,
@@ -47,7 +49,7 @@ async def a_task_is_kept_whole(database: Database) -> None:
         ended_at=None,
         began=1,
         ended=None,
-        twin="",
+        dedup_key="",
     )
     equal(await store.read(lambda view: view.record("root")), running, "a running task")
     failed = replace(
@@ -55,7 +57,7 @@ async def a_task_is_kept_whole(database: Database) -> None:
         id="child",
         parent="root",
         holder="helper",
-        status="failed",
+        state="failed",
         until=NOW + 1_000_000,
         ended_at=NOW + 7,
         began=2,
@@ -114,7 +116,7 @@ async def running_counts_who_is_running(database: Database) -> None:
         await store.tx(f"end {part.id}", ending(part, kind))
         equal(await store.read(lambda view: view.running("helper", NOW)), left, f"running after one {kind[5:]}")
     equal(
-        await store.read(lambda view: (view.running("lead", NOW), view.running("no-one", NOW))),
+        await store.read(lambda view: (view.running("led_as", NOW), view.running("no-one", NOW))),
         (1, 0),
         "by holder",
     )
@@ -131,7 +133,7 @@ async def the_newest_runs_first(database: Database) -> None:
     no = refused(first_remit("run1", session="s1"), Pass("no-one", "work"), NOW, rule="unknown", sentence="no")
     await store.tx("refused", lambda _view: Decision(None, (no, no)))
     lines = await store.read(lambda view: view.runs(3))
-    found = [(line.record.id, line.task, line.tasks, line.refused) for line in lines]
+    found = [(line.record.id, line.task, line.facts.tasks, line.facts.refusals) for line in lines]
     expected = [(f"run{n}", f"the work of run{n}", n + 1, 2 if n == 1 else 0) for n in (3, 2, 1)]
     equal(found, expected, "the newest three runs with their tasks and refusals")
     record = await store.read(lambda view: view.record("run3"))
@@ -155,8 +157,8 @@ async def ids_by_their_beginning(database: Database) -> None:
 async def messages_wait_until_they_are_taken(database: Database) -> None:
     """In the order they were sent, for one agent in one session; what is taken waits no more."""
     store = database.store("one")
-    mail = [Message(f"m{9 - n}", "s", "lead", "helper", f"text {n} ü%'\U0001f600", NOW + n % 2) for n in range(4)]
-    others = [Message("o1", "s", "lead", "another", "x", NOW), Message("o2", "t", "lead", "helper", "y", NOW)]
+    mail = [Message(f"m{9 - n}", "s", "led_as", "helper", f"text {n} ü%'\U0001f600", NOW + n % 2) for n in range(4)]
+    others = [Message("o1", "s", "led_as", "another", "x", NOW), Message("o2", "t", "led_as", "helper", "y", NOW)]
     for message in (*mail, *others):
         await store.tx(message.id, sending(message))
     equal(await _waiting(store, 10), mail, "messages in the order they were sent")

@@ -5,21 +5,21 @@ from typing import Final
 
 from remit.core.breaker import Breaker
 from remit.core.entry import Draft
-from remit.core.facts import (
+from remit.core.kinds import (
     Claim,
-    Message,
     Place,
     Queued,
-    Rest,
+    Requeue,
     breaker_set,
     claimed,
     ended,
     message_sent,
     moved,
-    rested,
+    requeued,
     started,
     submitted,
 )
+from remit.core.message import Message
 from remit.core.scope import Scope
 from remit.core.times import SECOND
 from remit.core.values import Json
@@ -40,7 +40,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "next_due": lambda view: view.next_due(NOW - 1),
     "below": lambda view: view.below("root"),
     "spawned": lambda view: view.spawned("root"),
-    "twins": lambda view: view.twins("twin", NOW - 1),
+    "same_requests": lambda view: view.same_requests("dedup_key", NOW - 1),
     "late": lambda view: view.late(NOW + 3600 * SECOND, 10),
     "held": lambda view: view.held("worker"),
     "cancelling": lambda view: view.cancelling("worker"),
@@ -63,7 +63,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
         view.events(Span())
         + view.events(Span(run="root"))
         + view.events(Span(session="s"))
-        + view.events(Span(agent="lead"))
+        + view.events(Span(agent="led_as"))
     ),
     "tables": lambda view: view.tables(),
 }
@@ -110,7 +110,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
     child = child_remit(root, "child", holder="helper")
     names = ("pending", "claimed", "resumes")
     pending, claimed_, resumes = (child_remit(root, name, holder="helper")._replace(task=mark) for name in names)
-    queued = Queued("spawn", timeout=SECOND, attempts=3, ready_at=NOW + 5, twin="twin")
+    queued = Queued("spawn", timeout=SECOND, attempts=3, ready_at=NOW + 5, dedup_key="dedup_key")
     place = Place("root", "s", "root")
 
     def decide(view: View) -> Decision[Json]:
@@ -126,9 +126,9 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
             claimed(Place("root", "s", "claimed"), "helper", NOW, Claim("worker", 1, 1)),
             moved("task.cancelling", Place("root", "s", "claimed"), "helper", NOW, {"why": mark}),
             submitted(resumes, NOW, queued._replace(ready_at=NOW)),
-            rested("task.lost", Place("root", "s", "resumes"), "helper", NOW, Rest("worker", 1, NOW, 1, 0), {}),
-            message_sent(Message("message", "s", "lead", "helper", mark, NOW), place),
-            message_sent(Message("news", "s", "helper", "lead", mark, NOW, "root", "claimed"), place),
+            requeued("task.lost", Place("root", "s", "resumes"), "helper", NOW, Requeue("worker", 1, NOW, 1, 0), {}),
+            message_sent(Message("message", "s", "led_as", "helper", mark, NOW), place),
+            message_sent(Message("news", "s", "helper", "led_as", mark, NOW, "root", "claimed"), place),
             breaker_set("helper", Breaker("open", 3, NOW, "", mark), place, NOW),
             ended(root, "task.completed", NOW, {"result": mark}),
         )

@@ -1,0 +1,92 @@
+"""Events of what agents share: entries and messages."""
+
+from typing import Literal, TypedDict
+
+from remit.core.entry import Entry, Writer
+from remit.core.events import Unsealed
+from remit.core.kinds.place import Place
+from remit.core.message import Message
+from remit.core.values import Json
+
+
+class EntrySet(TypedDict):
+    """The data of `entry.set`."""
+
+    chain: list[str]
+    created_at: int
+    digest: str
+    expires_at: int | None
+    extension: int | None
+    key: str
+    namespace: str
+    trust: Literal["inside", "outside"]
+    value: Json
+    version: int
+
+
+def entry_set(entry: Entry, at: Place) -> Unsealed:
+    data: dict[str, Json] = {
+        "chain": list(entry.chain),
+        "created_at": entry.created_at,
+        "digest": entry.digest,
+        "expires_at": entry.expires_at,
+        "extension": entry.extension,
+        "key": entry.key,
+        "namespace": entry.namespace,
+        "trust": entry.trust,
+        "value": entry.value,
+        "version": entry.version,
+    }
+    return Unsealed("entry.set", entry.updated_at, data, at.run, at.session, at.task, entry.agent)
+
+
+class EntryTouched(TypedDict):
+    """The data of `entry.touched`."""
+
+    expires_at: int | None
+    key: str
+    namespace: str
+
+
+def entry_touched(entry: Entry, by: Writer, at: Place, now: int) -> Unsealed:
+    data: dict[str, Json] = {"expires_at": entry.expires_at, "key": entry.key, "namespace": entry.namespace}
+    return Unsealed("entry.touched", now, data, at.run, at.session, at.task, by.agent)
+
+
+class EntriesRemoved(TypedDict):
+    """The data of `entries.removed`: pairs of namespace and key."""
+
+    keys: list[tuple[str, str]]
+    why: str
+
+
+def entries_removed(keys: list[tuple[str, str]], why: str, by: Writer, at: Place, now: int) -> Unsealed:
+    data: dict[str, Json] = {"keys": [[namespace, key] for namespace, key in keys], "why": why}
+    return Unsealed("entries.removed", now, data, at.run, at.session, at.task, by.agent)
+
+
+class MessageSent(TypedDict, total=False):
+    """The data of `message.sent`; `reader` and `about` are there for an announcement."""
+
+    id: str
+    text: str
+    to: str
+    reader: str
+    about: str
+
+
+def message_sent(message: Message, at: Place) -> Unsealed:
+    data: dict[str, Json] = {"id": message.id, "text": message.text, "to": message.to}
+    if message.reader:
+        data |= {"reader": message.reader, "about": message.about}
+    return Unsealed("message.sent", message.sent_at, data, at.run, message.session, at.task, message.sender)
+
+
+class MessagesTaken(TypedDict):
+    """The data of `messages.taken`."""
+
+    ids: list[str]
+
+
+def messages_taken(ids: list[str], agent: str, at: Place, now: int) -> Unsealed:
+    return Unsealed("messages.taken", now, {"ids": list(ids)}, at.run, at.session, at.task, agent)

@@ -1,0 +1,227 @@
+"""Events of a task: it begins, moves from state to state, and ends."""
+
+from typing import Any, Final, NamedTuple, TypedDict
+
+from remit.core import scope
+from remit.core.allow import names_data
+from remit.core.events import Unsealed
+from remit.core.kinds.place import Place
+from remit.core.remit import Asked, Pass, Remit
+from remit.core.values import Json
+
+
+class Begun(NamedTuple):
+    """What the first event of a task says besides its remit.
+
+    `worker` runs it, `step` is the step of a plan it carries out, `led_as` what the engine does in its holder's place,
+    `by` who started the run, `joins` whether its holder is new to the run.
+    """
+
+    worker: str = ""
+    step: str = ""
+    led_as: str = ""
+    by: str = ""
+    joins: bool = False
+
+
+_BEGUN: Final = Begun._fields
+
+
+class Queued(NamedTuple):
+    """How a task is run that nobody waits for: `asked_how` is submit or spawn."""
+
+    asked_how: str
+    timeout: int
+    attempts: int
+    ready_at: int
+    dedup_key: str = ""
+
+
+class FirstData(Asked, total=False):
+    """The data of `task.started` and `task.submitted`. `origin` is the first task of those retried by hand."""
+
+    worker: str
+    step: str
+    led_as: str
+    by: str
+    joins: bool
+    asked_how: str
+    timeout: int
+    attempts: int
+    ready_at: int
+    dedup_key: str
+    origin: str
+    failures: int
+
+
+BEGUN: Final = Begun()
+
+
+def started(remit: Remit, now: int, begun: Begun = BEGUN, queued: Queued | None = None) -> Unsealed:
+    """Make the event of a task that is run at once: by whoever delegates it, or by a process with a hand free."""
+    data = _asked(remit)
+    if begun is not BEGUN:
+        _add(data, begun)
+    if queued is not None:
+        data |= queued._asdict()
+    return Unsealed("task.started", now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> Unsealed:
+    data = {**_asked(remit), **queued._asdict()}
+    _add(data, begun)
+    return Unsealed("task.submitted", now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+def _add(data: dict[str, Json], begun: Begun) -> None:
+    data |= {name: value for name, value in zip(_BEGUN, begun, strict=True) if value}
+
+
+def _asked(remit: Remit) -> dict[str, Json]:
+    names = remit.names
+    return {
+        "asker": names[-2] if len(names) > 1 else "",
+        "bounds": remit.bounds.data,
+        "chain": [*names],
+        "parent": remit.parent,
+        "sees": [*scope.spelled(remit.sees)] if remit.sees else [],
+        "task": remit.task,
+        "tools": names_data(remit.tools) if remit.tools else [],
+    }
+
+
+class TurnData(TypedDict, total=False):
+    """What every event that ends a turn says: its receipt, and the tokens it used."""
+
+    receipt: dict[str, Json]
+    tokens: int
+
+
+class Completed(TurnData):
+    """The data of `task.completed`."""
+
+    result: Json
+
+
+class FailedData(TurnData):
+    """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the breaker."""
+
+    error: str
+    type: str
+
+
+class Ended(FailedData, total=False):
+    result: Json
+    retryable: bool
+    spared: bool
+
+
+class Cancelling(TypedDict, total=False):
+    """The data of `task.cancelling`."""
+
+    why: str
+    by: str
+
+
+class Nothing(TypedDict):
+    """The data of events that say all by their kind."""
+
+
+def ended(remit: Remit, kind: str, now: int, data: dict[str, Json]) -> Unsealed:
+    return Unsealed(kind, now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+def moved(kind: str, at: Place, agent: str, now: int, data: dict[str, Json]) -> Unsealed:
+    """Make the event of a task that goes from one state to another."""
+    return Unsealed(kind, now, data, at.run, at.session, at.task, agent)
+
+
+class Requeue(NamedTuple):
+    """How a task goes back into the queue: for which worker, from when, and how often it has failed by then."""
+
+    worker: str
+    fence: int
+    ready_at: int
+    attempt: int
+    failures: int
+
+
+class Requeued(TurnData):
+    """The data of `task.queued`, `task.released`, `task.lost` and `task.retrying`."""
+
+    worker: str
+    fence: int
+    ready_at: int
+    attempt: int
+    failures: int
+
+
+class Retrying(Requeued, total=False):
+    error: str
+    type: str
+    retryable: bool
+    spared: bool
+    lost_by: str
+
+
+def requeued(kind: str, at: Place, agent: str, now: int, requeue: Requeue, data: dict[str, Json]) -> Unsealed:
+    return moved(kind, at, agent, now, {**data, **requeue._asdict()})
+
+
+class Claim(NamedTuple):
+    """Who has a task now. A write that carries an older fence changes nothing."""
+
+    worker: str
+    fence: int
+    attempt: int
+
+
+class Claimed(TypedDict):
+    """The data of `task.claimed` and `task.fenced`."""
+
+    worker: str
+    fence: int
+    attempt: int
+
+
+def claimed(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
+    return moved("task.claimed", at, agent, now, {**claim._asdict()})
+
+
+def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
+    """Make the event that takes a delegated task from a dead process; it waits until its asker asks again."""
+    return moved("task.fenced", at, agent, now, {**claim._asdict()})
+
+
+class Handed(TurnData, total=False):
+    """The data of `task.handed`. `payloads` and `join` are there when parts of it go to several at once."""
+
+    to: str | list[str]
+    update: dict[str, Any]
+    content: str
+    payloads: list[Json]
+    join: str
+    joins: bool
+
+
+def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -> Unsealed:
+    """Make the event of a holder that gives the task to another, or parts of it to several at once."""
+    whom: Json = to if isinstance(to, str) else [*to]
+    return Unsealed("task.handed", now, {**data, "to": whom}, remit.root, remit.session, remit.id, remit.holder)
+
+
+class HopRefused(TypedDict, total=False):
+    """The data of `hop.refused`; `handoff` is there when it was to be a handoff."""
+
+    rule: str
+    sentence: str
+    task: str
+    to: str
+    handoff: bool
+
+
+def refused(remit: Remit, wish: Pass, now: int, *, rule: str, sentence: str, handoff: bool = False) -> Unsealed:
+    data: dict[str, Json] = {"rule": rule, "sentence": sentence, "task": wish.task, "to": wish.to}
+    if handoff:
+        data["handoff"] = True
+    return Unsealed("hop.refused", now, data, remit.root, remit.session, remit.id, remit.holder)

@@ -1,0 +1,122 @@
+"""Events within a task and of a whole workspace: effects, plans, breakers, cards, pruning."""
+
+from typing import Literal, TypedDict, cast
+
+from remit.core.breaker import Breaker
+from remit.core.card import Card
+from remit.core.events import Unsealed
+from remit.core.kinds.place import Place
+from remit.core.remit import Remit
+from remit.core.values import Json
+
+
+class EffectDone(TypedDict):
+    """The data of `effect.done`."""
+
+    key: str
+    result: Json
+
+
+def effect_done(remit: Remit, key: str, result: Json, now: int) -> Unsealed:
+    data: dict[str, Json] = {"key": key, "result": result}
+    return Unsealed("effect.done", now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+class StepData(TypedDict):
+    """One step of a plan in `plan.started`."""
+
+    id: str
+    title: str
+    agent: str
+    after: list[str]
+
+
+class PlanStarted(TypedDict, total=False):
+    """The data of `plan.started`."""
+
+    steps: list[StepData]
+    goal: str
+    receipt: dict[str, Json]
+
+
+def plan_started(remit: Remit, steps: list[Json], now: int, data: dict[str, Json]) -> Unsealed:
+    return Unsealed("plan.started", now, {**data, "steps": steps}, remit.root, remit.session, remit.id, remit.holder)
+
+
+class StepEnded(TypedDict):
+    """The data of `step.ended`."""
+
+    step: str
+    state: Literal["completed", "failed", "skipped", "running", "waiting"]
+    reason: str
+
+
+def step_ended(remit: Remit, step: str, state: str, reason: str, now: int) -> Unsealed:
+    """Make the event of a step that ended without a task of its own: it was skipped, or what it waited for failed."""
+    data: dict[str, Json] = {"step": step, "state": state, "reason": reason}
+    return Unsealed("step.ended", now, data, remit.root, remit.session, remit.id, remit.holder)
+
+
+class PrunedRun(TypedDict):
+    """What is kept of a run whose records are deleted."""
+
+    id: str
+    agent: str
+    session: str
+    task: str
+    state: str
+    asked_at: int
+    ended_at: int | None
+    tasks: list[str]
+
+
+class RunsPruned(TypedDict):
+    """The data of `runs.pruned`."""
+
+    runs: list[PrunedRun]
+
+
+def runs_pruned(runs: list[PrunedRun], now: int) -> Unsealed:
+    return Unsealed("runs.pruned", now, {"runs": cast("list[Json]", [*runs])})
+
+
+class BreakerSet(TypedDict, total=False):
+    """The data of `breaker.set`."""
+
+    name: str
+    state: Literal["closed", "open", "half-open"]
+    failures: int
+    until: int
+    probe: str
+    why: str
+    by: str
+
+
+def breaker_set(name: str, breaker: Breaker, at: Place, now: int, by: str = "") -> Unsealed:
+    data: dict[str, Json] = {**breaker._asdict(), "name": name}
+    if by:
+        data["by"] = by
+    return Unsealed("breaker.set", now, data, at.run, at.session, at.task, name)
+
+
+class CardData(TypedDict, total=False):
+    """A card as JSON."""
+
+    name: str
+    role: str
+    can: list[str]
+    asks: str | list[str]
+    reads: list[str]
+    writes: list[str]
+    tools: str | list[str]
+    concurrency: int | None
+
+
+class CardsPublished(TypedDict):
+    """The data of `cards.published`: agents that a process can run and that were not known, or have changed."""
+
+    cards: list[CardData]
+
+
+def cards_published(cards: list[Card], now: int) -> Unsealed:
+    return Unsealed("cards.published", now, {"cards": [card.data for card in cards]})

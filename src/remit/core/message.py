@@ -1,0 +1,20 @@
+"""Messages: what one agent tells another between turns."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one agent sends another; it reaches the other's inbox of the same session, once.
+
+    An announcement tells of the end of task `about`, to whoever holds task `reader`, and to nobody else.
+    """
+
+    id: str
+    session: str
+    sender: str
+    to: str
+    text: str
+    sent_at: int
+    reader: str = ""
+    about: str = ""

@@ -1,0 +1,1 @@
+"""Several steps, run by one or many members."""

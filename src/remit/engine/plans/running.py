@@ -1,0 +1,276 @@
+"""Running a plan: a step starts as soon as its own dependencies are done, and sees only what they gave it."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import anyio
+
+from remit.core import plan as plans
+from remit.core.card import Card
+from remit.core.kinds import plan_started, step_ended
+from remit.core.outcome import Outcome
+from remit.core.plan import Plan, Step
+from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary
+from remit.core.receipt import Slice
+from remit.core.remit import Pass
+from remit.core.schedule import Ended, Schedule, StepState
+from remit.core.text import shown
+from remit.core.values import Json, decode, encode
+from remit.engine.attempt.live import LiveTask
+from remit.engine.delegation import MESSAGES_MOVED, Delegations, StepOf
+from remit.engine.directory import Directory
+from remit.engine.sharing.inbox import Inbox
+from remit.errors import BadInput
+from remit.ports import Clock, Decision, Store
+
+# Limits that hold for the whole run: a step refused by one of them means there is no point in starting another.
+_SPENT = frozenset({"deadline", "tier", "credits"})
+
+
+class Schemas(Protocol):
+    """Checks values against schemas; an adapter brings it along."""
+
+    def check(self, schema: Mapping[str, Any], value: Json) -> list[str]: ...
+    def check_schema(self, schema: Mapping[str, Any]) -> None: ...
+
+
+class PlanOptions(NamedTuple):
+    """How a plan is run. `approve` is asked before each step; `abort` stops admitting steps when it is set."""
+
+    concurrency: int = 5
+    reveal: bool = False
+    approve: Callable[[Step], Awaitable[bool]] | None = None
+    abort: anyio.Event | None = None
+
+
+class StepOutcome(NamedTuple):
+    """What became of a step; `reason` says why it has no value."""
+
+    id: str
+    title: str
+    agent: str
+    state: StepState
+    value: Json = None
+    reason: str = ""
+    task: str = ""
+
+
+class PlanOutcome(NamedTuple):
+    """Every step's outcome, in the order of the plan."""
+
+    steps: dict[str, StepOutcome]
+
+    @property
+    def ok(self) -> bool:
+        return all(step.state == "completed" for step in self.steps.values())
+
+    def states(self) -> dict[str, Json]:
+        """What became of each step, without the results: those are in the journal, with the tasks that gave them."""
+        return {one.id: one.state for one in self.steps.values()}
+
+
+class PlanRunner(NamedTuple):
+    """What running a plan needs of the runtime."""
+
+    store: Store
+    directory: Directory
+    delegations: Delegations
+    inbox: Inbox
+    clock: Clock
+    schemas: Callable[[], Schemas]
+
+    def cards(self, live: LiveTask) -> dict[str, Card]:
+        """Who may be given a step."""
+        found = (self.directory.get(name) for name in self.directory.roster(live.remit, live.card))
+        return {agent.card.name: agent.card for agent in found if agent is not None}
+
+    async def run(self, live: LiveTask, plan: Plan, options: PlanOptions) -> PlanOutcome:
+        """Checks the plan whole, then runs it; a plan with a fault starts nothing."""
+        live.must_be_at_work()
+        if not isinstance(plan, Plan):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(f"run_plan takes a Plan(...), not {shown(plan)}")
+        cards = self.cards(live)
+        if found := plans.faults(plan, cards):
+            raise BadInput(f"the plan was refused: {'; '.join(found[:10])}")
+        if isinstance(options.concurrency, bool) or options.concurrency < 1:
+            raise BadInput(f"concurrency is a whole number of at least 1, not {shown(options.concurrency)}")
+        for step in plan.steps:
+            if step.schema is not None:
+                self.schemas().check_schema(step.schema)
+        return await PlanRun(self, live, plan, options, cards).run()
+
+
+class PlanRun:
+    """One plan on its way."""
+
+    def __init__(
+        self, plan_runner: PlanRunner, live: LiveTask, plan: Plan, options: PlanOptions, cards: Mapping[str, Card]
+    ) -> None:
+        self._plan_runner = plan_runner
+        self._live = live
+        self._options = options
+        self._steps = {step.id: step for step in plan.steps}
+        self._who = {step.id: plans.assignee(step, cards) for step in plan.steps}
+        self._team = frozenset(self._who.values())
+        roster = tuple((name, cards[name].role) for name in sorted(self._team))
+        self._reveal = Reveal(plan.goal, roster) if options.reveal else None
+        self._schedule = Schedule(plan)
+        self._outcomes: dict[str, StepOutcome] = {}
+        self._ready: deque[str] = deque(self._schedule.first())
+        self._notes: dict[str, list[Note]] = {}
+        self._running = 0
+
+    async def run(self) -> PlanOutcome:
+        await self._record_start()
+        async with anyio.create_task_group() as group:
+            self._group = group
+            await self._admit()
+        return PlanOutcome({one: self._outcomes[one] for one in self._steps})
+
+    async def _record_start(self) -> None:
+        now = self._plan_runner.clock.now()
+        steps: list[Json] = [{**step.data(), "agent": self._who[step.id]} for step in self._steps.values()]
+        data: dict[str, Json] = {"receipt": self._live.receipt.data()}
+        fact = plan_started(self._live.remit, steps, now, data)
+        op = self._live.op("plan", *self._steps)
+        await self._plan_runner.store.tx(op, self._live.guarded(lambda _view: Decision(None, (fact,))))
+
+    async def _admit(self) -> None:
+        """Starts what may start. Called at the beginning and after each end, so no step waits for a round."""
+        if self._options.abort is not None and self._options.abort.is_set():
+            await self._drain("the plan was aborted")
+        while self._ready and self._running < self._options.concurrency:
+            step = self._steps[self._ready.popleft()]
+            if self._schedule.states[step.id] != "waiting":
+                continue
+            self._running += 1
+            self._schedule.start(step.id)
+            self._group.start_soon(self._one, step)
+
+    async def _one(self, step: Step) -> None:
+        no = await self._disapproved(step)
+        outcome = await self._attempts(step) if not no else None
+        self._running -= 1
+        await (self._note(step, outcome) if outcome is not None else self._turn_down(step, no))
+        await self._admit()
+
+    async def _disapproved(self, step: Step) -> str:
+        """Why a step may not start. Whoever is to approve and fails has not approved."""
+        if self._options.approve is None:
+            return ""
+        try:
+            return "" if await self._options.approve(step) else "it was not approved"
+        except Exception as error:  # noqa: BLE001 - the caller's own code; whatever it raises is not a yes
+            return f"asking for approval failed: {type(error).__name__}: {error}"
+
+    async def _attempts(self, step: Step) -> Outcome:
+        outcome = await self._with_messages(step)
+        for _ in range(step.retries):
+            if outcome.state in ("completed", "refused", "cancelled"):
+                break
+            again = await self._with_messages(step)
+            if again.state == "refused":  # a rule stopped the trying; what went wrong is still what it was
+                break
+            outcome = again
+        return outcome
+
+    async def _with_messages(self, step: Step) -> Outcome:
+        """With what is in the member's inbox. A message that someone took meanwhile means looking again."""
+        who = self._who[step.id]
+        while True:
+            waiting = await self._plan_runner.inbox.peek(self._live, who)
+            self._notes.setdefault(step.id, []).extend(Note(one.sender, one.text) for one in waiting)
+            text, slices = self._told(step, self._notes[step.id])
+            extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting))
+            try:
+                wish = Pass(who, text)
+            except BadInput as error:  # what it depends on is too much for one task: the step's failure, not the plan's
+                return Outcome(who, "", "failed", error=error)
+            outcome = await self._attempt(step, wish, extra)
+            if getattr(outcome.error, "rule", "") != MESSAGES_MOVED:
+                return outcome
+            del self._notes[step.id][-len(waiting) :]
+
+    async def _attempt(self, step: Step, wish: Pass, extra: StepOf) -> Outcome:
+        outcome = await self._plan_runner.delegations.delegate(self._live, wish, extra)
+        if not outcome.ok or step.payload == "text":
+            return outcome
+        return self._structured(step, outcome)
+
+    def _structured(self, step: Step, outcome: Outcome) -> Outcome:
+        """A structured result is JSON that fits its schema, or a failure: it never falls back to text."""
+        value = outcome.value
+        try:
+            if isinstance(value, str):
+                value = decode(value)
+            value = plans.structured(value, f"the result of step '{step.id}'")
+        except (ValueError, RecursionError) as error:
+            return outcome._replace(state="failed", value=None, error=BadInput(f"the result is not JSON: {error}"))
+        wrong = self._plan_runner.schemas().check(step.schema, value) if step.schema is not None else []
+        if wrong:
+            sentence = f"the result does not fit its schema: {'; '.join(wrong[:5])}"
+            return outcome._replace(state="failed", value=None, error=BadInput(sentence))
+        return outcome._replace(value=value)
+
+    def _told(self, step: Step, notes: Sequence[Note]) -> tuple[str, list[Slice]]:
+        """The step's prompt, and what of it came from elsewhere."""
+        if step.memory_scope == "all":
+            ids = [one for one, outcome in self._outcomes.items() if outcome.state == "completed"]
+            done = [self._done(one) for one in ids]
+            text = prompt_with_summary(step, done, notes, self._reveal)
+            shown_of = [summary(one.text) for one in done]
+        else:
+            ids = plans.sources(step, self._steps)
+            done = [self._done(one) for one in ids]
+            text = prompt(step, done, notes, self._reveal)
+            shown_of = [one.text for one in done]
+        slices = [Slice.of(f"step {one}", "dependency", part) for one, part in zip(ids, shown_of, strict=True)]
+        slices += [Slice.of(f"message from {note.sender}", "message", note.text) for note in notes]
+        return text, slices
+
+    def _done(self, step: str) -> Done:
+        outcome = self._outcomes[step]
+        text = outcome.value if isinstance(outcome.value, str) else encode(outcome.value)
+        return Done(outcome.title, outcome.agent, "" if outcome.value is None else text)
+
+    async def _turn_down(self, step: Step, reason: str) -> None:
+        """A step that may not start is skipped, and with it all that has not started yet."""
+        self._outcomes[step.id] = StepOutcome(step.id, step.title, self._who[step.id], "skipped", reason=reason)
+        await self._give_up([Ended(step.id, "skipped", reason), *self._schedule.skip(step.id)])
+        await self._drain(f'step "{step.id}": {reason}')
+
+    async def _note(self, step: Step, outcome: Outcome) -> None:
+        """What follows from how a step ended."""
+        who = outcome.by or self._who[step.id]
+        if outcome.ok:
+            value, task = outcome.value, outcome.task
+            self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "completed", value, "", task)
+            self._ready.extend(self._schedule.complete(step.id))
+            return
+        reason = str(outcome.error)
+        self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.task)
+        # Its task says that it failed, unless there was none, or its result was found wanting afterwards.
+        unsaid = not outcome.task or isinstance(outcome.error, BadInput)
+        own = (Ended(step.id, "failed", reason),) if unsaid else ()
+        await self._give_up([*own, *self._schedule.fail(step.id)])
+        if getattr(outcome.error, "rule", "") in _SPENT:
+            await self._drain(f"the run's limits are spent: {reason}")
+
+    async def _drain(self, reason: str) -> None:
+        """Nothing more is admitted; what runs may finish; the rest is skipped."""
+        self._ready.clear()
+        await self._give_up(self._schedule.skip_rest(reason))
+
+    async def _give_up(self, gone: list[Ended]) -> None:
+        """Records the steps that will not run, all in one transaction."""
+        if not gone:
+            return
+        now = self._plan_runner.clock.now()
+        for one in gone:
+            step = self._steps[one.id]
+            known = StepOutcome(one.id, step.title, self._who[one.id], one.state, reason=one.reason)
+            self._outcomes.setdefault(one.id, known)
+        facts = [step_ended(self._live.remit, one.id, one.state, one.reason, now) for one in gone]
+        op = self._live.op("steps", *(one.id for one in gone))
+        await self._plan_runner.store.tx(op, self._live.guarded(lambda _view: Decision(None, facts)))

@@ -1,0 +1,111 @@
+"""A team: a coordinator plans, members work apart from each other, the coordinator puts the pieces together."""
+
+import re
+
+from remit.core.command import Command
+from remit.core.plan import DRAFT_LIMIT, Plan, drafted, faults
+from remit.core.values import Json, checked, decode, encode
+from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.turns import Conductor
+from remit.engine.directory import Agent
+from remit.engine.plans.running import PlanOptions, PlanOutcome, PlanRunner, StepOutcome
+from remit.errors import BadInput
+
+_FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
+
+_ASK = """# Goal: {goal}
+
+## Team
+
+{team}
+
+## What to answer
+
+Answer with a plan, as one JSON object and nothing else:
+{{"steps": [{{"id": "a", "title": "...", "description": "...", "agent": "a member", "after": ["ids of steps"]}}]}}
+At most {most} steps. Each member is told its own step and the results of the steps in "after", nothing else."""
+
+_AGAIN = """
+
+## Your last plan was not accepted
+
+{faults}
+
+Answer with a corrected plan."""
+
+
+class TeamRun:
+    """The coordinator's task: plan, run, synthesize. An invalid plan goes back once; then the run fails closed."""
+
+    def __init__(self, plan_runner: PlanRunner, conductor: Conductor, agent: Agent, options: PlanOptions) -> None:
+        self._plan_runner = plan_runner
+        self._conductor = conductor
+        self._agent = agent
+        self._options = options
+
+    async def answer(self, task: str, goal: str) -> Json:
+        live = self._conductor.alive.get(task)
+        assert live is not None  # it is being carried out: this is its holder's turn
+        plan, live = await self._plan(live, goal)
+        outcome = await self._plan_runner.run(live, plan, self._options)
+        answer, _ = await self._ask(live, told_outcome(goal, outcome), "synthesis")
+        return answer
+
+    async def _plan(self, live: LiveTask, goal: str) -> tuple[Plan, LiveTask]:
+        cards = self._plan_runner.cards(live)
+        team = "\n".join(f"- **{card.name}**: {_about(card.role, card.can)}" for card in cards.values())
+        question = _ASK.format(goal=goal, team=team or "- nobody", most=DRAFT_LIMIT)
+        wrong: list[str] = []
+        for text in (question, None):
+            again = _AGAIN.format(faults="\n".join(f"- {fault}" for fault in wrong))
+            answer, live = await self._ask(live, text if text is not None else question + again, "plan")
+            try:
+                plan = drafted(_parsed(answer), goal=goal)
+            except BadInput as no:
+                wrong = [str(no)]
+                continue
+            wrong = faults(plan, cards, most=DRAFT_LIMIT)
+            if not wrong:
+                return plan, live
+        raise BadInput(f"no plan was accepted, and nothing was started: {'; '.join(wrong[:5])}")
+
+    async def _ask(self, live: LiveTask, text: str, phase: str) -> tuple[Json, LiveTask]:
+        """One turn of the coordinator within its own task."""
+        turn = self._conductor.alive.enter(live.succeeded_by(live.remit._replace(task=text), live.card))
+        turn.phase = phase
+        turn.receipt.task(text)
+        answer = await self._agent.answer(self._conductor.take_turn(turn))
+        if isinstance(answer, Command):
+            raise BadInput(
+                f"'{self._agent.card.name}' leads a team and cannot hand that over; answer with text or JSON"
+            )
+        return checked(answer, f"the answer of '{self._agent.card.name}'"), turn
+
+
+def told_outcome(goal: str, outcome: PlanOutcome) -> str:
+    """What the coordinator sees at the end: everything, failed and skipped steps with their reasons included."""
+    parts = [f"# Goal: {goal}", "", "## Results", ""]
+    for step in outcome.steps.values():
+        parts += [f"### {step.title} (by {step.agent}): {step.state}", _result(step), ""]
+    return "\n".join([*parts, "## What to answer", "", "Put the pieces together. Say what is missing and why."])
+
+
+def _result(step: StepOutcome) -> str:
+    if step.state != "completed":
+        return step.reason
+    return step.value if isinstance(step.value, str) else encode(step.value)
+
+
+def _parsed(answer: Json) -> Json:
+    """A plan as JSON, or as JSON text, fenced or not."""
+    if not isinstance(answer, str):
+        return answer
+    fenced = _FENCED.match(answer)
+    try:
+        return decode(fenced[1] if fenced else answer)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"the answer is not JSON ({error})") from error
+
+
+def _about(role: str, can: tuple[str, ...]) -> str:
+    return "; ".join(part for part in (role, f"can {', '.join(can)}" if can else "") if part) or "no description"

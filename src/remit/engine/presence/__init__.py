@@ -1,0 +1,1 @@
+"""Processes, and how they notice each other."""

@@ -1,0 +1,1 @@
+"""Tasks that outlive the process that asked for them."""

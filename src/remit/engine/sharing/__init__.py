@@ -1,0 +1,1 @@
+"""What agents leave for each other: entries and messages."""

@@ -1,0 +1,92 @@
+"""Messages: point to point, within a session, delivered once."""
+
+from typing import cast
+
+from remit.core.allow import has
+from remit.core.kinds import message_sent, messages_taken
+from remit.core.message import Message
+from remit.core.text import TASK_LIMIT, canonical, plain
+from remit.core.values import Json
+from remit.engine.attempt.live import LiveTask
+from remit.engine.directory import Directory
+from remit.errors import Refused
+from remit.ports import Clock, Decide, Decision, Ids, Store, View
+
+WAITING = 1_000  # what may wait for one agent in one session
+INBOX = 32  # what one look into the inbox brings; the rest stays for the next look
+
+
+class Inbox:
+    def __init__(self, store: Store, directory: Directory, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self._directory = directory
+        self._clock = clock
+        self._ids = ids
+
+    async def send(self, live: LiveTask, to: str, text: str) -> None:
+        live.must_be_at_work()
+        name = canonical(to)
+        plain(text, "a message", TASK_LIMIT)
+        self._may_write_to(live, name)
+        message = Message(self._ids.new(), live.remit.session, live.remit.holder, name, text, self._clock.now())
+        fact = message_sent(message, live.place)
+
+        def decide(view: View) -> Decision[bool]:
+            full = len(view.waiting(message.session, name, "", WAITING)) >= WAITING
+            return Decision(full, () if full else (fact,))
+
+        # Under the same name in every try: what has been sent is not sent again.
+        if await self._store.tx(live.ops("send", name, text)[-1], live.guarded(decide)):
+            raise Refused(
+                f"{WAITING} messages wait for '{name}' already; try again when it has read some", rule="inbox-full"
+            )
+
+    async def take(self, live: LiveTask) -> list[Message]:
+        """What has arrived since the last look; each message is handed out once."""
+        live.must_be_at_work()
+        remit, now = live.remit, self._clock.now()
+        session, agent = remit.session, remit.holder
+
+        def decide(view: View) -> Decision[Json]:
+            found = view.waiting(session, agent, remit.id, INBOX)
+            facts = (messages_taken([one.id for one in found], agent, live.place, now),) if found else ()
+            return Decision([[one.id, one.sender, one.text, one.sent_at, one.about] for one in found], facts)
+
+        rows = cast("list[tuple[str, str, str, int, str]]", await self._take(live, decide))
+        found = [
+            Message(one, session, sender, agent, text, at, remit.id if about else "", about)
+            for one, sender, text, at, about in rows
+        ]
+        for message in found:
+            live.receipt.message(message.sender, message.text)
+        return found
+
+    async def _take(self, live: LiveTask, decide: Decide[Json]) -> Json:
+        """Carried out again, a task finds what it took the first time, in whichever try that was."""
+        ops = live.ops("inbox")
+        if live.attempt.is_rerun:
+            for op in ops:
+                if (taken := await self._store.read(lambda view, op=op: view.done(op))) is not None:
+                    return taken[0]
+        return await self._store.tx(ops[0], live.guarded(decide))
+
+    async def peek(self, live: LiveTask, agent: str) -> list[Message]:
+        """What waits for a member whose turn is about to begin; it is taken when the turn is admitted."""
+        session = live.remit.session
+        return await self._store.read(lambda view: view.waiting(session, agent, "", INBOX))
+
+    def _may_write_to(self, live: LiveTask, name: str) -> None:
+        """Whoever asked for this work may be told of it; beyond that the members of a team, or those one may ask."""
+        holder = live.remit.holder
+        if self._directory.get(name) is None:
+            raise Refused(f"there is no agent '{name}' to send a message to", rule="unknown")
+        if name != holder and name in live.remit.names:
+            return
+        if live.team is not None:
+            if name == holder or name not in live.team:
+                raise Refused(
+                    f"'{holder}' may send messages to the members of its team, not to '{name}'", rule="not-allowed"
+                )
+        elif name == holder or not has(live.card.asks, name) or not has(live.remit.bounds.agents, name):
+            sentence = f"'{holder}' may send messages to its askers and to those it may ask, not to '{name}'"
+            raise Refused(sentence, rule="not-allowed")

@@ -1,0 +1,1 @@
+"""What an owner does to a workspace."""

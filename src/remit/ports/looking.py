@@ -1,0 +1,57 @@
+"""What readers of a store ask with and are answered with."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from remit.core.record import Record, RunFacts
+
+
+class Beat(NamedTuple):
+    """A heartbeat. `home` is the address of the process, `count` grows with each beat; 0 says that it left.
+    `hands` is how many tasks from the queue it runs at a time; a process that only runs something of its own has none.
+
+    It is not history, so it is the one thing that is written and is not an event.
+    """
+
+    worker: str
+    home: str
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride] - nobody counts in a beat
+    hands: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which tasks to list: all conditions hold together, newest first. `state` may be `open`, for all that have not
+    ended; `before` is the `began` of the last task of the page before."""
+
+    session: str | None = None
+    agent: str | None = None
+    state: str | None = None
+    parent: str | None = None
+    run: str | None = None
+    limit: int = 100
+    before: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """One run as a list shows it."""
+
+    record: Record
+    task: str
+    facts: RunFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which events to read: all conditions hold together, in order of `seq`."""
+
+    run: str | None = None
+    session: str | None = None
+    agent: str | None = None
+    since: int | None = None
+    until: int | None = None
+    after: int = 0
+    limit: int = 1_000_000
+    task: str | None = None
+    kinds: frozenset[str] | None = None

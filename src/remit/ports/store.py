@@ -1,0 +1,119 @@
+"""The store: where everything is kept, and the one way to change it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from remit.core.events import Event, Unsealed
+from remit.ports.looking import Beat
+from remit.ports.views import View
+
+T = TypeVar("T")
+
+# The places where a crash is worth trying. `Store` implementations call their fault hook with these names.
+FAULTS: Final = (
+    "store.begin",
+    "store.decided",
+    "store.appended",
+    "store.projected",
+    "store.before-commit",
+    "store.after-commit",
+    "store.before-answer",
+)
+
+Fault: TypeAlias = Callable[[str], None]
+
+
+def no_fault(_name: str) -> None:
+    """What a fault hook does outside of tests."""
+
+
+class Decision(NamedTuple, Generic[T]):
+    """What a transaction decided.
+
+    `answer` must be JSON and is kept: the same operation asked for again gets it again. `events` make it so. `aside`
+    goes back to whoever asked in this process and is not kept; it is None for an operation that had been done before.
+    """
+
+    answer: T
+    events: Sequence[Unsealed] = ()
+    beat: Beat | None = None
+    aside: Any = None
+
+
+class Decided(NamedTuple, Generic[T]):
+    """What came of a transaction: the kept answer, and what the decision gave back aside."""
+
+    answer: T
+    aside: Any = None
+
+
+Decide: TypeAlias = Callable[[View], Decision[T]]
+
+
+class Wants(NamedTuple):
+    """What a decision will ask its view for, as far as that is known beforehand: a store that is far away fetches it
+    for many decisions at once."""
+
+    standings: tuple[str, ...] = ()
+    same_requests: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+
+
+NOTHING: Final = Wants()
+Sink: TypeAlias = Callable[[Sequence[Event]], None]
+
+
+class Store(Protocol):
+    """One workspace's part of a database. There is no query that could forget the workspace."""
+
+    @property
+    def workspace(self) -> str: ...
+
+    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
+        """Read, decide, append events: the only way to change anything. All of it commits, or nothing does.
+
+        The same operation id gives the same answer again and changes nothing a second time. `decide` may be called
+        more than once before it commits, so it reads from the view and touches nothing else; what its caller needs
+        besides the answer goes back as `aside`, through `transact`.
+        """
+        ...
+
+    async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
+        """Do the same, and give back what the decision said aside, too."""
+        ...
+
+    async def read(self, look: Callable[[View], T]) -> T:
+        """Sees what is committed."""
+        ...
+
+    def subscribe(self, sink: Sink) -> Callable[[], None]:
+        """Feeds committed events to `sink`, in order; gives back the way to stop."""
+        ...
+
+    def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
+        """Calls `ring` on the loop's thread soon after another process has changed something; gives back the way to
+        stop. It may ring for nothing."""
+        ...
+
+
+class Dispatcher(Protocol):
+    """What wakes a worker where listening to the store does not suffice."""
+
+    async def serve(self, due: Callable[[], Awaitable[None]]) -> None:
+        """Calls `due` whenever there may be something to claim, until it is cancelled."""
+        ...
+
+
+class Database(Protocol):
+    """Where stores live. `lasting` says whether what is in it outlives the process."""
+
+    @property
+    def lasting(self) -> bool: ...
+    def store(self, workspace: str) -> Store: ...
+    def dispatcher(self, workspace: str) -> Dispatcher | None: ...
+    def workspaces(self) -> list[str]: ...
+    def faulty(self) -> list[str]:
+        """What the database itself finds wrong with its file."""
+        ...
+
+    def close(self) -> None: ...

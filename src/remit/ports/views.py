@@ -1,0 +1,146 @@
+"""Reads within one workspace, by role. Expired entries are returned too: being alive is a rule, not a query."""
+
+from typing import Protocol
+
+from remit.core.breaker import Breaker
+from remit.core.card import Card
+from remit.core.entry import Entry
+from remit.core.events import Event, Head
+from remit.core.message import Message
+from remit.core.projection import Tables
+from remit.core.record import Record, RunFacts, Standing
+from remit.core.scope import Scope
+from remit.core.values import Json
+from remit.ports.looking import Beat, RunLine, Span, Which
+
+
+class JournalView(Protocol):
+    """What happened."""
+
+    def head(self) -> Head:
+        """Tell where the journal ends."""
+        ...
+
+    def event(self, seq: int) -> Event | None: ...
+    def events(self, span: Span) -> list[Event]: ...
+    def done(self, op: str) -> tuple[Json] | None:
+        """Tell what an operation answered, if it has happened."""
+        ...
+
+    def tables(self) -> Tables: ...
+
+
+class TaskView(Protocol):
+    """Tasks and runs, one by one and as lists."""
+
+    def standing(self, task: str) -> Standing | None: ...
+    def record(self, task: str) -> Record | None: ...
+    def run(self, run: str) -> RunFacts:
+        """Tell what a run has come to; all zeros if there is none."""
+        ...
+
+    def below(self, task: str) -> list[Record]:
+        """List the task and everything under it that has not ended, from the top down."""
+        ...
+
+    def spawned(self, parent: str) -> int:
+        """Count the tasks it spawned that have not ended."""
+        ...
+
+    def same_requests(self, dedup_key: str, since: int) -> list[Record]:
+        """List the tasks asked for with this key since then, newest first."""
+        ...
+
+    def tasks(self, which: Which) -> list[tuple[Record, str]]:
+        """List tasks with their text."""
+        ...
+
+    def runs(self, limit: int, before: int | None = None) -> list[RunLine]: ...
+    def old(self, before: int, limit: int) -> list[str]:
+        """List runs that ended before then."""
+        ...
+
+    def of_run(self, run: str) -> list[tuple[str, str, int | None]]:
+        """List every task of a run: its id, its state and when it ended."""
+        ...
+
+    def ids_like(self, start: str, limit: int) -> list[str]: ...
+
+
+class QueueView(Protocol):
+    """What is queued, who works on what, and which processes there are."""
+
+    def running(self, holder: str, now: int) -> int:
+        """Count the tasks this agent works on; one that waits for another task is not worked on."""
+        ...
+
+    def working(self) -> int:
+        """Count the tasks from the queue that are being worked on in the workspace."""
+        ...
+
+    def resuming(self, holder: str) -> int:
+        """Count the tasks of an agent, or of any (`*`), that have waited for another and want to go on."""
+        ...
+
+    def queues(self) -> list[str]:
+        """List the agents that have something pending."""
+        ...
+
+    def due(self, holder: str, worker: str, now: int, limit: int) -> list[Record]:
+        """List what this worker could claim for that agent, oldest first."""
+        ...
+
+    def next_due(self, now: int) -> int | None:
+        """Tell when something will be due that is not yet."""
+        ...
+
+    def late(self, now: int, limit: int) -> list[Record]:
+        """List what is still pending although its time is up."""
+        ...
+
+    def held(self, worker: str) -> list[Record]:
+        """List what a worker has and has not ended."""
+        ...
+
+    def cancelling(self, worker: str) -> list[str]:
+        """List what someone wants this worker to stop."""
+        ...
+
+    def workers(self) -> list[Beat]: ...
+
+
+class AgentView(Protocol):
+    """Breakers and published cards."""
+
+    def breaker(self, name: str) -> Breaker: ...
+    def breakers(self) -> list[tuple[str, Breaker, int]]: ...
+    def card(self, name: str) -> Card | None: ...
+    def cards(self) -> list[tuple[Card, int]]:
+        """List the published cards, and when each was published."""
+        ...
+
+
+class EntryView(Protocol):
+    """Shared entries."""
+
+    def entry(self, namespace: str, key: str) -> Entry | None: ...
+    def recent(self, scope: Scope, now: int, limit: int) -> list[Entry]: ...
+    def by_key(self, scope: Scope, now: int, limit: int) -> list[Entry]: ...
+    def expired(self, now: int, limit: int) -> list[tuple[str, str]]: ...
+    def namespaces(self, now: int) -> list[tuple[str, int]]: ...
+
+
+class MessageView(Protocol):
+    """Messages that wait to be read."""
+
+    def waiting(self, session: str, agent: str, task: str, limit: int) -> list[Message]:
+        """List messages for this agent, and announcements for this task."""
+        ...
+
+    def orphans(self, limit: int) -> list[Message]:
+        """List announcements whose asker ended before it could read them."""
+        ...
+
+
+class View(JournalView, TaskView, QueueView, AgentView, EntryView, MessageView, Protocol):
+    """All of it, as of one moment."""

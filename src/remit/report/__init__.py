@@ -1,0 +1,1 @@
+"""Look at what happened: trees, figures, pictures, and one way to JSON. Pure, like the core."""

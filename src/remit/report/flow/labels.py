@@ -1,0 +1,34 @@
+"""The labels of edges: what went along, and what was kept back."""
+
+from typing import cast
+
+from remit.core.values import Json
+from remit.report.flow.stays import Stay
+from remit.report.words import count, may_see, short, slices, tokens
+
+
+def saw_here(stay: Stay) -> str:
+    """What a holder saw while the task was with it."""
+    if stay.receipt:
+        return f"{count(slices(stay.receipt), 'slice')}, {count(tokens(stay.receipt), 'token')}"
+    return may_see(stay.node)
+
+
+def passed(stay: Stay) -> str:
+    """The same, as short as the label of an edge."""
+    if stay.receipt:
+        return f"{slices(stay.receipt)} ctx · {short(tokens(stay.receipt))} tok"
+    sees = stay.node.sees
+    if "*" in sees:
+        return "sees all"
+    return f"sees {count(len(sees), 'scope')}" if sees else "task only"
+
+
+def kept_back(stay: Stay) -> str:
+    """How many slices were withheld."""
+    number = withheld(stay)
+    return f"\N{MINUS SIGN}{number}" if number else ""
+
+
+def withheld(stay: Stay) -> int:
+    return len(cast("list[Json]", stay.receipt.get("withheld", [])))

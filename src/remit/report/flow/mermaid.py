@@ -1,0 +1,167 @@
+"""A run as a Mermaid flowchart, for the places that draw those: issues, pull requests, docs."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from remit.report.flow.labels import kept_back, passed
+from remit.report.flow.stays import Stay, member_of
+from remit.report.flow.tiles import Tile, cards_of, outline
+from remit.report.printable import cleaned
+from remit.report.tree import Node, PlanStep, Refusal
+from remit.report.words import ASKED, called, known, mark, notes, plan_of, progress, statuses, took
+
+# Mermaid draws at most 500 edges and 50,000 characters; with stacks, this many cards and steps stay below both.
+_CARDS: Final = 48
+_STEPS: Final = 24
+_NEEDS: Final = 8  # of a step that waits for very many, the first
+_AGENT: Final = 24
+_TASK: Final = 40
+
+# Besides letters and digits only these mean nothing to Mermaid, to Markdown or to HTML inside a quoted label.
+_PLAIN: Final = frozenset(" ,.'/()+=?!-")
+
+CLASSES: Final = {
+    "completed": "fill:#dff5e7,stroke:#1a7f4b,color:#0b3d24",
+    "running": "fill:#e2eaff,stroke:#2f5fd0,color:#14306f",
+    "failed": "fill:#ffe3e1,stroke:#c62f2f,color:#6b1414",
+    "dead": "fill:#fbdcec,stroke:#a8125e,color:#5e0733,stroke-width:2px",
+    "cancelled": "fill:#eceff3,stroke:#6b7280,color:#2b313b",
+    "unknown": "fill:#eceff3,stroke:#6b7280,color:#2b313b",
+    "refused": "fill:#fff5f5,stroke:#c62f2f,color:#8f1d1d,stroke-dasharray:4 3",
+    "handed": "fill:#efe8fd,stroke:#6d3fc4,color:#3a1d78",
+    "pending": "fill:#f3f5f9,stroke:#566482,color:#2b313b,stroke-dasharray:1 3",
+    "cancelling": "fill:#eceff3,stroke:#6b7280,color:#2b313b,stroke-dasharray:3 3",
+    "waiting": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b",
+    "skipped": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b,stroke-dasharray:3 3",
+    "folded": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b,stroke-dasharray:2 2",
+}
+
+
+def mermaid(root: Node, now: int) -> str:
+    """A flowchart from left to right; tasks far from the root are folded when there are very many."""
+    planned = min(_STEPS, sum(len(plan) for node in root.walk() for plan in node.plans))
+    order = list(cards_of(outline(root, _CARDS - planned)))
+    names = {card: f"n{index}" for index, card in enumerate(order)}
+    hops = [(card, child) for card in order for child in card.children]
+    refused = [str(at) for at, (_, child) in enumerate(hops) if isinstance(child.shows, Refusal)]
+    plans, states = _plans(order, names)
+    lines = ["flowchart LR"]
+    lines += [f"    {names[card]}{_node(card, now)}" for card in order]
+    lines += [f"    {names[card]} {_edge(card, child)} {names[child]}" for card, child in hops]
+    lines += [f"    {names[card]} {_handoff(card.heir)} {names[card.heir]}" for card in order if card.heir is not None]
+    lines += plans
+    classes = states | {_class(card) for card in order}
+    lines += [f"    classDef {name} {CLASSES[name]}" for name in sorted(classes)]
+    if refused:
+        lines.append(f"    linkStyle {','.join(refused)} stroke:#c62f2f,color:#8f1d1d")
+    return "\n".join(lines) + "\n"
+
+
+def _node(card: Tile, now: int) -> str:
+    match card.shows:
+        case Stay() as stay:
+            about = "" if stay.came else f"{_label(called(stay.node), _TASK)}<br/>"
+            head = f"{mark(stay.state)} {_label(stay.holder, _AGENT)}"
+            told = [took(stay.node, stay.elapsed(now), now)]
+            if stay.left is None:
+                told = [note for note in notes(stay.node) if note not in ASKED.values()] + told
+            label = f'["{head}<br/>{about}{", ".join(told)}"]'
+        case Refusal() as refusal:
+            label = f'(["{mark("refused")} {_label(refusal.rule, _AGENT)}"])'
+        case stack:
+            label = f'[["{_label(stack.sentence(), 99)}"]]'
+    return f"{label}:::{_class(card)}"
+
+
+def _edge(asker: Tile, card: Tile) -> str:
+    match card.shows:
+        case Stay() as stay:
+            member = isinstance(asker.shows, Stay) and member_of(stay.node, asker.shows.node)
+            asked = ASKED.get(stay.node.asked_how, "")
+            arrow = "==>" if member else "-.->" if asked else "-->"
+            label = " ".join(filter(None, (passed(stay), kept_back(stay))))
+            return f'{arrow}|"{asked + ", " if asked else ""}{label}"|'
+        case Refusal() as refusal:
+            verb = "handed to" if refusal.handoff else "asked"
+            return f'-.->|"{verb} {_label(refusal.to, _AGENT)}"|'
+        case _:
+            return "---"
+
+
+def _handoff(heir: Tile) -> str:
+    """The same task in other hands."""
+    came = heir.shows.came if isinstance(heir.shows, Stay) else None
+    phase = _label(came.phase, _AGENT) if came else ""
+    return f'==>|"{phase}"|' if phase else "==>"
+
+
+def _class(card: Tile) -> str:
+    match card.shows:
+        case Stay() as stay:
+            return known(stay.state)
+        case Refusal():
+            return "refused"
+        case _:
+            return "folded"
+
+
+# -- plans ---------------------------------------------------------------------------------------------------
+
+
+def _plans(order: list[Tile], names: dict[Tile, str]) -> tuple[list[str], set[str]]:
+    """The plans of the tasks that are shown, each in a box of its own, and the states their steps are in."""
+    lines: list[str] = []
+    states: set[str] = set()
+    room = _STEPS
+    for card in order:
+        stay = card.shows
+        if not isinstance(stay, Stay) or stay.left is not None:
+            continue
+        for index, plan in enumerate(stay.node.plans):
+            if not room or not plan:
+                break
+            lines += _subgraph(plan, room, (names[card], f"{names[card]}p{index}", stay.holder))
+            states |= {known(step.state) for step in plan[:room]} | ({"folded"} if len(plan) > room else set())
+            room -= min(room, len(plan))
+    return lines, states
+
+
+def _subgraph(plan: list[PlanStep], room: int, who: tuple[str, str, str]) -> list[str]:
+    owner, box, agent = who
+    shown = plan[:room]
+    names = {step.id: f"{box}s{at}" for at, step in enumerate(shown)}
+    lines = [
+        f'    subgraph {box}["{_label(plan_of(plan[0].planner or agent), _AGENT)}, {progress(plan)}"]',
+        "        direction LR",
+    ]
+    lines += [f"        {names[step.id]}{_step(step)}" for step in shown]
+    if len(plan) > room:
+        rest = f"+{len(plan) - room:,} more ({statuses(step.state for step in plan[room:])})"
+        lines.append(f'        {box}rest[["{rest}"]]:::folded')
+    for step in shown:
+        needs = [names[before] for before in step.after if before in names]
+        lines += [f"        {before} --> {names[step.id]}" for before in needs[:_NEEDS]]
+    return [*lines, "    end", f"    {owner} -.- {box}"]
+
+
+def _step(step: PlanStep) -> str:
+    state = known(step.state)
+    return f'["{mark(state)} {_label(step.title, _TASK)}<br/>{_label(step.agent, _AGENT)}"]:::{state}'
+
+
+# -- labels --------------------------------------------------------------------------------------------------
+
+
+def _label(text: str, columns: int) -> str:
+    """Text inside a quoted label: whatever could mean something is written as the number of its character."""
+    return "".join(_characters(cleaned(text, columns)))
+
+
+def _characters(text: str) -> Iterator[str]:
+    for char in text:
+        if char == "$":
+            yield "#36;#8288;"  # two of them start a formula even as numbers; an invisible joiner parts them
+        elif char.isalnum() or not char.isascii() or char in _PLAIN:
+            yield char
+        else:
+            yield f"#{ord(char)};"

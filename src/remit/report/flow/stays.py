@@ -1,0 +1,65 @@
+"""A task that changes hands, as the stays it had: one for each time it was with somebody."""
+
+from typing import NamedTuple
+
+from remit.core.values import Json
+from remit.report.tree import HandoffMade, Node, Refusal
+
+Turn = tuple[int, int, int]
+
+
+class Stay(NamedTuple):
+    """From when to when one agent held a task. `came` is the handoff that brought it, `left` the one that took it on.
+
+    `turns` are the first and the last turn of this holder: one that hands parts out in parallel has several.
+    """
+
+    node: Node
+    holder: str
+    start: int
+    turns: tuple[int, int]
+    came: HandoffMade | None = None
+    left: HandoffMade | None = None
+
+    @property
+    def state(self) -> str:
+        return "handed" if self.left else self.node.state
+
+    @property
+    def receipt(self) -> dict[str, Json]:
+        return self.left.receipt if self.left else self.node.receipt
+
+    def elapsed(self, now: int) -> int:
+        if self.left is not None:
+            return self.left.at - self.start
+        if not self.node.begun:
+            return 0
+        return (self.node.ended_at if self.node.ended_at is not None else now) - self.start
+
+    def hops(self) -> list[Node | Refusal]:
+        """Whom the holder asked meanwhile, with the refused ones where they happened."""
+        first, last = self.turns
+        found = (hop for hop in (*self.node.children, *self.node.refusals) if first <= hop.turn <= last)
+        return sorted(found, key=order)
+
+
+def stays(node: Node) -> list[Stay]:
+    """The task in one pair of hands after another; most tasks have one."""
+    found: list[Stay] = []
+    holder, start, began, came = node.first, node.started_at, 0, None
+    for at, handoff in enumerate(node.trail):
+        if not handoff.parallel:
+            found.append(Stay(node, holder, start, (began, at), came, handoff))
+            holder, start, began, came = handoff.to[0], handoff.at, at + 1, handoff
+    return [*found, Stay(node, holder, start, (began, len(node.trail)), came)]
+
+
+def order(hop: Node | Refusal) -> Turn:
+    """By turn and then by time: a handoff and what follows may share a moment. A handoff comes first in its turn."""
+    return (hop.turn, 1, hop.at if isinstance(hop, Refusal) else hop.asked_at)
+
+
+def member_of(child: Node, asker: Node) -> HandoffMade | None:
+    """The parallel handoff that gave a task to this one, if one did."""
+    before = asker.trail[child.turn - 1] if 0 < child.turn <= len(asker.trail) else None
+    return before if before is not None and before.parallel and child.first in before.to else None

@@ -1,0 +1,133 @@
+"""A run as lines of text: one for each task, each handoff, each refused hop and each step of a plan."""
+
+from typing import Final, TypeAlias
+
+from remit.report.flow.stays import Stay, order, stays
+from remit.report.printable import escaped
+from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
+from remit.report.words import (
+    AGAIN,
+    ASKED,
+    MARKS,
+    called,
+    duration,
+    known,
+    mark,
+    notes,
+    progress,
+    reason,
+    refused_word,
+    retried,
+    saw,
+    statuses,
+    took,
+    tries,
+)
+
+_AGENT: Final = 32
+_TASK: Final = 60
+_SENTENCE: Final = 160
+_STEPS: Final = 40  # of a longer plan the rest is counted
+_RETRIES: Final = 8  # the latest; the task says which attempt it is in
+_GUIDES: Final = 96  # deeper branches keep only the nearest guides, or a deep chain would fill the screen with them
+
+Row: TypeAlias = Node | Refusal | Stay | HandoffMade | Retry
+
+
+def text(root: Node, now: int) -> str:
+    """The tree with branches; safe to print whatever the agents wrote."""
+    lines = [_task(root, now)]
+    waiting = _below(root, "", lines)
+    while waiting:
+        row, guides, last = waiting.pop()
+        turn = "└" if last else "├"
+        lines.append(f"{guides}{turn}{_dash(row)} {_line(row, now)}")
+        if isinstance(row, Node):
+            waiting += _below(row, _nearest(guides + ("   " if last else "│  ")), lines)
+    return "\n".join(lines) + "\n"
+
+
+def _dash(row: Row) -> str:
+    """Broken for what was refused, dotted for what nobody waits for."""
+    if isinstance(row, Refusal):
+        return "╌"
+    return "┄" if isinstance(row, Node) and row.asked_how in ASKED else "─"
+
+
+def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bool]]:
+    """Writes the plans of a task; gives back what branches off it, last one first: the next is taken from the end."""
+    rows = _rows(node)
+    margin = guides + ("│  " if rows else "   ")
+    lines.extend(f"{margin}{line}" for plan in node.plans for line in _plan(plan))
+    return [(row, guides, at == len(rows)) for at, row in enumerate(rows, 1)][::-1]
+
+
+def _rows(node: Node) -> list[Row]:
+    """What became of a task, in order: who took over, who was asked, what was refused and what was tried again."""
+    rows: list[tuple[tuple[int, int, int], Row]] = [(order(hop), hop) for hop in (*node.children, *node.refusals)]
+    rows += [((retry.turn, 1, retry.at), retry) for retry in node.retries[-_RETRIES:]]
+    rows += [((stay.turns[0], 0, 0), stay) for stay in stays(node)[1:]]
+    rows += [((at, 0, 0), handoff) for at, handoff in enumerate(node.trail, 1) if handoff.parallel]
+    return [row for _, row in sorted(rows, key=lambda one: one[0])]
+
+
+def _nearest(guides: str) -> str:
+    return guides if len(guides) <= _GUIDES else f"⋯  {guides[6:]}"
+
+
+def _line(row: Row, now: int) -> str:
+    match row:
+        case Node():
+            return _task(row, now)
+        case Refusal():
+            return _refused(row)
+        case Stay():
+            return f"{_handed('→', row.came)} · {duration(row.elapsed(now))}"
+        case Retry():
+            return f"{AGAIN} {escaped(retried(row), _SENTENCE)}"
+        case _:
+            return _handed("⇉", row)
+
+
+def _task(node: Node, now: int) -> str:
+    head = f"{mark(node.state)} {escaped(node.first, _AGENT)}: {escaped(called(node), _TASK)}"
+    parts = [head, *notes(node), took(node, node.elapsed(now), now), saw(node)]
+    if node.state not in MARKS:
+        parts.append(escaped(node.state, _AGENT))
+    if node.error:
+        parts.append(escaped(reason(node), _SENTENCE))
+    return " · ".join(parts)
+
+
+def _handed(arrow: str, handoff: HandoffMade | None) -> str:
+    """→ billing (phase refund)"""
+    assert handoff is not None  # every stay but the first began with one
+    phase = f" (phase {escaped(handoff.phase, _AGENT)})" if handoff.phase else ""
+    return f"{arrow} {', '.join(escaped(name, _AGENT) for name in handoff.to[:8])}{phase}"
+
+
+def _refused(refusal: Refusal) -> str:
+    what = refused_word(refusal) if refusal.handoff else escaped(refusal.task, _TASK)
+    head = f"{MARKS['refused']} {escaped(refusal.to, _AGENT)}: {what}"
+    return f"{head} · {escaped(refusal.rule, _AGENT)}: {escaped(refusal.sentence, _SENTENCE)}"
+
+
+def _plan(plan: list[PlanStep]) -> list[str]:
+    lines = [f"plan: {progress(plan)}", *(f"  {_step(step)}" for step in plan[:_STEPS])]
+    if len(plan) > _STEPS:
+        rest = statuses(step.state for step in plan[_STEPS:])
+        lines.append(f"  … and {len(plan) - _STEPS:,} more ({rest})")
+    return lines
+
+
+def _step(step: PlanStep) -> str:
+    """✗ b: Compare prices · trader · after a · failed: OSError: no disk"""
+    parts = [f"{mark(known(step.state))} {escaped(step.id, _AGENT)}: {escaped(step.title, _TASK)}"]
+    parts.append(escaped(step.agent, _AGENT))
+    if step.after:
+        parts.append(f"after {escaped(', '.join(step.after), _TASK)}")
+    if step.tries > 1:
+        parts.append(tries(step))
+    if step.reason:
+        parts.append(escaped(step.reason, _SENTENCE))
+    return " · ".join(parts)

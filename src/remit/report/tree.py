@@ -1,0 +1,367 @@
+"""Reports: what a run looks like, folded from its events and from nothing else."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Final, NamedTuple, cast
+
+from remit.core import lifecycle
+from remit.core.events import Event
+from remit.core.values import Json, encode
+
+STEP_STATES: Final = ("completed", "failed", "skipped", "running", "waiting")
+GONE: Final = "its process was gone"
+WAYS: Final = ("delegate", "submit", "spawn")
+
+
+@dataclass(slots=True)
+class Refusal:
+    """A hop that was not allowed; it stays visible. `turn` is how often the task had been handed over by then."""
+
+    at: int
+    to: str
+    task: str
+    rule: str
+    sentence: str
+    handoff: bool = False
+    turn: int = 0
+
+
+class HandoffMade(NamedTuple):
+    """The end of a turn that passed the task on: to one agent, or parts of it to several at once."""
+
+    at: int
+    sender: str
+    to: tuple[str, ...]
+    elapsed: int = 0
+    phase: str = ""
+    receipt: dict[str, Json] = {}  # noqa: RUF012 - never changed
+    parallel: bool = False
+
+
+class Retry(NamedTuple):
+    """An attempt that did not lead to an end: what it died of, and what it saw and used. `turn` as for a refusal."""
+
+    at: int
+    attempt: int
+    agent: str
+    error: str
+    receipt: dict[str, Json] = {}  # noqa: RUF012 - never changed
+    turn: int = 0
+
+
+@dataclass(slots=True)
+class PlanStep:
+    """A step of a plan. `task` is its latest task, of `tries`; `reason` says why it failed or was skipped.
+
+    `planner` is who held the task when it was planned; it may have changed hands since.
+    """
+
+    id: str
+    title: str
+    agent: str
+    after: list[str]
+    state: str = "waiting"
+    reason: str = ""
+    task: str = ""
+    tries: int = 0
+    planner: str = ""
+
+
+@dataclass(slots=True)
+class Node:
+    """One task in the tree of a run. `agent` is its present holder, `first` the one who was asked.
+
+    `turn` is how often its asker's task had been handed over when it was asked, `step` the step it carries out.
+    `asked_how` is how it was asked: delegate, submit or spawn. `asked_at` is when; `started_at` is when it was first begun,
+    and the same until then. `attempts` is which attempt it is in: 0 before the first.
+    """
+
+    id: str
+    agent: str
+    task: str
+    started_at: int
+    until: int
+    state: str = "running"
+    ended_at: int | None = None
+    result: Json = None
+    error: str = ""
+    sees: list[str] = field(default_factory=list[str])
+    receipt: dict[str, Json] = field(default_factory=dict[str, Json])
+    children: "list[Node]" = field(default_factory=list["Node"])
+    refusals: list[Refusal] = field(default_factory=list[Refusal])
+    trail: list[HandoffMade] = field(default_factory=list[HandoffMade])
+    plans: list[list[PlanStep]] = field(default_factory=list[list[PlanStep]])
+    step: str = ""
+    title: str = ""
+    tokens: int = 0
+    turn: int = 0
+    asked_at: int = 0
+    asked_how: str = "delegate"
+    attempts: int = 1
+    retries: list[Retry] = field(default_factory=list[Retry])
+
+    @property
+    def begun(self) -> bool:
+        return self.attempts > 0
+
+    @property
+    def first(self) -> str:
+        return self.trail[0].sender if self.trail else self.agent
+
+    @property
+    def turn_began(self) -> int:
+        return self.trail[-1].at if self.trail else self.started_at
+
+    def elapsed(self, now: int) -> int:
+        """How long it has been worked on; waiting to be begun is not work."""
+        return (self.ended_at if self.ended_at is not None else now) - self.started_at if self.begun else 0
+
+    def queued(self, now: int) -> int:
+        """How long it waited to be begun."""
+        if self.begun:
+            return self.started_at - self.asked_at
+        return (self.ended_at if self.ended_at is not None else now) - self.asked_at
+
+    def walk(self) -> "Iterator[Node]":
+        """Every task in tree order; without recursion, because a run may be deeper than Python's stack."""
+        waiting: list[Node] = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
+
+    @property
+    def saw(self) -> list[list[Json]]:
+        """Slices as the receipt lists them: what, why, tokens, version, digest."""
+        return cast("list[list[Json]]", self.receipt.get("saw", []))
+
+    @property
+    def withheld(self) -> list[list[str]]:
+        """What was withheld, and why."""
+        return cast("list[list[str]]", self.receipt.get("withheld", []))
+
+
+class Growing:
+    """A run's tree while it grows: feed it events in order and look at `root` at any time."""
+
+    def __init__(self) -> None:
+        self.root: Node | None = None
+        self._nodes: dict[str, Node] = {}
+        self._planned: dict[tuple[str, str], PlanStep] = {}  # by the task whose plan it is, and its id
+        self._steps: dict[str, PlanStep] = {}  # by the task that carries it out
+
+    def add(self, event: Event) -> None:
+        if not event.text:  # it was pruned: that it happened is all that is left
+            return
+        node = self._nodes.get(event.task)
+        if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
+            if node is None:
+                self._start(_node(event), cast("str", event.data["parent"]))
+            return
+        # A damaged journal is for the doctor to name; a report shows the first end a task had, and nothing after it.
+        if node is None or node.state in lifecycle.TERMINAL:
+            return
+        if event.kind in lifecycle.MOVES:
+            self._move(node, event)
+        elif event.kind == "plan.started":
+            node.plans.append(_plan(event))
+            self._planned.update({(node.id, step.id): step for step in node.plans[-1]})
+        elif event.kind == "step.ended":
+            _give_up(self._planned.get((node.id, cast("str", event.data["step"]))), event)
+        elif event.kind in _NOTES:
+            _NOTES[event.kind](node, event)
+
+    def _move(self, node: Node, event: Event) -> None:
+        after = lifecycle.TRANSITIONS[node.state].get(event.kind)
+        if after is None:
+            return
+        if event.kind in _NOTES:
+            _NOTES[event.kind](node, event)
+        node.state = after
+        if after in lifecycle.TERMINAL:
+            _end(node, event)
+            if node.id in self._steps:
+                _end_step(self._steps[node.id], node)
+
+    def _start(self, node: Node, parent: str) -> None:
+        self._nodes[node.id] = node
+        above = self._nodes.get(parent)
+        if above is not None:
+            node.turn = len(above.trail)
+            above.children.append(node)
+            step = self._planned.get((above.id, node.step))
+            if step is not None:
+                step.state, step.reason, step.task, step.tries = "running", "", node.id, step.tries + 1
+                node.title = step.title
+                self._steps[node.id] = step
+        elif self.root is None:
+            self.root = node
+
+
+def tree(events: Iterable[Event]) -> Node | None:
+    """The run as a tree of tasks, in the order they started; None if there is no such run."""
+    growing = Growing()
+    for event in events:
+        growing.add(event)
+    return growing.root
+
+
+def members(events: Iterable[Event]) -> frozenset[str]:
+    """Everyone who has held a task of the run."""
+    found: set[str] = set()
+    for event in events:
+        if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
+            found.add(event.agent)
+        elif event.kind == "task.handed" and isinstance(to := event.data.get("to"), str):
+            found.add(to)
+    return frozenset(found)
+
+
+def tokens_used(events: Iterable[Event]) -> int:
+    """What the agents of the run said they used; each turn says it once, at its end."""
+    return sum(cast("int", event.data.get("tokens", 0)) for event in events)
+
+
+def node_data(root: Node) -> dict[str, Json]:
+    """The tree for programs."""
+    made: dict[str, dict[str, Json]] = {}
+    for node in root.walk():
+        made[node.id] = _flat(node)
+    for node in root.walk():
+        made[node.id]["children"] = [made[child.id] for child in node.children]
+    return made[root.id]
+
+
+def _flat(node: Node) -> dict[str, Json]:
+    return {
+        "id": node.id,
+        "agent": node.agent,
+        "first": node.first,
+        "task": node.task,
+        "state": node.state,
+        "started_at": node.started_at,
+        "ended_at": node.ended_at,
+        "result": node.result,
+        "error": node.error,
+        "sees": list(node.sees),
+        "receipt": node.receipt,
+        "refusals": [asdict(refusal) for refusal in node.refusals],
+        "trail": [{**handoff._asdict(), "to": list(handoff.to)} for handoff in node.trail],
+        "plans": [[asdict(step) for step in plan] for plan in node.plans],
+        "step": node.step,
+        "tokens": node.tokens,
+        "turn": node.turn,
+        "asked_at": node.asked_at,
+        "asked_how": node.asked_how,
+        "attempts": node.attempts,
+        "retries": [retry._asdict() for retry in node.retries],
+    }
+
+
+def result_text(node: Node) -> str:
+    return node.result if isinstance(node.result, str) else encode(node.result)
+
+
+def _node(event: Event) -> Node:
+    bounds = cast("dict[str, int]", event.data["bounds"])
+    state = lifecycle.lands(event.kind)
+    return Node(
+        id=event.task,
+        agent=event.agent,
+        task=cast("str", event.data["task"]),
+        started_at=event.at,
+        until=bounds["deadline"],
+        sees=cast("list[str]", event.data["sees"]),
+        step=cast("str", event.data.get("step", "")),
+        state=state,
+        asked_at=event.at,
+        asked_how=cast("str", event.data.get("asked_how", WAYS[0])),
+        attempts=1 if state == "running" else 0,
+    )
+
+
+def _claimed(node: Node, event: Event) -> None:
+    if not node.begun:
+        node.started_at = event.at
+    elif node.state != "pending":  # nobody put it back: its process was gone before it could
+        node.retries.append(_cut_short(node, event))
+    node.attempts = cast("int", event.data["attempt"])  # one that was only put back does not count
+
+
+def _retrying(node: Node, event: Event) -> None:
+    receipt = cast("dict[str, Json]", event.data.get("receipt", {}))
+    error = cast("str", event.data.get("error", ""))
+    node.retries.append(Retry(event.at, node.attempts, event.agent, error, receipt, len(node.trail)))
+    node.tokens += cast("int", event.data.get("tokens", 0))
+
+
+def _lost(node: Node, event: Event) -> None:
+    if node.begun:
+        node.retries.append(_cut_short(node, event))
+
+
+def _cut_short(node: Node, event: Event) -> Retry:
+    return Retry(event.at, node.attempts, event.agent, GONE, turn=len(node.trail))
+
+
+def _end(node: Node, event: Event) -> None:
+    node.ended_at = event.at
+    node.result = event.data.get("result")
+    node.error = cast("str", event.data.get("error", ""))
+    node.receipt = cast("dict[str, Json]", event.data.get("receipt", {}))
+    node.tokens += cast("int", event.data.get("tokens", 0))
+    for plan in node.plans:
+        for step in plan:
+            if step.state == "waiting":  # nobody is left who could start it
+                step.state, step.reason = "skipped", f"the task of '{node.agent}' was over before it could start"
+
+
+def _end_step(step: PlanStep, node: Node) -> None:
+    """A step is what its latest task is."""
+    if step.task == node.id and step.state == "running":
+        step.state = "completed" if node.state == "completed" else "failed"
+        step.reason = node.error
+
+
+def _handed(node: Node, event: Event) -> None:
+    to = event.data["to"]
+    update = cast("dict[str, str]", event.data.get("update", {}))
+    receipt = cast("dict[str, Json]", event.data.get("receipt", {}))
+    whom = (to,) if isinstance(to, str) else tuple(cast("list[str]", to))
+    elapsed = event.at - node.turn_began
+    several = not isinstance(to, str)
+    node.trail.append(HandoffMade(event.at, event.agent, whom, elapsed, update.get("phase", ""), receipt, several))
+    node.tokens += cast("int", event.data.get("tokens", 0))
+    if not several:
+        node.agent = whom[0]
+
+
+def _hop_refused(node: Node, event: Event) -> None:
+    data = cast("dict[str, str]", event.data)
+    handoff = event.data.get("handoff") is True
+    node.refusals.append(
+        Refusal(event.at, data["to"], data["task"], data["rule"], data["sentence"], handoff, len(node.trail))
+    )
+
+
+_NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {
+    "task.claimed": _claimed,
+    "task.handed": _handed,
+    "task.retrying": _retrying,
+    "task.lost": _lost,
+    "hop.refused": _hop_refused,
+}
+
+
+def _plan(event: Event) -> list[PlanStep]:
+    steps = cast("list[dict[str, str]]", event.data["steps"])
+    return [
+        PlanStep(one["id"], one["title"], one["agent"], list(cast("list[str]", one["after"])), planner=event.agent)
+        for one in steps
+    ]
+
+
+def _give_up(step: PlanStep | None, event: Event) -> None:
+    data = cast("dict[str, str]", event.data)
+    if step is not None:
+        step.state, step.reason = data["state"], data["reason"]

@@ -1,0 +1,1 @@
+"""Where engine and stores meet: the team, and the owner's view of a workspace."""

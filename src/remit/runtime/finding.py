@@ -1,0 +1,63 @@
+"""Finding a task or a run by what a person types of its id."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from remit.core.record import Record
+from remit.core.text import shown
+from remit.errors import BadInput, NotFound
+from remit.ports import View, Which
+
+LAST: Final = "last"
+MANY: Final = 100_000
+_NAMED: Final = 5  # that fit too, in an error
+
+
+def task_of(view: View, given: str) -> Record:
+    """A task by its id, its beginning or its end as long as only one fits, or `last`."""
+    if given == LAST:
+        newest = view.runs(1)
+        if not newest:
+            raise NotFound("there are no tasks yet; `remit submit` makes one")
+        return newest[0].record
+    record = view.record(_some(given)) or view.record(_only("task", given, _fitting(view, given)))
+    assert record is not None  # its id has just been read
+    return record
+
+
+def run_of(view: View, given: str) -> str:
+    """A run's id in the same way."""
+    if given == LAST:
+        newest = view.runs(1)
+        if not newest:
+            raise NotFound("there are no runs yet; `remit run` makes one")
+        return newest[0].record.id
+    found = view.record(_some(given))
+    if found is not None and not found.parent:
+        return found.id
+    ids = (line.record.id for line in view.runs(MANY))
+    return _only("run", given, [one for one in ids if one.startswith(given) or one.endswith(given)])
+
+
+def _fitting(view: View, given: str) -> Sequence[str]:
+    """Most people copy a whole id, some its beginning: only who types an end has all of them read."""
+    begin = view.ids_like(given, _NAMED + 1)
+    if begin:
+        return begin
+    return [record.id for record, _ in view.tasks(Which(limit=MANY)) if record.id.endswith(given)]
+
+
+def _only(what: str, given: str, fits: Sequence[str]) -> str:
+    if not fits:
+        listed = "`remit ps --all`" if what == "task" else "`remit runs`"
+        raise NotFound(f"there is no {what} {shown(given)} in this workspace; {listed} lists them")
+    if len(fits) > 1:
+        several = f"more than {_NAMED}" if len(fits) > _NAMED else str(len(fits))
+        raise NotFound(f"{several} {what}s fit {shown(given)}; say more of the id: {', '.join(fits[:_NAMED])}")
+    return fits[0]
+
+
+def _some(given: str) -> str:
+    if not given:
+        raise BadInput("say which: an id, its beginning or its end, or `last`")
+    return given

@@ -1,0 +1,52 @@
+"""Who is there: the processes that carry tasks out, as far as one can tell from here."""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from remit.core.record import Record
+from remit.engine.presence.heartbeat import process_address, process_ended
+from remit.ports import Beat
+
+GONE: Final = "gone"
+_AT_WORK: Final = ("running", "waiting")
+_SHORT: Final = 6  # the end of a worker's id, which differs where its beginning is the time
+
+
+class Peer(NamedTuple):
+    """A process that has said that it is there. `number` is that of a process of this machine, or empty."""
+
+    id: str
+    number: str
+    hands: int
+
+    @property
+    def called(self) -> str:
+        """here 4711, or the end of the id of a process on another machine"""
+        return f"here {self.number}" if self.number else self.id[-_SHORT:]
+
+
+class Crew:
+    """Everyone who is there. A process of this machine that has ended is not; of others only they themselves know."""
+
+    def __init__(self, beats: Iterable[Beat]) -> None:
+        self.workers = [
+            Peer(beat.worker, _number(beat.home), beat.hands) for beat in beats if not process_ended(beat.home)
+        ]
+        self._called = {worker.id: worker.called for worker in self.workers}
+
+    def where(self, worker: str) -> str:
+        """Where a task is carried out; empty if nobody does."""
+        return self._called.get(worker, GONE) if worker else ""
+
+    def lost(self, record: Record, now: int) -> bool:
+        """Begun, and nobody is there any more who would end it."""
+        return record.state in _AT_WORK and (record.until <= now or self.where(record.worker) == GONE)
+
+    def state(self, record: Record, now: int) -> str:
+        return "lost" if self.lost(record, now) else record.state
+
+
+def _number(where: str) -> str:
+    machine, number, _ = where.rsplit(":", 2)
+    ours = process_address().rsplit(":", 2)[0]
+    return number if machine and machine == ours else ""

@@ -1,0 +1,137 @@
+"""What a writer knows without asking: it wrote it itself, and nobody else has written since.
+
+Four questions are asked in nearly every transaction, mostly about what was written a moment ago. Answering them from
+memory is what makes a fence on every write, and the figures of a run at every hop, cost next to nothing.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+from remit.core.breaker import Breaker
+from remit.core.events import Event
+from remit.core.projection import Change
+from remit.core.record import NO_RUN, Record, RunFacts, Standing
+from remit.errors import StoreError
+from remit.stores.view import Ask, SqlView, Values, event_of
+
+EVENTS = 1_024  # of the latest; whoever claims a task reads the event that began it
+RUNS = 4_096
+
+
+class CachedView(SqlView):
+    """Reads as a view does, and remembers. `forget` when someone else may have written."""
+
+    __slots__ = ("_breakers", "_events", "_runs", "_same_requests", "_standings")
+
+    def __init__(self, workspace: str, ask: Ask) -> None:
+        super().__init__(workspace, ask)
+        self._standings: dict[str, Standing] = {}
+        self._breakers: dict[str, Breaker] = {}
+        self._events: dict[int, Event] = {}
+        self._runs: dict[str, RunFacts] = {}
+        self._same_requests: dict[str, list[Record]] = {}
+
+    def prime(
+        self, standings: Sequence[Values], keys: Sequence[str], records: Sequence[Values], runs: Sequence[Values]
+    ) -> None:
+        """Remember what was fetched because decisions will ask for it, until the next time."""
+        self._standings.update({row[0]: Standing(*row[1:]) for row in standings})
+        self._runs.update({row[0]: RunFacts(*row) for row in runs})
+        self._same_requests = {key: [] for key in keys}
+        for record in sorted((Record(*row) for row in records), key=lambda record: -record.began):
+            self._same_requests[record.dedup_key].append(record)
+
+    def forget(self) -> None:
+        self._standings.clear()
+        self._breakers.clear()
+        self._events.clear()
+        self._runs.clear()
+        self._same_requests.clear()
+
+    def same_requests(self, dedup_key: str, since: int) -> list[Record]:
+        known = self._same_requests.get(dedup_key)
+        if known is None:
+            return super().same_requests(dedup_key, since)
+        return [record for record in known if record.asked_at > since]
+
+    def _met(self, rows: Sequence[Values]) -> None:
+        for row in rows:
+            with suppress(StoreError):  # one that is damaged is told of when it is needed
+                self._keep(event_of(row))
+
+    def standing(self, task: str) -> Standing | None:
+        return self._standings.get(task) or super().standing(task)
+
+    def run(self, run: str) -> RunFacts:
+        facts = self._runs.get(run)
+        if facts is None:
+            facts = super().run(run)
+            if facts is not NO_RUN:
+                self._remember_run(facts)
+        return facts
+
+    def breaker(self, name: str) -> Breaker:
+        breaker = self._breakers.get(name)
+        if breaker is None:
+            breaker = self._breakers[name] = super().breaker(name)
+        return breaker
+
+    def event(self, seq: int) -> Event | None:
+        return self._events.get(seq) or super().event(seq)
+
+    def learn(self, event: Event, changes: list[Change]) -> None:
+        """Take in what an event that was just written did to the tables."""
+        for table, verb, key, given in changes:
+            row = cast("dict[str, Any]", given)
+            if table == "task":
+                self._learn_task(event, verb, key[0], row)
+            elif table == "run":
+                self._learn_run(verb, key[0], row)
+            elif table == "breaker":
+                self._breakers[key[0]] = Breaker(row["state"], row["failures"], row["until"], row["probe"], row["why"])
+            elif table == "event":
+                self._events.clear()
+
+    def _learn_task(self, event: Event, verb: str, task: str, row: dict[str, Any]) -> None:
+        if self._same_requests:
+            key = row.get("dedup_key")
+            self._same_requests = {one: rows for one, rows in self._same_requests.items() if not rows and one != key}
+        if verb == "add":
+            self._standings[task] = Standing(row["state"], row["fence"], row["failures"], row["asked_how"])
+            if row["state"] == "pending":
+                self._keep(event)
+        elif verb in ("end", "drop"):
+            self._standings.pop(task, None)
+        elif verb != "hand":
+            known = self._standings.pop(task, None)
+            if known is not None:
+                fence, failures = row.get("fence", known.fence), row.get("failures", known.failures)
+                self._standings[task] = Standing(row["state"], fence, failures, known.asked_how)
+
+    def _learn_run(self, verb: str, run: str, row: dict[str, Any]) -> None:
+        if verb == "add":
+            self._remember_run(RunFacts(**{name: row[name] for name in RunFacts._fields}))
+        elif verb == "drop":
+            self._runs.pop(run, None)
+        elif (known := self._runs.get(run)) is not None:
+            _, by, members, tasks, handoffs, tokens, refusals = known
+            self._runs[run] = RunFacts(
+                run,
+                by,
+                members + row["members"],
+                tasks + row["tasks"],
+                handoffs + row["handoffs"],
+                tokens + row["tokens"],
+                refusals + row["refusals"],
+            )
+
+    def _remember_run(self, facts: RunFacts) -> None:
+        self._runs[facts.id] = facts
+        if len(self._runs) > RUNS:
+            del self._runs[next(iter(self._runs))]
+
+    def _keep(self, event: Event) -> None:
+        self._events[event.seq] = event
+        if len(self._events) > EVENTS:
+            del self._events[next(iter(self._events))]

@@ -1,0 +1,135 @@
+"""Getting to a PostgreSQL server: its address, connections to it, and what its errors mean."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.numeric import Int8Dumper
+
+from remit.errors import BadInput, NotAStore, StoreBusy, StoreError
+from remit.stores.queries import queries
+
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+
+# Our tables have a schema of their own, and nothing else is looked at.
+_PATH: Final = "-c search_path=remit"
+_DEFAULTS: Final = {
+    "connect_timeout": "5",
+    "application_name": "remit",
+    "client_encoding": "utf8",
+    # A machine that vanished says nothing; without these it would be waited for for hours.
+    "keepalives_idle": "15",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+_MEANING: Final = {
+    "25006": "the database is read-only, perhaps a standby; remit needs to write to it",
+    "42501": "this user may not do that; let it own the schema `remit`, or create one in the database",
+    "42P01": "a table is missing; the schema `remit` is not as remit made it",
+    "53100": "the disk of the server is full; make room and try again",
+    "53300": "the server has no connection left; raise max_connections, or stop something",
+    "55P03": "another process has been writing for too long; try again, or stop it",
+    "57014": "the server stopped a query that took too long",
+    "XX001": "the database is damaged; restore it from a backup",
+    "XX002": "an index is damaged; REINDEX it",
+}
+_REFUSALS: Final = (
+    (r"password authentication failed|no password supplied|empty password", "the server refuses the user or password"),
+    (r"database .* does not exist", "there is no such database on the server; make it with createdb"),
+    (r"role .* does not exist", "there is no such user on the server; make it with createuser"),
+    (r"no pg_hba.conf entry", "the server does not let this user in from here (pg_hba.conf)"),
+    (r"server does not support SSL|SSL error|certificate", "the server and the address do not agree about SSL"),
+    (r"starting up|shutting down|recovery mode", "the server is not ready"),
+)
+
+STATEMENTS: Final[Mapping[str, bytes]] = {  # bytes: psycopg takes them as they are
+    name: query.sql.encode()
+    for folder in ("", "postgres")  # where both have a name, PostgreSQL has its own way
+    for name, query in queries("%s", folder).items()
+}
+
+
+@lru_cache(maxsize=4096)
+def digest(workspace: str) -> str:
+    """A workspace in names that must be short and plain, the same as `job_queue` in the database."""
+    return hashlib.sha256(workspace.encode()).hexdigest()[:32]
+
+
+def lock_key(workspace: str) -> int:
+    return int.from_bytes(bytes.fromhex(digest(workspace)[:16]), signed=True)
+
+
+class Address:
+    """Where a database is. `where` is what people are shown, and never has the password in it."""
+
+    def __init__(self, conninfo: str) -> None:
+        try:
+            given = {name: str(value) for name, value in conninfo_to_dict(conninfo).items() if value is not None}
+        except psycopg.Error:  # its text may quote the password
+            raise BadInput(
+                "that is no address of a PostgreSQL database; one is, for example, postgresql://user@host/database"
+            ) from None
+        self.where = _shown(given)
+        self._given = given
+
+    def settings(self, *options: str) -> dict[str, str]:
+        """What libpq is told; `options` are settings of the session, such as `-c lock_timeout=5000`."""
+        own = " ".join(option for option in (self._given.get("options", ""), _PATH, *options) if option)
+        return {**_DEFAULTS, **self._given, "options": own}
+
+    def connect(self, *options: str) -> Connection:
+        """Raises what psycopg raises."""
+        settings: dict[str, Any] = self.settings(*options)
+        connection = psycopg.connect(**settings, autocommit=True)
+        prepare(connection)
+        return connection
+
+    def translated(self, error: psycopg.Error) -> StoreError:
+        """What the error means, as a sentence."""
+        said = str(error).strip()
+        if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
+            return self._unreachable(said)
+        meaning = _MEANING.get(error.sqlstate or "")
+        kind = {"55P03": StoreBusy, "42P01": NotAStore}.get(error.sqlstate or "", StoreError)
+        if meaning is None:
+            meaning = f"the database failed ({type(error).__name__}): {said.splitlines()[0] if said else 'no reason'}"
+        return kind(f"{self.where}: {meaning}")
+
+    def _unreachable(self, said: str) -> StoreError:
+        for pattern, meaning in _REFUSALS:
+            if re.search(pattern, said):
+                kind = NotAStore if "database" in pattern else StoreError
+                return kind(f"{self.where}: {meaning}")
+        return StoreError(f"{self.where}: no PostgreSQL server answers there ({_last(said)})")
+
+
+def prepare(connection: Connection) -> None:
+    """Every statement is planned once. One type for all whole numbers, or each would be planned for each size."""
+    connection.prepare_threshold = 0
+    connection.prepared_max = None
+    connection.adapters.register_dumper(int, Int8Dumper)
+
+
+def lost(error: psycopg.Error, connection: Connection) -> bool:
+    """Whether it was the connection that failed, not what was asked."""
+    return connection.closed or (error.sqlstate or "").startswith(("08", "57P"))
+
+
+def _shown(given: Mapping[str, str]) -> str:
+    user = given.get("user", "")
+    password = ":***" if "password" in given else ""
+    host, port = given.get("host", given.get("hostaddr", "")), given.get("port", "")
+    folder = f"?host={host}" if host.startswith("/") else ""
+    place = f"{'' if folder else host}{port and f':{port}'}"
+    return f"postgresql://{user}{password}{user and '@'}{place}/{given.get('dbname', '')}{folder}"
+
+
+def _last(said: str) -> str:
+    """libpq tells what it tried, a line each; the last one is the newest."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1].removeprefix("connection failed: ") if lines else "it gives no reason"

@@ -1,0 +1,167 @@
+"""What wakes workers on PostgreSQL: procrastinate, with one job for each task that is pending.
+
+Triggers of our own tables write the jobs (sql/postgres_001.sql), so there is one if and only if a task waits. A job
+carries nothing: it says that there may be something to claim, and who claims what is decided in the journal.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import anyio
+import procrastinate
+import psycopg
+from procrastinate.exceptions import ConnectorException, UniqueViolation
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
+from psycopg_pool import PoolTimeout
+
+from remit.errors import StoreError
+from remit.stores.postgres.address import Address, digest
+
+Due = Callable[[], Awaitable[None]]
+
+_log = logging.getLogger("remit")
+_TASK: Final = "remit.due"
+_POLL: Final = 0.3  # a few wake-ups in a hundred are missed
+_PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+_LOST: Final = (ConnectorException, psycopg.Error, PoolTimeout, OSError)
+
+
+class Procrastinate:
+    """Serves one workspace. `heartbeat` says that we are there; who was silent for `stalled` seconds is not."""
+
+    def __init__(self, address: Address, workspace: str, *, heartbeat: float = 2.0, stalled: float = 10.0) -> None:
+        self._address = address
+        self._queue = digest(workspace)
+        self._heartbeat = heartbeat
+        self._stalled = stalled
+
+    async def serve(self, due: Due) -> None:
+        # Not a part of the caller's cancel scope: procrastinate stops in several steps, and each would be cancelled.
+        serving = asyncio.ensure_future(self._serve(due))
+        try:
+            await asyncio.wait([serving])
+        finally:
+            with anyio.CancelScope(shield=True):
+                while not serving.done():  # again if it was busy with a lost connection and took no notice
+                    serving.cancel()
+                    await asyncio.wait([serving], timeout=1.0)
+        serving.result()
+
+    async def _serve(self, due: Due) -> None:
+        _hush()
+        failures = 0
+        while True:
+            began = asyncio.get_running_loop().time()
+            try:
+                await self._while_connected(due)
+                why = "its worker stopped"
+            except* _LOST as errors:
+                error = _first(errors)
+                why = str(error.__cause__ or error).strip() or type(error).__name__
+            if asyncio.get_running_loop().time() - began > _PAUSES[-1]:
+                failures = 0
+            pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
+            failures += 1
+            text = "what wakes workers lost PostgreSQL and tries again in %g s: %s"
+            _log.warning(text, pause, why.splitlines()[0])
+            await asyncio.sleep(pause)
+
+    async def _while_connected(self, due: Due) -> None:
+        """Until the connection is lost or we are cancelled."""
+        app = procrastinate.App(connector=self._connector())
+        app.job_manager = manager = _Jobs(app.connector)
+        app.task(name=_TASK, queue=self._queue, retry=procrastinate.RetryStrategy(wait=0))(_waking(due))
+        try:
+            await app.open_async()
+            async with asyncio.TaskGroup() as group:
+                rescue = group.create_task(self._rescue(manager))
+                await app.run_worker_async(
+                    queues=[self._queue],
+                    concurrency=1,  # whoever is woken takes all there is, and the jobs of the others go with it
+                    fetch_job_polling_interval=_POLL,
+                    listen_notify=True,
+                    delete_jobs="always",
+                    install_signal_handlers=False,
+                    shutdown_graceful_timeout=0.1,
+                    update_heartbeat_interval=self._heartbeat,
+                    stalled_worker_timeout=self._stalled,
+                )
+                rescue.cancel()
+        finally:
+            with suppress(*_LOST):
+                await app.close_async()
+
+    def _connector(self) -> procrastinate.PsycopgConnector:
+        # If the server forgets what became of a job, it is done again, which does no harm: so it need not wait for its
+        # disk.
+        settings: dict[str, Any] = self._address.settings("-c synchronous_commit=off")
+        return procrastinate.PsycopgConnector(
+            kwargs=settings, min_size=1, max_size=4, timeout=5.0, reconnect_timeout=5.0, name="remit-dispatch"
+        )
+
+    async def _rescue(self, manager: "_Jobs") -> None:
+        """Puts back what a worker had that is gone; procrastinate itself would leave it for ever."""
+        while True:
+            await manager.prune_stalled_workers(self._stalled)
+            for job in await manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=self._stalled):
+                await manager.retry_job(job)
+            if manager.broken is not None:
+                raise manager.broken
+            await asyncio.sleep(self._heartbeat)
+
+
+class _Jobs(JobManager):
+    """Where procrastinate writes what became of a job; nobody listens there if that fails, so it is kept in `broken`.
+
+    Whoever sees it starts anew. The job stays with a worker that is no more, and is rescued.
+    """
+
+    broken: ConnectorException | None = None
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
+        try:
+            await super().finish_job(job, status, delete_job)
+        except ConnectorException as error:
+            if not isinstance(error.__cause__, psycopg.errors.RaiseException):  # another was first
+                self.broken = error
+
+    async def retry_job(self, job: Job, *given: Any, **named: Any) -> None:
+        try:
+            await super().retry_job(job, *given, **named)
+        except UniqueViolation:  # its task has a new job in the queue: this one has no place to go back to
+            await self.finish_job(job, Status.FAILED, delete_job=True)
+        except ConnectorException as error:
+            if not isinstance(error.__cause__, psycopg.errors.RaiseException):
+                self.broken = error
+
+
+def _waking(due: Due) -> Callable[[], Awaitable[None]]:
+    async def wake() -> None:
+        """The job is done once whoever is woken has looked; until then it comes back if we die."""
+        for pause in (*_PAUSES, None):
+            try:
+                return await due()
+            except StoreError as error:
+                _log.warning("a worker could not look for what is due: %s", error)
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
+        return None
+
+    return wake
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = group.exceptions[0]
+    return _first(cast("BaseExceptionGroup[BaseException]", first)) if isinstance(first, BaseExceptionGroup) else first
+
+
+def _hush() -> None:
+    """It tells of every job, and of a lost connection several times over; what matters of that is told by us."""
+    logger = logging.getLogger("procrastinate")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.CRITICAL)

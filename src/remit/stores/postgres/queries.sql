@@ -1,0 +1,91 @@
+-- What only PostgreSQL needs, by name; everything else is in queries.sql.
+
+-- name: begin
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+
+-- name: lock
+-- One writer at a time for each journal, in all processes: until the transaction ends. Sorted, so that two cannot wait
+-- for each other.
+SELECT pg_advisory_xact_lock(key) FROM unnest(:keys::bigint[]) AS key;
+
+-- name: done
+-- Which of these operations have been done, and what they answered.
+SELECT op, answer, hash FROM event WHERE workspace = :workspace AND op = ANY(:ops::text[]);
+
+-- name: standings
+SELECT id, state, fence, failures, asked_how FROM task WHERE workspace = :workspace AND id = ANY(:tasks::text[]);
+
+-- name: same_requests_of
+SELECT @task
+FROM task WHERE workspace = :workspace AND dedup_key = ANY(:keys::text[]) AND dedup_key <> '';
+
+-- name: run_facts_of
+SELECT @run FROM run WHERE workspace = :workspace AND id = ANY(:runs::text[]);
+
+-- name: append
+-- Our lock is held and the operation was not done: if the place is taken all the same, the transaction has to fail.
+INSERT INTO event (@event)
+VALUES (:@event);
+
+-- name: notify
+SELECT pg_notify('remit', :workspace);
+
+-- name: commit
+COMMIT;
+
+-- name: rollback
+ROLLBACK;
+
+-- name: listen
+LISTEN remit;
+
+-- name: look
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
+-- name: durable
+-- A server may be set not to wait for its disk. We wait.
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
+
+-- name: workspaces
+-- From one to the next, so that the journal is not read through.
+WITH RECURSIVE found (workspace) AS (
+    SELECT min(workspace) FROM event
+    UNION ALL
+    SELECT (SELECT min(e.workspace) FROM event e WHERE e.workspace > found.workspace)
+    FROM found WHERE found.workspace IS NOT NULL
+)
+SELECT workspace FROM found WHERE workspace IS NOT NULL;
+
+-- name: faults
+SELECT 'the server found ' || checksum_failures || ' damaged pages' FROM pg_stat_database
+WHERE datname = current_database() AND checksum_failures > 0
+UNION ALL
+SELECT 'index ' || c.relname || ' is not valid; REINDEX it' FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE c.relnamespace = 'remit'::regnamespace AND NOT i.indisvalid;
+
+-- name: state
+-- What is there: how many tables the schema has, whether those are among them that tell the version and that are
+-- procrastinate's, and the encoding. From the catalogue itself: names are looked up in a cache that may be behind.
+SELECT count(*), count(*) FILTER (WHERE c.relname = 'version') > 0,
+       count(*) FILTER (WHERE c.relname = 'procrastinate_jobs') > 0, current_setting('server_encoding')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'remit' AND c.relkind = 'r';
+
+-- name: version
+SELECT number FROM remit.version;
+
+-- name: migrating
+-- Of two processes that start at once, the second waits and finds the work done.
+SELECT pg_advisory_xact_lock(:key);
+
+-- name: schema
+CREATE SCHEMA IF NOT EXISTS remit;
+
+-- name: number
+CREATE TABLE IF NOT EXISTS remit.version (number bigint NOT NULL);
+
+-- name: renumber
+WITH old AS (DELETE FROM remit.version) INSERT INTO remit.version (number) VALUES (:number);
+
+-- name: analyze
+-- What the planner knows of our tables; the server sees to it itself, but not in the first minutes.
+ANALYZE event, task, run, entry, message, procrastinate_jobs, procrastinate_events;

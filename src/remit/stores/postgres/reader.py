@@ -1,0 +1,111 @@
+"""Reading from PostgreSQL: a few connections, each look in a transaction of its own, on threads of their own."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from remit.errors import StoreError
+from remit.ports import View
+from remit.stores.postgres.address import STATEMENTS, Address, Connection, lost, prepare
+from remit.stores.postgres.switching import quick_switching
+from remit.stores.view import SqlView
+
+T = TypeVar("T")
+
+
+class Reader:
+    """A connection that has died is replaced and the look taken again: it changes nothing."""
+
+    def __init__(self, address: Address, size: int, patience: float) -> None:
+        self._address = address
+        self._patience = patience
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            kwargs={**address.settings(), "autocommit": True},
+            min_size=0,
+            max_size=size,
+            timeout=patience,
+            reconnect_timeout=patience,
+            configure=prepare,
+            name="remit-read",
+            open=False,
+        )
+        self._pool.open()
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix="remit-read")
+
+    async def look(self, workspace: str, look: Callable[[View], T]) -> T:
+        try:
+            asked = self._threads.submit(self._look, workspace, look)
+        except RuntimeError:
+            raise StoreError("the store is closed") from None
+        return await asyncio.wrap_future(asked)
+
+    def rows(self, name: str) -> Sequence[tuple[Any, ...]]:
+        """What a statement of our own says, at once."""
+        return self._retried(lambda connection: connection.execute(STATEMENTS[name]).fetchall())
+
+    def learn(self) -> None:
+        """Lets the planner look at the tables, some time soon."""
+        with suppress(RuntimeError):  # closed meanwhile
+            self._threads.submit(self._learn)
+
+    def _learn(self) -> None:
+        with suppress(StoreError):
+            self._retried(lambda connection: connection.execute(STATEMENTS["analyze"]))
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
+        self._pool.close()
+
+    def _look(self, workspace: str, look: Callable[[View], T]) -> T:
+        return self._retried(lambda connection: _one_picture(connection, workspace, look))
+
+    def _retried(self, use: Callable[[Connection], T]) -> T:
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                with self._pool.connection() as connection:
+                    try:
+                        with quick_switching():
+                            return use(connection)
+                    except psycopg.Error as error:
+                        if not lost(error, connection) or time.monotonic() > until:
+                            raise
+                        connection.close()  # so that the pool does not give it to the next one
+            except PoolClosed:
+                raise StoreError("the store is closed") from None
+            except PoolTimeout as error:
+                raise self._unanswered() from error
+            except psycopg.Error as error:
+                raise self._address.translated(error) from error
+
+    def _unanswered(self) -> StoreError:
+        """Why the pool has no connection: it does not say, so one is tried."""
+        try:
+            self._address.connect().close()
+        except psycopg.Error as error:
+            return self._address.translated(error)
+        return StoreError(f"{self._address.where}: all connections for reading are in use; raise pool_size")
+
+
+def _one_picture(connection: Connection, workspace: str, look: Callable[[View], T]) -> T:
+    """All that `look` asks is answered as of one moment."""
+
+    def ask(name: str, row: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        return connection.execute(STATEMENTS[name], row).fetchall()
+
+    try:
+        with connection.pipeline():
+            connection.execute(STATEMENTS["look"])
+            found = look(SqlView(workspace, ask))
+            connection.execute(STATEMENTS["commit"])
+            return found
+    except BaseException:
+        if not connection.closed:
+            connection.execute(STATEMENTS["rollback"])
+        raise

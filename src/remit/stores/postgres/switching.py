@@ -1,0 +1,41 @@
+"""Threads that talk to a server, beside an event loop that is busy."""
+
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+_SHORT: Final = 0.0005
+
+_lock = threading.Lock()
+_users = 0
+_before = 0.0
+
+
+@contextmanager
+def quick_switching() -> Generator[None]:
+    """The interpreter lets a busy thread go on for 5 ms before another gets its turn, and every word with a server
+    takes a few turns. Shorter ones while we speak: 500 transactions a second beside a busy loop instead of 24."""
+    _enter()
+    try:
+        yield
+    finally:
+        _leave()
+
+
+def _enter() -> None:
+    global _users, _before  # noqa: PLW0603 - the interpreter has one such setting
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _before = sys.getswitchinterval()
+            sys.setswitchinterval(min(_SHORT, _before))
+
+
+def _leave() -> None:
+    global _users  # noqa: PLW0603
+    with _lock:
+        _users -= 1
+        if _users == 0:
+            sys.setswitchinterval(_before)
