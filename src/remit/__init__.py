@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from remit.core.allow import ANY
     from remit.core.bounds import Bounds
     from remit.core.card import Card
     from remit.core.command import END, Command, Send
@@ -16,24 +15,21 @@ if TYPE_CHECKING:
     from remit.core.scope import BOARD, Scope
     from remit.engine.queue.task import Task
     from remit.engine.turn import Turn
-    from remit.errors import BadInput, Conflict, Failed, NotFound, Refused, RemitError, StoreError
+    from remit.errors import Failed, Refused, RemitError
     from remit.runtime.runtime import Runtime, run
+    from remit.runtime.workspace import Workspace
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
-    "ANY",
     "BOARD",
     "END",
-    "BadInput",
     "Bounds",
     "Card",
     "Command",
-    "Conflict",
     "Entry",
     "Event",
     "Failed",
-    "NotFound",
     "Outcome",
     "Pass",
     "Plan",
@@ -43,15 +39,14 @@ __all__ = [
     "Scope",
     "Send",
     "Step",
-    "StoreError",
     "Task",
     "Turn",
+    "Workspace",
     "run",
 ]
 
 # Where each name lives. It is imported when it is first used, so that `import remit` costs next to nothing.
 _HOMES = {
-    "remit.core.allow": ["ANY"],
     "remit.core.bounds": ["Bounds"],
     "remit.core.card": ["Card"],
     "remit.core.entry": ["Entry"],
@@ -63,8 +58,9 @@ _HOMES = {
     "remit.core.scope": ["BOARD", "Scope"],
     "remit.engine.queue.task": ["Task"],
     "remit.engine.turn": ["Turn"],
-    "remit.errors": ["BadInput", "Conflict", "Failed", "NotFound", "Refused", "RemitError", "StoreError"],
+    "remit.errors": ["Failed", "Refused", "RemitError"],
     "remit.runtime.runtime": ["Runtime", "run"],
+    "remit.runtime.workspace": ["Workspace"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -73,9 +69,9 @@ def __getattr__(name: str) -> object:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"remit has no {name!r}")
-    found: object = getattr(import_module(home), name)
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -16,8 +16,9 @@
 Each class says whom it addresses, which HTTP status it becomes, and whether trying the same thing again can help.
 """
 
+from collections.abc import Mapping
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 Addressee = Literal["asker", "caller", "operator"]
 
@@ -58,6 +59,15 @@ class Refused(RemitError):
     def __init__(self, sentence: str, *, rule: str) -> None:
         super().__init__(sentence)
         self.rule = rule
+
+    def data(self) -> dict[str, str]:
+        """As the journal keeps it."""
+        return {"rule": self.rule, "sentence": str(self)}
+
+    @classmethod
+    def read(cls, data: Mapping[str, object]) -> Self:
+        """Make the refusal that `data` tells of."""
+        return cls(str(data["sentence"]), rule=str(data["rule"]))
 
     def __reduce__(self) -> tuple[object, ...]:
         return partial(type(self), rule=self.rule), self.args

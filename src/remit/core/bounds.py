@@ -109,6 +109,13 @@ class Bounds:
         return {key: [*value] if isinstance(value, list) else value for key, value in self._data.items()}
 
 
+def ceiling(bounds: Bounds) -> Bounds:
+    """What an owner left open has a default; what the owner said, however wide, is the ceiling."""
+    depth = DEFAULT_DEPTH if bounds.depth is None else bounds.depth
+    handoffs = DEFAULT_HANDOFFS if bounds.handoffs is None else bounds.handoffs
+    return bounds & Bounds(depth=depth, handoffs=handoffs)
+
+
 def restored(data: dict[str, Json]) -> Bounds:
     """Bounds as `data` told them."""
     return _exact(

@@ -1,11 +1,13 @@
 """Credits: money as whole millionths of a US dollar."""
 
 import re
+from typing import TypeAlias
 
 from remit.core.text import INT_LIMIT, shown
 from remit.errors import BadInput
 
 DOLLAR = 1_000_000
+CreditsGiven: TypeAlias = str | int | None  # as people write them
 _DOLLARS = re.compile(r"\$?(\d{1,9})(?:\.(\d{1,6}))?")
 
 

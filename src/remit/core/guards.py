@@ -1,17 +1,22 @@
 """Guards: rules on one hop. Facts in, verdict out; the engine gathers the facts and acts on the verdict.
 
-`ORDER` is the order in which refusals are reported. Severity does not depend on it: one refusal refuses.
+`ORDER` is the order in which refusals are reported. Severity does not depend on it: one refusal refuses. `PASSAGES` are
+the ways through the door, each with its guards.
 """
 
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from remit.core import breaker as breakers
-from remit.core.allow import ANY, Names, has, spelled
+from remit.core.allow import Names, has, spelled
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.chain import path
+from remit.core.record import RunFacts
 from remit.core.remit import Pass, Remit
+
+SPAWNED: Final = 5  # at a time, by one asker
+SPAWN_SECONDS: Final = 30.0  # how long an asker waits for one of them to end
 
 
 class Answer(IntEnum):
@@ -31,20 +36,57 @@ class Verdict(NamedTuple):
 ALLOW: Final = Verdict(Answer.ALLOW)
 
 
-class Facts(NamedTuple):
-    """What a guard may know beyond the remit and the wish; all of it shared state that lives elsewhere."""
+class Facts(Protocol):
+    """What a guard may know beyond the remit and the wish: shared state, looked up when a guard asks for it.
 
-    now: int
-    known: bool = True
-    asks: Names = ANY
-    roster: tuple[str, ...] = ()
-    running: int = 0
-    limit: int | None = None
-    breaker: Breaker = CLOSED
-    members: frozenset[str] = frozenset()
-    tokens: int = 0
-    handoffs: int = 0
-    repeats: bool = False
+    There are no defaults: a fact that cannot be looked up is an error, never a yes.
+    """
+
+    @property
+    def now(self) -> int: ...
+    @property
+    def known(self) -> bool:
+        """Whether there is an agent of that name."""
+        ...
+
+    @property
+    def asks(self) -> Names:
+        """Whom the asker's card lets it ask."""
+        ...
+
+    @property
+    def roster(self) -> tuple[str, ...]:
+        """Whom the asker may ask right now, for the sentence of a refusal."""
+        ...
+
+    @property
+    def running(self) -> int:
+        """How many tasks the wanted agent works on."""
+        ...
+
+    @property
+    def limit(self) -> int | None:
+        """How many it may work on at once."""
+        ...
+
+    @property
+    def breaker(self) -> Breaker: ...
+    @property
+    def run(self) -> RunFacts: ...
+    @property
+    def spawned(self) -> int:
+        """How many tasks the asker spawned that have not ended."""
+        ...
+
+    @property
+    def handoffs(self) -> int:
+        """How often the asker's task has changed hands."""
+        ...
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the same handoff with the same content was made just before."""
+        ...
 
 
 Guard: TypeAlias = Callable[[Remit, Pass, Facts], Verdict]
@@ -127,17 +169,25 @@ def not_broken(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     """How many agents take part, and how many tokens they have used, is shared by the whole run."""
     bounds = remit.bounds & wish.within
-    if bounds.members is not None and wish.to not in facts.members and len(facts.members) >= bounds.members:
-        sentence = (
-            f"this run has {len(facts.members)} of {bounds.members} agents, so '{wish.to}' cannot join; work with them"
-        )
-        return deny("tier", sentence)
-    if bounds.tokens is not None and facts.tokens >= bounds.tokens:
-        sentence = (
-            f"this run has used {facts.tokens:,} of {bounds.tokens:,} tokens; '{wish.to}' was not asked; finish now"
-        )
-        return deny("tier", sentence)
+    if bounds.members is not None:
+        members = facts.run.names
+        if wish.to not in members and len(members) >= bounds.members:
+            have = f"{len(members)} of {bounds.members} agents"
+            return deny("tier", f"this run has {have}, so '{wish.to}' cannot join; work with them")
+    if bounds.tokens is not None and (used := facts.run.tokens) >= bounds.tokens:
+        tokens = f"{used:,} of {bounds.tokens:,} tokens"
+        return deny("tier", f"this run has used {tokens}; '{wish.to}' was not asked; finish now")
     return ALLOW
+
+
+def few_spawned(remit: Remit, _wish: Pass, facts: Facts) -> Verdict:
+    if facts.spawned < SPAWNED:
+        return ALLOW
+    sentence = (
+        f"'{remit.holder}' has {SPAWNED} tasks running beside it already and none ended within "
+        f"{SPAWN_SECONDS:g} s; wait for one of them, or do this part yourself"
+    )
+    return deny("spawn", sentence)
 
 
 def not_to_itself(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
@@ -191,23 +241,48 @@ ORDER: Final[tuple[Guard, ...]] = (
     within_tier,
     not_busy,
 )
-FIRST_HOLDER: Final[tuple[Guard, ...]] = (known, admitted, in_time, not_broken, not_busy)
-# What is put into a queue waits there until its agent is free.
-SUBMIT: Final[tuple[Guard, ...]] = tuple(guard for guard in ORDER if guard is not not_busy)
-FIRST_SUBMIT: Final[tuple[Guard, ...]] = tuple(guard for guard in FIRST_HOLDER if guard is not not_busy)
-HANDOFF: Final[tuple[Guard, ...]] = (
-    not_to_itself,
-    known,
-    allowed,
-    not_to_an_asker,
-    in_time,
-    not_broken,
-    few_handoffs,
-    no_repeat,
-    within_tier,
-    not_busy,
+
+
+class Passage(NamedTuple):
+    """One way through the door, and the guards that stand there. What is put into a queue (`queued`) waits there until
+    its agent is free, and may be for an agent that only other processes have."""
+
+    name: str
+    guards: tuple[Guard, ...]
+    queued: bool = False
+
+
+def _waits(guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
+    return tuple(guard for guard in guards if guard is not not_busy)
+
+
+_FIRST: Final = (known, admitted, in_time, not_broken, not_busy)
+
+BEGIN: Final = Passage("begin", _FIRST)
+BEGIN_QUEUED: Final = Passage("begin", _waits(_FIRST), queued=True)
+DELEGATE: Final = Passage("delegate", ORDER)
+SUBMIT: Final = Passage("submit", _waits(ORDER), queued=True)
+SPAWN: Final = Passage("spawn", (*_waits(ORDER), few_spawned), queued=True)
+HANDOFF: Final = Passage(
+    "handoff",
+    (
+        not_to_itself,
+        known,
+        allowed,
+        not_to_an_asker,
+        in_time,
+        not_broken,
+        few_handoffs,
+        no_repeat,
+        within_tier,
+        not_busy,
+    ),
 )
-PARALLEL: Final[tuple[Guard, ...]] = (in_time, few_handoffs, no_repeat)
+FAN_OUT: Final = Passage("fan-out", (in_time, few_handoffs, no_repeat))
+# A task that was asked for before: its bounds have been judged, its agent may have changed since.
+CLAIM: Final = Passage("claim", (in_time, not_broken))
+RESUME: Final = Passage("resume", (known,))
+PASSAGES: Final = (BEGIN, BEGIN_QUEUED, DELEGATE, SUBMIT, SPAWN, HANDOFF, FAN_OUT, CLAIM, RESUME)
 
 
 def judge(guards: Iterable[Guard], remit: Remit, wish: Pass, facts: Facts) -> Verdict:

@@ -61,6 +61,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
 
 BEGINNINGS: Final = frozenset(TRANSITIONS[START])
 TERMINAL: Final = frozenset(state for state, moves in TRANSITIONS.items() if not moves)
+GONE: Final = TERMINAL - {"completed"}  # what may be asked for again
 OPEN: Final = frozenset(TRANSITIONS) - TERMINAL - {START}
 MOVES: Final = frozenset(kind for moves in TRANSITIONS.values() for kind in moves)
 _LANDS: Final = {kind: after for moves in TRANSITIONS.values() for kind, after in moves.items()}

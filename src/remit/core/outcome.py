@@ -1,21 +1,24 @@
 """Outcomes: what came of asking an agent, told truthfully."""
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from remit.core.values import Json
-from remit.errors import RemitError
+from remit.errors import Refused, RemitError
 
 OutcomeState = Literal["completed", "failed", "timed-out", "cancelled", "dead", "refused"]
 
 
-class Outcome(NamedTuple):
-    """One member of a fan-out: its value, or the error that stands in its place.
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a task: its value, or the error that stands in its place.
 
-    `agent` is whom one asked; `by` is who answered, if the task was handed on.
+    `agent` is whom one asked; `by` is who answered, if the task was handed on. `id` is the task's; a refused one has
+    none.
     """
 
     agent: str
-    task: str
+    id: str
     state: OutcomeState
     value: Json = None
     error: RemitError | None = None
@@ -23,10 +26,16 @@ class Outcome(NamedTuple):
 
     @property
     def ok(self) -> bool:
+        """Whether it completed."""
         return self.state == "completed"
 
-    def unwrap(self) -> Json:
-        """The value, or the error raised."""
+    @property
+    def rule(self) -> str:
+        """Which rule refused it; empty if none did."""
+        return self.error.rule if isinstance(self.error, Refused) else ""
+
+    def unwrap(self) -> Any:
+        """Give the value, or raise the error."""
         if self.error is not None:
             raise self.error
         return self.value

@@ -1,5 +1,6 @@
 """Scopes: which stored context may be seen. A namespace, a prefix of its keys, or one key; always literal text."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -76,6 +77,7 @@ def _escaped(text: str, mark: str) -> str:
 
 
 Sees: TypeAlias = frozenset[Scope] | Literal[Unbounded.ANY]
+SeesGiven: TypeAlias = "str | Scope | Iterable[str | Scope] | Unbounded"  # as people write them
 NOTHING: Final[frozenset[Scope]] = frozenset()
 
 # Stands for the board of whatever session the work belongs to; the engine puts the session in.

@@ -2,9 +2,12 @@
 
 import math
 from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 from remit.core.text import INT_LIMIT, shown
 from remit.errors import BadInput
+
+SpanGiven: TypeAlias = float | timedelta  # as people write them
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -39,3 +42,8 @@ def moment(when: object, what: str) -> int:
 def iso(at: int) -> str:
     """2026-11-15T02:36:54.123456Z"""
     return f"{datetime.fromtimestamp(at // SECOND, UTC):%Y-%m-%dT%H:%M:%S}.{at % SECOND:06d}Z"
+
+
+def aware(at: int) -> datetime:
+    """The same moment as a datetime in UTC, exact to the microsecond."""
+    return _EPOCH + timedelta(microseconds=at)

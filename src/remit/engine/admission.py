@@ -1,57 +1,182 @@
-"""Admission: gathers the facts about a hop inside the transaction that decides on it, and asks the guards."""
+"""THE door: every hop is admitted here, whoever asks and however. Facts, guards, and all consequences of the answer.
 
-from collections.abc import Iterable
-from typing import NamedTuple
+It runs inside the transaction that decides. Everything that is not a plain yes is refused.
+"""
+
+from typing import Final, NamedTuple
 
 from remit.core import breaker as breakers
-from remit.core.allow import ANY, has
-from remit.core.breaker import CLOSED, BreakerPolicy
+from remit.core.allow import ANY, Names
+from remit.core.breaker import CLOSED, Breaker, BreakerPolicy
 from remit.core.card import Card
 from remit.core.events import Unsealed
-from remit.core.guards import Facts, Guard, Verdict, judge
-from remit.core.kinds import Place, breaker_set, place
-from remit.core.record import Record
+from remit.core.guards import ALLOW, Answer, Passage, Verdict, judge
+from remit.core.kinds import breaker_set, place, refused
+from remit.core.record import Record, RunFacts
 from remit.core.remit import Pass, Remit
-from remit.engine.directory import Agent, Directory
-from remit.ports import Span, View
-from remit.report.tree import members, tokens_used
+from remit.engine.directory import Directory, askable
+from remit.errors import Refused
+from remit.ports import View
 
-_MANY = 1_000_000
+_MANY: Final = 1_000_000
 
 
 class Proposal(NamedTuple):
-    """Someone wants to pass something on: `asker` is empty when a person does."""
+    """A hop that someone wants, before anybody has said yes.
 
-    remit: Remit
+    `child` is the remit of the task that it begins or carries on. It is judged under `under`: the asker's remit, or the
+    child's own if no agent asks. `asker` is the asking agent's card; None when a person or a worker asks. `brought` is
+    the card of a holder that the engine brings along, and that is in no directory.
+    """
+
+    child: Remit
+    under: Remit
     wish: Pass
-    agent: Agent | None
     asker: Card | None
     now: int
     handoffs: int = 0
     repeats: bool = False
+    brought: Card | None = None
+
+
+class Admitted(NamedTuple):
+    """What the door said, and the events that follow from it: a breaker's probe after a yes, the refusal after a no.
+    `joins` says whether the holder is new to the run."""
+
+    verdict: Verdict
+    events: tuple[Unsealed, ...] = ()
+    joins: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict.answer is Answer.ALLOW
+
+    @property
+    def refusal(self) -> Refused:
+        return Refused(self.verdict.sentence, rule=self.verdict.rule)
+
+
+class HopFacts:
+    """The facts about one hop, each looked up when a guard asks for it."""
+
+    __slots__ = ("_directory", "_passage", "_proposal", "_view")
+
+    def __init__(self, view: View, directory: Directory, passage: Passage, proposal: Proposal) -> None:
+        self._view = view
+        self._directory = directory
+        self._passage = passage
+        self._proposal = proposal
+
+    @property
+    def now(self) -> int:
+        return self._proposal.now
+
+    @property
+    def card(self) -> Card | None:
+        """The wanted agent's card: of this process, or for the queue also a published one."""
+        if self._proposal.brought is not None:
+            return self._proposal.brought
+        name = self._proposal.wish.to
+        agent = self._directory.get(name)
+        if agent is not None:
+            return agent.card
+        return self._view.card(name) if self._passage.queued else None
+
+    @property
+    def known(self) -> bool:
+        return self.card is not None
+
+    @property
+    def asks(self) -> Names:
+        return self._proposal.asker.asks if self._proposal.asker else ANY
+
+    @property
+    def roster(self) -> tuple[str, ...]:
+        asker = self._proposal.asker
+        names = set(self._directory.names())
+        if self._passage.queued:
+            names.update(card.name for card, _ in self._view.cards())
+        if asker is None:
+            return tuple(sorted(names))
+        return askable(names, self._proposal.under, asker)
+
+    @property
+    def limit(self) -> int | None:
+        card = self.card
+        return card.concurrency if card is not None else 0
+
+    @property
+    def running(self) -> int:
+        return self._view.running(self._proposal.wish.to, self._proposal.now)
+
+    @property
+    def breaker(self) -> Breaker:
+        return self._view.breaker(self._proposal.wish.to)
+
+    @property
+    def run(self) -> RunFacts:
+        return self._view.run(self._proposal.under.root)
+
+    @property
+    def spawned(self) -> int:
+        return self._view.spawned(self._proposal.under.id)
+
+    @property
+    def handoffs(self) -> int:
+        return self._proposal.handoffs
+
+    @property
+    def repeats(self) -> bool:
+        return self._proposal.repeats
 
 
 class Admission:
-    """`concurrency` is how many tasks from the queue may be worked on in the whole workspace at a time."""
+    """The door, and how much room there is behind it. `concurrency` is how many tasks from the queue may be worked on
+    in the whole workspace at a time."""
 
     def __init__(self, directory: Directory, breaker_policy: BreakerPolicy, concurrency: int | None = None) -> None:
         self._directory = directory
-        self.breaker_policy = breaker_policy
+        self._breaker_policy = breaker_policy
         self._concurrency = concurrency
 
-    def judge(self, view: View, guards: Iterable[Guard], hop: Proposal) -> tuple[Verdict, Facts]:
-        facts = self._facts(view, hop)
-        return judge(guards, hop.remit, hop.wish, facts), facts
+    def admit(self, view: View, passage: Passage, proposal: Proposal) -> Admitted:
+        """Judge a hop. Callers add one event of their own to a yes: started, submitted, handed or claimed."""
+        under, wish = proposal.under, proposal.wish
+        verdict = judge(passage.guards, under, wish, HopFacts(view, self._directory, passage, proposal))
+        if verdict is not ALLOW:
+            return Admitted(verdict, self._refused(passage, proposal, verdict))
+        joins = under is not proposal.child and wish.to not in view.run(under.root).members.split()
+        return Admitted(verdict, self._probe(view, passage, proposal), joins)
 
-    def probe(self, facts: Facts, hop: Proposal, task: str) -> tuple[Unsealed, ...]:
-        """Whoever is let through a breaker that has cooled off is its one probe."""
-        if facts.breaker is CLOSED or breakers.admits(facts.breaker, hop.now) != "probe":
+    @staticmethod
+    def _refused(passage: Passage, proposal: Proposal, verdict: Verdict) -> tuple[Unsealed, ...]:
+        """A refusal is recorded in the run of the agent that asked; a person or a worker has none to record it in."""
+        if proposal.asker is None:
             return ()
-        trying = breakers.probing(facts.breaker, self.breaker_policy, task, hop.now)
-        return (breaker_set(hop.wish.to, trying, place(hop.remit), hop.now),)
+        handoff = passage.name in ("handoff", "fan-out")
+        rule, sentence = verdict.rule, verdict.sentence
+        event = refused(proposal.under, proposal.wish, proposal.now, rule=rule, sentence=sentence, handoff=handoff)
+        return (event,)
+
+    def _probe(self, view: View, passage: Passage, proposal: Proposal) -> tuple[Unsealed, ...]:
+        """Whoever is let through a breaker that has cooled off is its one probe. What is only queued is none yet."""
+        if passage.queued or passage.name == "fan-out":
+            return ()
+        return self.probe(view, proposal)
+
+    def probe(self, view: View, proposal: Proposal) -> tuple[Unsealed, ...]:
+        """Give the event that makes this task the one probe of its agent's breaker, if it has cooled off."""
+        name = proposal.wish.to
+        breaker = view.breaker(name)
+        if breaker is CLOSED or breakers.admits(breaker, proposal.now) != "probe":
+            return ()
+        trying = breakers.probing(breaker, self._breaker_policy, proposal.child.id, proposal.now)
+        return (breaker_set(name, trying, place(proposal.child), proposal.now),)
+
+    # -- room ------------------------------------------------------------------------------------------
 
     def room(self, view: View, *, resuming: bool = False) -> int:
-        """How many more tasks from the queue may be worked on in the workspace.
+        """Tell how many more tasks from the queue may be worked on in the workspace.
 
         `resuming` leaves room for those that have waited and want to go on: what is new stands behind them.
         """
@@ -60,7 +185,7 @@ class Admission:
         return max(0, self._concurrency - view.working() - (view.resuming("*") if resuming else 0))
 
     def room_for(self, view: View, holder: str, now: int, *, resuming: bool = False) -> int:
-        """How many more tasks this agent may work on; none if it is not one of ours."""
+        """Tell how many more tasks this agent may work on; none if it is not one of ours."""
         agent = self._directory.get(holder)
         if agent is None:
             return 0
@@ -69,48 +194,22 @@ class Admission:
             return _MANY
         return max(0, limit - view.running(holder, now) - (view.resuming(holder) if resuming else 0))
 
-    def goes_ahead(self, view: View, holder: str, now: int) -> bool:
+    def may_begin_now(self, view: View, holder: str, now: int) -> bool:
         """Whether a task may begin right now, and nothing has stood in its queue for longer."""
         agent = self._directory.get(holder)
-        limited = self._concurrency is not None or agent is None or agent.card.concurrency is not None
+        if agent is None:
+            return False
+        limited = self._concurrency is not None or agent.card.concurrency is not None
         if limited and (self.room(view, resuming=True) <= 0 or self.room_for(view, holder, now, resuming=True) <= 0):
             return False
         return not view.due(holder, "", now, 1)
 
     def trusted(self, view: View, holder: str, now: int) -> int:
-        """How many tasks its breaker lets an agent begin now."""
-        found = view.breaker(holder)
-        return _MANY if found is CLOSED else {"yes": _MANY, "probe": 1, "no": 0}[breakers.admits(found, now)]
+        """Tell how many tasks its breaker lets an agent begin now."""
+        breaker = view.breaker(holder)
+        return _MANY if breaker is CLOSED else {"yes": _MANY, "probe": 1, "no": 0}[breakers.admits(breaker, now)]
 
     def has_room(self, view: View, record: Record, now: int) -> bool:
         """Whether a task that waited may go on."""
         queued = record.asked_how != "delegate"
         return self.room_for(view, record.holder, now) > 0 and (not queued or self.room(view) > 0)
-
-    def breaker_allows(self, view: View, record: Record, now: int) -> tuple[bool, tuple[Unsealed, ...]]:
-        """Whether an agent may be asked now, and the fact that this task is its one probe, if it is."""
-        found = view.breaker(record.holder)
-        if found is CLOSED:
-            return True, ()
-        answer = breakers.admits(found, now)
-        if answer != "probe":
-            return answer != "no", ()
-        trying = breakers.probing(found, self.breaker_policy, record.id, now)
-        return True, (breaker_set(record.holder, trying, Place(record.run, record.session, record.id), now),)
-
-    def _facts(self, view: View, hop: Proposal) -> Facts:
-        remit, agent, asker = hop.remit, hop.agent, hop.asker
-        asks = asker.asks if asker else ANY
-        if agent is None or not has(remit.bounds.agents, agent.card.name):
-            roster = self._directory.roster(remit, asker) if asker else self._directory.names()
-            return Facts(hop.now, known=agent is not None, asks=asks, roster=roster)
-        name, limit = agent.card.name, agent.card.concurrency
-        running = 0 if limit is None else view.running(name, hop.now)
-        facts = Facts(hop.now, True, asks, (), running, limit, view.breaker(name))
-        if hop.handoffs or hop.repeats:
-            facts = facts._replace(handoffs=hop.handoffs, repeats=hop.repeats)
-        bounds = remit.bounds & hop.wish.within
-        if bounds.members is None and bounds.tokens is None:
-            return facts
-        events = view.events(Span(run=remit.root))  # only runs with such a limit pay for looking back
-        return facts._replace(members=members(events), tokens=tokens_used(events))

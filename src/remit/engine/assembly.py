@@ -1,72 +1,95 @@
-"""Putting the engine together, once for every store that a runtime opens."""
+"""Putting the engine together, once for every store that is opened, and tying its four knots."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from remit.core.breaker import BreakerPolicy
 from remit.engine.admission import Admission
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.endings import Endings
-from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.handoffs import Handoffs
+from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.slots import Slots
 from remit.engine.attempt.stops import StopListener
 from remit.engine.attempt.turns import Conductor
-from remit.engine.delegation import Delegations, Services
+from remit.engine.consequences import Consequent
+from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
+from remit.engine.ground import Ground
 from remit.engine.plans.running import PlanRunner, Schemas
 from remit.engine.presence.bell import Bell
-from remit.engine.presence.heartbeat import Presence
+from remit.engine.presence.heartbeat import Heartbeat
+from remit.engine.queue.control import TaskControl
+from remit.engine.queue.serving import ResidentWorker
 from remit.engine.queue.submitting import TaskQueue
+from remit.engine.services import Services
+from remit.engine.settings import Policy, Serving, System
 from remit.engine.sharing.entries import Entries
 from remit.engine.sharing.inbox import Inbox
 from remit.engine.turn import Turn, TurnServices
 from remit.engine.upkeep.breakers import Breakers
-from remit.ports import Clock, Ids, Store
+from remit.ports import Database
 
 
 class EngineSettings(NamedTuple):
-    """What the owner of a runtime decides about it."""
+    """What the owner of a runtime decides about its engine."""
 
-    clock: Clock
-    ids: Ids
-    breaker_policy: BreakerPolicy
-    concurrency: int | None
-    silence: float
-    lasting: bool
+    policy: Policy
+    serving: Serving
+    system: System
     schemas: Callable[[], Schemas]
 
 
 class Engine(NamedTuple):
-    """The parts that a runtime speaks to."""
+    """The parts that a runtime and its workspace speak to."""
 
     services: Services
     delegations: Delegations
-    tasks: TaskQueue
+    queue: TaskQueue
+    control: TaskControl
+    plans: PlanRunner
     entries: Entries
     breakers: Breakers
-    plan_runner: PlanRunner
+    resident: ResidentWorker
 
 
-def assembled(store: Store, directory: Directory, means: EngineSettings) -> Engine:
-    clock, ids = means.clock, means.ids
-    admission = Admission(directory, means.breaker_policy, means.concurrency)
-    bell = Bell(store)
-    presence = Presence(store, ids, lasting=means.lasting, silence=means.silence)
-    conductor = Conductor(store, directory, admission, clock, Endings(store, admission, clock, ids, bell))
-    stops = StopListener(store, conductor.alive, presence.worker)
-    slots = Slots(store, clock, ids, admission, conductor.alive, bell, presence)
-    services = Services(store, directory, clock, ids, admission, conductor, bell, presence, stops, slots)
-    delegations, tasks, entries = Delegations(services), TaskQueue(services), Entries(store, clock, ids)
-    inbox = Inbox(store, directory, clock, ids)
-    plan_runner = PlanRunner(store, directory, delegations, inbox, clock, means.schemas)
+def assembled(database: Database, workspace: str, directory: Directory, settings: EngineSettings) -> Engine:
+    """Put the parts together. All they write goes through the consequences."""
+    policy, serving, system = settings.policy, settings.serving, settings.system
+    ground = Ground(Consequent(database.store(workspace), policy.breaker), system.clock, system.ids, directory)
+    services = _services(ground, database, policy, serving)
+    delegations = Delegations(services)
+    queue = TaskQueue(
+        ground, services.admission, services.heartbeat, services.slots, spawn_wait=serving.pace.spawn_wait
+    )
+    control = TaskControl(ground, services.bell, services.slots, services.conductor.alive, services.heartbeat.worker)
+    inbox = Inbox(ground)
+    plans = PlanRunner(ground, delegations, inbox, settings.schemas)
+    entries = Entries(ground)
+    resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
+    handoffs = services.handoffs
     turn_services = TurnServices(
-        delegations, conductor, directory, inbox, entries, plan_runner, tasks, Effects(store, clock)
+        directory, delegations, handoffs, queue, control, plans, entries, inbox, Effects(ground)
     )
 
-    # Delegation is recursive: delegate -> carry -> turn -> delegate. The knot is tied here and nowhere else.
+    # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
+    # carries. The knots are tied here and nowhere else.
     def take_turn(live: LiveTask) -> Turn:
         return Turn(turn_services, live)
 
-    conductor.take_turn = take_turn
-    conductor.send = delegations.delegate
-    return Engine(services, delegations, tasks, entries, Breakers(store, clock, ids), plan_runner)
+    services.conductor.take_turn = take_turn
+    services.conductor.closing = lambda: resident.closing
+    handoffs.send = delegations.delegate
+    queue.hands = control.lend = resident.lend
+    return Engine(services, delegations, queue, control, plans, entries, Breakers(ground), resident)
+
+
+def _services(ground: Ground, database: Database, policy: Policy, serving: Serving) -> Services:
+    admission = Admission(ground.directory, policy.breaker, policy.concurrency)
+    bell = Bell(ground.store, ground.clock)
+    heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence)
+    alive = LiveTasks()
+    handoffs = Handoffs(ground, admission, alive)
+    conductor = Conductor(ground, handoffs, Endings(ground, bell), alive)
+    stops = StopListener(ground.store, alive, heartbeat.worker)
+    slots = Slots(ground, admission, alive, bell, heartbeat)
+    return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots)

@@ -1,6 +1,7 @@
 """The directory: which agents there are, and whom an asker may ask."""
 
 from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -36,6 +37,10 @@ class Directory:
             )
         self._agents[name] = agent
 
+    def replace(self, agent: Agent) -> None:
+        """Have another function answer for an agent that is there."""
+        self._agents[agent.card.name] = agent
+
     def get(self, name: str) -> Agent | None:
         return self._agents.get(name)
 
@@ -46,14 +51,19 @@ class Directory:
         return tuple(sorted(self._agents))
 
     def roster(self, remit: Remit, card: Card) -> tuple[str, ...]:
-        """Whom this holder may ask right now: its card, the ceiling and the chain all agree."""
-        wanted = self._agents if card.asks is ANY else card.asks & self._agents.keys()
-        return tuple(sorted(name for name in wanted if _askable(name, remit)))
+        """List whom this holder may ask right now."""
+        return askable(self._agents.keys(), remit, card)
 
     def find(self, wanted: str, remit: Remit, card: Card) -> list[Match]:
-        """The agents this holder may ask, by how well they can do what is wanted."""
+        """Rank the agents this holder may ask by how well they can do what is wanted."""
         return rank(wanted, [self._agents[name].card for name in self.roster(remit, card)])
 
 
-def _askable(name: str, remit: Remit) -> bool:
+def askable(names: AbstractSet[str], remit: Remit, card: Card) -> tuple[str, ...]:
+    """List those of these agents whom a holder may ask: its card, the ceiling and the chain all agree."""
+    wanted = names if card.asks is ANY else card.asks & names
+    return tuple(sorted(name for name in wanted if _may_ask(name, remit)))
+
+
+def _may_ask(name: str, remit: Remit) -> bool:
     return name != remit.holder and has(remit.bounds.agents, name) and not remit.chain.involves(name)

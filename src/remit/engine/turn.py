@@ -2,63 +2,37 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack, cast
+from typing import Any, NamedTuple, TypeAlias, Unpack, cast
 
 import anyio
 
 from remit.core import remit as remits
-from remit.core.allow import Names
-from remit.core.backoff import ATTEMPTS
-from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.checks import whole
 from remit.core.command import Command, Send, Update
 from remit.core.match import Match
 from remit.core.message import Message
 from remit.core.outcome import Outcome
-from remit.core.plan import Plan, Step
+from remit.core.plan import Plan
 from remit.core.remit import Pass, Remit
-from remit.core.text import plain, shown
-from remit.core.times import span
+from remit.core.text import NAME_LIMIT, line, plain, shown
+from remit.engine import asking
+from remit.engine.asking import Along, Planning, Queueing
 from remit.engine.attempt.effects import Effects
-from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.turns import Conductor, Handoff
+from remit.engine.attempt.handoffs import Handoffs
+from remit.engine.attempt.live import NOT_HANDED, Handoff, LiveTask
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
-from remit.engine.plans.running import PlanOptions, PlanOutcome, PlanRunner
-from remit.engine.queue.submitting import KEY_LIMIT, TIMEOUT_SECONDS, Submission, TaskQueue
+from remit.engine.plans.running import PlanOutcome, PlanRunner
+from remit.engine.queue.control import TaskControl
+from remit.engine.queue.submitting import TaskQueue
 from remit.engine.queue.task import Task
 from remit.engine.sharing.access import HolderAccess
 from remit.engine.sharing.context import Context
 from remit.engine.sharing.entries import Entries
 from remit.engine.sharing.inbox import Inbox
+from remit.engine.toolset import Toolset
 from remit.errors import BadInput, Refused
-
-
-class How(TypedDict, total=False):
-    """What may go along with a task."""
-
-    sees: object
-    tools: object
-    within: Bounds
-    seconds: float
-
-
-class Queue(How, total=False):
-    """The same for a task that nobody waits for: under which key, and how often it is tried."""
-
-    key: str
-    attempts: int
-
-
-class Planning(TypedDict, total=False):
-    """How a plan is run: how many steps at a time, whether members are told goal and roster, who approves."""
-
-    concurrency: int
-    reveal: bool
-    approve: Callable[[Step], Awaitable[bool]] | None
-    abort: anyio.Event | None
-
 
 Wish: TypeAlias = Pass | tuple[str, str]
 
@@ -66,13 +40,14 @@ Wish: TypeAlias = Pass | tuple[str, str]
 class TurnServices(NamedTuple):
     """What every turn of a runtime works with."""
 
-    delegations: Delegations
-    conductor: Conductor
     directory: Directory
-    inbox: Inbox
+    delegations: Delegations
+    handoffs: Handoffs
+    queue: TaskQueue
+    control: TaskControl
+    plans: PlanRunner
     entries: Entries
-    plan_runner: PlanRunner
-    tasks: TaskQueue
+    inbox: Inbox
     effects: Effects
 
 
@@ -82,6 +57,9 @@ class Turn:
     def __init__(self, services: TurnServices, live: LiveTask) -> None:
         self._services = services
         self._live = live
+
+    def __repr__(self) -> str:
+        return f"<Turn of {self.agent}: {shown(self.task)}>"
 
     # -- what it was given ------------------------------------------------------------------------------
 
@@ -106,16 +84,18 @@ class Turn:
         return self._live.remit
 
     @property
-    def tools(self) -> Names:
-        """The tools this holder may use this time."""
-        return remits.kit(self._live.remit, self._live.card)
+    def tools(self) -> Toolset:
+        """The tools this holder may use this time: `"read_file" in turn.tools`, `for tool in turn.tools`."""
+        return Toolset(remits.kit(self._live.remit, self._live.card))
 
     @property
     def handoff(self) -> Handoff:
         """How the task came to this holder: `sender` is empty if it was not handed over, `refused` says why it could
         not be handed on, `results` are those of a parallel handoff."""
         live = self._live
-        return Handoff(live.sender, live.state, live.trail, live.refusal, live.results)
+        if live.handoff is NOT_HANDED:
+            live.handoff = Handoff()
+        return live.handoff
 
     @property
     def phase(self) -> str:
@@ -129,28 +109,30 @@ class Turn:
 
     # -- verbs ------------------------------------------------------------------------------------------
 
-    async def delegate(self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[How]) -> Any:
-        """Passes a part on and returns the result.
+    async def delegate(
+        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Along]
+    ) -> Any:
+        """Pass a part on and get the result back.
 
         `to` names the agent, or `capability` says what it must be able to do. Raises `Refused` when a rule
         says no, and `Failed` when the agent does not deliver; the run goes on either way.
         """
-        outcome = await self._services.delegations.delegate(self._live, self._wish(to, task, capability, how))
-        return outcome.unwrap()
+        wish = asking.passed("delegate", self._whom(to, capability), task, how)
+        return (await self._services.delegations.delegate(self._live, wish)).unwrap()
 
     async def delegate_all(
-        self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[How]
+        self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[Along]
     ) -> list[Outcome]:
-        """Passes several parts on at the same time and returns what came of each, in the order given.
+        """Pass several parts on at the same time and get what came of each, in the order given.
 
         One that is refused, fails or is slow never loses the others. `at_once` limits how many run together.
         """
-        passes = [self._pass(wish, how) for wish in wishes]
+        passes = [_pass(wish, how) for wish in wishes]
         outcomes: list[Outcome | None] = [None] * len(passes)
         most = whole(at_once, "at_once", least=1)
         limiter = anyio.CapacityLimiter(most) if most else None
 
-        async def one(index: int) -> None:
+        async def delegate(index: int) -> None:
             if limiter is None:
                 outcomes[index] = await self._services.delegations.delegate(self._live, passes[index])
                 return
@@ -159,25 +141,25 @@ class Turn:
 
         async with anyio.create_task_group() as group:
             for index in range(len(passes)):
-                group.start_soon(one, index)
+                group.start_soon(delegate, index)
         return [outcome for outcome in outcomes if outcome is not None]
 
     async def hand_off(self, to: str | list[Send], update: Update | None = None, *, join: str = "") -> Command:
-        """Hands the task over: `return await turn.hand_off("billing", {"phase": "refund"})`.
+        """Hand the task over: `return await turn.hand_off("billing", {"phase": "refund"})`.
 
         Raises `Refused` when a rule says no; the present holder is still in charge then. What it gives back is the
         command to return: nothing changes hands before the turn is over.
         """
         command = Command(cast("str", to), update or {}, join)
-        await self._services.conductor.allowed(self._live, command)
+        await self._services.handoffs.must_allow(self._live, command)
         return command
 
     async def run_plan(self, plan: Plan, **options: Unpack[Planning]) -> PlanOutcome:
-        """Runs a plan with those this holder may ask, and tells what became of every step."""
-        return await self._services.plan_runner.run(self._live, plan, PlanOptions(**options))
+        """Run a plan with those this holder may ask, and tell what became of every step."""
+        return await self._services.plans.run(self._live, plan, asking.plan_options("run_plan", options))
 
     def used(self, tokens: int) -> None:
-        """Says how many tokens this turn has used; it counts against the bounds of the run."""
+        """Say how many tokens this turn has used; it counts against the bounds of the run."""
         self._live.must_be_at_work()
         used = whole(tokens, "tokens")
         if used is None:
@@ -185,38 +167,52 @@ class Turn:
         self._live.tokens += used
 
     def find(self, capability: str) -> list[Card]:
-        """The agents this holder may ask that can do this, best first."""
+        """List the agents this holder may ask that can do this, best first."""
         return [match.card for match in self._matches(capability)]
 
+    def agents(self) -> list[Card]:
+        """List the agents this holder may ask right now, by name."""
+        directory, live = self._services.directory, self._live
+        found = (directory.get(name) for name in directory.roster(live.remit, live.card))
+        return [agent.card for agent in found if agent is not None]
+
     async def submit(
-        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Queue]
+        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Queueing]
     ) -> Task:
-        """Passes a part on without waiting for it: `status`, `wait`, `cancel` on what it gives back.
+        """Pass a part on without waiting for it: `status`, `wait`, `cancel` on what it gives back.
 
         The same task asked for again within five minutes, or under the same `key`, is the same task. `seconds` is the
         time of one attempt; what fails for a passing reason is tried again, `attempts` times in all.
         """
-        return await self._queued("submit", to, task, capability, how)
+        return await self._queued("submit", self._whom(to, capability), task, how)
 
-    async def spawn(self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Queue]) -> Task:
-        """The same, beside this turn: what comes of it is announced in this task's inbox, once. At most five at a time;
-        the sixth waits up to 30 seconds for one of them to end, and is refused then."""
-        return await self._queued("spawn", to, task, capability, how)
+    async def spawn(
+        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Queueing]
+    ) -> Task:
+        """Submit a task beside this turn: what comes of it is announced in this task's inbox, once.
+
+        At most five at a time; the sixth waits up to 30 seconds for one of them to end, and is refused then.
+        """
+        return await self._queued("spawn", self._whom(to, capability), task, how)
+
+    def submitted(self, task: str) -> Task:
+        """Give the handle of a task that was submitted or spawned, by its id."""
+        return Task(self._services.control, line(task, "a task's id", NAME_LIMIT), self._live)
 
     async def once(self, name: str, do: Callable[..., Awaitable[object] | object], *args: object) -> Any:
-        """Does something that must not be done twice: `await turn.once("charge", charge_card, 5)`.
+        """Do something that must not be done twice: `await turn.once("charge", charge_card, 5)`.
 
-        What it gives back is JSON and is kept; when the task is carried out again after a crash or a failure, it is
-        read and not done. The same name again in one turn is the next one of that name.
+        What it gives back is JSON and is kept; when the task is run again after a crash or a failure, it is read and
+        not done. The same name again in one turn is the next one of that name.
         """
         return await self._services.effects.once(self._live, name, do, *args)
 
     async def send(self, to: str, text: str) -> None:
-        """Leaves a message in another agent's inbox of this session."""
+        """Leave a message in another agent's inbox of this session."""
         await self._services.inbox.send(self._live, to, text)
 
     async def inbox(self) -> list[Message]:
-        """The messages that have arrived; each is handed out once."""
+        """Take the messages that have arrived; each is handed out once."""
         return await self._services.inbox.take(self._live)
 
     # -- inside -----------------------------------------------------------------------------------------
@@ -225,42 +221,27 @@ class Turn:
         plain(capability, "a capability", 1_000)
         return self._services.directory.find(capability, self._live.remit, self._live.card)
 
-    def _wish(self, to: str | None, task: str, capability: str, how: How) -> Pass:
+    def _whom(self, to: str | None, capability: str) -> str:
         if (to is None) == (not capability):
             raise BadInput("say whom to ask, or which capability is needed: one of the two")
-        return wish(to if to is not None else self._best(capability), task, how)
-
-    async def _queued(self, asked_how: str, to: str | None, task: str, capability: str, how: Queue) -> Task:
-        given = submission(self._wish(to, task, capability, _spoken(how)), how, asked_how)
-        return Task(self._services.tasks, await self._services.tasks.submit(self._live, given), self._live)
-
-    def _best(self, capability: str) -> str:
-        found = self._matches(capability)
-        if not found:
+        if to is not None:
+            return to
+        matches = self._matches(capability)
+        if not matches:
             raise Refused(f"no one you may ask can {capability}; do it yourself or finish without", rule="unknown")
-        return found[0].card.name
+        return matches[0].card.name
 
-    def _pass(self, given: Wish, how: How) -> Pass:
-        if isinstance(given, Pass):
-            return given
-        if isinstance(given, tuple) and len(given) == 2:  # pyright: ignore[reportUnnecessaryIsInstance]
-            return wish(given[0], given[1], how)
-        raise BadInput(f"delegate_all takes (agent, task) pairs or Pass(...), not {shown(given)}")
+    async def _queued(self, asked_how: str, to: str, task: str, how: Queueing) -> Task:
+        submission = asking.submission(to, task, how, asked_how)
+        accepted = await self._services.queue.submit(self._live, submission)
+        return Task(self._services.control, accepted.id, self._live, existing=accepted.existing)
 
 
-def submission(given: Pass, how: Queue, asked_how: str = "submit") -> Submission:
-    """Checked: what cannot be meant is refused before anything is written."""
-    seconds, key = how.get("seconds", TIMEOUT_SECONDS), how.get("key", "")
-    attempts = whole(how.get("attempts", ATTEMPTS), "attempts", least=1) or ATTEMPTS
-    if key:
-        plain(key, "a key", KEY_LIMIT)
-    return Submission(given, span(seconds, "seconds"), attempts, key, asked_how)
-
-
-def _spoken(how: Queue) -> How:
-    """What of it goes along with the task itself."""
-    return cast("How", {name: value for name, value in how.items() if name in ("sees", "tools", "within")})
-
-
-def wish(to: str, task: str, how: How) -> Pass:
-    return Pass(to, task, **how)  # pyright: ignore[reportArgumentType]
+def _pass(wish: object, how: Along) -> Pass:
+    if isinstance(wish, Pass):
+        return wish
+    if isinstance(wish, tuple):
+        pair = cast("tuple[str, ...]", wish)
+        if len(pair) == 2:
+            return asking.passed("delegate_all", pair[0], pair[1], how)
+    raise BadInput(f"delegate_all takes (agent, task) pairs or Pass(...), not {shown(cast('object', wish))}")

@@ -3,57 +3,51 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
 
 from remit.core.events import Event
-from remit.core.lifecycle import TERMINAL
-from remit.ports import Span, Store
+from remit.ports import Clock, Span, Store
 
-LOOK_SECONDS = 0.5  # between two looks, should the store not have said that something has changed
+LOOK_SECONDS: Final = 0.5  # between two looks, should the store not have said that something has changed
 
 
 class Follow:
-    """`async with following(store, run=...) as follow`, then `await follow.next()` for what is new; all runs without
-    one."""
+    """`async with following(...) as follow`, then `await follow.next()` for what is new."""
 
-    def __init__(self, store: Store, run: str | None, after: int) -> None:
+    def __init__(self, store: Store, clock: Clock, span: Span) -> None:
         self._store = store
-        self._run = run
-        self._after = after
-        self.rung = asyncio.Event()
+        self._clock = clock
+        self._span = span
+        self.changed = asyncio.Event()
 
     async def next(self, seconds: float = LOOK_SECONDS) -> list[Event]:
-        """What has happened since the last time; empty if nothing did for so long."""
-        found = await self._look()
-        if found:
-            return found
+        """Wait for what has happened since the last time; empty if nothing did for so long."""
+        events = await self._look()
+        if events:
+            return events
+        timer = self._clock.call_later(seconds, self.changed.set)
         try:
-            async with asyncio.timeout(seconds):
-                await self.rung.wait()
-        except TimeoutError:
-            pass
+            await self.changed.wait()
+        finally:
+            timer.cancel()
         return await self._look()
 
     async def _look(self) -> list[Event]:
-        self.rung.clear()
-        span = Span(run=self._run, after=self._after)
-        found = await self._store.read(lambda view: view.events(span))
-        if found:
-            self._after = found[-1].seq
-        return found
+        self.changed.clear()
+        events = await self._store.read(lambda view: view.events(self._span))
+        if events:
+            self._span = replace(self._span, after=events[-1].seq)
+        return events
 
 
 @asynccontextmanager
-async def following(store: Store, *, run: str | None = None, after: int = 0) -> AsyncGenerator[Follow]:
-    follow = Follow(store, run, after)
-    deaf = (store.listen(follow.rung.set), store.subscribe(lambda _: follow.rung.set()))
+async def following(store: Store, clock: Clock, span: Span) -> AsyncGenerator[Follow]:
+    """Follow the events that `span` selects, from `span.after` on."""
+    follow = Follow(store, clock, span)
+    unsubscribe = (store.listen(follow.changed.set), store.subscribe(lambda _: follow.changed.set()))
     try:
         yield follow
     finally:
-        for stop in deaf:
+        for stop in unsubscribe:
             stop()
-
-
-async def over(store: Store, run: str) -> bool:
-    """Whether everything in a run has ended; what it submitted may outlive it."""
-    tasks = await store.read(lambda view: view.of_run(run))
-    return all(state in TERMINAL for _, state, _ in tasks)

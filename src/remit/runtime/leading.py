@@ -7,36 +7,37 @@ from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
-from remit.core.remit import Pass
 from remit.core.values import Json
+from remit.engine.asking import Asked
 from remit.engine.assembly import Engine
+from remit.engine.delegation import Led
 from remit.engine.directory import Agent
 from remit.engine.plans.running import PlanOptions, PlanOutcome
 from remit.engine.plans.team import TeamRun
-from remit.engine.turn import Planning, Turn
+from remit.engine.turn import Turn
 from remit.errors import BadInput
 
 
 class Leader(NamedTuple):
-    """Within which ceiling, and in which session."""
+    """Who leads runs, within which ceiling."""
 
     engine: Engine
     ceiling: Bounds
-    session: str
 
-    async def plan(self, plan: Plan, given: Pass, options: Planning) -> PlanOutcome:
-        """What became of every step."""
+    async def plan(self, plan: Plan, asked: Asked, options: PlanOptions) -> PlanOutcome:
+        """Run a plan and tell what became of every step."""
         outcomes: list[PlanOutcome] = []
 
-        async def carry_out(turn: Turn) -> Json:
-            outcomes.append(await turn.run_plan(plan, **options))
-            if not outcomes[0].ok:
-                bad = sum(step.state != "completed" for step in outcomes[0].steps.values())
-                raise RuntimeError(f"{bad} of {len(outcomes[0].steps)} steps did not complete")
-            return outcomes[0].states()
+        async def run_plan(turn: Turn) -> Json:
+            outcome = await turn.run_plan(plan, **options._asdict())
+            outcomes.append(outcome)
+            if not outcome.ok:
+                bad = sum(step.state != "completed" for step in outcome.steps.values())
+                raise RuntimeError(f"{bad} of {len(outcome.steps)} steps did not complete")
+            return outcome.states()
 
-        planner = Agent(Card("plan", role="carries out a plan", asks=ANY), carry_out, stand_in=True)
-        outcome = await self._begin(given, planner, "plan")
+        planner = Agent(Card("plan", role="carries out a plan", asks=ANY), run_plan, stand_in=True)
+        outcome = await self._begin(asked, Led(planner, "plan"))
         if outcomes:
             return outcomes[0]
         if outcome.error is not None and isinstance(outcome.error.__cause__, BadInput):
@@ -44,19 +45,19 @@ class Leader(NamedTuple):
         outcome.unwrap()
         raise AssertionError("a plan that completed has outcomes")
 
-    async def team(self, given: Pass, options: Planning) -> Outcome:
-        """The coordinator plans, and puts together what the members bring."""
+    async def team(self, asked: Asked, options: PlanOptions) -> Outcome:
+        """Have the coordinator plan, and put together what the members bring."""
         services = self.engine.services
-        agent = services.directory.get(given.to)
-        leading: Agent | None = None
+        agent = services.ground.directory.get(asked.wish.to)
+        led: Led | None = None
         if agent is not None:
-            team = TeamRun(self.engine.plan_runner, services.conductor, agent, PlanOptions(**options))
+            team = TeamRun(self.engine.plans, services.conductor, agent, options)
 
-            async def led_as(turn: Turn) -> Json:
-                return await team.answer(turn.remit.id, given.task)
+            async def lead(turn: Turn) -> Json:
+                return await team.answer(turn.remit.id, asked.wish.task)
 
-            leading = Agent(agent.card, led_as)
-        return await self._begin(given, leading, "team")
+            led = Led(Agent(agent.card, lead), "team")
+        return await self._begin(asked, led)
 
-    async def _begin(self, given: Pass, agent: Agent | None, led_as: str) -> Outcome:
-        return await self.engine.delegations.begin(given, self.ceiling, self.session, agent, led_as=led_as)
+    async def _begin(self, asked: Asked, led: Led | None) -> Outcome:
+        return await self.engine.delegations.begin(asked.wish, self.ceiling, asked.session, by=asked.by, led=led)

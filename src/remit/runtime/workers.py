@@ -1,10 +1,10 @@
-"""Who is there: the processes that carry tasks out, as far as one can tell from here."""
+"""Who is there: the processes that run tasks, as far as one can tell from here."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from remit.core.record import Record
-from remit.engine.presence.heartbeat import process_address, process_ended
+from remit.engine.presence.peers import process_ended, process_number
 from remit.ports import Beat
 
 GONE: Final = "gone"
@@ -30,23 +30,17 @@ class Crew:
 
     def __init__(self, beats: Iterable[Beat]) -> None:
         self.workers = [
-            Peer(beat.worker, _number(beat.home), beat.hands) for beat in beats if not process_ended(beat.home)
+            Peer(beat.worker, process_number(beat.home), beat.hands) for beat in beats if not process_ended(beat.home)
         ]
         self._called = {worker.id: worker.called for worker in self.workers}
 
     def where(self, worker: str) -> str:
-        """Where a task is carried out; empty if nobody does."""
+        """Say where a task runs; empty if nobody runs it."""
         return self._called.get(worker, GONE) if worker else ""
 
     def lost(self, record: Record, now: int) -> bool:
-        """Begun, and nobody is there any more who would end it."""
+        """Whether it was begun, and nobody is there any more who would end it."""
         return record.state in _AT_WORK and (record.until <= now or self.where(record.worker) == GONE)
 
     def state(self, record: Record, now: int) -> str:
         return "lost" if self.lost(record, now) else record.state
-
-
-def _number(where: str) -> str:
-    machine, number, _ = where.rsplit(":", 2)
-    ours = process_address().rsplit(":", 2)[0]
-    return number if machine and machine == ours else ""

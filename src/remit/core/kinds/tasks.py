@@ -1,6 +1,6 @@
 """Events of a task: it begins, moves from state to state, and ends."""
 
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, Required, TypedDict
 
 from remit.core import scope
 from remit.core.allow import names_data
@@ -194,11 +194,13 @@ def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
 
 
 class Handed(TurnData, total=False):
-    """The data of `task.handed`. `payloads` and `join` are there when parts of it go to several at once."""
+    """The data of `task.handed`: to whom, what changed on the way, and a digest of that. `payloads` and `join` are there
+    when parts of it go to several at once."""
 
-    to: str | list[str]
-    update: dict[str, Any]
-    content: str
+    to: Required[str | list[str]]
+    update: Required[dict[str, Any]]
+    content: Required[str]
+
     payloads: list[Json]
     join: str
     joins: bool

@@ -1,7 +1,8 @@
 """What is alive: the tree of running tasks, each with the scope that cancels it and everything below it."""
 
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar
 
 from anyio import CancelScope
 
@@ -17,6 +18,7 @@ from remit.core.receipt import Receipt, Why
 from remit.core.remit import Remit
 from remit.core.scope import Scope, Sees
 from remit.core.values import digest
+from remit.engine.directory import Agent
 from remit.errors import Refused
 from remit.ports import Decide, Decision, View
 
@@ -27,14 +29,14 @@ _STOPPED: Final = frozenset(("cancelling", "cancelled"))
 
 
 class Attempt(NamedTuple):
-    """By which right this process carries a task out: a claim, and what the queue said about it.
+    """One live try at a task: the claim under which this process runs it, and what the queue said about it.
 
-    `origin` is the first task of those that were retried by hand, so that what they finished is found again; `failures` is
-    how often it has failed before; `again` says that this is not the first time it is carried out.
+    `number` counts the claims, `failures` how often it has failed before. `origin` is the first task of those that were
+    retried by hand, so that what they finished is found again.
     """
 
     fence: int = 1
-    attempt: int = 1
+    number: int = 1
     failures: int = 0
     origin: str = ""
     asked_how: str = "delegate"
@@ -44,87 +46,141 @@ class Attempt(NamedTuple):
 
     @property
     def is_rerun(self) -> bool:
-        return self.fence > 1 or self.failures > 0  # being put back takes an attempt back, and no fence
+        """Releasing a task gives its attempt back but never lowers the fence, so the fence tells."""
+        return self.fence > 1 or self.failures > 0
 
 
 FIRST: Final = Attempt()
 
 
-def op_name(turns: int, what: str, *about: str) -> str:
-    return f"{turns}/{what}/{digest(chr(0).join(about))}" if about else f"{turns}/{what}"
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """How a task came to its holder: from whom, what was handed over, and what came of the parts sent out.
+
+    `sender` is empty if it was not handed over; `refused` says why it could not be handed on.
+    """
+
+    sender: str = ""
+    state: HandoffState = field(default_factory=HandoffState)
+    trail: tuple[Move, ...] = ()
+    refused: str = ""
+    results: tuple[Outcome, ...] = ()
 
 
-def ops(task: str, hold: Attempt, counts: dict[str, int], name: str) -> list[str]:
-    """The ids of the next operation of this name in a task's name, the latest try first; `counts` is how many there
-    were."""
-    count = counts[name] = counts.get(name, 0) + 1
-    if hold.failures == 0:  # nearly always
-        return [f"{hold.origin or task}/0/{name}/{count}"]
-    origin = hold.origin or task
-    return [f"{origin}/{tried}/{name}/{count}" for tried in range(hold.failures, -1, -1)]
+NOT_HANDED: Final = Handoff()  # shared by all tasks, so it is not given out: its state could be changed in place
+
+
+class Control:
+    """What stops a task, whoever holds it: its cancel scope, its timer, and why it was stopped."""
+
+    __slots__ = ("final", "released", "scope", "seconds", "stopped", "waits")
+
+    def __init__(self) -> None:
+        self.scope = CancelScope()
+        self.seconds: float | None = None  # how long it may take; None if its asker's own timer ends it in time
+        self.final = True  # whether that is until the deadline, and not only the time of one attempt
+        self.stopped = ""
+        self.released = False  # whether it goes back into the queue when it has stopped
+        self.waits = 0  # for how many tasks it waits right now
+
+    def stop(self, why: str) -> None:
+        self.stopped = self.stopped or why
+        self.scope.cancel()
+
+    def release(self) -> None:
+        """Stop, and go back into the queue."""
+        self.released = True
+        self.scope.cancel()
+
+
+class Operations:
+    """The ids of what is done in a task's name: the same when it is run again, so that nothing is done twice.
+
+    An id is made of the task, the try, the turn, what is done, and how often that was done before in this turn.
+    """
+
+    __slots__ = ("_counts", "_failures", "_origin", "turns")
+
+    def __init__(self, task: str, attempt: Attempt, turns: int = 0) -> None:
+        self._origin = attempt.origin or task
+        self._failures = attempt.failures
+        self.turns = turns  # how often it has changed hands, or gone out and come back
+        self._counts: dict[str, int] = {}
+
+    def next_turn(self) -> None:
+        """Begin the ids of a new turn: should the task be run again, it begins there."""
+        self.turns += 1
+        self._counts = {}
+
+    def ids(self, what: str, *about: str) -> list[str]:
+        """Give the ids of the next operation of this name: in this try, then in the earlier ones, latest first."""
+        name = f"{self.turns}/{what}/{digest(chr(0).join(about))}" if about else f"{self.turns}/{what}"
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        if self._failures == 0:  # nearly always
+            return [f"{self._origin}/0/{name}/{count}"]
+        return [f"{self._origin}/{failures}/{name}/{count}" for failures in range(self._failures, -1, -1)]
+
+    def effect(self, key: str) -> str:
+        """Give the id of an effect: the same in every try, because what has taken effect is not taken back."""
+        name = f"{self.turns}/effect/{key}"
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        return f"{self._origin}/{name}/{count}"
 
 
 class LiveTask:
-    """One task being carried out. The engine's own record: what a turn may do is read here, not in the turn."""
+    """One task being run. The engine's own record: what a turn may do is read here, not in the turn."""
 
-    def __init__(self, remit: Remit, card: Card, scope: CancelScope, hold: Attempt = FIRST) -> None:
+    def __init__(
+        self, remit: Remit, agent: Agent, attempt: Attempt = FIRST, handoff: Handoff = NOT_HANDED, turns: int = 0
+    ) -> None:
         self.remit = remit
-        self.card = card
-        self.scope = scope
-        self.attempt = hold
-        self.turns = 0  # how often it has changed hands, or gone out and come back
-        self.waits = 0  # for how many tasks it waits right now
-        self.final = True  # whether its timer is that of the deadline, and not only of this attempt
-        self.released = False  # whether it goes back into the queue when it has stopped
-        self._counts: dict[str, int] = {}
+        self.agent = agent
+        self.attempt = attempt
+        self.handoff = handoff
+        self.control = Control()
+        self.operations = Operations(remit.id, attempt, turns)
         self.receipt = Receipt()
         self.wrote: dict[tuple[str, str], Scope] = {}
-        self.stopped = ""
-        self.over = False
         self.tokens = 0  # what the agent said it used, in this turn
-        self.breaker_was_open = False  # whether its breaker had something to recover from when it was asked
-        self.heir_breaker_was_open = False  # the same of whom it is handing over to
-        self.stand_in = False  # whether the engine itself holds it, for a person
+        self.over = False
         self.phase = ""  # of a coordinator: planning, or putting together
         self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
-        self.state = HandoffState()
-        self.trail: tuple[Move, ...] = ()
-        self.sender = ""
-        self.refusal = ""
-        self.results: tuple[Outcome, ...] = ()
 
-    def succeeded_by(self, remit: Remit, card: Card) -> "LiveTask":
-        """The next turn of the same task, in the same or other hands; this one has no rights any more."""
-        heir = LiveTask(remit, card, self.scope, self.attempt)
-        heir.state, heir.trail, heir.team, heir.stopped = self.state, self.trail, self.team, self.stopped
-        heir.breaker_was_open, heir.released, heir.final = self.breaker_was_open, self.released, self.final
-        heir.turns, heir._counts = self.turns, self._counts
+    def limit_time(self, now: int, parent: Remit | None = None) -> Self:
+        """Give the task the time that its deadline and its attempt leave it."""
+        deadline = self.remit.bounds.deadline
+        assert deadline is not None
+        if parent is not None and deadline == parent.bounds.deadline:
+            return self  # the asker's own timer ends it, as the scopes nest
+        left, timeout = max(0, deadline - now), self.attempt.timeout
+        self.control.final = not timeout or left <= timeout
+        self.control.seconds = (left if self.control.final else timeout) / 1e6
+        return self
+
+    def succeeded_by(self, remit: Remit, agent: Agent, handoff: Handoff) -> "LiveTask":
+        """Make the next turn of the same task, in the same or other hands; this one has no rights any more."""
+        heir = LiveTask(remit, agent, self.attempt, handoff)
+        heir.control, heir.operations, heir.team = self.control, self.operations, self.team
         self.over = True
         return heir
 
-    def moved_on(self) -> None:
-        """A handoff is on record: should the work be carried out again, it begins here."""
-        self.turns += 1
-        self._counts = {}
+    def turn_recorded(self) -> None:
+        """Begin anew what is said once per turn: its handoff is on record, with its receipt and tokens."""
+        self.receipt, self.tokens = Receipt(), 0
+        self.operations.next_turn()
+
+    @property
+    def card(self) -> Card:
+        return self.agent.card
 
     # -- operations in its name ------------------------------------------------------------------------
 
     def op(self, what: str, *about: str) -> str:
-        """The id of an operation: the same when the task is carried out again, so that it is not done twice."""
-        return self.ops(what, *about)[0]
-
-    def ops(self, what: str, *about: str) -> list[str]:
-        """The same, followed by what it was called in earlier tries, the latest first."""
-        return ops(self.remit.id, self.attempt, self._counts, op_name(self.turns, what, *about))
-
-    def effect(self, key: str) -> str:
-        """The id of an effect: the same in every try, because what has taken effect is not taken back."""
-        name = f"{self.turns}/effect/{key}"
-        count = self._counts[name] = self._counts.get(name, 0) + 1
-        return f"{self.attempt.origin or self.remit.id}/{name}/{count}"
+        """Give the id of the next operation of this name."""
+        return self.operations.ids(what, *about)[0]
 
     def guarded(self, decide: Decide[T]) -> Decide[T]:
-        """Refuses to decide anything once the task is not this process's any more."""
+        """Refuse to decide anything once the task is not this process's any more."""
 
         def decided(view: View) -> Decision[T]:
             self.must_hold(view)
@@ -138,6 +194,13 @@ class LiveTask:
             return
         why = "it was cancelled" if standing and standing.state in _STOPPED else "another process has taken it over"
         raise Refused(f"the task of '{self.remit.holder}' is not its own any more: {why}", rule="over")
+
+    def must_be_at_work(self) -> None:
+        """Refuse a turn that someone kept after its end: it has no rights any more."""
+        if self.over:
+            raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
+
+    # -- what its holder sees and may write ----------------------------------------------------------------
 
     @property
     def sight(self) -> Sees:
@@ -165,33 +228,15 @@ class LiveTask:
     def writer(self) -> Writer:
         return Writer(self.remit.holder, self.remit.id, self.remit.names)
 
-    @cached_property
-    def memory(self) -> str:
-        return self.card.memory
-
     def why(self, namespace: str, key: str) -> Why:
-        """By which right the holder sees an entry; the most specific one is named."""
-        if namespace == self.memory:
+        """Name the right by which the holder sees an entry; the most specific one."""
+        if namespace == self.card.memory:
             return "memory"
         if (namespace, key) in self.wrote:
             return "wrote"
         if scope.covers(self.remit.sees, namespace, key):
             return "passed"
         return "card"
-
-    def must_be_at_work(self) -> None:
-        """A turn that someone kept after its end has no rights any more."""
-        if self.over:
-            raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
-
-    def stop(self, why: str) -> None:
-        self.stopped = self.stopped or why
-        self.scope.cancel()
-
-    def release(self) -> None:
-        """Stops, and goes back into the queue."""
-        self.released = True
-        self.scope.cancel()
 
 
 class LiveTasks:
@@ -208,38 +253,27 @@ class LiveTasks:
         return live
 
     def leave(self, live: LiveTask) -> None:
-        """The task is over, in whoever's hands it ended."""
+        """Forget a task that is over, in whoever's hands it ended."""
         live.over = True
         last = self._live.pop(live.remit.id, None)
         if last is not None:
             last.over = True
 
     def latest(self, live: LiveTask) -> LiveTask:
-        """The same task in the hands that hold it now."""
+        """Give the same task in the hands that hold it now."""
         return self._live.get(live.remit.id, live)
 
-    def line(self, live: LiveTask) -> list[LiveTask]:
-        """The task and those it is nested in, as far as they are alive here."""
-        found: list[LiveTask] = []
-        one: LiveTask | None = live
-        while one is not None:
-            found.append(one)
-            one = self._live.get(one.remit.parent)
-        return found
+    def nested_in(self, live: LiveTask) -> list[LiveTask]:
+        """List the task and those it is nested in, as far as they are alive here."""
+        line: list[LiveTask] = []
+        above: LiveTask | None = live
+        while above is not None:
+            line.append(above)
+            above = self._live.get(above.remit.parent)
+        return line
 
     def get(self, task: str) -> LiveTask | None:
         return self._live.get(task)
-
-    def below(self, task: str) -> list[LiveTask]:
-        """The task and every living one under it."""
-        found: list[LiveTask] = []
-        for live in self._live.values():
-            one: LiveTask | None = live
-            while one is not None and one.remit.id != task:
-                one = self._live.get(one.remit.parent)
-            if one is not None:
-                found.append(live)
-        return found
 
     def __len__(self) -> int:
         return len(self._live)

@@ -1,28 +1,29 @@
-"""How a task can end: the event to write, and what the asker gets."""
+"""How a task can end: the event to write and what the asker gets; and what came of a task, as the journal has it."""
 
-from typing import Any, NamedTuple, cast
+from dataclasses import replace
+from typing import NamedTuple
 
 from remit.core.backoff import retryable
 from remit.core.events import Event
+from remit.core.kinds import Ended, read
+from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome, OutcomeState
+from remit.core.record import Record
 from remit.core.remit import Remit
 from remit.core.values import Json
+from remit.engine.presence.bell import Bell
 from remit.errors import Cancelled, Failed, Refused, RemitError, StoreError, TimedOut
+from remit.ports import View
 
 _ERROR_LIMIT = 2_000
-_FAILURES = frozenset(("task.failed", "task.retrying", "task.died"))
 
 
 class Ending(NamedTuple):
+    """How a task ends: the kind and data of the event, and what the asker gets."""
+
     kind: str
     data: dict[str, Json]
     outcome: Outcome
-
-    @property
-    def counts_against_the_agent(self) -> bool:
-        """Whether it is a failure of the agent's own: being refused or stopped is not, and no more is a full disk."""
-        cause = self.outcome.error.__cause__ if self.outcome.error else None
-        return self.kind in _FAILURES and not isinstance(cause, Refused | StoreError)
 
     @property
     def retryable(self) -> bool:
@@ -33,9 +34,8 @@ def completed(remit: Remit, value: Json) -> Ending:
     return Ending("task.completed", {"result": value}, Outcome(remit.holder, remit.id, "completed", value))
 
 
-def refused(remit: Remit, no: Json) -> Outcome:
-    rule, sentence = (str(part) for part in no) if isinstance(no, list) else ("unknown", "there is no such agent")
-    return Outcome(remit.holder, "", "refused", error=Refused(sentence, rule=rule))
+def refused(remit: Remit, refusal: Refused) -> Outcome:
+    return Outcome(remit.holder, "", "refused", error=refusal)
 
 
 def failed(remit: Remit, error: Exception) -> Ending:
@@ -44,33 +44,36 @@ def failed(remit: Remit, error: Exception) -> Ending:
     again = retryable(error) or isinstance(error, StoreError)  # what the store cannot do now it may do later
     failure = Failed(_kept(sentence), agent=remit.holder, task=remit.id, retryable=again)
     failure.__cause__ = error
-    return _end(remit, "task.failed", "failed", failure, kind=type(error).__name__)
+    ending = _ending(remit, "task.failed", "failed", failure, kind=type(error).__name__)
+    if isinstance(error, Refused | StoreError):  # no failure of the agent's own: no more is a full disk
+        ending.data["spared"] = True
+    return ending
 
 
 def timed_out(remit: Remit, *, final: bool) -> Ending:
-    """`final` when the remit's own deadline has passed, and not only the time of one attempt."""
+    """End a task whose time is up; `final` if that was its deadline, and not only the time of one attempt."""
     sentence = f"'{remit.holder}' ran out of time; its work was cancelled"
     error = TimedOut(sentence, agent=remit.holder, task=remit.id, retryable=not final)
-    return _end(remit, "task.failed", "timed-out", error)
+    return _ending(remit, "task.failed", "timed-out", error)
 
 
 def stopped(remit: Remit, why: str) -> Ending:
     sentence = f"'{remit.holder}' was cancelled: {why}"
-    return _end(remit, "task.cancelled", "cancelled", Cancelled(sentence, agent=remit.holder, task=remit.id))
+    return _ending(remit, "task.cancelled", "cancelled", Cancelled(sentence, agent=remit.holder, task=remit.id))
 
 
 def released(remit: Remit) -> Ending:
-    """Not an end: the process stops, and the task goes back into the queue."""
+    """Requeue a task because its process stops; not an end."""
     return stopped(remit, "its process was stopped; another carries it out")._replace(kind="task.released", data={})
 
 
-def dead(remit: Remit, end: Ending, attempts: int) -> Ending:
-    """The last attempt went like the others."""
-    sentence = f"{end.data['error']}; that was attempt {attempts} of {attempts}"
-    return Ending("task.died", {**end.data, "error": _kept(sentence)}, end.outcome._replace(state="dead"))
+def dead(ending: Ending, attempts: int) -> Ending:
+    """Make the last failure final: its attempt went like the others."""
+    sentence = f"{ending.data['error']}; that was attempt {attempts} of {attempts}"
+    return Ending("task.died", {**ending.data, "error": _kept(sentence)}, replace(ending.outcome, state="dead"))
 
 
-def _end(remit: Remit, event: str, state: OutcomeState, error: RemitError, *, kind: str = "") -> Ending:
+def _ending(remit: Remit, event: str, state: OutcomeState, error: RemitError, *, kind: str = "") -> Ending:
     data: dict[str, Json] = {"error": str(error), "type": kind or type(error).__name__}
     if error.retryable:
         data["retryable"] = True
@@ -83,6 +86,8 @@ def _kept(sentence: str) -> str:
     return clean if len(clean) <= _ERROR_LIMIT else f"{clean[: _ERROR_LIMIT - 1]}…"
 
 
+# -- what came of a task --------------------------------------------------------------------------------------
+
 _KINDS: dict[str, tuple[OutcomeState, type[Failed]]] = {
     "task.failed": ("failed", Failed),
     "task.cancelled": ("cancelled", Cancelled),
@@ -90,11 +95,11 @@ _KINDS: dict[str, tuple[OutcomeState, type[Failed]]] = {
 }
 
 
-def told(began: Event, ended: Event) -> Outcome:
-    """The outcome of a task as the journal has it."""
+def from_events(began: Event, ended: Event) -> Outcome:
+    """Read the outcome of a task from its first and last event."""
     asked, last = began.agent, ended.agent
     by = last if last != asked else ""
-    data = cast("dict[str, Any]", ended.data)
+    data = read(ended, Ended)
     if ended.kind == "task.completed":
         return Outcome(asked, ended.task, "completed", data.get("result"), by=by)
     state, kind = _KINDS[ended.kind]
@@ -103,3 +108,23 @@ def told(began: Event, ended: Event) -> Outcome:
     sentence = data.get("error", "its record was pruned")
     error = kind(sentence, agent=last, task=ended.task, retryable=bool(data.get("retryable")))
     return Outcome(asked, ended.task, state, error=error, by=by)
+
+
+def of_record(view: View, record: Record) -> Outcome | None:
+    """Read the outcome of a task; None while it has not ended."""
+    if record.state not in TERMINAL:
+        return None
+    began, ended = view.event(record.began), view.event(record.ended or 0)
+    assert began is not None
+    assert ended is not None
+    return from_events(began, ended)
+
+
+async def awaited(bell: Bell, task: str) -> Outcome:
+    """Wait for the outcome of a task, whoever runs it."""
+
+    def look(view: View) -> Outcome | None:
+        record = view.record(task)
+        return of_record(view, record) if record is not None else None
+
+    return await bell.until(task, look)

@@ -2,12 +2,14 @@
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import anyio
 
 from remit.core import plan as plans
 from remit.core.card import Card
+from remit.core.checks import of_type
 from remit.core.kinds import plan_started, step_ended
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan, Step
@@ -18,11 +20,11 @@ from remit.core.schedule import Ended, Schedule, StepState
 from remit.core.text import shown
 from remit.core.values import Json, decode, encode
 from remit.engine.attempt.live import LiveTask
-from remit.engine.delegation import MESSAGES_MOVED, Delegations, StepOf
-from remit.engine.directory import Directory
+from remit.engine.delegation import Delegations, MessagesMoved, StepOf
+from remit.engine.ground import Ground
 from remit.engine.sharing.inbox import Inbox
 from remit.errors import BadInput
-from remit.ports import Clock, Decision, Store
+from remit.ports import Decision
 
 # Limits that hold for the whole run: a step refused by one of them means there is no point in starting another.
 _SPENT = frozenset({"deadline", "tier", "credits"})
@@ -44,8 +46,9 @@ class PlanOptions(NamedTuple):
     abort: anyio.Event | None = None
 
 
-class StepOutcome(NamedTuple):
-    """What became of a step; `reason` says why it has no value."""
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """What became of a step; `reason` says why it has no value, `task_id` is its latest task."""
 
     id: str
     title: str
@@ -53,10 +56,11 @@ class StepOutcome(NamedTuple):
     state: StepState
     value: Json = None
     reason: str = ""
-    task: str = ""
+    task_id: str = ""
 
 
-class PlanOutcome(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PlanOutcome:
     """Every step's outcome, in the order of the plan."""
 
     steps: dict[str, StepOutcome]
@@ -66,30 +70,29 @@ class PlanOutcome(NamedTuple):
         return all(step.state == "completed" for step in self.steps.values())
 
     def states(self) -> dict[str, Json]:
-        """What became of each step, without the results: those are in the journal, with the tasks that gave them."""
-        return {one.id: one.state for one in self.steps.values()}
+        """Tell what became of each step, without the results: those are in the journal, with the tasks that gave
+        them."""
+        return {step.id: step.state for step in self.steps.values()}
 
 
 class PlanRunner(NamedTuple):
     """What running a plan needs of the runtime."""
 
-    store: Store
-    directory: Directory
+    ground: Ground
     delegations: Delegations
     inbox: Inbox
-    clock: Clock
     schemas: Callable[[], Schemas]
 
     def cards(self, live: LiveTask) -> dict[str, Card]:
-        """Who may be given a step."""
-        found = (self.directory.get(name) for name in self.directory.roster(live.remit, live.card))
-        return {agent.card.name: agent.card for agent in found if agent is not None}
+        """List who may be given a step."""
+        directory = self.ground.directory
+        agents = (directory.get(name) for name in directory.roster(live.remit, live.card))
+        return {agent.card.name: agent.card for agent in agents if agent is not None}
 
     async def run(self, live: LiveTask, plan: Plan, options: PlanOptions) -> PlanOutcome:
-        """Checks the plan whole, then runs it; a plan with a fault starts nothing."""
+        """Check the plan whole, then run it; a plan with a fault starts nothing."""
         live.must_be_at_work()
-        if not isinstance(plan, Plan):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"run_plan takes a Plan(...), not {shown(plan)}")
+        of_type(plan, Plan, "run_plan takes a Plan(...)")
         cards = self.cards(live)
         if found := plans.faults(plan, cards):
             raise BadInput(f"the plan was refused: {'; '.join(found[:10])}")
@@ -105,9 +108,9 @@ class PlanRun:
     """One plan on its way."""
 
     def __init__(
-        self, plan_runner: PlanRunner, live: LiveTask, plan: Plan, options: PlanOptions, cards: Mapping[str, Card]
+        self, runner: PlanRunner, live: LiveTask, plan: Plan, options: PlanOptions, cards: Mapping[str, Card]
     ) -> None:
-        self._plan_runner = plan_runner
+        self._runner = runner
         self._live = live
         self._options = options
         self._steps = {step.id: step for step in plan.steps}
@@ -129,12 +132,12 @@ class PlanRun:
         return PlanOutcome({one: self._outcomes[one] for one in self._steps})
 
     async def _record_start(self) -> None:
-        now = self._plan_runner.clock.now()
+        now = self._runner.ground.clock.now()
         steps: list[Json] = [{**step.data(), "agent": self._who[step.id]} for step in self._steps.values()]
         data: dict[str, Json] = {"receipt": self._live.receipt.data()}
-        fact = plan_started(self._live.remit, steps, now, data)
+        started = plan_started(self._live.remit, steps, now, data)
         op = self._live.op("plan", *self._steps)
-        await self._plan_runner.store.tx(op, self._live.guarded(lambda _view: Decision(None, (fact,))))
+        await self._runner.ground.store.tx(op, self._live.guarded(lambda _view: Decision(None, (started,))))
 
     async def _admit(self) -> None:
         """Starts what may start. Called at the beginning and after each end, so no step waits for a round."""
@@ -179,7 +182,7 @@ class PlanRun:
         """With what is in the member's inbox. A message that someone took meanwhile means looking again."""
         who = self._who[step.id]
         while True:
-            waiting = await self._plan_runner.inbox.peek(self._live, who)
+            waiting = await self._runner.inbox.peek(self._live, who)
             self._notes.setdefault(step.id, []).extend(Note(one.sender, one.text) for one in waiting)
             text, slices = self._told(step, self._notes[step.id])
             extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting))
@@ -187,13 +190,13 @@ class PlanRun:
                 wish = Pass(who, text)
             except BadInput as error:  # what it depends on is too much for one task: the step's failure, not the plan's
                 return Outcome(who, "", "failed", error=error)
-            outcome = await self._attempt(step, wish, extra)
-            if getattr(outcome.error, "rule", "") != MESSAGES_MOVED:
-                return outcome
-            del self._notes[step.id][-len(waiting) :]
+            try:
+                return await self._attempt(step, wish, extra)
+            except MessagesMoved:
+                del self._notes[step.id][-len(waiting) :]
 
     async def _attempt(self, step: Step, wish: Pass, extra: StepOf) -> Outcome:
-        outcome = await self._plan_runner.delegations.delegate(self._live, wish, extra)
+        outcome = await self._runner.delegations.delegate(self._live, wish, extra)
         if not outcome.ok or step.payload == "text":
             return outcome
         return self._structured(step, outcome)
@@ -206,12 +209,12 @@ class PlanRun:
                 value = decode(value)
             value = plans.structured(value, f"the result of step '{step.id}'")
         except (ValueError, RecursionError) as error:
-            return outcome._replace(state="failed", value=None, error=BadInput(f"the result is not JSON: {error}"))
-        wrong = self._plan_runner.schemas().check(step.schema, value) if step.schema is not None else []
+            return replace(outcome, state="failed", value=None, error=BadInput(f"the result is not JSON: {error}"))
+        wrong = self._runner.schemas().check(step.schema, value) if step.schema is not None else []
         if wrong:
             sentence = f"the result does not fit its schema: {'; '.join(wrong[:5])}"
-            return outcome._replace(state="failed", value=None, error=BadInput(sentence))
-        return outcome._replace(value=value)
+            return replace(outcome, state="failed", value=None, error=BadInput(sentence))
+        return replace(outcome, value=value)
 
     def _told(self, step: Step, notes: Sequence[Note]) -> tuple[str, list[Slice]]:
         """The step's prompt, and what of it came from elsewhere."""
@@ -244,17 +247,17 @@ class PlanRun:
         """What follows from how a step ended."""
         who = outcome.by or self._who[step.id]
         if outcome.ok:
-            value, task = outcome.value, outcome.task
+            value, task = outcome.value, outcome.id
             self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "completed", value, "", task)
             self._ready.extend(self._schedule.complete(step.id))
             return
         reason = str(outcome.error)
-        self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.task)
+        self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.id)
         # Its task says that it failed, unless there was none, or its result was found wanting afterwards.
-        unsaid = not outcome.task or isinstance(outcome.error, BadInput)
+        unsaid = not outcome.id or isinstance(outcome.error, BadInput)
         own = (Ended(step.id, "failed", reason),) if unsaid else ()
         await self._give_up([*own, *self._schedule.fail(step.id)])
-        if getattr(outcome.error, "rule", "") in _SPENT:
+        if outcome.rule in _SPENT:
             await self._drain(f"the run's limits are spent: {reason}")
 
     async def _drain(self, reason: str) -> None:
@@ -266,11 +269,11 @@ class PlanRun:
         """Records the steps that will not run, all in one transaction."""
         if not gone:
             return
-        now = self._plan_runner.clock.now()
+        now = self._runner.ground.clock.now()
         for one in gone:
             step = self._steps[one.id]
             known = StepOutcome(one.id, step.title, self._who[one.id], one.state, reason=one.reason)
             self._outcomes.setdefault(one.id, known)
-        facts = [step_ended(self._live.remit, one.id, one.state, one.reason, now) for one in gone]
+        events = [step_ended(self._live.remit, one.id, one.state, one.reason, now) for one in gone]
         op = self._live.op("steps", *(one.id for one in gone))
-        await self._plan_runner.store.tx(op, self._live.guarded(lambda _view: Decision(None, facts)))
+        await self._runner.ground.store.tx(op, self._live.guarded(lambda _view: Decision(None, events)))

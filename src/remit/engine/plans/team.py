@@ -37,22 +37,22 @@ Answer with a corrected plan."""
 class TeamRun:
     """The coordinator's task: plan, run, synthesize. An invalid plan goes back once; then the run fails closed."""
 
-    def __init__(self, plan_runner: PlanRunner, conductor: Conductor, agent: Agent, options: PlanOptions) -> None:
-        self._plan_runner = plan_runner
+    def __init__(self, runner: PlanRunner, conductor: Conductor, agent: Agent, options: PlanOptions) -> None:
+        self._runner = runner
         self._conductor = conductor
         self._agent = agent
         self._options = options
 
     async def answer(self, task: str, goal: str) -> Json:
         live = self._conductor.alive.get(task)
-        assert live is not None  # it is being carried out: this is its holder's turn
+        assert live is not None  # it is running: this is its holder's turn
         plan, live = await self._plan(live, goal)
-        outcome = await self._plan_runner.run(live, plan, self._options)
+        outcome = await self._runner.run(live, plan, self._options)
         answer, _ = await self._ask(live, told_outcome(goal, outcome), "synthesis")
         return answer
 
     async def _plan(self, live: LiveTask, goal: str) -> tuple[Plan, LiveTask]:
-        cards = self._plan_runner.cards(live)
+        cards = self._runner.cards(live)
         team = "\n".join(f"- **{card.name}**: {_about(card.role, card.can)}" for card in cards.values())
         question = _ASK.format(goal=goal, team=team or "- nobody", most=DRAFT_LIMIT)
         wrong: list[str] = []
@@ -71,7 +71,7 @@ class TeamRun:
 
     async def _ask(self, live: LiveTask, text: str, phase: str) -> tuple[Json, LiveTask]:
         """One turn of the coordinator within its own task."""
-        turn = self._conductor.alive.enter(live.succeeded_by(live.remit._replace(task=text), live.card))
+        turn = self._conductor.alive.enter(live.succeeded_by(live.remit._replace(task=text), live.agent, live.handoff))
         turn.phase = phase
         turn.receipt.task(text)
         answer = await self._agent.answer(self._conductor.take_turn(turn))

@@ -7,7 +7,7 @@ from typing import Self, TypeVar
 from remit.core.events import Event
 from remit.core.record import Standing
 from remit.errors import StoreError
-from remit.ports import Store, View
+from remit.ports import Clock, Store, View
 
 T = TypeVar("T")
 
@@ -17,52 +17,53 @@ ANYTHING = ""  # whoever waits for this is woken by every task
 class Bell:
     """Rings for whoever waits for a task when something is recorded about it, here or in another process."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self._waiting: dict[str, list[asyncio.Event]] = {}
         self._unsubscribe: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._seen: dict[str, Standing | None] = {}  # what was found when another process had changed something
+        self._seen: dict[str, Standing | None] = {}  # as it was when another process had last changed something
         self._looking: asyncio.Task[None] | None = None
-        self._again = False
+        self._look_again = False
 
     async def until(self, about: str, look: Callable[[View], T | None]) -> T:
-        """What `look` finds, as soon as it finds something."""
+        """Wait until `look` finds something, and give that back."""
         event = asyncio.Event()
         self.enter(about, event)
         try:
             while True:
                 event.clear()
-                if (found := await self._store.read(look)) is not None:
-                    return found
+                if (seen := await self._store.read(look)) is not None:
+                    return seen
                 await event.wait()
         finally:
             self.leave(about, event)
 
     def listen(self, about: str = ANYTHING) -> "Listener":
-        """For a loop that has other reasons to wake up too."""
-        return Listener(self, about)
+        """Make a listener for a loop that has other reasons to wake up too."""
+        return Listener(self, self._clock, about)
 
     def ring(self) -> None:
-        """Something may have happened, nobody knows what: wakes those who wait for anything, and looks for the others
-        which of their tasks has moved; a thousand who wait are not to look a thousand times."""
+        """Wake those who wait for anything, and look for the others which of their tasks has moved: something may have
+        happened in another process, and a thousand who wait must not look a thousand times."""
         self._wake(ANYTHING)
         if len(self._waiting) > (ANYTHING in self._waiting) and self._loop is not None:
-            self._again = True
+            self._look_again = True
             if self._looking is None or self._looking.done():
                 self._looking = self._loop.create_task(self._look())
 
     async def _look(self) -> None:
-        while self._again:
-            self._again = False
+        while self._look_again:
+            self._look_again = False
             tasks = [about for about in self._waiting if about != ANYTHING]
             try:
-                found = await self._store.read(lambda view, tasks=tasks: {task: view.standing(task) for task in tasks})
+                now = await self._store.read(lambda view, tasks=tasks: {task: view.standing(task) for task in tasks})
             except StoreError:
                 for task in tasks:  # each looks for itself, and is told
                     self._wake(task)
                 return
-            for task, standing in found.items():
+            for task, standing in now.items():
                 if task in self._waiting and self._seen.get(task) != standing:
                     self._seen[task] = standing
                     self._wake(task)
@@ -74,7 +75,7 @@ class Bell:
     def enter(self, about: str, event: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # a store outlives an event loop; what waited in the last one is gone with it
-            self._silence()
+            self._stop_listening()
             self._waiting.clear()
             self._seen.clear()
             self._loop, self._looking = loop, None
@@ -90,9 +91,9 @@ class Bell:
             self._waiting.pop(about, None)
             self._seen.pop(about, None)
         if not self._waiting:
-            self._silence()
+            self._stop_listening()
 
-    def _silence(self) -> None:
+    def _stop_listening(self) -> None:
         for stop in self._unsubscribe:
             stop()
         self._unsubscribe = []
@@ -106,10 +107,11 @@ class Bell:
 
 
 class Listener:
-    """A bell within reach: `async with bell.listen() as pull`, then `await pull.wait(seconds)`."""
+    """Someone the bell wakes: `async with bell.listen() as listener`, then `await listener.wait(seconds)`."""
 
-    def __init__(self, bell: Bell, about: str) -> None:
+    def __init__(self, bell: Bell, clock: Clock, about: str) -> None:
         self._bell = bell
+        self._clock = clock
         self._about = about
         self._event = asyncio.Event()
 
@@ -120,15 +122,14 @@ class Listener:
     async def __aexit__(self, *_: object) -> None:
         self._bell.leave(self._about, self._event)
 
-    def set(self) -> None:
+    def wake(self) -> None:
         self._event.set()
 
     async def wait(self, seconds: float) -> None:
-        """Until it rings, or that long."""
+        """Wait until the bell rings, or that long."""
+        timer = self._clock.call_later(seconds, self._event.set)
         try:
-            async with asyncio.timeout(seconds):
-                await self._event.wait()
-        except TimeoutError:
-            return
+            await self._event.wait()
         finally:
+            timer.cancel()
             self._event.clear()

@@ -1,66 +1,95 @@
-"""The hands of one process: a worker that is there while it is needed, in whichever event loop."""
+"""The worker of one process: there while it is needed, in whichever event loop."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 
-from remit.engine.delegation import Services
-from remit.engine.queue.worker import HANDS, Worker
-from remit.errors import BadInput
+import anyio
+
+from remit.engine.queue.worker import Worker
+from remit.engine.services import Services
+from remit.engine.settings import Serving
 from remit.ports import Dispatcher
 
 _log = logging.getLogger("remit")
 
 
 class ResidentWorker:
-    """`number` is how many tasks it carries out at a time, 0 for none unless it is told to serve."""
+    """Starts the worker when it is first needed, and lets it go."""
 
-    def __init__(
-        self, services: Services, number: int, dispatcher: Callable[[], Dispatcher | None], keep: int | None
-    ) -> None:
-        self.number = number
+    def __init__(self, services: Services, serving: Serving, dispatcher: Callable[[], Dispatcher | None]) -> None:
         self.worker: Worker | None = None
-        self.serving: asyncio.Task[None] | None = None  # what nobody but us waits for
+        self._serving: asyncio.Task[None] | None = None
         self._services = services
+        self._settings = serving
         self._dispatcher = dispatcher
-        self._keep = keep
-
-    async def serve(self) -> None:
-        """Until it is cancelled."""
-        if self.worker is not None:
-            raise BadInput("this runtime serves already; one worker is enough, give it more hands")
-        await self._serve(self._new())
 
     def lend(self) -> Worker | None:
-        """Whoever submits something helps with it, unless it was told not to."""
-        loop = asyncio.get_running_loop()
-        if self.serving is not None and (self.serving.done() or self.serving.get_loop() is not loop):
-            self.worker = self.serving = None  # it ended with its loop
-        if self.number and self.worker is None and self.serving is None:
-            self.serving = loop.create_task(self._serve(self._new()))
-            self.serving.add_done_callback(_served)
-        return self.worker
+        """Lend a hand unless told not to: whoever submits something helps with it."""
+        return self._start() if self._settings.hands else self._current()
+
+    async def serve(self) -> None:
+        """Serve until cancelled, together with whoever does so already."""
+        async with self.serving():
+            assert self._serving is not None
+            await asyncio.shield(self._serving)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncGenerator[None]:
+        """Serve while the body runs. Asked for twice it is one worker; it stops with whoever started it."""
+        started = self._current() is None
+        self._start()
+        try:
+            yield
+        finally:
+            if started:
+                with anyio.CancelScope(shield=True):
+                    await self._stop()
 
     async def drain(self, seconds: float) -> int:
-        """Takes no more, gives what runs so long to end, and puts the rest back; says how many that were."""
-        if self.worker is None:
+        """Take nothing more, give what runs that long to end, and requeue the rest; tells how many that were."""
+        worker = self._current()
+        if worker is None:
             return 0
-        left = await self.worker.drain(seconds)
-        if self.serving is not None:
-            await self.serving
-            self.serving = None
+        left = await worker.drain(seconds)
+        if self._serving is not None:
+            await asyncio.wait([self._serving])
+            self._serving = None
         if not len(self._services.conductor.alive):
-            await self._services.presence.leave()
+            await self._services.heartbeat.leave()
         return left
 
     def let_go(self) -> None:
-        """At once; what runs is put back if its loop goes on for a moment."""
-        if self.serving is not None and not self.serving.get_loop().is_closed():
-            self.serving.cancel()
+        """Stop at once; what runs is requeued if its loop goes on for a moment."""
+        if self._serving is not None and not self._serving.get_loop().is_closed():
+            self._serving.cancel()
 
-    def _new(self) -> Worker:
-        self.worker = Worker(self._services, self.number or HANDS, self._dispatcher(), self._keep)
+    @property
+    def closing(self) -> bool:
+        """Whether what is torn down now is to be run by someone else."""
+        return self.worker is not None and self.worker.closing
+
+    async def _stop(self) -> None:
+        serving = self._serving
+        if serving is not None:
+            serving.cancel()
+            await asyncio.wait([serving])
+
+    def _current(self) -> Worker | None:
+        """The worker of this loop; one that ended with an earlier loop is forgotten."""
+        serving = self._serving
+        if serving is not None and (serving.done() or serving.get_loop() is not asyncio.get_running_loop()):
+            self.worker = self._serving = None
         return self.worker
+
+    def _start(self) -> Worker:
+        worker = self._current()
+        if worker is None:
+            worker = self.worker = Worker(self._services, self._settings, self._dispatcher())
+            self._serving = asyncio.get_running_loop().create_task(self._serve(worker))
+            self._serving.add_done_callback(_log_end)
+        return worker
 
     async def _serve(self, worker: Worker) -> None:
         try:
@@ -69,6 +98,6 @@ class ResidentWorker:
             self.worker = None
 
 
-def _served(serving: "asyncio.Task[None]") -> None:
+def _log_end(serving: "asyncio.Task[None]") -> None:
     if not serving.cancelled() and (error := serving.exception()) is not None:
         _log.error("this process has stopped carrying out tasks: %r", error, exc_info=error)

@@ -1,15 +1,18 @@
 """The handle of a task that someone submitted."""
 
-from typing import Any, NamedTuple, Protocol
-
-import anyio
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
 
 from remit.core.outcome import Outcome
+from remit.core.record import Record
+from remit.core.times import aware
 from remit.engine.attempt.live import LiveTask
 
 
-class Status(NamedTuple):
-    """A task at this moment. `attempt` counts how often it was begun."""
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A task at this moment. `state` is the word it is in, `attempt` how often it was begun; times are microseconds."""
 
     id: str
     state: str
@@ -20,54 +23,97 @@ class Status(NamedTuple):
     parent: str
     asked_how: str
     attempt: int
+    worker: str
     asked_at: int
+    ready_at: int
+    claimed_at: int | None
     ended_at: int | None
     until: int
+    began: int
+
+    @property
+    def asked(self) -> datetime:
+        """When it was asked for."""
+        return aware(self.asked_at)
+
+    @property
+    def ended(self) -> datetime | None:
+        """When it ended; None if it has not."""
+        return None if self.ended_at is None else aware(self.ended_at)
+
+    @property
+    def deadline(self) -> datetime:
+        """When its time is up."""
+        return aware(self.until)
+
+    @classmethod
+    def of(cls, record: Record, task: str) -> "Status":
+        return cls(
+            id=record.id,
+            state=record.state,
+            agent=record.holder,
+            task=task,
+            session=record.session,
+            run=record.run,
+            parent=record.parent,
+            asked_how=record.asked_how,
+            attempt=record.attempt,
+            worker=record.worker,
+            asked_at=record.asked_at,
+            ready_at=record.ready_at,
+            claimed_at=record.claimed_at,
+            ended_at=record.ended_at,
+            until=record.until,
+            began=record.began,
+        )
 
 
 class KnowsTasks(Protocol):
     """Who knows the tasks of a workspace."""
 
     async def status(self, task: str) -> Status: ...
-    async def outcome(self, task: str) -> Outcome: ...
+    async def outcome(self, task: str, seconds: float | None) -> Outcome: ...
     async def awaited(self, asker: LiveTask, task: str, seconds: float | None) -> Outcome: ...
     async def cancel(self, task: str, why: str, asker: LiveTask | None) -> int: ...
-    async def retry(self, task: str, asker: LiveTask | None) -> "Task": ...
+    async def retry(self, task: str, asker: LiveTask | None) -> str: ...
 
 
 class Task:
-    """A task that someone submitted. The handle can be made again from its id at any time: `rt.task(id)`."""
+    """A task that someone submitted. The handle can be made again from its id at any time: `workspace.task(id)`.
 
-    def __init__(self, tasks: KnowsTasks, task: str, asker: LiveTask | None = None) -> None:
+    `existing` says that asking for it found a task that was there already.
+    """
+
+    def __init__(self, tasks: KnowsTasks, task: str, asker: LiveTask | None = None, *, existing: bool = False) -> None:
         self.id = task
+        self.existing = existing
         self._tasks = tasks
         self._asker = asker
 
     async def status(self) -> Status:
-        """Where it stands."""
+        """Tell where it stands."""
         return await self._tasks.status(self.id)
 
     async def wait(self, seconds: float | None = None) -> Outcome:
-        """What came of it, once it has ended; raises TimeoutError if that takes longer than `seconds`.
+        """Wait until it has ended and tell what came of it; raises TimeoutError after `seconds`.
 
         An agent that waits holds no slot meanwhile.
         """
         if self._asker is not None:
             return await self._tasks.awaited(self._asker, self.id, seconds)
-        with anyio.fail_after(seconds):
-            return await self._tasks.outcome(self.id)
+        return await self._tasks.outcome(self.id, seconds)
 
     async def result(self, seconds: float | None = None) -> Any:
-        """Its result; raises `Failed` if there is none."""
+        """Wait for its result; raises `Failed` if there is none."""
         return (await self.wait(seconds)).unwrap()
 
     async def cancel(self, why: str = "cancelled by its asker") -> int:
-        """Stops it and everything below it; says how many tasks that is."""
+        """Stop it and everything below it; tells how many tasks that is."""
         return await self._tasks.cancel(self.id, why, self._asker)
 
     async def retry(self) -> "Task":
-        """Has it carried out once more, as a new task, if it did not complete."""
-        return await self._tasks.retry(self.id, self._asker)
+        """Run it again as a new task, if it did not complete."""
+        return Task(self._tasks, await self._tasks.retry(self.id, self._asker))
 
     def __repr__(self) -> str:
         return f"<Task {self.id}>"

@@ -1,4 +1,4 @@
-"""Carrying out what is in the queue: claim, run, put back."""
+"""Running what is in the queue: claim, run, requeue."""
 
 import asyncio
 import logging
@@ -7,24 +7,26 @@ from typing import Final, NamedTuple, cast
 import anyio
 
 from remit.core.events import Unsealed
-from remit.core.kinds import Claim, Queued, claimed, moved
+from remit.core.guards import CLAIM
+from remit.core.kinds import Claim, Queued, claimed
 from remit.core.record import Record
-from remit.core.remit import Remit
-from remit.core.values import Json
-from remit.engine.attempt.endings import abandoned, announcement, over
+from remit.core.remit import Pass, Remit
+from remit.engine.admission import Proposal
+from remit.engine.attempt.handoffs import Sends
 from remit.engine.attempt.live import Attempt, LiveTask
 from remit.engine.attempt.resume import Resumed, resume
-from remit.engine.attempt.turns import Sends, Superseded
-from remit.engine.delegation import Services, alive, at
-from remit.engine.directory import Agent
+from remit.engine.attempt.turns import Superseded
+from remit.engine.consequences import ended_unrun
+from remit.engine.hops import place_of
 from remit.engine.presence.bell import Listener
-from remit.engine.queue.caretaker import ROUNDS, Caretaker
+from remit.engine.queue.caretaker import LATE, Caretaker
+from remit.engine.services import Services
+from remit.engine.settings import HANDS, Serving
+from remit.engine.timing import move_on_after
 from remit.errors import StoreError
 from remit.ports import Decision, Dispatcher, View
 
-HANDS: Final = 100  # tasks that one process carries out at a time
 BATCH: Final = 64  # tasks claimed in one transaction
-_PAUSES: Final = (0.1, 0.5, 2.0)  # seconds before the store is tried again
 
 _UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError, StoreError)
 
@@ -32,33 +34,33 @@ _log = logging.getLogger("remit")
 
 
 class Claimed(NamedTuple):
-    """Work for this process."""
+    """A task for this process to run."""
 
     resumed: Resumed
-    breaker_was_open: bool
     now: int
 
 
 class Worker:
-    """One process's hands. `serve` works until it is cancelled or drained; then what is left goes back."""
+    """Runs tasks from the queue. `serve` works until it is cancelled or drained; then what is left is requeued."""
 
-    def __init__(
-        self, services: Services, hands: int = HANDS, dispatcher: Dispatcher | None = None, keep: int | None = None
-    ) -> None:
+    def __init__(self, services: Services, serving: Serving, dispatcher: Dispatcher | None = None) -> None:
         self._services = services
-        self._hands = hands
+        self._ground = services.ground
+        self._hands = serving.hands or HANDS
+        self._pace = serving.pace
         self._dispatcher = dispatcher
         self._busy: dict[str, asyncio.Task[None]] = {}  # what holds one of our hands, or waits and holds none
         self._task: asyncio.Task[object] | None = None
         self._draining = False
-        self._idle = asyncio.Event()
-        self._begun = self._done = 0  # looks at what there is to claim
-        self._pull: Listener | None = None
-        self._caretaker = Caretaker(services, self._busy, keep)
+        self._claiming = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._rounds_begun = self._rounds_done = 0
+        self._listener: Listener | None = None
+        self._caretaker = Caretaker(services, self._busy, serving)
 
     @property
     def closing(self) -> bool:
-        """Whether what is torn down now is to be carried out by someone else."""
+        """Whether what is torn down now is to be run by someone else."""
         return self._task is not None and (self._draining or self._task.cancelling() > 0)
 
     def __len__(self) -> int:
@@ -67,18 +69,17 @@ class Worker:
     def free(self) -> bool:
         return not self._draining and self._free() > 0
 
-    def begin(self, remit: Remit, queued: Queued, now: int, *, breaker_was_open: bool) -> None:
-        """Carries out a task that is on record as begun here."""
-        hold = Attempt(asked_how=queued.asked_how, queued=True, timeout=queued.timeout, attempts=queued.attempts)
-        self._start(Claimed(Resumed(remit, hold), breaker_was_open, now))
+    def begin(self, remit: Remit, queued: Queued, now: int) -> None:
+        """Run a task that is on record as begun here."""
+        attempt = Attempt(asked_how=queued.asked_how, queued=True, timeout=queued.timeout, attempts=queued.attempts)
+        self._start(Claimed(Resumed(remit, attempt), now))
 
     async def serve(self) -> None:
-        """Works until it is cancelled or has been drained."""
+        """Work until cancelled or drained."""
         services = self._services
         self._task = cast("asyncio.Task[object]", asyncio.current_task())
-        services.conductor.closing = lambda: self.closing
-        with services.presence.while_serving(self._hands), services.stops.while_working():
-            async with services.bell.listen() as self._pull, anyio.create_task_group() as group:
+        with services.heartbeat.while_serving(self._hands), services.stops.while_working():
+            async with services.bell.listen() as self._listener, anyio.create_task_group() as group:
                 try:
                     if self._dispatcher is not None:
                         group.start_soon(self._dispatcher.serve, self.wake)
@@ -88,183 +89,187 @@ class Worker:
                 group.cancel_scope.cancel()
 
     async def wake(self) -> None:
-        """There may be something to claim. Comes back when this process has looked and has hands free, so that whoever
+        """Look for something to claim. Comes back when this process has looked and has hands free, so that whoever
         wakes it does not offer what it is about to claim, nor more than it can take."""
-        if self._pull is not None:
-            self._pull.set()
-        look = self._begun + 1
-        while (self._done < look or self._free() <= 0) and not self._draining:
-            self._idle.clear()
-            await self._idle.wait()
+        self._wake_listener()
+        wanted = self._rounds_begun + 1
+        while (self._rounds_done < wanted or self._free() <= 0) and not self._draining:
+            await self._next_change()
 
     async def drain(self, seconds: float) -> int:
-        """Takes nothing more, gives what runs that long to end, and puts the rest back; says how many that were."""
+        """Take nothing more, give what runs that long to end, and requeue the rest; tells how many that were."""
         self._draining = True
-        self._idle.set()
-        if self._pull is not None:
-            self._pull.set()
-        with anyio.move_on_after(seconds):
+        async with self._claiming:  # what was being claimed is in our hands now, and nothing is claimed after it
+            self._changed.set()
+        self._wake_listener()
+        with move_on_after(self._ground.clock, seconds if seconds > 0 else 0.0):
             while self._busy:
-                self._idle.clear()
-                await self._idle.wait()
+                await self._next_change()
         left = list(self._busy)
         for task in left:
             live = self._services.conductor.alive.get(task)
             if live is not None:
-                live.release()
+                live.control.release()
         while self._busy:
-            self._idle.clear()
-            await self._idle.wait()
+            await self._next_change()
         return len(left)
 
+    async def _next_change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    def _wake_listener(self) -> None:
+        if self._listener is not None:
+            self._listener.wake()
+
     async def _rounds(self) -> None:
-        assert self._pull is not None
+        assert self._listener is not None
         failures = 0
         while not (self._draining and not self._busy):
             try:
                 pause = await self._round()
                 failures = 0
             except Exception as error:  # noqa: BLE001 - the work in hand goes on, and so must whoever looks for more
-                pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
+                pause = self._pace.retry_store[min(failures, len(self._pace.retry_store) - 1)]
                 failures += 1
-                _told(error, pause)
-            await self._pull.wait(pause)
+                _log_trouble(error, pause)
+            await self._listener.wait(pause)
 
     async def _round(self) -> float:
-        """Does what there is to do; says for how long there will be nothing."""
+        """Do what there is to do, and tell for how long there will be nothing."""
         await self._caretaker.tidy()
-        self._begun += 1
-        while not self._draining and self._free() > 0 and (found := await self._claim()):
-            for one in found:
-                self._start(one)
-        self._done = self._begun
-        self._idle.set()
-        return ROUNDS if self._draining or self._free() <= 0 else await self._until_due()
+        self._rounds_begun += 1
+        while await self._claim_and_start():
+            pass
+        self._rounds_done = self._rounds_begun
+        self._changed.set()
+        return self._pace.look if self._draining or self._free() <= 0 else await self._until_due()
+
+    async def _claim_and_start(self) -> bool:
+        """Claim what there is and start it; whoever drains waits for a claim that is under way."""
+        async with self._claiming:
+            if self._draining or self._free() <= 0:
+                return False
+            claims = await self._claim()
+            for claim in claims:
+                self._start(claim)
+        return bool(claims)
 
     def _free(self) -> int:
         return self._hands - len(self._busy) + self._services.conductor.alive.waiting
 
     async def _until_due(self) -> float:
-        now = self._services.clock.now()
-        due = await self._services.store.read(lambda view: view.next_due(now))
-        return ROUNDS if due is None else min(ROUNDS, max(0.001, (due - now) / 1e6))
+        now = self._ground.clock.now()
+        due = await self._ground.store.read(lambda view: view.next_due(now))
+        return self._pace.look if due is None else min(self._pace.look, max(0.001, (due - now) / 1e6))
 
     # -- claiming ---------------------------------------------------------------------------------------------
 
     async def _claim(self) -> list[Claimed]:
-        """Everything this process may begin now, in one transaction."""
-        if not await self._services.store.read(lambda view: view.queues()):
+        """Claim everything this process may begin now, in one transaction."""
+        store, heartbeat = self._ground.store, self._services.heartbeat
+        if not await store.read(lambda view: view.queues()):
             return []
-        found: list[Claimed] = []
 
         def decide(view: View) -> Decision[int]:
-            found.clear()
-            facts: list[Unsealed] = []
-            now = self._services.clock.now()
+            events: list[Unsealed] = []
+            claims: list[Claimed] = []
+            now = self._ground.clock.now()
             for record in self._due(view, now):
                 # However far back a clock was set, no more time is left than there was at the last claim.
                 latest = max(now, record.asked_at, record.claimed_at or 0)
-                facts += self._take(view, record, latest, found)
-            return Decision(len(facts), facts, self._services.presence.first_beat() if facts else None)
+                taken = self._taken(view, record, latest)
+                events += taken[0]
+                claims += taken[1]
+            return Decision(len(events), events, heartbeat.first_beat() if events else None, claims)
 
-        took = await self._services.store.tx(self._services.ids.new(), decide)
-        if took:
-            self._services.presence.beat_written()
-        if took and not found:  # what was there had to be ended: there may be more behind it
+        written, claims = await store.transact(self._ground.ids.new(), decide)
+        if written:
+            heartbeat.beat_written()
+        if written and not claims:  # what was there had to be ended: there may be more behind it
             return await self._claim()
-        return found
+        return claims or []
 
     def _due(self, view: View, now: int) -> list[Record]:
-        """Who is first: in the order of asking, as far as each agent and the workspace have room."""
-        services = self._services
-        most = min(self._free(), BATCH, services.admission.room(view, resuming=True))
+        """List who is first: in the order of asking, as far as each agent and the workspace have room."""
+        admission = self._services.admission
+        most = 0 if self._draining else min(self._free(), BATCH, admission.room(view, resuming=True))
         if most <= 0:
             return []
         due: list[Record] = []
         for holder in view.queues():
-            room = min(most, services.admission.room_for(view, holder, now, resuming=True))
-            room = min(room, services.admission.trusted(view, holder, now))
+            room = min(most, admission.room_for(view, holder, now, resuming=True))
+            room = min(room, admission.trusted(view, holder, now))
             if room > 0:
                 due += view.due(holder, "", now, room)
         due.sort(key=lambda record: record.began)
         return due[:most]
 
-    def _take(self, view: View, record: Record, now: int, found: list[Claimed]) -> list[Unsealed]:
-        services = self._services
+    def _taken(self, view: View, record: Record, now: int) -> tuple[list[Unsealed], list[Claimed]]:
+        """Take a task through the door; what can never be begun is ended."""
+        claim = Claim(self._services.heartbeat.worker, record.fence + 1, record.attempt + 1)
         if now >= record.until:
-            late = over(view, record, "task.failed", "its time was up before it could begin", now)
-            return [*late, *abandoned(view, record.id, now)]
-        claim = Claim(services.presence.worker, record.fence + 1, record.attempt + 1)
+            return [ended_unrun(record, "task.failed", LATE, now)], []
         try:
             resumed = resume(view, record, claim.fence, claim.attempt)
         except _UNREADABLE as error:
-            return _unreadable(view, record, error, now)
+            why = f"its record cannot be read ({type(error).__name__}); run `remit doctor`"
+            _log.error("task %s: %s", record.id, why)
+            return [ended_unrun(record, "task.died", why, now, type_="StoreError")], []
         if claim.attempt > resumed.attempt.attempts:
             why = f"the process that carried it out died {record.attempt} times"
-            return [*over(view, record, "task.died", why, now), *abandoned(view, record.id, now)]
-        allowed, probe = services.admission.breaker_allows(view, record, now)
-        if not allowed:
-            return []
-        found.append(Claimed(resumed, bool(probe) or view.breaker(record.holder).failures > 0, now))
-        return [claimed(at(record), record.holder, now, claim), *probe]
+            return [ended_unrun(record, "task.died", why, now)], []
+        proposal = Proposal(resumed.remit, resumed.remit, Pass(record.holder, resumed.remit.task), None, now)
+        admitted = self._services.admission.admit(view, CLAIM, proposal)
+        if not admitted.ok:
+            return [], []
+        return [claimed(place_of(record), record.holder, now, claim), *admitted.events], [Claimed(resumed, now)]
 
-    def _start(self, work: Claimed) -> None:
-        """Each task has an asyncio task of its own; a task group would cost more than the rest of it."""
-        services, resumed = self._services, work.resumed
-        agent = services.directory.get(resumed.remit.holder)
+    # -- running ----------------------------------------------------------------------------------------------
+
+    def _start(self, claim: Claimed) -> None:
+        """Give each task an asyncio task of its own; a task group would cost more than the rest of it."""
+        resumed = claim.resumed
+        agent = self._ground.directory.get(resumed.remit.holder)
         assert agent is not None  # nothing is claimed for an agent that is not here
-        live = resumed.fill(alive(resumed.remit, agent, work.now, hold=resumed.attempt))
-        live.breaker_was_open = work.breaker_was_open
-        services.conductor.alive.enter(live)  # it can be stopped from now on, not only from its first step on
-        running = asyncio.get_running_loop().create_task(self._carry(live, agent, resumed.sends))
+        live = resumed.live(agent).limit_time(claim.now)
+        self._services.conductor.alive.enter(live)  # it can be stopped from now on, not only from its first step on
+        running = asyncio.get_running_loop().create_task(self._carry(live, resumed.sends))
         self._busy[live.remit.id] = running
-        running.add_done_callback(self._ended)
+        running.add_done_callback(_log_error)
 
-    def _ended(self, running: "asyncio.Task[None]") -> None:
-        if not running.cancelled() and (error := running.exception()) is not None:
-            _log.error("a task could not be carried out: %r", error, exc_info=error)
+    async def _carry(self, live: LiveTask, sends: Sends | None) -> None:
+        task = live.remit.id
+        try:
+            await self._services.conductor.carry(live, sends)
+        except Superseded as error:
+            _log.warning("task %s: %s", task, error)
+        except StoreError as error:  # the record says that it runs; when this process is gone, someone takes it over
+            _log.warning("task %s could not be recorded: %s", task, error)
+        finally:
+            self._busy.pop(task, None)
+            self._changed.set()
+            self._wake_listener()
 
     async def _stop_all(self) -> None:
-        """Nothing runs on when `serve` is left; what was claimed is put back on its way out."""
+        """Let nothing run on when `serve` is left; what was claimed is requeued on its way out."""
         with anyio.CancelScope(shield=True):
-            await asyncio.sleep(0)  # what is cancelled before its first step could not put itself back
+            await asyncio.sleep(0)  # what is cancelled before its first step could not requeue itself
             running = list(self._busy.values())
-            for one in running:
-                one.cancel()
+            for task in running:
+                task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             if self._busy:  # cancelled before they had begun
-                await self._caretaker.put_back(set(self._busy))
-
-    async def _carry(self, live: LiveTask, agent: Agent, sends: Sends | None) -> None:
-        remit = live.remit
-        try:
-            await self._services.conductor.carry(live, agent, sends=sends)
-        except Superseded as error:
-            _log.warning("task %s: %s", remit.id, error)
-        except StoreError as error:  # the record says that it runs; when this process is gone, someone takes it over
-            _log.warning("task %s could not be recorded: %s", remit.id, error)
-        finally:
-            self._busy.pop(remit.id, None)
-            self._idle.set()
-            if self._pull is not None:
-                self._pull.set()
+                await self._caretaker.requeue(set(self._busy))
 
 
-def _told(error: Exception, pause: float) -> None:
+def _log_error(running: "asyncio.Task[None]") -> None:
+    if not running.cancelled() and (error := running.exception()) is not None:
+        _log.error("a task could not be carried out: %r", error, exc_info=error)
+
+
+def _log_trouble(error: Exception, pause: float) -> None:
     if isinstance(error, StoreError):  # it may come back
         _log.warning("the store cannot be used, trying again in %g s: %s", pause, error)
     else:
         _log.error("looking for tasks failed, trying again in %g s: %r", pause, error, exc_info=error)
-
-
-def _unreadable(view: View, record: Record, error: Exception, now: int) -> list[Unsealed]:
-    """One task whose record was damaged is set aside; it must not keep the others waiting."""
-    why = f"its record cannot be read ({type(error).__name__}); run `remit doctor`"
-    _log.error("task %s: %s", record.id, why)
-    data: dict[str, Json] = {"error": f"'{record.holder}' died: {why}", "type": "StoreError"}
-    died = moved("task.died", at(record), record.holder, now, data)
-    if record.asked_how != "spawn":
-        return [died]
-    asker = view.record(record.parent)
-    to = (asker.holder if asker else "", record.parent)
-    return [died, announcement(at(record), record.holder, to, died, now)]

@@ -1,4 +1,4 @@
-"""Between a turn and the shelf: every read is checked against what the holder sees and noted on its receipt."""
+"""Between a turn and the entries: every read is checked against what the holder sees and noted on its receipt."""
 
 from typing import Protocol, cast
 
@@ -7,6 +7,7 @@ from remit.core import entry as entries
 from remit.core.entry import Draft, Entry
 from remit.core.scope import Scope
 from remit.core.values import encode
+from remit.engine.acts import ONCE, Act
 from remit.engine.attempt.live import LiveTask
 from remit.engine.sharing.entries import Authority, Entries
 from remit.errors import Refused
@@ -28,12 +29,13 @@ class Access(Protocol):
 class OwnerAccess:
     """The person who owns the workspace: sees and writes all of it, outside any run."""
 
-    def __init__(self, entries: Entries, session: str) -> None:
+    def __init__(self, entries: Entries, session: str, act: Act = ONCE) -> None:
         self._entries = entries
+        self._act = act
         self.session = session
 
     async def put(self, draft: Draft) -> int:
-        return await self._entries.put(draft, self._entries.owner())
+        return await self._entries.put(draft, self._authority("set", draft.namespace, draft.key))
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         return await self._entries.get(namespace, key)
@@ -46,10 +48,14 @@ class OwnerAccess:
 
     async def touch(self, namespace: str, key: str, by: int) -> bool:
         entries.address(namespace, key)
-        return await self._entries.touch((namespace, key), by, self._entries.owner())
+        return await self._entries.touch((namespace, key), by, self._authority("touch", namespace, key))
 
     async def remove(self, namespace: str, key: str) -> bool:
-        return await self._entries.remove(namespace, key, self._entries.owner())
+        entries.address(namespace, key)
+        return await self._entries.remove(namespace, key, self._authority("remove", namespace, key))
+
+    def _authority(self, verb: str, namespace: str, key: str) -> Authority:
+        return self._entries.owner(self._act, verb, namespace, key)
 
 
 class HolderAccess:
@@ -70,24 +76,22 @@ class HolderAccess:
         return version
 
     async def _put(self, draft: Draft) -> int:
-        """Carried out again, a write finds what it wrote the first time. In a new try it is written again, unless it
-        was to be written only over what it had read: that was so, and is not any more because it was written."""
+        """Write, or find what was written when the task was run before. In a new try it is written again, unless it was
+        to be written only over what it had read: that was so, and is not any more because it was written."""
         live = self._live
         what = draft.value if isinstance(draft.value, str) else encode(draft.value)
-        ops = live.ops("set", draft.namespace, draft.key, what, repr(draft.expect))
-        if draft.expect is not None and live.attempt.is_rerun:
-            for op in ops:
-                if (done := await self._entries.store.read(lambda view, op=op: view.done(op))) is not None:
-                    return cast("int", done[0])
+        ops = live.operations.ids("set", draft.namespace, draft.key, what, repr(draft.expect))
+        if draft.expect is not None and live.attempt.is_rerun and (done := await self._entries.done(ops)) is not None:
+            return cast("int", done[0])
         return await self._entries.put(draft, Authority(live.writer, live.place, ops[0], live.must_hold))
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         entries.address(namespace, key)
         self._may_see(namespace, key)
-        found = await self._entries.get(namespace, key)
-        if found is not None:
-            await self._all_seen([found])
-        return found
+        entry = await self._entries.get(namespace, key)
+        if entry is not None:
+            await self._all_seen([entry])
+        return entry
 
     async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]:
         parts = [part for one in wanted for part in self._visible(one)]
@@ -100,34 +104,35 @@ class HolderAccess:
         entries.address(namespace, key)
         self._may_see(namespace, key)
         self._may_write(namespace, key)
-        return await self._entries.touch((namespace, key), by, self._act("touch", namespace, key))
+        return await self._entries.touch((namespace, key), by, self._authority("touch", namespace, key))
 
     async def remove(self, namespace: str, key: str) -> bool:
         entries.address(namespace, key)
         self._may_see(namespace, key)
         self._may_write(namespace, key)
-        return await self._entries.remove(namespace, key, self._act("remove", namespace, key))
+        return await self._entries.remove(namespace, key, self._authority("remove", namespace, key))
 
-    def _act(self, what: str, *about: str) -> Authority:
+    def _authority(self, what: str, *about: str) -> Authority:
         live = self._live
         return Authority(live.writer, live.place, live.op(what, *about), live.must_hold)
 
-    async def _all_seen(self, found: list[Entry]) -> list[Entry]:
-        """Notes on the receipt what was seen and why; memory that is read lives on."""
+    async def _all_seen(self, seen: list[Entry]) -> list[Entry]:
+        """Note on the receipt what was seen and why; memory that is read lives on."""
         live = self._live
-        for entry in found:
+        for entry in seen:
             live.receipt.entry(entry, live.why(entry.namespace, entry.key))
             if entry.extension is not None:
                 await self._extend(entry)
-        return found
+        return seen
 
     async def _extend(self, entry: Entry) -> None:
-        by = entries.read_extends(entry, self._entries.clock.now())
+        by = entries.read_extends(entry, self._entries.now())
         if by is not None:
-            await self._entries.touch((entry.namespace, entry.key), by, self._act("extend", entry.namespace, entry.key))
+            where = (entry.namespace, entry.key)
+            await self._entries.touch(where, by, self._authority("extend", *where))
 
     def _visible(self, wanted: Scope) -> list[Scope]:
-        """Through which scopes the holder sees any of it; none at all is refused, not answered with nothing."""
+        """List the scopes through which the holder sees any of it; none is refused, not answered with nothing."""
         self._live.must_be_at_work()
         parts = scope.parts(self._live.sight, wanted)
         if not parts:

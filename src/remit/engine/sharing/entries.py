@@ -1,4 +1,4 @@
-"""The entries of a workspace, without asking who reads: for the engine, the command line and the owner."""
+"""The entries of a workspace, without asking who reads: for the engine and for the owner."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,13 +7,16 @@ from remit.core import entry as entries
 from remit.core.entry import Draft, Entry, Writer
 from remit.core.kinds import Place, entries_removed, entry_set, entry_touched
 from remit.core.scope import Scope
-from remit.ports import Clock, Decision, Ids, Store, View
+from remit.core.values import Json
+from remit.engine.acts import Act
+from remit.engine.ground import Ground
+from remit.ports import Decision, View
 
 CLEANUP_BATCH = 500
 
 
 def anyone(_view: View) -> None:
-    """Nothing has to hold for what its owner does."""
+    """Check nothing: nothing has to hold for what the owner does."""
 
 
 class Authority(NamedTuple):
@@ -28,74 +31,85 @@ class Authority(NamedTuple):
 class Entries:
     """Every write is one event; every read sees only what is alive."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
-        self.store = store
-        self.clock = clock
-        self.ids = ids
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._store = ground.store
+        self._clock = ground.clock
 
-    def owner(self) -> Authority:
-        """What the owner of the workspace does, outside any run."""
-        return Authority(Writer(""), Place(), self.ids.new())
+    def now(self) -> int:
+        return self._clock.now()
 
-    async def put(self, draft: Draft, act: Authority) -> int:
-        now = self.clock.now()
+    def owner(self, act: Act, verb: str, namespace: str, key: str) -> Authority:
+        """Give the authority of the workspace's owner, who writes outside any run."""
+        return Authority(Writer(""), Place(), act.id(f"{verb}/{namespace}/{key}", self._ground))
+
+    async def done(self, ops: list[str]) -> tuple[Json] | None:
+        """Tell what the first of these operations that has happened answered."""
+
+        def look(view: View) -> tuple[Json] | None:
+            return next((done for op in ops if (done := view.done(op)) is not None), None)
+
+        return await self._store.read(look)
+
+    async def put(self, draft: Draft, authority: Authority) -> int:
+        now = self._clock.now()
 
         def decide(view: View) -> Decision[int]:
-            act.check(view)
-            made = entries.written(view.entry(draft.namespace, draft.key), draft, act.by, now)
-            return Decision(made.version, (entry_set(made, act.at),))
+            authority.check(view)
+            entry = entries.written(view.entry(draft.namespace, draft.key), draft, authority.by, now)
+            return Decision(entry.version, (entry_set(entry, authority.at),))
 
-        return await self.store.tx(act.op, decide)
+        return await self._store.tx(authority.op, decide)
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         entries.address(namespace, key)
-        now = self.clock.now()
-        found = await self.store.read(lambda view: view.entry(namespace, key))
-        return found if found is not None and found.alive(now) else None
+        now = self._clock.now()
+        entry = await self._store.read(lambda view: view.entry(namespace, key))
+        return entry if entry is not None and entry.alive(now) else None
 
-    async def touch(self, where: tuple[str, str], by: int, act: Authority) -> bool:
-        now = self.clock.now()
+    async def touch(self, where: tuple[str, str], by: int, authority: Authority) -> bool:
+        now = self._clock.now()
 
         def decide(view: View) -> Decision[bool]:
-            act.check(view)
+            authority.check(view)
             old = view.entry(*where)
             new = entries.touched(old, by, now)
             if new is None or new is old:
                 return Decision(new is not None)
-            return Decision(True, (entry_touched(new, act.by, act.at, now),))
+            return Decision(True, (entry_touched(new, authority.by, authority.at, now),))
 
-        return await self.store.tx(act.op, decide)
+        return await self._store.tx(authority.op, decide)
 
-    async def remove(self, namespace: str, key: str, act: Authority) -> bool:
+    async def remove(self, namespace: str, key: str, authority: Authority) -> bool:
         entries.address(namespace, key)
-        now = self.clock.now()
+        now = self._clock.now()
 
         def decide(view: View) -> Decision[bool]:
-            act.check(view)
+            authority.check(view)
             old = view.entry(namespace, key)
             if old is None or not old.alive(now):
                 return Decision(False)
-            return Decision(True, (entries_removed([(namespace, key)], "removed", act.by, act.at, now),))
+            return Decision(True, (entries_removed([(namespace, key)], "removed", authority.by, authority.at, now),))
 
-        return await self.store.tx(act.op, decide)
+        return await self._store.tx(authority.op, decide)
 
     async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]:
-        """The most recently updated of all these scopes together, newest first."""
-        now = self.clock.now()
-        found = await self.store.read(lambda view: [e for s in wanted for e in view.recent(s, now, limit)])
+        """List the most recently updated of all these scopes together, newest first."""
+        now = self._clock.now()
+        rows = await self._store.read(lambda view: [e for s in wanted for e in view.recent(s, now, limit)])
         if len(wanted) > 1:
-            found.sort(key=lambda e: (-e.updated_at, e.namespace, e.key))
-        return found[:limit]
+            rows.sort(key=lambda e: (-e.updated_at, e.namespace, e.key))
+        return rows[:limit]
 
     async def by_key(self, wanted: list[Scope], limit: int) -> list[Entry]:
-        now = self.clock.now()
-        found = await self.store.read(lambda view: [e for s in wanted for e in view.by_key(s, now, limit)])
+        now = self._clock.now()
+        rows = await self._store.read(lambda view: [e for s in wanted for e in view.by_key(s, now, limit)])
         if len(wanted) > 1:
-            found.sort(key=lambda e: e.key)
-        return found[:limit]
+            rows.sort(key=lambda e: e.key)
+        return rows[:limit]
 
     async def cleanup(self) -> int:
-        """Removes what has expired; in batches, so that it never holds the store for long."""
+        """Remove what has expired; in batches, so that it never holds the store for long."""
         removed = 0
         while True:
             gone = await self._cleanup_once()
@@ -104,11 +118,11 @@ class Entries:
                 return removed
 
     async def _cleanup_once(self) -> int:
-        now = self.clock.now()
+        now = self._clock.now()
 
         def decide(view: View) -> Decision[int]:
             keys = view.expired(now, CLEANUP_BATCH)
-            facts = (entries_removed(keys, "expired", Writer(""), Place(), now),) if keys else ()
-            return Decision(len(keys), facts)
+            events = (entries_removed(keys, "expired", Writer(""), Place(), now),) if keys else ()
+            return Decision(len(keys), events)
 
-        return await self.store.tx(self.ids.new(), decide)
+        return await self._store.tx(self._ground.ids.new(), decide)

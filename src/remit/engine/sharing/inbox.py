@@ -8,77 +8,75 @@ from remit.core.message import Message
 from remit.core.text import TASK_LIMIT, canonical, plain
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
-from remit.engine.directory import Directory
+from remit.engine.ground import Ground
 from remit.errors import Refused
-from remit.ports import Clock, Decide, Decision, Ids, Store, View
+from remit.ports import Decide, Decision, View
 
 WAITING = 1_000  # what may wait for one agent in one session
 INBOX = 32  # what one look into the inbox brings; the rest stays for the next look
 
 
 class Inbox:
-    def __init__(self, store: Store, directory: Directory, clock: Clock, ids: Ids) -> None:
-        self._store = store
-        self._directory = directory
-        self._clock = clock
-        self._ids = ids
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
 
     async def send(self, live: LiveTask, to: str, text: str) -> None:
         live.must_be_at_work()
         name = canonical(to)
         plain(text, "a message", TASK_LIMIT)
         self._may_write_to(live, name)
-        message = Message(self._ids.new(), live.remit.session, live.remit.holder, name, text, self._clock.now())
-        fact = message_sent(message, live.place)
+        id_, now = self._ground.ids.new(), self._ground.clock.now()
+        message = Message(id_, live.remit.session, live.remit.holder, name, text, now)
+        sent = message_sent(message, live.place)
 
         def decide(view: View) -> Decision[bool]:
             full = len(view.waiting(message.session, name, "", WAITING)) >= WAITING
-            return Decision(full, () if full else (fact,))
+            return Decision(full, () if full else (sent,))
 
         # Under the same name in every try: what has been sent is not sent again.
-        if await self._store.tx(live.ops("send", name, text)[-1], live.guarded(decide)):
+        if await self._ground.store.tx(live.operations.ids("send", name, text)[-1], live.guarded(decide)):
             raise Refused(
                 f"{WAITING} messages wait for '{name}' already; try again when it has read some", rule="inbox-full"
             )
 
     async def take(self, live: LiveTask) -> list[Message]:
-        """What has arrived since the last look; each message is handed out once."""
+        """Take what has arrived since the last look; each message is handed out once."""
         live.must_be_at_work()
-        remit, now = live.remit, self._clock.now()
+        remit, now = live.remit, self._ground.clock.now()
         session, agent = remit.session, remit.holder
 
         def decide(view: View) -> Decision[Json]:
-            found = view.waiting(session, agent, remit.id, INBOX)
-            facts = (messages_taken([one.id for one in found], agent, live.place, now),) if found else ()
-            return Decision([[one.id, one.sender, one.text, one.sent_at, one.about] for one in found], facts)
+            waiting = view.waiting(session, agent, remit.id, INBOX)
+            events = (messages_taken([message.id for message in waiting], agent, live.place, now),) if waiting else ()
+            return Decision([[one.id, one.sender, one.text, one.sent_at, one.about] for one in waiting], events)
 
         rows = cast("list[tuple[str, str, str, int, str]]", await self._take(live, decide))
-        found = [
-            Message(one, session, sender, agent, text, at, remit.id if about else "", about)
-            for one, sender, text, at, about in rows
+        messages = [
+            Message(id_, session, sender, agent, text, at, remit.id if about else "", about)
+            for id_, sender, text, at, about in rows
         ]
-        for message in found:
+        for message in messages:
             live.receipt.message(message.sender, message.text)
-        return found
+        return messages
 
     async def _take(self, live: LiveTask, decide: Decide[Json]) -> Json:
-        """Carried out again, a task finds what it took the first time, in whichever try that was."""
-        ops = live.ops("inbox")
+        """Take, or find what was taken when the task was run before, in whichever try that was."""
+        ops = live.operations.ids("inbox")
         if live.attempt.is_rerun:
             for op in ops:
-                if (taken := await self._store.read(lambda view, op=op: view.done(op))) is not None:
+                if (taken := await self._ground.store.read(lambda view, op=op: view.done(op))) is not None:
                     return taken[0]
-        return await self._store.tx(ops[0], live.guarded(decide))
+        return await self._ground.store.tx(ops[0], live.guarded(decide))
 
     async def peek(self, live: LiveTask, agent: str) -> list[Message]:
-        """What waits for a member whose turn is about to begin; it is taken when the turn is admitted."""
+        """List what waits for a member whose turn is about to begin; it is taken when the turn is admitted."""
         session = live.remit.session
-        return await self._store.read(lambda view: view.waiting(session, agent, "", INBOX))
+        return await self._ground.store.read(lambda view: view.waiting(session, agent, "", INBOX))
 
     def _may_write_to(self, live: LiveTask, name: str) -> None:
-        """Whoever asked for this work may be told of it; beyond that the members of a team, or those one may ask."""
+        """Refuse strangers: whoever asked for this work may be told of it, members of a team, and those one may ask."""
         holder = live.remit.holder
-        if self._directory.get(name) is None:
+        if self._ground.directory.get(name) is None:
             raise Refused(f"there is no agent '{name}' to send a message to", rule="unknown")
         if name != holder and name in live.remit.names:
             return

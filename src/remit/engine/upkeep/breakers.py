@@ -7,46 +7,48 @@ from remit.core import breaker as breakers
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.kinds import Place, breaker_set
 from remit.core.text import canonical, plain
-from remit.ports import Clock, Decision, Ids, Store, View
+from remit.engine.acts import ONCE, Act
+from remit.engine.ground import Ground
+from remit.ports import Decision, View
 
 WHY_LIMIT = 200
 
 
 class Breakers(NamedTuple):
-    """The breakers of a workspace, for a runtime and for the command line alike."""
+    """The breakers of a workspace."""
 
-    store: Store
-    clock: Clock
-    ids: Ids
+    ground: Ground
 
     async def all(self) -> dict[str, Breaker]:
-        """The breakers of the agents that have failed of late, or were taken out."""
-        found = await self.store.read(lambda view: view.breakers())
-        return {name: breaker for name, breaker, _ in found if breaker.state != "closed" or breaker.failures}
+        """List the breakers of the agents that have failed of late, or were taken out."""
+        rows = await self.ground.store.read(lambda view: view.breakers())
+        return {name: breaker for name, breaker, _ in rows if breaker.state != "closed" or breaker.failures}
 
-    async def trip(self, agent: str, why: str) -> bool:
-        """Takes an agent out: nobody can ask it until it is reset. Says whether that changed anything."""
+    async def trip(self, agent: str, why: str, act: Act = ONCE) -> bool:
+        """Take an agent out: nobody can ask it until it is reset. Tells whether that changed anything."""
         reason = plain(why, "why", WHY_LIMIT)
-        return await self._set(agent, lambda before: breakers.tripped(before, reason))
+        return await self._set("trip", agent, lambda before: breakers.tripped(before, reason), act)
 
-    async def reset(self, agent: str, why: str = "") -> bool:
-        """Lets an agent be asked again at once. Says whether that changed anything."""
+    async def reset(self, agent: str, why: str = "", act: Act = ONCE) -> bool:
+        """Let an agent be asked again at once. Tells whether that changed anything."""
         reason = plain(why, "why", WHY_LIMIT, empty=True)
-        return await self._set(agent, lambda before: before if _rests(before) else CLOSED._replace(why=reason))
+        return await self._set(
+            "reset", agent, lambda before: before if _rests(before) else CLOSED._replace(why=reason), act
+        )
 
-    async def _set(self, agent: str, change: Callable[[Breaker], Breaker]) -> bool:
-        name, now = canonical(agent), self.clock.now()
+    async def _set(self, verb: str, agent: str, change: Callable[[Breaker], Breaker], act: Act) -> bool:
+        name, now = canonical(agent), self.ground.clock.now()
 
         def decide(view: View) -> Decision[bool]:
             before = view.breaker(name)
             after = change(before)
             if after == before:
                 return Decision(False)
-            return Decision(True, (breaker_set(name, after, Place(), now),))
+            return Decision(True, (breaker_set(name, after, Place(), now, act.by),))
 
-        return await self.store.tx(self.ids.new(), decide)
+        return await self.ground.store.tx(act.id(verb, self.ground), decide)
 
 
 def _rests(breaker: Breaker) -> bool:
-    """Closed, and with no failures to forget."""
+    """Whether it is closed and has no failures to forget."""
     return breaker.state == "closed" and not breaker.failures

@@ -1,6 +1,6 @@
 """The doctor: whether a store still keeps what it promises. The same check for users and for every test."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, cast
 
 from remit.core import lifecycle
@@ -36,11 +36,11 @@ class Health(NamedTuple):
         return not any(finding.level == "broken" for finding in self.findings)
 
 
-async def examine(database: Database, now: int) -> Health:
-    """Every workspace of a database."""
+async def examine(database: Database, now: int, workspaces: Sequence[str] | None = None) -> Health:
+    """Check every workspace of a database, or those named."""
     findings = [Finding("broken", "", f"the file itself is damaged: {what}") for what in database.faulty()]
     events = tasks = entries = messages = 0
-    for workspace in database.workspaces():
+    for workspace in database.workspaces() if workspaces is None else workspaces:
         part = await database.store(workspace).read(lambda view, name=workspace: _workspace(view, name, now))
         findings += part.findings
         events += part.events
@@ -109,8 +109,7 @@ def _lives(events: list[Event]) -> Iterator[str]:
 
 
 def _difference(told: Tables, found: Tables) -> Iterator[str]:
-    tables: tuple[Table, ...] = ("task", "entry", "message", "breaker")
-    for table in tables:
+    for table in told:
         wrong = sorted(told[table].keys() ^ found[table].keys())
         wrong += [key for key, row in told[table].items() if key in found[table] and found[table][key] != row]
         for key in wrong[:_SHOWN]:

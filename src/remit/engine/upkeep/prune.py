@@ -1,25 +1,24 @@
-"""Taking away what ended long ago. That it happened stays in the journal, in one line a run."""
+"""Pruning: deleting what ended long ago. That it happened stays in the journal, in one line a run."""
 
 from typing import Final
 
 from remit.core.kinds import PrunedRun, runs_pruned
 from remit.core.lifecycle import TERMINAL
-from remit.core.times import SECOND
-from remit.ports import Clock, Decision, Ids, Store, View
+from remit.engine.ground import Ground
+from remit.ports import Decision, View
 
-KEPT_DAYS: Final = 4.0
-DAY: Final = 86_400 * SECOND
 _BATCH: Final = 50
 _LOOKED_AT: Final = 10_000  # runs that may be open at the bottom before those behind them are not seen
 _TASK: Final = 200  # characters
 
 
-async def prune(store: Store, clock: Clock, ids: Ids, older_than: int) -> int:
-    """Removes the runs in which everything ended before then, in batches; says how many."""
-    before = clock.now() - older_than
+async def prune(ground: Ground, older_than: int, op: str = "") -> int:
+    """Delete the runs in which everything ended before then, in batches; tells how many."""
+    before = ground.clock.now() - older_than
     pruned = 0
     while True:
-        gone = await store.tx(ids.new(), lambda view: _batch(view, before, clock.now()))
+        id_ = f"prune/{op}/{pruned}" if op else ground.ids.new()
+        gone = await ground.store.tx(id_, lambda view: _batch(view, before, ground.clock.now()))
         pruned += gone
         if gone < _BATCH:
             return pruned
@@ -36,7 +35,7 @@ def _batch(view: View, before: int, now: int) -> Decision[int]:
 
 
 def _summary(view: View, run: str, before: int) -> PrunedRun | None:
-    """What is kept of a run; None if a part of it is still open, or ended later than the rest."""
+    """Sum up what is kept of a run; None if a part of it is still open, or ended later than the rest."""
     tasks = view.of_run(run)
     if any(state not in TERMINAL or ended is None or ended >= before for _, state, ended in tasks):
         return None

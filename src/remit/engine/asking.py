@@ -1,0 +1,159 @@
+"""What is asked: keywords as people write them become a `Pass`, a `Submission` or `PlanOptions`, all checked.
+
+A keyword that a verb does not take is an error that names those it takes.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any, Final, NamedTuple, TypedDict
+
+import anyio
+
+from remit.core.allow import ANY, NamesGiven
+from remit.core.backoff import ATTEMPTS
+from remit.core.bounds import Bounds
+from remit.core.checks import whole
+from remit.core.credits import CreditsGiven
+from remit.core.plan import Step
+from remit.core.remit import Pass
+from remit.core.scope import SeesGiven
+from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, plain, shown
+from remit.core.tiers import tier
+from remit.core.times import SpanGiven, span
+from remit.engine.plans.running import PlanOptions
+from remit.engine.queue.submitting import KEY_LIMIT, TIMEOUT_SECONDS, Submission
+from remit.errors import BadInput
+
+BY_LIMIT: Final = NAME_LIMIT
+
+
+class Along(TypedDict, total=False):
+    """What may go along with a task: what its holder sees and uses beyond its card, narrower bounds, and its time."""
+
+    sees: SeesGiven
+    tools: NamesGiven
+    within: Bounds
+    seconds: SpanGiven
+
+
+class Queueing(Along, total=False):
+    """The same for a task that nobody waits for: its idempotency key, and how often it is tried."""
+
+    key: str
+    attempts: int
+
+
+class Starting(Along, total=False):
+    """What a person may say about a run besides: its session, money, tier, whether tasks may change hands, and who
+    starts it."""
+
+    session: str
+    credits: CreditsGiven
+    tier: str
+    handoffs: bool
+    by: str
+
+
+class Submitting(Starting, total=False):
+    """The same for a run that is put into the queue."""
+
+    key: str
+    attempts: int
+
+
+class Planning(TypedDict, total=False):
+    """How a plan is run: how many steps at a time, whether members are told goal and roster, who approves each step,
+    and what stops it."""
+
+    concurrency: int
+    reveal: bool
+    approve: Callable[[Step], Awaitable[bool]] | None
+    abort: anyio.Event | None
+
+
+class StartingPlan(Starting, Planning, total=False):
+    """What a person may say about a run that is a plan or a team."""
+
+
+class Asked(NamedTuple):
+    """What a person asks for."""
+
+    wish: Pass
+    session: str
+    by: str
+
+
+def checked(verb: str, how: Mapping[str, object], takes: type) -> dict[str, Any]:
+    """Refuse keywords that the verb does not take, with those it takes."""
+    known = takes.__annotations__.keys()
+    if strange := sorted(how.keys() - known):
+        near = get_close_matches(strange[0], known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise BadInput(f"{verb} takes no {shown(strange[0])}{hint} It takes {', '.join(sorted(known))}")
+    return dict(how)
+
+
+def passed(verb: str, to: str, task: str, how: Along) -> Pass:
+    """What an agent wants to pass on and waits for."""
+    return Pass(to, task, **checked(verb, how, Along))
+
+
+def submission(to: str, task: str, how: Queueing, asked_how: str = "submit") -> Submission:
+    """What an agent wants done without waiting for it."""
+    queue, rest = _queue(checked(asked_how, how, Queueing))
+    return Submission(Pass(to, task, **rest), asked_how=asked_how, **queue)
+
+
+def asked(verb: str, agent: str, task: str, how: Mapping[str, Any], classify: Callable[[str], str] | None) -> Asked:
+    """What a person asks for. They see and may use everything, and pass it on unless told otherwise."""
+    rest: dict[str, Any] = {"sees": ANY, "tools": ANY, **checked(verb, how, Starting)}
+    session, by = rest.pop("session", ""), rest.pop("by", "")
+    if session:
+        line(session, "a session", SESSION_LIMIT)
+    if by:
+        line(by, "by", BY_LIMIT)
+    amount, name, handoffs = rest.pop("credits", None), rest.pop("tier", ""), rest.pop("handoffs", True)
+    wish = Pass(agent, task, **rest)
+    within = wish.within
+    if amount is not None:
+        within &= Bounds(credits=amount)
+    name = name or (classify(task) if classify else "")
+    if name:
+        within &= tier(name)
+    if not handoffs:
+        within &= Bounds(handoffs=0)
+    return Asked(wish if within is wish.within else replace(wish, within=within), session, by)
+
+
+def submitted(agent: str, task: str, how: Submitting, classify: Callable[[str], str] | None) -> tuple[Submission, str]:
+    """What a person puts into the queue, and the session it belongs to."""
+    queue, rest = _queue(checked("submit", how, Submitting))
+    request = asked("submit", agent, task, rest, classify)
+    return Submission(request.wish, by=request.by, **queue), request.session
+
+
+def plan_options(verb: str, how: Mapping[str, Any]) -> PlanOptions:
+    """How a plan is to be run, as an agent says it."""
+    return PlanOptions(**checked(verb, how, Planning))
+
+
+def planned(
+    verb: str, agent: str, task: str, how: StartingPlan, classify: Callable[[str], str] | None
+) -> tuple[Asked, PlanOptions]:
+    """What a person asks for that is a plan or a team: apart from it, how the plan is run."""
+    rest = checked(verb, how, StartingPlan)
+    options = {name: rest.pop(name) for name in Planning.__annotations__ if name in rest}
+    return asked(verb, agent, task, rest, classify), PlanOptions(**options)
+
+
+def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Check what is said about the queue, and take it apart from the rest."""
+    queue: dict[str, Any] = {
+        "timeout": span(how.pop("seconds", TIMEOUT_SECONDS), "seconds"),
+        "attempts": whole(how.pop("attempts", ATTEMPTS), "attempts", least=1) or ATTEMPTS,
+        "key": how.pop("key", ""),
+    }
+    if queue["key"]:
+        plain(queue["key"], "a key", KEY_LIMIT)
+    return queue, how

@@ -1,0 +1,178 @@
+"""Handing a task over: to another holder, or parts of it to several at once."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import anyio
+
+from remit.core import command as commands
+from remit.core import remit as remits
+from remit.core.command import END, Command, HandoffState, Move, Send, Update
+from remit.core.guards import FAN_OUT, HANDOFF, Passage
+from remit.core.kinds import handed
+from remit.core.outcome import Outcome
+from remit.core.receipt import Slice
+from remit.core.remit import Pass
+from remit.core.values import Json, encode
+from remit.engine.admission import Admission, Admitted, Proposal
+from remit.engine.attempt import outcomes
+from remit.engine.attempt.endings import turn_data
+from remit.engine.attempt.live import Handoff, LiveTask, LiveTasks
+from remit.engine.attempt.outcomes import Ending
+from remit.engine.directory import Agent
+from remit.engine.ground import Ground
+from remit.errors import BadInput, Refused
+from remit.ports import Decision, View
+
+
+class Sends(NamedTuple):
+    """The parts of a parallel handoff, where their results go, and what travels along."""
+
+    parts: tuple[Send, ...]
+    join: str = ""
+    update: Update = {}  # noqa: RUF012 - never changed
+
+
+class Handoffs:
+    """Follows the commands of agents. `send` is delegation itself: a knot that is tied where the engine is put
+    together."""
+
+    def __init__(self, ground: Ground, admission: Admission, alive: LiveTasks) -> None:
+        self.send: Callable[[LiveTask, Pass], Awaitable[Outcome]]
+        self._ground = ground
+        self._admission = admission
+        self._alive = alive
+
+    async def must_allow(self, live: LiveTask, command: Command) -> None:
+        """Raise what handing over would be refused with; the refusal is recorded like any other."""
+        live.must_be_at_work()
+        if isinstance(command.goto, str):
+            await self._ask(live, command, HANDOFF)
+        elif command.goto is not END:
+            await self._must_allow_join(live, command)
+            await self._ask(live, command, FAN_OUT)
+
+    async def follow(self, live: LiveTask, command: Command) -> LiveTask | Ending:
+        """Go where the command leads: to the next holder, to the same one again, or to the end."""
+        try:
+            state = commands.merged(live.handoff.state, command.update)
+            if command.goto is END:
+                return outcomes.completed(live.remit, command.result if command.result is not None else state.data())
+            if isinstance(command.goto, str):
+                return await self._hand(live, command, state)
+            return await self._fan_out(live, command, state)
+        except (Refused, BadInput) as no:
+            if live.handoff.refused:  # told once already; a holder that insists is not getting anywhere
+                return outcomes.failed(live.remit, no)
+            told = replace(live.handoff, refused=str(no))
+            return self._alive.enter(live.succeeded_by(live.remit, live.agent, told))
+
+    async def join(self, live: LiveTask, sends: Sends) -> LiveTask:
+        """Send the parts out, wait for them, and give the results to whoever goes on."""
+        results = await self._send_all(live, sends.parts)
+        if sends.join and sends.join != live.remit.holder:  # together with the fan-out this is one handoff
+            live.handoff = replace(live.handoff, trail=live.handoff.trail[:-1], results=results)
+            return await self._hand(live, Command(sends.join, sends.update), live.handoff.state)
+        back = replace(live.handoff, sender=live.remit.holder, refused="", results=results)
+        again = self._alive.enter(live.succeeded_by(live.remit, live.agent, back))
+        again.receipt.beside(_results_seen(results))
+        return again
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    async def _hand(self, live: LiveTask, command: Command, state: HandoffState) -> LiveTask:
+        """Give the task to another holder. If a rule says no, the present one stays in charge, with the reason."""
+        move, agent = await self._record(live, command, HANDOFF)
+        assert agent is not None  # the guards have seen to it
+        sender, results = live.remit.holder, live.handoff.results
+        handoff = Handoff(sender, state, (*live.handoff.trail, move), "", results)
+        remit = remits.handed_to(live.remit, agent.card.name)
+        heir = self._alive.enter(live.succeeded_by(remit, agent, handoff))
+        heir.receipt.beside([Slice.of(f"handed over by {sender}", "passed", encode(state.data()))])
+        heir.receipt.beside(_results_seen(results))
+        return heir
+
+    async def _fan_out(self, live: LiveTask, command: Command, state: HandoffState) -> LiveTask:
+        """Pass parts of the task to several at once, apart from each other; then go back, or on to `join`."""
+        assert isinstance(command.goto, tuple)
+        await self._must_allow_join(live, command)
+        move, _ = await self._record(live, command, FAN_OUT)
+        live.handoff = replace(live.handoff, state=state, trail=(*live.handoff.trail, move))
+        return await self.join(live, Sends(command.goto, command.join, command.update))
+
+    async def _must_allow_join(self, live: LiveTask, command: Command) -> None:
+        """Before anyone works for it: make sure there is someone to bring the results to."""
+        if command.join and command.join != live.remit.holder:
+            await self._ask(live, commands.narrowed(command, command.join), HANDOFF)
+
+    async def _send_all(self, live: LiveTask, parts: tuple[Send, ...]) -> tuple[Outcome, ...]:
+        results: list[Outcome | None] = [None] * len(parts)
+
+        async def send(index: int) -> None:
+            results[index] = await self.send(live, Pass(parts[index].agent, parts[index].task))
+
+        async with anyio.create_task_group() as group:
+            for index in range(len(parts)):
+                group.start_soon(send, index)
+        return tuple(result for result in results if result is not None)
+
+    async def _ask(self, live: LiveTask, command: Command, passage: Passage) -> None:
+        """Ask the door without going through; only a refusal is recorded."""
+        proposal, _ = self._proposed(live, command)
+
+        def decide(view: View) -> Decision[Json]:
+            admitted = self._admission.admit(view, passage, proposal)
+            return Decision(None) if admitted.ok else _no(admitted)
+
+        _raise_refusal(await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
+
+    async def _record(self, live: LiveTask, command: Command, passage: Passage) -> tuple[Move, Agent | None]:
+        """Record the handoff, or its refusal."""
+        proposal, move = self._proposed(live, command)
+        data = turn_data(live, {"update": {**command.update}, "content": move.content})
+        whom: str | list[str] = proposal.wish.to
+        if isinstance(command.goto, tuple):
+            whom = [send.agent for send in command.goto]
+            data |= {"payloads": [send.payload for send in command.goto], "join": command.join}
+
+        def decide(view: View) -> Decision[Json]:
+            admitted = self._admission.admit(view, passage, proposal)
+            if not admitted.ok:
+                return _no(admitted)
+            joins: dict[str, Json] = {"joins": True} if admitted.joins and isinstance(whom, str) else {}
+            return Decision(None, (handed(live.remit, whom, proposal.now, {**data, **joins}), *admitted.events))
+
+        _raise_refusal(await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
+        live.turn_recorded()  # said once: a join after a fan-out is another event of the same turn
+        return move, self._ground.directory.get(proposal.wish.to)
+
+    def _proposed(self, live: LiveTask, command: Command) -> tuple[Proposal, Move]:
+        remit, trail = live.remit, live.handoff.trail
+        if isinstance(command.goto, tuple):
+            wish, called = Pass(command.goto[0].agent, remit.task), label(command.goto)
+            heir = remit
+        else:
+            wish = Pass(str(command.goto), remit.task)
+            called, heir = wish.to, remits.handed_to(remit, wish.to)
+        move = commands.move(remit.holder, called, command.update)
+        repeats = commands.repeated(trail, move)
+        return Proposal(heir, remit, wish, live.card, self._ground.clock.now(), len(trail), repeats), move
+
+
+def _no(admitted: Admitted) -> Decision[Json]:
+    return Decision({**admitted.refusal.data()}, admitted.events)
+
+
+def _raise_refusal(answer: Json) -> None:
+    if isinstance(answer, dict):
+        raise Refused.read(answer)
+
+
+def label(sends: Sequence[Send]) -> str:
+    """Name a parallel handoff as one move: to whom, with what."""
+    return "; ".join(f"{send.agent}: {send.task}" for send in sends)
+
+
+def _results_seen(results: Sequence[Outcome]) -> list[Slice]:
+    return [Slice.of(f"result of {outcome.agent}", "dependency", str(outcome)) for outcome in results]

@@ -1,0 +1,209 @@
+"""A hand on tasks, wherever they run: looking, waiting, cancelling, retrying. It needs no agents."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from remit.core import lifecycle
+from remit.core import remit as remits
+from remit.core.backoff import ATTEMPTS
+from remit.core.events import Event, Unsealed
+from remit.core.kinds import FirstData, moved, read
+from remit.core.outcome import Outcome
+from remit.core.record import Record
+from remit.core.text import plain, shown
+from remit.core.times import SECOND
+from remit.core.values import Json
+from remit.engine.acts import ONCE, Act
+from remit.engine.attempt import outcomes
+from remit.engine.attempt.endings import AT_ONCE
+from remit.engine.attempt.live import LiveTask, LiveTasks
+from remit.engine.attempt.slots import Slots
+from remit.engine.consequences import ended_unrun
+from remit.engine.ground import Ground
+from remit.engine.hops import place_of
+from remit.engine.presence.bell import Bell
+from remit.engine.queue.submitting import TIMEOUT_SECONDS
+from remit.engine.queue.task import Status
+from remit.engine.timing import fail_after
+from remit.errors import Conflict, NotFound
+from remit.ports import Decision, View, Which
+
+_EVER: Final = -(2**62)
+
+
+class TaskControl:
+    """`lend` has this process lend a hand: whoever waits helps, so that no task is waited for that nobody runs."""
+
+    def __init__(self, ground: Ground, bell: Bell, slots: Slots, alive: LiveTasks, worker: str) -> None:
+        self.lend: Callable[[], object]
+        self._ground = ground
+        self._bell = bell
+        self._slots = slots
+        self._alive = alive
+        self._worker = worker
+
+    # -- looking ----------------------------------------------------------------------------------------------
+
+    async def status(self, task: str) -> Status:
+        def look(view: View) -> Status:
+            record = self._record(view, task)
+            began = view.event(record.began)
+            assert began is not None
+            return Status.of(record, read(began, FirstData)["task"])
+
+        return await self._ground.store.read(look)
+
+    async def listed(self, which: Which) -> list[Status]:
+        rows = await self._ground.store.read(lambda view: view.tasks(which))
+        return [Status.of(record, text) for record, text in rows]
+
+    async def outcome(self, task: str, seconds: float | None = None) -> Outcome:
+        """Wait for what comes of a task, in a person's name."""
+        ended = await self._ground.store.read(lambda view: self._outcome(view, task))
+        if ended is not None:
+            return ended
+        self.lend()
+        with fail_after(self._ground.clock, seconds):
+            return await outcomes.awaited(self._bell, task)
+        raise TimeoutError  # never reached: `fail_after` raises it
+
+    async def awaited(self, asker: LiveTask, task: str, seconds: float | None = None) -> Outcome:
+        """Wait in an agent's name: it gives up its slot, and gets one again before it goes on."""
+        asker.must_be_at_work()
+        ended = await self._ground.store.read(lambda view: self._outcome(view, task))
+        if ended is not None:
+            return ended
+        async with self._slots.given_up(asker):  # it has one again when it learns that it took too long
+            with fail_after(self._ground.clock, seconds):
+                return await outcomes.awaited(self._bell, task)
+        raise TimeoutError  # never reached: `fail_after` raises it
+
+    # -- cancelling ---------------------------------------------------------------------------------------------
+
+    async def cancel(self, task: str, why: str, asker: LiveTask | None = None, act: Act = ONCE) -> int:
+        """Fence the task and everything below it in one transaction; the work itself is stopped where it runs."""
+        plain(why, "why", 200)
+        if asker is not None:
+            asker.must_be_at_work()
+
+        def decide(view: View) -> Decision[int]:
+            if asker is not None:
+                asker.must_hold(view)
+            record = self._record(view, task)
+            if record.state in lifecycle.TERMINAL:
+                raise Conflict(f"task {task} has {_word(record.state)} already; there is nothing left to cancel")
+            below = view.below(task)
+            events = self._cancelled(view, below, why, act.by)
+            return Decision(len(below), events, aside=[one.id for one in below])
+
+        count, stopped = await self._ground.store.transact(act.id("cancel", self._ground), decide)
+        for one in stopped or ():
+            live = self._alive.get(one)
+            if live is not None:
+                live.control.stop(why)
+        return count
+
+    def _cancelled(self, view: View, below: list[Record], why: str, by: str) -> list[Unsealed]:
+        """What nobody runs is cancelled at once; the rest when its process says that it has stopped."""
+        now = self._ground.clock.now()
+        said: dict[str, Json] = {"why": why, "by": by} if by else {"why": why}
+        events: list[Unsealed] = []
+        waited_for: set[str] = set()
+        for record in reversed(below):  # what is below comes first
+            if record.id not in waited_for and self._is_idle(view, record):
+                events.append(ended_unrun(record, "task.cancelled", why, now))
+                continue
+            waited_for.add(record.parent)
+            if record.state != "cancelling":
+                events.append(moved("task.cancelling", place_of(record), record.holder, now, said))
+        return events
+
+    def _is_idle(self, view: View, record: Record) -> bool:
+        """Whether nobody runs it: it waits in the queue, or its asker was requeued and has not asked again."""
+        if record.asked_how != "delegate" or not record.parent:
+            return not record.worker
+        if record.worker == self._worker:
+            return self._alive.get(record.id) is None
+        return all(beat.worker != record.worker for beat in view.workers())
+
+    # -- retrying -----------------------------------------------------------------------------------------------
+
+    async def retry(self, task: str, asker: LiveTask | None = None, act: Act = ONCE) -> str:
+        """Run the same assignment again, as a new task: what it finished before is not done again. An agent cannot give
+        it more time than it has itself."""
+        ground = self._ground
+        until = asker.remit.bounds.deadline if asker is not None else None
+        if asker is not None:
+            asker.must_be_at_work()
+        again = ground.ids.new()
+
+        def decide(view: View) -> Decision[str]:
+            if asker is not None:
+                asker.must_hold(view)
+            record = self._record(view, task)
+            began, failures = _retried_from(view, record)
+            data = _once_more(began, replace(record, failures=failures), ground.clock.now(), until)
+            if act.by:
+                data["by"] = act.by
+            run = record.run if record.parent else again
+            now = ground.clock.now()
+            return Decision(again, (Unsealed("task.submitted", now, data, run, record.session, again, began.agent),))
+
+        self.lend()
+        return await ground.store.tx(act.id("retry", ground), decide)
+
+    # -- inside -----------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _record(view: View, task: str) -> Record:
+        record = view.record(task)
+        if record is None:
+            raise NotFound(f"there is no task {shown(task)} in this workspace")
+        return record
+
+    def _outcome(self, view: View, task: str) -> Outcome | None:
+        return outcomes.of_record(view, self._record(view, task))
+
+
+def _word(state: str) -> str:
+    return {"dead": "died", "cancelled": "been cancelled"}.get(state, state)
+
+
+def _retry_key(began: Event) -> str:
+    """Give what all the retries of one task have in common."""
+    return f"again/{read(began, FirstData).get('origin') or began.task}"
+
+
+def _retried_from(view: View, record: Record) -> tuple[Event, int]:
+    """Give the first event of a task that may be retried, and how often it and its retries have failed."""
+    task = record.id
+    if record.state not in lifecycle.GONE:
+        raise Conflict(f"task {task} is {record.state}; only what failed, died or was cancelled is retried")
+    if record.led_as:
+        raise Conflict(f"task {task} was a {record.led_as} run by a program; start it again there")
+    began = view.event(record.began)
+    assert began is not None
+    retries = view.same_requests(_retry_key(began), _EVER)
+    if (other := next((retry for retry in retries if retry.state not in lifecycle.GONE), None)) is not None:
+        raise Conflict(f"task {task} was retried already, as {other.id}, which is {other.state}")
+    return began, max(one.failures for one in (record, *retries))  # what each of them did is told apart by it
+
+
+def _once_more(began: Event, record: Record, now: int, until: int | None) -> dict[str, Json]:
+    """Make the first event's data of a retried task: the same bounds, with as much time as there was."""
+    first = read(began, FirstData)
+    remit = remits.restored(began)
+    lasts = (remit.bounds.deadline or now) - record.asked_at
+    bounds: dict[str, Json] = {**first["bounds"], "deadline": now + lasts if until is None else min(now + lasts, until)}
+    return {
+        **began.data,
+        "bounds": bounds,
+        "asked_how": "submit",
+        "dedup_key": _retry_key(began),
+        "ready_at": AT_ONCE,
+        "timeout": first.get("timeout", round(TIMEOUT_SECONDS * SECOND)),
+        "attempts": first.get("attempts", ATTEMPTS),
+        "origin": first.get("origin") or record.id,
+        "failures": record.failures + 1,
+    }

@@ -1,0 +1,80 @@
+"""What the owner of a runtime decides about it, as values; one for each section of a team's file."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from remit.core.breaker import BreakerPolicy
+from remit.core.checks import of_type, whole
+from remit.core.times import DAY, SECOND, span
+from remit.engine.system import SystemClock, TimedIds
+from remit.ports import Clock, Ids
+
+HANDS: Final = 100
+SILENCE_SECONDS: Final = 15.0
+KEPT_DAYS: Final = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The rules of a workspace that are not bounds.
+
+    `breaker` says how soon failing agents are left alone; `classify` chooses the tier of a task that is not given one;
+    `concurrency` is how many submitted tasks the workspace works on at a time, in all processes together.
+    """
+
+    breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
+    classify: Callable[[str], str] | None = None
+    concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
+        whole(self.concurrency, "concurrency", least=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a process looks and how long it waits, in seconds.
+
+    `look` between two looks at the queue when nothing wakes it, `retry_store` before a store that failed is tried
+    again, each time the next; `spawn_wait` for a spawned task to end before the sixth is refused; `prune` between two
+    looks at what is old.
+    """
+
+    look: float = 1.0
+    retry_store: tuple[float, ...] = (0.1, 0.5, 2.0)
+    spawn_wait: float = 30.0
+    prune: float = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What a process does for the queue.
+
+    `hands` is how many submitted tasks it runs at a time (0: none). After `silence` seconds without a heartbeat, other
+    processes take over its tasks. A worker keeps what has ended for `keep_days` (None: for ever).
+    """
+
+    hands: int = HANDS
+    silence: float = SILENCE_SECONDS
+    keep_days: float | None = KEPT_DAYS
+    pace: Pace = field(default_factory=Pace)
+
+    def __post_init__(self) -> None:
+        whole(self.hands, "hands")
+        span(self.silence, "silence")
+        if self.keep_days is not None:
+            span(self.keep_days, "keep_days")
+
+    @property
+    def keep(self) -> int | None:
+        """How long what has ended is kept, in microseconds."""
+        return None if self.keep_days is None else span(self.keep_days, "keep_days") * (DAY // SECOND)
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Where time and chance come from."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=TimedIds)

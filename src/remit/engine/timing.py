@@ -1,0 +1,48 @@
+"""Time limits that ask the clock, so that a clock under test moves them too."""
+
+from types import TracebackType
+from typing import Self
+
+from anyio import CancelScope
+
+from remit.ports import Clock, Timer
+
+
+class move_on_after:  # noqa: N801 - used like the function of the same name
+    """Cancel the body when that much time has passed, and go on after it; None is no limit."""
+
+    def __init__(self, clock: Clock, seconds: float | None, scope: CancelScope | None = None) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._scope = scope if scope is not None else CancelScope()
+        self._timer: Timer | None = None
+
+    @property
+    def ran_out(self) -> bool:
+        """Whether the body was cancelled."""
+        return self._scope.cancelled_caught
+
+    def __enter__(self) -> Self:
+        if self._seconds is not None:
+            self._timer = self._clock.call_later(self._seconds, self._scope.cancel)
+        self._scope.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if self._timer is not None:
+            self._timer.cancel()
+        return bool(self._scope.__exit__(kind, error, traceback))
+
+
+class fail_after(move_on_after):  # noqa: N801
+    """Cancel the body when that much time has passed, and raise TimeoutError."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        swallowed = super().__exit__(kind, error, traceback)
+        if self.ran_out:
+            raise TimeoutError
+        return swallowed

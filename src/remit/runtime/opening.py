@@ -1,0 +1,80 @@
+"""A store and the engine on it, opened when they are first used and not before."""
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Final, TypeAlias, cast
+
+from remit.core.text import NAME_LIMIT, line, shown
+from remit.engine.assembly import Engine, EngineSettings, assembled
+from remit.engine.directory import Directory
+from remit.engine.plans.running import Schemas
+from remit.engine.settings import Policy, Serving, System
+from remit.errors import BadInput
+from remit.ports import Database
+from remit.stores.opening import database_at
+
+DEFAULT_WORKSPACE: Final = "default"
+
+StoreGiven: TypeAlias = str | Path | Database
+
+
+class Opening:
+    """Where a workspace is, and its engine once it is needed: importing a module that makes a runtime makes no file."""
+
+    def __init__(
+        self, store: StoreGiven, workspace: str, directory: Directory, settings: EngineSettings, *, create: bool = True
+    ) -> None:
+        if not isinstance(store, str | Path) and not hasattr(store, "store"):
+            raise BadInput(f"a store is a path, a postgresql:// address, or a database, not {shown(store)}")
+        self.workspace = line(workspace, "a workspace", NAME_LIMIT)
+        self.directory = directory
+        self.settings = settings
+        self.store = store
+        self._create = create
+        self._database: Database | None = None
+        self._engine: Engine | None = None
+
+    @property
+    def database(self) -> Database:
+        if self._database is None:
+            store = self.store
+            self._database = database_at(store, create=self._create) if isinstance(store, str | Path) else store
+        return self._database
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            self._engine = assembled(self.database, self.workspace, self.directory, self.settings)
+        return self._engine
+
+    @property
+    def is_open(self) -> bool:
+        return self._database is not None
+
+    def elsewhere(self, store: StoreGiven | None, serving: Serving | None) -> "Opening":
+        """Give the same agents and rules on another store, or with other hands."""
+        settings = self.settings if serving is None else self.settings._replace(serving=serving)
+        return Opening(self.store if store is None else store, self.workspace, self.directory, settings)
+
+    def close(self) -> None:
+        """Let go of the store; used again it is opened anew."""
+        if self._engine is not None:
+            self._engine.resident.let_go()
+            self._engine = None
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+
+def settings(policy: Policy, serving: Serving, system: System) -> EngineSettings:
+    return EngineSettings(policy, serving, system, _schemas)
+
+
+@cache
+def _schemas() -> Schemas:
+    """Import the adapter for JSON Schema when a plan first needs it."""
+    try:
+        return cast("Schemas", import_module("remit.adapters.schema"))
+    except ImportError as error:
+        raise BadInput("a step with a schema needs the jsonschema package; install remit[schema]") from error

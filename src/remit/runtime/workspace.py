@@ -1,0 +1,295 @@
+"""A workspace as its owner sees it: everything that needs no agents."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Self, TypedDict, TypeVar, Unpack
+
+from remit.core import checks
+from remit.core.bounds import TOP, Bounds, ceiling
+from remit.core.breaker import Breaker
+from remit.core.card import Card
+from remit.core.checks import of_type
+from remit.core.events import Event
+from remit.core.lifecycle import TERMINAL, TRANSITIONS
+from remit.core.match import Match, rank
+from remit.core.message import Message
+from remit.core.text import NAME_LIMIT, canonical, line, plain, shown
+from remit.core.times import DAY, SECOND, moment, span
+from remit.engine import asking
+from remit.engine.acts import Act
+from remit.engine.asking import Submitting
+from remit.engine.directory import Directory
+from remit.engine.presence.bell import ANYTHING
+from remit.engine.queue.task import Status, Task
+from remit.engine.settings import KEPT_DAYS, Policy, Serving, System
+from remit.engine.sharing.access import OwnerAccess
+from remit.engine.sharing.context import Context
+from remit.engine.upkeep.doctor import Health, examine
+from remit.engine.upkeep.prune import prune
+from remit.errors import BadInput
+from remit.ports import Clock, Database, RunLine, Sink, Span, Store, View, Which
+from remit.report.tree import Node, tree
+from remit.runtime.following import Follow, following
+from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, settings
+from remit.runtime.workers import Crew
+from remit.stores.sqlite.database import MEMORY
+
+T = TypeVar("T")
+
+OP_LIMIT = 200
+PAGE = 200
+_NO_HANDS = Serving(hands=0)
+
+
+class TaskFilter(TypedDict, total=False):
+    """Which tasks to list. `state` may be "open", for all that have not ended; `before` is the `began` of the last task
+    of the page before."""
+
+    session: str | None
+    agent: str | None
+    state: str | None
+    parent: str | None
+    run: str | None
+    limit: int
+    before: int | None
+
+
+class EventFilter(TypedDict, total=False):
+    """Which events to read: all conditions hold together. `after` is the `seq` of the last event already seen."""
+
+    run: str | None
+    session: str | None
+    agent: str | None
+    task: str | None
+    kinds: frozenset[str] | None
+    since: datetime | None
+    until: datetime | None
+    after: int
+    limit: int
+
+
+class Workspace:
+    """Tasks, journal, context, breakers and upkeep of one workspace. It is opened on first use.
+
+    `Workspace("team.db")` looks at a store without having its agents: it lists those that workers have published, and
+    can submit tasks to them. Every change takes `op`: the same operation asked for again is one act.
+    """
+
+    def __init__(
+        self,
+        store: StoreGiven | Opening = MEMORY,
+        name: str = DEFAULT_WORKSPACE,
+        *,
+        bounds: Bounds = TOP,
+        policy: Policy | None = None,
+        system: System | None = None,
+        create: bool = True,
+    ) -> None:
+        of_type(bounds, Bounds, "bounds takes Bounds(...)")
+        self._ceiling = ceiling(bounds)
+        if isinstance(store, Opening):  # a runtime's own, on the same engine
+            self._opening = store
+        else:
+            parts = settings(policy or Policy(), _NO_HANDS, system or System())
+            self._opening = Opening(store, name, Directory(), parts, create=create)
+
+    def __repr__(self) -> str:
+        return f"<Workspace {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return self._opening.workspace
+
+    @property
+    def database(self) -> Database:
+        return self._opening.database
+
+    @property
+    def store(self) -> Store:
+        return self._opening.engine.services.ground.store
+
+    @property
+    def clock(self) -> Clock:
+        return self._opening.settings.system.clock
+
+    async def read(self, look: Callable[[View], T]) -> T:
+        """Look at the store: all that `look` asks is answered as of one moment."""
+        return await self.store.read(look)
+
+    # -- tasks ------------------------------------------------------------------------------------------
+
+    async def submit(
+        self, agent: str, task: str, *, asker: str = "", under: str = "", **how: Unpack[Submitting]
+    ) -> Task:
+        """Put a task into the queue; a worker that has the agent runs it.
+
+        With `asker` it is asked in the name of that agent's card, which must be allowed to; with `under` as a part of
+        the task of that id, which the agent holds. The task says whether it was `existing`.
+        """
+        engine = self._opening.engine
+        submission, session = asking.submitted(agent, task, how, self._opening.settings.policy.classify)
+        if asker:
+            accepted = await engine.queue.begin_for(canonical(asker), submission, self._ceiling, session, under)
+        elif under:
+            raise BadInput("say in whose name: asker= is the agent that holds the task given as under=")
+        else:
+            accepted = await engine.queue.begin(submission, self._ceiling, session)
+        return Task(engine.control, accepted.id, existing=accepted.existing)
+
+    def task(self, task: str) -> Task:
+        """Give the handle of a task by its id."""
+        return Task(self._opening.engine.control, line(task, "a task's id", NAME_LIMIT))
+
+    async def tasks(self, **which: Unpack[TaskFilter]) -> list[Status]:
+        """List the tasks that meet every condition, newest first."""
+        wanted = asking.checked("tasks", which, TaskFilter)
+        state, agent = wanted.get("state"), wanted.get("agent")
+        if state is not None and state != "open" and state not in TRANSITIONS:
+            raise BadInput(f"state is open or one of {', '.join(filter(None, TRANSITIONS))}, not {shown(state)}")
+        if agent is not None:
+            wanted["agent"] = canonical(agent)
+        wanted["limit"] = checks.limit(wanted.get("limit", 100), most=100_000)
+        return await self._opening.engine.control.listed(Which(**wanted))
+
+    async def runs(self, limit: int = 100, *, before: int | None = None) -> list[RunLine]:
+        """List runs, newest first; `before` is the `began` of the last run of the page before."""
+        most = checks.limit(limit, most=100_000)
+        return await self.read(lambda view: view.runs(most, before))
+
+    async def root(self, run: str) -> Node | None:
+        """Give a run as a tree of its tasks; None if there is no such run."""
+        return tree(await self.history(run=run))
+
+    async def cancel(self, task: str, why: str = "cancelled by its owner", *, op: str = "", by: str = "") -> int:
+        """Stop a task or a whole run, and everything below it, wherever it runs; tells how many tasks that is."""
+        return await self._opening.engine.control.cancel(task, why, act=_act(op, by))
+
+    async def retry(self, task: str, *, op: str = "", by: str = "") -> Task:
+        """Run a task again that did not complete, as a new task; what it had finished is not done again."""
+        control = self._opening.engine.control
+        return Task(control, await control.retry(task, act=_act(op, by)))
+
+    async def orphans(self, limit: int = 100) -> list[Message]:
+        """List announcements of spawned tasks whose asker had ended before it could read them."""
+        return await self.read(lambda view: view.orphans(limit))
+
+    async def settled(self, run: str) -> None:
+        """Wait until nothing is open any more of what a run submitted or spawned, in whichever process."""
+        await self._opening.engine.services.bell.until(ANYTHING, lambda view: not view.below(run) or None)
+
+    async def has_ended(self, run: str) -> bool:
+        """Whether everything in a run has ended; what it submitted may outlive it."""
+        tasks = await self.read(lambda view: view.of_run(run))
+        return all(state in TERMINAL for _, state, _ in tasks)
+
+    # -- what happened ------------------------------------------------------------------------------------
+
+    async def head(self) -> int:
+        """Tell the number of the newest event; 0 if there is none."""
+        return (await self.read(lambda view: view.head())).seq
+
+    async def history(self, **which: Unpack[EventFilter]) -> list[Event]:
+        """Read the journal, or the part of it that meets every condition, in order."""
+        span = _span("history", which)
+        return await self.read(lambda view: view.events(span))
+
+    async def follow(self, **which: Unpack[EventFilter]) -> AsyncIterator[list[Event]]:
+        """Give events as they come, whichever process writes them, in pages; from now on unless `after` says from
+        where. It ends when the caller stops asking."""
+        wanted: EventFilter = {"limit": PAGE, **which}
+        if "after" not in wanted:
+            wanted["after"] = await self.head()
+        async with self.following(**wanted) as follow:
+            while True:
+                if events := await follow.next():
+                    yield events
+
+    def following(self, **which: Unpack[EventFilter]) -> AbstractAsyncContextManager[Follow]:
+        """Follow with a look at least every half second, for whoever waits for something else too."""
+        return following(self.store, self.clock, _span("following", which))
+
+    def watch(self, sink: Sink) -> Callable[[], None]:
+        """Feed every event that this process commits to `sink`; call what it returns to stop."""
+        return self.store.subscribe(sink)
+
+    # -- agents -------------------------------------------------------------------------------------------
+
+    async def agents(self) -> list[Card]:
+        """List the agents of this process and those that workers have published, by name."""
+        published = await self.read(lambda view: view.cards())
+        cards = {card.name: card for card, _ in published}
+        cards |= {card.name: card for card in self._opening.directory.cards()}
+        return [cards[name] for name in sorted(cards)]
+
+    async def find(self, wanted: str) -> list[Match]:
+        """Rank the agents by how well they can do what is wanted."""
+        plain(wanted, "a capability", 1_000)
+        return rank(wanted, await self.agents())
+
+    async def workers(self) -> Crew:
+        """Tell which processes are there."""
+        return Crew(await self.read(lambda view: view.workers()))
+
+    async def breakers(self) -> dict[str, Breaker]:
+        """List the breakers of the agents that have failed of late, or were taken out."""
+        return await self._opening.engine.breakers.all()
+
+    async def trip(self, agent: str, why: str, *, op: str = "", by: str = "") -> bool:
+        """Take an agent out: nobody can ask it until it is reset. Tells whether that changed anything."""
+        return await self._opening.engine.breakers.trip(agent, why, _act(op, by))
+
+    async def reset(self, agent: str, why: str = "", *, op: str = "", by: str = "") -> bool:
+        """Let an agent be asked again at once. Tells whether that changed anything."""
+        return await self._opening.engine.breakers.reset(agent, why, _act(op, by))
+
+    # -- shared context -----------------------------------------------------------------------------------
+
+    def context(self, session: str = "", *, op: str = "") -> Context:
+        """Give the whole workspace's entries; with a session, its board too. With `op`, each change made through it is
+        one act, however often it is repeated."""
+        return Context(OwnerAccess(self._opening.engine.entries, session, _act(op)))
+
+    async def namespaces(self) -> dict[str, int]:
+        """List the namespaces, and how many entries are alive in each."""
+        now = self.clock.now()
+        return dict(await self.read(lambda view: view.namespaces(now)))
+
+    async def cleanup(self) -> int:
+        """Remove the entries that have expired; tells how many."""
+        return await self._opening.engine.entries.cleanup()
+
+    # -- upkeep -------------------------------------------------------------------------------------------
+
+    async def prune(self, days: float = KEPT_DAYS, *, op: str = "") -> int:
+        """Delete the runs that ended longer ago than that; tells how many. The journal keeps a line of each."""
+        older = span(days, "days") * (DAY // SECOND)
+        return await prune(self._opening.engine.services.ground, older, _act(op).op)
+
+    async def examine(self) -> Health:
+        """Check that the store keeps its promises, in this workspace."""
+        return await examine(self.database, self.clock.now(), [self.name])
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._opening.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _act(op: str, by: str = "") -> Act:
+    return Act(plain(op, "op", OP_LIMIT, empty=True), plain(by, "by", NAME_LIMIT, empty=True))
+
+
+def _span(verb: str, which: EventFilter) -> Span:
+    wanted = asking.checked(verb, which, EventFilter)
+    for name in ("since", "until"):
+        if wanted.get(name) is not None:
+            wanted[name] = moment(wanted[name], name)
+    if wanted.get("kinds") is not None:
+        wanted["kinds"] = frozenset(wanted["kinds"])
+    return Span(**wanted)

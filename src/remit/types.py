@@ -1,0 +1,56 @@
+"""Everything that remit gives back, to import and annotate with."""
+
+from remit.core.breaker import Breaker
+from remit.core.card import Card
+from remit.core.command import Command, HandoffState, Move, Send
+from remit.core.entry import Entry
+from remit.core.events import Event
+from remit.core.match import Match
+from remit.core.message import Message
+from remit.core.outcome import Outcome
+from remit.core.record import Record, RunFacts
+from remit.core.remit import Remit
+from remit.engine.attempt.live import Handoff
+from remit.engine.plans.running import PlanOutcome, StepOutcome
+from remit.engine.queue.task import Status, Task
+from remit.engine.sharing.context import Board, Context
+from remit.engine.toolset import Toolset
+from remit.engine.turn import Turn
+from remit.engine.upkeep.doctor import Finding, Health
+from remit.ports.looking import RunLine
+from remit.report.tree import Node
+from remit.runtime.following import Follow
+from remit.runtime.workers import Crew, Peer
+
+__all__ = [
+    "Board",
+    "Breaker",
+    "Card",
+    "Command",
+    "Context",
+    "Crew",
+    "Entry",
+    "Event",
+    "Finding",
+    "Follow",
+    "Handoff",
+    "HandoffState",
+    "Health",
+    "Match",
+    "Message",
+    "Move",
+    "Node",
+    "Outcome",
+    "Peer",
+    "PlanOutcome",
+    "Record",
+    "Remit",
+    "RunFacts",
+    "RunLine",
+    "Send",
+    "Status",
+    "StepOutcome",
+    "Task",
+    "Toolset",
+    "Turn",
+]
