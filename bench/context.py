@@ -47,7 +47,7 @@ def _reads(effort: Effort, read: Callable[[remit.runtime.runtime.Context, str], 
 
     async def all_rounds() -> Samples:
         with remit.Runtime(filled.path) as runtime:
-            context = runtime.context()
+            context = runtime.workspace.context()
             return [await each(1_000, lambda: read(context, filled.some)) for _ in range(effort.rounds)]
 
     return asyncio.run(all_rounds())
@@ -75,7 +75,7 @@ def sets_alone(effort: Effort) -> Samples:
     async def all_rounds() -> Samples:
         with team("file") as runtime:
             keys = _keys()
-            context = runtime.context()
+            context = runtime.workspace.context()
             costs = [await each(times, lambda: context.set("ns", next(keys), "v")) for _ in range(effort.rounds)]
             return [1e6 / cost for cost in costs]
 
@@ -89,7 +89,7 @@ def sets_together(effort: Effort) -> Samples:
     async def all_rounds() -> Samples:
         with team("file") as runtime:
             keys = _keys()
-            context = runtime.context()
+            context = runtime.workspace.context()
 
             async def writer() -> None:
                 for _ in range(times):

@@ -17,6 +17,7 @@ import remit
 from measure import Effort, Samples, Skipped, rounds
 from remit.core.events import Event
 from team import MEMORY, team
+from teams import team
 
 AT_ONCE = 50  # coroutines that submit
 HANDS = 1_000  # agents that do nothing need no one to hold them back
@@ -46,7 +47,7 @@ async def _submit(runtime: remit.Runtime, total: int, name: str) -> None:
 async def _through(runtime: remit.Runtime, total: int) -> float:
     """Tasks a second, from the first submit to the last result."""
     count = Count(total)
-    stop = runtime.watch(count)
+    stop = runtime.workspace.watch(count)
     gc.collect()
     start = time.perf_counter()
     await _submit(runtime, total, "task")
@@ -168,12 +169,12 @@ def _workers(address: str, number: int) -> Iterator[None]:
 
 async def _served(address: str, workers: int, total: int) -> float:
     """Tasks a second through workers of their own; this process only looks."""
-    with remit.Runtime(address, hands=0) as runtime:
+    with team(address, hands=0) as runtime:
         runtime.agent("worker")(_nothing)
         with _workers(address, workers):
             start = time.perf_counter()
             await _submit(runtime, total, f"task {time.time_ns()}")  # the same words again would be the same tasks
-            while await runtime.tasks(state="open", limit=1):  # noqa: ASYNC110 - it happens in another process
+            while await runtime.workspace.tasks(state="open", limit=1):  # noqa: ASYNC110 - it happens in another process
                 await asyncio.sleep(0.02)
             return total / (time.perf_counter() - start)
 
@@ -184,7 +185,7 @@ async def _nothing(_turn: remit.Turn) -> str:
 
 async def _starts(address: str, total: int) -> float:
     """Milliseconds from submit to start in another process that was idle; the median."""
-    with remit.Runtime(address, hands=0) as runtime:
+    with team(address, hands=0) as runtime:
         runtime.agent("worker")(_nothing)
         with _workers(address, 1):
             tasks: list[str] = []
@@ -193,7 +194,7 @@ async def _starts(address: str, total: int) -> float:
                 await task.wait()
                 tasks.append(task.id)
             asked, begun = {}, {}
-            for event in await runtime.history():
+            for event in await runtime.workspace.history():
                 (asked if event.kind == "task.submitted" else begun if event.kind == "task.claimed" else {})[
                     event.task
                 ] = event.at

@@ -8,6 +8,7 @@ from hypothesis import settings
 import remit
 from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
+from teams import team
 
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100)
 settings.register_profile("nightly", deadline=None, max_examples=5_000)
@@ -28,7 +29,7 @@ def clock() -> FakeClock:
 def rt(request: pytest.FixtureRequest, tmp_path, clock: FakeClock) -> Iterator[remit.Runtime]:
     """A runtime on a store in memory, and the same on a file."""
     where = ":memory:" if request.param == "memory" else tmp_path / "team.db"
-    with remit.Runtime(where, clock=clock) as runtime:
+    with team(where, clock=clock) as runtime:
         yield runtime
 
 

@@ -327,7 +327,7 @@ def test_cancelling_everything_again_and_again_leaves_no_time_for_grace(sign: Pa
         group = int(await written(sign))
         for _ in range(2):
             for one in asyncio.all_tasks() - {asyncio.current_task()}:
-                one.cancel()
+                one.workspace.cancel()
             await asyncio.sleep(0.01)
         await asyncio.wait([task])
         assert task.cancelled()
@@ -428,7 +428,7 @@ async def test_cancelling_a_run_ends_its_programs(rt: Runtime, sign: Path):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(start)
         group = int(await written(sign))
-        await rt.cancel((await rt.history())[0].run, "changed my mind")
+        await rt.workspace.cancel((await rt.workspace.history())[0].run, "changed my mind")
     assert [end.state for end in ends] == ["cancelled"]
     with pytest.raises(Cancelled, match="changed my mind"):
         ends[0].unwrap()

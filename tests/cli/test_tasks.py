@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from postgres import running
 from remit import Runtime
 from remit.cli.main import main
+from teams import team
 
 TEAM = """
 import asyncio
@@ -106,7 +107,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 @contextmanager
 def at(folder: Path, hands: int = 0) -> Iterator[Runtime]:
     """A runtime on the store that the commands look at."""
-    with Runtime(folder / "remit.db", hands=hands) as rt:
+    with team(folder / "remit.db", hands=hands) as rt:
 
         @rt.agent
         async def quick(turn):

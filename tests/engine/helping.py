@@ -2,17 +2,15 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from remit import Runtime
-from remit.engine.attempt.live import LiveTasks
-from remit.engine.presence.heartbeat import SILENCE_SECONDS
-from remit.engine.queue.caretaker import Caretaker
-from remit.engine.upkeep.doctor import examine
 from remit.ports import View
-from remit.testing import FakeClock
+from remit.testing import FakeClock, Zombie, pass_time
+from teams import team
 
 T = TypeVar("T")
 
@@ -26,20 +24,23 @@ class Shaky(Exception):
 
 
 async def sound(*runtimes: Runtime) -> None:
-    """What the doctor says about the stores these work with."""
-    for one in runtimes:
-        health = await examine(one.database, one._clock.now())
+    """Ask the doctor about the stores these work with."""
+    for runtime in runtimes:
+        health = await runtime.workspace.examine()
         assert health.sound, [finding.sentence for finding in health.findings]
 
 
 async def found(rt: Runtime, look: Callable[[View], T | None]) -> T:
-    """What `look` finds in the store, as soon as it does."""
+    """Wait until `look` finds something in the store."""
     with anyio.fail_after(PATIENCE):
-        return await rt._services.bell.until("", look)
+        async with rt.workspace.following(after=await rt.workspace.head()) as follow:
+            while (seen := await rt.workspace.read(look)) is None:
+                await follow.next()
+            return seen
 
 
 async def reached(rt: Runtime, task: str, state: str) -> None:
-    """Until a task is in that state."""
+    """Wait until a task is in that state."""
 
     def look(view: View) -> bool | None:
         standing = view.standing(task)
@@ -49,10 +50,10 @@ async def reached(rt: Runtime, task: str, state: str) -> None:
 
 
 async def until(true: Callable[[], object]) -> None:
-    """For what no event tells of."""
+    """Wait for what no event tells of."""
     with anyio.fail_after(PATIENCE):
-        while not true():  # noqa: ASYNC110
-            await anyio.sleep(0.001)
+        while not true():
+            await anyio.lowlevel.checkpoint()
 
 
 async def happened(event: anyio.Event) -> None:
@@ -60,49 +61,38 @@ async def happened(event: anyio.Event) -> None:
         await event.wait()
 
 
-def later(rt: Runtime, clock: FakeClock, seconds: float) -> None:
-    """Lets time pass, and has whoever waits look at the clock."""
-    clock.advance(seconds)
-    rt._services.bell.ring()
-
-
 async def life(rt: Runtime, task: str) -> list[str]:
-    """The moves of a task, without `task.`, in order."""
-    events = await rt.history()
-    return [one.kind.removeprefix("task.") for one in events if one.task == task and one.kind.startswith("task.")]
+    """List the moves of a task, without `task.`, in order."""
+    events = await rt.workspace.history(task=task)
+    return [event.kind.removeprefix("task.") for event in events if event.kind.startswith("task.")]
 
 
 async def named(rt: Runtime, agent: str) -> str:
-    """The id of the one task of this agent."""
-    return next(one.id for one in await rt.tasks(agent=agent))
+    """Give the id of the one task of this agent."""
+    return next(status.id for status in await rt.workspace.tasks(agent=agent))
 
 
 @asynccontextmanager
 async def serving(*runtimes: Runtime) -> AsyncIterator[None]:
-    """Hands, also for whoever lends none by itself."""
+    """Lend hands, also for whoever lends none by itself."""
     async with anyio.create_task_group() as group:
-        for one in runtimes:
-            if one._lent.lend() is None:
-                group.start_soon(one.serve)
+        for runtime in runtimes:
+            group.start_soon(runtime.serve)
         yield
         group.cancel_scope.cancel()
 
 
-def doomed(path: object, clock: FakeClock, **how: object) -> Runtime:
-    """A process that says once that it is there and is never heard of again. Its code runs on: it is a zombie."""
-    runtime = Runtime(path, clock=clock, silence=1_000_000, **how)
-    runtime._services.stops._runs = LiveTasks()  # it hears nothing either
-    return runtime
+def doomed(path: Any, clock: FakeClock, **how: Any) -> Runtime:
+    """Make a process that says once that it is there and is never heard of again. Its code runs on."""
+    return team(Zombie.database(path), clock=Zombie.clock(clock), **how)
 
 
 async def take_over(heir: Runtime, clock: FakeClock, dead: Runtime) -> None:
-    """The heir hears nothing of the other for too long, takes over from it, and carries on."""
-    dead._services.presence._lasting = False  # a dead process says nothing
-    if dead._lent.worker is not None:
-        dead._lent.worker._draining = True  # and claims nothing
-    watcher = Caretaker(heir._services, {}, None)
-    await watcher.look()
-    clock.advance(SILENCE_SECONDS + 1)
-    await watcher.look()
-    heir._lent.lend()
-    heir._services.bell.ring()
+    """Let so much time pass that the heir takes over from the other, and carries on."""
+    worker = dead.worker
+
+    async def gone() -> bool:
+        return not await heir.workspace.read(lambda view: any(beat.worker == worker for beat in view.workers()))
+
+    heir.lend()
+    await pass_time(clock, gone)

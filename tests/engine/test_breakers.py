@@ -13,6 +13,7 @@ from remit.core.breaker import BreakerPolicy
 from remit.core.kinds import Place, breaker_set
 from remit.ports import Decision
 from remit.testing import FakeClock
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -55,7 +56,7 @@ async def test_after_the_cool_off_one_success_closes_it_and_one_failure_opens_it
     clock.advance(60)
     switch["broken"] = False
     assert await asked(rt, 3) == ["completed", "completed", "completed"]
-    assert "flaky" not in await rt.breakers()
+    assert "flaky" not in await rt.workspace.breakers()
 
 
 @pytest.mark.rule("breaker.probe")
@@ -81,12 +82,12 @@ async def test_of_a_hundred_at_once_exactly_one_is_the_probe(rt: Runtime, clock:
         return sorted(one.state for one in await turn.delegate_all([("flaky", str(n)) for n in range(100)]))
 
     async def let_go() -> None:
-        while (await rt.history())[-1].kind != "hop.refused" or len(inside) != 1:
+        while (await rt.workspace.history())[-1].kind != "hop.refused" or len(inside) != 1:
             await anyio.lowlevel.checkpoint()
-        refused = sum(event.kind == "hop.refused" for event in await rt.history())
+        refused = sum(event.kind == "hop.refused" for event in await rt.workspace.history())
         while refused < 99:
             await anyio.lowlevel.checkpoint()
-            refused = sum(event.kind == "hop.refused" for event in await rt.history())
+            refused = sum(event.kind == "hop.refused" for event in await rt.workspace.history())
         release.set()
 
     async with anyio.create_task_group() as group:
@@ -102,9 +103,11 @@ async def test_a_probe_that_never_reports_expires(rt: Runtime, clock: FakeClock)
     await asked(rt, 3)
     clock.advance(60)
     # The probe of a process that died: let through, and never heard of again.
-    before = (await rt.breakers())["flaky"]
+    before = (await rt.workspace.breakers())["flaky"]
     probing = breakers.probing(before, BreakerPolicy(), "a-task-that-died", clock.now())
-    await rt.store.tx("probe", lambda _: Decision(None, (breaker_set("flaky", probing, Place(), clock.now()),)))
+    await rt.workspace.store.tx(
+        "probe", lambda _: Decision(None, (breaker_set("flaky", probing, Place(), clock.now()),))
+    )
     switch["broken"] = False
     assert await asked(rt) == ["refused"]
     clock.advance(299)
@@ -119,23 +122,23 @@ async def test_refusals_and_cancellations_are_not_the_agents_failures(rt: Runtim
     async def flaky(turn: Turn) -> str:
         if turn.task == "ask":
             return await turn.delegate("nobody", "x")
-        await rt.cancel(turn.remit.id)
+        await rt.workspace.cancel(turn.remit.id)
         await anyio.sleep_forever()
         return "never"
 
     for _ in range(4):
         assert (await rt.outcome("flaky", "ask")).state == "failed"
         assert (await rt.outcome("flaky", "stop")).state == "cancelled"
-    assert await rt.breakers() == {}
+    assert await rt.workspace.breakers() == {}
 
 
 @pytest.mark.rule("breaker.shared")
 async def test_a_breaker_survives_a_restart_and_holds_for_every_run(tmp_path):
     clock = FakeClock()
-    with Runtime(tmp_path / "team.db", clock=clock) as rt:
+    with team(tmp_path / "team.db", clock=clock) as rt:
         flaky(rt)
         await asked(rt, 3)
-    with Runtime(tmp_path / "team.db", clock=clock) as rt:
+    with team(tmp_path / "team.db", clock=clock) as rt:
         flaky(rt)["broken"] = False
         assert await asked(rt) == ["refused"]
 
@@ -148,30 +151,30 @@ async def test_a_breaker_survives_a_restart_and_holds_for_every_run(tmp_path):
         assert await rt.run("lead", "go") == "breaker"
         clock.advance(60)
         assert await asked(rt) == ["completed"]
-    with Runtime(tmp_path / "team.db", workspace="other", clock=clock) as rt:
-        assert await rt.breakers() == {}
+    with team(tmp_path / "team.db", workspace="other", clock=clock) as rt:
+        assert await rt.workspace.breakers() == {}
 
 
 @pytest.mark.rule("breaker.operator")
 async def test_an_operator_takes_an_agent_out_and_lets_it_in_again(rt: Runtime, clock: FakeClock):
     flaky(rt)["broken"] = False
-    await rt.trip("Flaky", "maintenance")
+    await rt.workspace.trip("Flaky", "maintenance")
     clock.advance(1_000_000)
     with pytest.raises(Refused, match="taken out by an operator: maintenance"):
         await rt.run("flaky", "x")
-    await rt.reset("flaky")
+    await rt.workspace.reset("flaky")
     assert await rt.run("flaky", "x") == "up"
 
 
 async def test_how_soon_it_opens_is_the_owners_to_say():
-    with Runtime(breaker=BreakerPolicy(failures=1, cool_off=5), clock=FakeClock()) as rt:
+    with team(breaker=BreakerPolicy(failures=1, cool_off=5), clock=FakeClock()) as rt:
         flaky(rt)
         assert await asked(rt, 2) == ["failed", "refused"]
 
 
 async def test_an_agent_that_is_out_is_not_handed_anything(rt: Runtime):
     flaky(rt)
-    await rt.trip("flaky", "away")
+    await rt.workspace.trip("flaky", "away")
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:
@@ -194,7 +197,7 @@ async def test_a_task_handed_to_an_agent_that_rested_is_its_probe(rt: Runtime, c
         return Command("flaky")
 
     assert await rt.run("lead", "go") == "up"
-    assert "flaky" not in await rt.breakers()
+    assert "flaky" not in await rt.workspace.breakers()
 
 
 @pytest.mark.rule("breaker.probe")
@@ -215,7 +218,7 @@ async def test_handing_over_is_a_success_of_who_hands_over(rt: Runtime, clock: F
     clock.advance(60)
     switch["broken"] = False
     assert await asked(rt, 2) == ["completed", "completed"]
-    assert (await rt.breakers()).get("flaky") is None
+    assert (await rt.workspace.breakers()).get("flaky") is None
 
 
 @pytest.mark.rule("breaker.shared")
@@ -225,7 +228,7 @@ def test_a_probe_whose_process_is_killed_does_not_block_the_agent_for_ever(tmp_p
 import sys, os, signal
 import remit
 from remit.core.breaker import Temper
-rt = remit.Runtime(sys.argv[1], breaker=Temper(failures=1, cool_off=0.000001, probe=0.000001))
+rt = team(sys.argv[1], breaker=Temper(failures=1, cool_off=0.000001, probe=0.000001))
 @rt.agent
 async def flaky(turn):
     if turn.task == "die":
@@ -260,4 +263,4 @@ async def test_a_failure_of_someone_asked_is_not_the_askers_breaker(rt: Runtime)
         return "fine"
 
     await rt.run("lead", "go")
-    assert set(await rt.breakers()) == {"flaky"}
+    assert set(await rt.workspace.breakers()) == {"flaky"}

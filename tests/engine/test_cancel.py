@@ -4,8 +4,10 @@ import anyio
 import pytest
 
 from engine.helping import PATIENCE, happened, life, named, reached, serving, sound, until
-from remit import Card, Conflict, Refused, Runtime, Turn
+from remit import Card, Refused, Runtime, Turn
 from remit.core.lifecycle import ENDS
+from remit.errors import Conflict
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -52,13 +54,13 @@ async def test_one_transaction_fences_the_whole_tree(rt: Runtime):
     assert await task.cancel("changed my mind") == 6
     outcome = await task.wait(PATIENCE)
     assert (outcome.state, "changed my mind" in str(outcome.error)) == ("cancelled", True)
-    events = await rt.history()
+    events = await rt.workspace.history()
     fences = [event for event in events if event.kind == "task.cancelling"]
     assert len(fences) == 6
     assert [event.seq for event in fences] == list(range(fences[0].seq, fences[0].seq + 6))
     assert fences[0].op is not None
     assert {event.op for event in fences[1:]} == {None}
-    assert {one.state for one in await rt.tasks()} == {"cancelled"}
+    assert {one.state for one in await rt.workspace.tasks()} == {"cancelled"}
     await until(lambda: not rt.running())
     await sound(rt)
 
@@ -79,8 +81,8 @@ async def test_a_parent_is_cancelled_after_its_children(rt: Runtime):
     await happened(ready)
     await task.cancel()
     await task.wait(PATIENCE)
-    ended = {event.task: event.seq for event in await rt.history() if event.kind == "task.cancelled"}
-    for one in await rt.tasks():
+    ended = {event.task: event.seq for event in await rt.workspace.history() if event.kind == "task.cancelled"}
+    for one in await rt.workspace.tasks():
         assert not one.parent or ended[one.id] < ended[one.parent], one
     await sound(rt)
 
@@ -127,7 +129,7 @@ async def test_what_is_pending_never_starts(rt: Runtime):
     first = await rt.submit("coder", "first")
     await reached(rt, first.id, "running")
     second = await rt.submit("coder", "second")
-    assert await second.cancel() == 1
+    assert await second.workspace.cancel() == 1
     assert (await second.status()).state == "cancelled"
     go.set()
     await first.wait(PATIENCE)
@@ -140,7 +142,7 @@ async def test_what_is_pending_never_starts(rt: Runtime):
 
 @pytest.mark.rule("cancel.tree")
 async def test_a_waiting_parent_and_its_pending_child_are_cancelled_together(clock):
-    with Runtime(clock=clock, concurrency=1) as rt:
+    with team(clock=clock, concurrency=1) as rt:
 
         @rt.agent(asks="*")
         async def lead(turn: Turn) -> None:
@@ -153,7 +155,7 @@ async def test_a_waiting_parent_and_its_pending_child_are_cancelled_together(clo
         await reached(rt, task.id, "waiting")
         assert await task.cancel() == 3
         assert (await task.wait(PATIENCE)).state == "cancelled"
-        assert {one.state for one in await rt.tasks()} == {"cancelled"}
+        assert {one.state for one in await rt.workspace.tasks()} == {"cancelled"}
         assert rt._services.conductor.alive.waiting == 0
         await sound(rt)
 
@@ -194,11 +196,11 @@ async def test_nothing_is_recorded_in_the_name_of_a_cancelled_task(rt: Runtime):
     task = await rt.submit("stubborn", "go")
     await happened(inside)
     assert await task.cancel() == 1
-    before = len(await rt.history())
+    before = len(await rt.workspace.history())
     go.set()
     assert (await task.wait(PATIENCE)).state == "cancelled"
     assert rules == ["over"] * 10
-    assert [event.kind for event in (await rt.history())[before:]] == ["task.cancelled"]
+    assert [event.kind for event in (await rt.workspace.history())[before:]] == ["task.cancelled"]
     await sound(rt)
 
 
@@ -246,8 +248,8 @@ async def test_cancelling_twice_is_harmless_while_it_stops(rt: Runtime):
 @pytest.mark.parametrize("asked_how", ["run", "submit"])
 async def test_another_process_can_cancel_what_runs_here(tmp_path, clock, asked_how: str):
     with (
-        Runtime(tmp_path / "team.db", clock=clock) as here,
-        Runtime(tmp_path / "team.db", clock=clock, hands=0) as there,
+        team(tmp_path / "team.db", clock=clock) as here,
+        team(tmp_path / "team.db", clock=clock, hands=0) as there,
     ):
         inside, stopped = anyio.Event(), anyio.Event()
 
@@ -266,9 +268,9 @@ async def test_another_process_can_cancel_what_runs_here(tmp_path, clock, asked_
                 await here.submit("forever", "x")
             await happened(inside)
             task = await named(there, "forever")
-            await there.cancel(task, "by hand")
+            await there.workspace.cancel(task, "by hand")
             await happened(stopped)
-            outcome = await there.task(task).wait(PATIENCE)
+            outcome = await there.workspace.task(task).wait(PATIENCE)
         assert (outcome.state, here.running()) == ("cancelled", 0)
         await sound(here)
 
@@ -286,12 +288,12 @@ async def test_a_submitted_child_outlives_its_asker_but_not_the_cancelling_of_th
     rt.add(Card("stuck"), stay)
     outcome = await rt.outcome("lead", "go")
     assert outcome.ok
-    stuck = await rt.task(str(outcome.value)).result(PATIENCE)
+    stuck = await rt.workspace.task(str(outcome.value)).result(PATIENCE)
     await reached(rt, stuck, "running")
     with pytest.raises(Conflict):  # the run itself has completed; what it left behind is cancelled by its own id
-        await rt.cancel(outcome.task)
-    assert await rt.cancel(stuck) == 1
-    assert (await rt.task(stuck).wait(PATIENCE)).state == "cancelled"
+        await rt.workspace.cancel(outcome.id)
+    assert await rt.workspace.cancel(stuck) == 1
+    assert (await rt.workspace.task(stuck).wait(PATIENCE)).state == "cancelled"
     await sound(rt)
 
 
@@ -302,7 +304,7 @@ async def ticks(count: int) -> None:
 
 async def nothing_after_the_end(rt: Runtime) -> None:
     ended: set[str] = set()
-    for event in await rt.history():
+    for event in await rt.workspace.history():
         assert event.task not in ended, event
         if event.kind in ENDS:
             ended.add(event.task)
@@ -310,8 +312,8 @@ async def nothing_after_the_end(rt: Runtime) -> None:
 
 @pytest.mark.rule("cancel.race")
 async def test_cancelling_races_completing_a_thousand_times(clock):
-    """Each time the cancel comes some turns of the loop earlier or later, or from inside, or from a child."""
-    with Runtime(clock=clock) as rt:
+    """Each time the cancel comes some turns of the loop earlier or or from inside, or from a child."""
+    with team(clock=clock) as rt:
 
         @rt.agent(asks="*")
         async def worker(turn: Turn) -> str:
@@ -320,19 +322,19 @@ async def test_cancelling_races_completing_a_thousand_times(clock):
             if number % 5 == 0:
                 await turn.delegate("helper", turn.remit.id if number % 10 == 0 else "-")
             if number % 11 == 0:
-                await rt.cancel(turn.remit.id)
+                await rt.workspace.cancel(turn.remit.id)
             return "done"
 
         @rt.agent
         async def helper(turn: Turn) -> str:
             if turn.task != "-":
-                await rt.cancel(turn.task)
+                await rt.workspace.cancel(turn.task)
             return "helped"
 
         async def cancel(task: str, after: int) -> None:
             await ticks(after)
             try:
-                await rt.cancel(task)
+                await rt.workspace.cancel(task)
             except Conflict:
                 return
 
@@ -354,7 +356,7 @@ async def test_cancelling_races_completing_a_thousand_times(clock):
 @pytest.mark.rule("cancel.tree")
 async def test_a_lost_task_is_cancelled_even_though_no_one_has_it(clock):
     """Put back with a child of its own still open: both end, with nobody's code to wait for."""
-    with Runtime(clock=clock) as rt:
+    with team(clock=clock) as rt:
         inside = anyio.Event()
 
         @rt.agent(asks="*")
@@ -371,7 +373,7 @@ async def test_a_lost_task_is_cancelled_even_though_no_one_has_it(clock):
         assert await task.cancel() == 2
         async with serving(rt):
             assert (await task.wait(PATIENCE)).state == "cancelled"
-        assert {one.state for one in await rt.tasks()} == {"cancelled"}
+        assert {one.state for one in await rt.workspace.tasks()} == {"cancelled"}
         await sound(rt)
 
 

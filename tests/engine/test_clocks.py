@@ -3,12 +3,13 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, found, happened, later, life, serving, sound
+from engine.helping import PATIENCE, Shaky, found, happened, life, serving, sound
 from remit import Bounds, Card, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
 from remit.core.times import SECOND
 from remit.engine.queue.caretaker import Caretaker
 from remit.testing import FakeClock
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +47,7 @@ async def test_what_runs_while_the_clock_is_set_ends_once(rt: Runtime, clock: Fa
 async def test_a_clock_that_is_set_makes_nobody_steal(tmp_path, jump: int):
     """The other is there and says so; that it is a month later by our clock says nothing about it."""
     mine, other = FakeClock(), FakeClock()
-    with Runtime(tmp_path / "team.db", clock=other) as there, Runtime(tmp_path / "team.db", clock=mine) as here:
+    with team(tmp_path / "team.db", clock=other) as there, team(tmp_path / "team.db", clock=mine) as here:
         inside, go = anyio.Event(), anyio.Event()
         did: list[str] = []
 
@@ -66,7 +67,7 @@ async def test_a_clock_that_is_set_makes_nobody_steal(tmp_path, jump: int):
         await watcher.look()
         async with serving(here):
             go.set()
-            assert await here.task(task.id).result(PATIENCE) == "once"
+            assert await here.workspace.task(task.id).result(PATIENCE) == "once"
         assert did == ["pay"]
         assert "lost" not in await life(here, task.id)
         await sound(here)
@@ -80,8 +81,8 @@ async def test_processes_whose_clocks_differ_share_a_queue(tmp_path, skew: int):
     fast.jump(skew)
     crowd: list[str] = []
     with (
-        Runtime(tmp_path / "team.db", clock=fast, hands=0) as asking,
-        Runtime(tmp_path / "team.db", clock=slow) as working,
+        team(tmp_path / "team.db", clock=fast, hands=0) as asking,
+        team(tmp_path / "team.db", clock=slow) as working,
     ):
 
         @working.agent
@@ -142,7 +143,7 @@ async def test_the_time_of_a_run_is_measured_by_the_loop_and_not_by_the_clock(rt
 @pytest.mark.rule("clock.jumps")
 @pytest.mark.parametrize("jump", [-MONTH, -HOUR])
 async def test_a_retry_after_the_clock_was_set_back_has_no_more_time_than_before(clock, jump: int):
-    with Runtime(clock=clock, breaker=BreakerPolicy(failures=100)) as rt:
+    with team(clock=clock, breaker=BreakerPolicy(failures=100)) as rt:
         left: list[float] = []
 
         @rt.agent
@@ -158,7 +159,7 @@ async def test_a_retry_after_the_clock_was_set_back_has_no_more_time_than_before
         clock.jump(jump)
         with anyio.fail_after(PATIENCE):
             while (await task.status()).state == "pending":
-                later(rt, clock, max(1.0, -jump / 4))
+                clock.advance(max(1.0, -jump / 4))
                 await anyio.sleep(0.01)
         await task.wait(PATIENCE)
         assert (await task.status()).until == until
@@ -169,7 +170,7 @@ async def test_a_retry_after_the_clock_was_set_back_has_no_more_time_than_before
 @pytest.mark.rule("clock.jumps")
 @pytest.mark.parametrize("jump", [HOUR, MONTH])
 async def test_what_waits_while_the_clock_is_set_forward_is_late_and_not_begun(clock, jump: int):
-    with Runtime(clock=clock, hands=0) as rt:
+    with team(clock=clock, hands=0) as rt:
         began: list[str] = []
 
         @rt.agent

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 import remit
-from remit import Bounds, Card, Pass, Refused, Runtime, Turn
+from remit import Bounds, Card, Pass, Refused, Runtime, Turn, errors
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +69,7 @@ async def test_a_loop_is_refused_however_the_name_is_written(rt: Runtime, alias:
 @pytest.mark.rule("names.one-agent")
 async def test_two_agents_cannot_have_names_that_are_one(rt: Runtime):
     rt.add(Card("Code Reviewer"), echo)
-    with pytest.raises(remit.BadInput, match="already an agent 'code-reviewer'"):
+    with pytest.raises(errors.BadInput, match="already an agent 'code-reviewer'"):
         rt.add(Card("code_reviewer"), echo)
 
 
@@ -137,7 +137,7 @@ async def test_a_deeper_ceiling_is_the_owners_to_give():
 @pytest.mark.rule("refuse.hop")
 async def test_a_refused_hop_leaves_the_run_going_and_stays_visible(rt: Runtime):
     no = await refusal(rt, "nobody")
-    events = await rt.history()
+    events = await rt.workspace.history()
     assert [event.kind for event in events] == ["task.started", "hop.refused", "task.completed"]
     assert events[1].data["sentence"] == str(no)
 
@@ -235,9 +235,9 @@ async def test_a_remit_built_by_hand_is_accepted_nowhere(rt: Runtime):
             turn.delegate(forged, "x"),
             turn.delegate("coder", forged),
         ):
-            with pytest.raises(remit.BadInput):
+            with pytest.raises(errors.BadInput):
                 await attempt
-        with pytest.raises(remit.BadInput):
+        with pytest.raises(errors.BadInput):
             await turn.delegate_all([forged])
         return "none taken"
 
@@ -298,18 +298,18 @@ async def test_bad_input_is_told_apart_and_leaves_nothing_behind(rt: Runtime, ba
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:
-        with pytest.raises(remit.BadInput, match=sentence):
+        with pytest.raises(errors.BadInput, match=sentence):
             await turn.delegate(**bad)
         return "ok"
 
     assert await rt.run("lead", "go") == "ok"
-    assert [event.kind for event in await rt.history()] == ["task.started", "task.completed"]
+    assert [event.kind for event in await rt.workspace.history()] == ["task.started", "task.completed"]
 
 
 def test_agents_are_async_and_say_so(rt: Runtime):
-    with pytest.raises(remit.BadInput, match="must be async"):
+    with pytest.raises(errors.BadInput, match="must be async"):
         rt.agent("sync")(lambda turn: "x")
-    with pytest.raises(remit.BadInput, match="a Card"):
+    with pytest.raises(errors.BadInput, match="a Card"):
         rt.add("coder", echo)
 
 
@@ -323,7 +323,7 @@ async def test_an_object_with_an_async_call_is_an_agent(rt: Runtime):
 
 
 async def test_passes_can_differ_from_each_other_in_a_fan_out(rt: Runtime):
-    await rt.context().set("a", "k", "A")
+    await rt.workspace.context().set("a", "k", "A")
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list:
@@ -344,10 +344,10 @@ def test_remit_run_is_for_scripts(rt: Runtime):
     rt.add(Card("echo"), echo)
     assert remit.run(rt, "echo", "hello") == "hello"
     assert remit.run(rt, "echo", "again") == "again"  # a second event loop on the same store
-    with pytest.raises(remit.BadInput, match="Runtime first"):
+    with pytest.raises(errors.BadInput, match="Runtime first"):
         remit.run("echo", "hello", "x")
 
 
 async def test_remit_run_inside_a_loop_says_what_to_do(rt: Runtime):
-    with pytest.raises(remit.BadInput, match="await runtime.run"):
+    with pytest.raises(errors.BadInput, match="await runtime.run"):
         remit.run(rt, "echo", "hello")

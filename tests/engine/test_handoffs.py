@@ -4,8 +4,9 @@ import anyio
 import pytest
 
 import remit
-from remit import END, Bounds, Card, Command, Refused, Runtime, Send, Turn
+from remit import END, Bounds, Card, Command, Refused, Runtime, Send, Turn, errors
 from remit.report.tree import tree
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -15,7 +16,7 @@ async def echo(turn: Turn) -> str:
 
 
 async def kinds(rt: Runtime) -> list[str]:
-    return [event.kind for event in await rt.history()]
+    return [event.kind for event in await rt.workspace.history()]
 
 
 @pytest.mark.rule("handoff.state", "handoff.chain")
@@ -65,7 +66,7 @@ async def test_the_new_holder_reads_what_was_handed_over_and_stands_in_the_chain
         "tokens": 15,
         "trail": ["triage>billing", "billing>mailer"],
     }
-    record = await rt.store.read(lambda view: view.runs(1))
+    record = await rt.workspace.store.read(lambda view: view.runs(1))
     assert record[0].tasks == 2  # the handed task is one task
 
 
@@ -231,7 +232,7 @@ async def test_a_turn_says_once_what_it_used_however_its_task_goes_on(rt: Runtim
     rt.add(Card("worker"), echo)
     rt.add(Card("editor"), echo)
     await rt.run("lead", "go")
-    assert sum(event.data.get("tokens", 0) for event in await rt.history()) == 100
+    assert sum(event.data.get("tokens", 0) for event in await rt.workspace.history()) == 100
 
 
 async def test_nobody_works_for_a_join_that_cannot_be(rt: Runtime):
@@ -260,7 +261,7 @@ async def test_what_was_handed_over_is_on_the_new_holders_receipt(rt: Runtime):
 
     rt.add(Card("second"), echo)
     await rt.run("first", "go")
-    receipt = (await rt.history())[-1].data["receipt"]
+    receipt = (await rt.workspace.history())[-1].data["receipt"]
     assert [part[:2] for part in receipt["saw"]] == [["handed over by first", "passed"], ["task", "task"]]
     assert receipt["tokens"] > 100
 
@@ -340,7 +341,7 @@ async def test_the_new_holder_has_its_own_memory_and_rights(rt: Runtime):
 async def test_what_cannot_be_handed_over_is_a_clear_error(rt: Runtime, update):
     @rt.agent(asks="*")
     async def first(turn: Turn) -> object:
-        with pytest.raises(remit.BadInput):
+        with pytest.raises(errors.BadInput):
             await turn.hand_off("second", update)
         return "still here"
 
@@ -383,13 +384,13 @@ async def test_tiers_bound_handoffs_agents_and_tokens(rt: Runtime):
     assert await rt.run("lead", "go", tier="simple") == ["tier", "tier", "tier"]
     assert await rt.run("lead", "go", tier="medium") == ["ok", "ok", "tier"]  # 40,000 of 25,000 tokens, and 3 agents
     assert await rt.run("lead", "go", tier="complex") == ["ok", "ok", "ok"]
-    with pytest.raises(remit.BadInput, match="no tier 'huge'"):
+    with pytest.raises(errors.BadInput, match="no tier 'huge'"):
         await rt.run("lead", "go", tier="huge")
 
 
 @pytest.mark.rule("tier.bounds")
 async def test_a_classifier_chooses_the_tier_of_a_task_that_has_none():
-    with Runtime(classify=lambda task: "simple" if len(task) < 10 else "complex") as rt:
+    with team(classify=lambda task: "simple" if len(task) < 10 else "complex") as rt:
 
         @rt.agent(asks="*")
         async def lead(turn: Turn) -> int | None:
@@ -411,7 +412,7 @@ async def test_a_deadline_covers_every_holder(rt: Runtime):
 
     with pytest.raises(remit.Failed, match="'second' ran out of time"):
         await rt.run("first", "go", seconds=0.3)
-    root = tree(await rt.history())
+    root = tree(await rt.workspace.history())
     assert root is not None
     assert root.state == "failed"
 
@@ -423,7 +424,7 @@ async def test_cancelling_reaches_whoever_holds_the_task_now(rt: Runtime):
 
     @rt.agent
     async def second(turn: Turn) -> str:
-        await rt.cancel(turn.remit.id, "enough")
+        await rt.workspace.cancel(turn.remit.id, "enough")
         return "too late"
 
     with pytest.raises(remit.Failed, match="'second' was cancelled: enough"):

@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-import remit
-from remit import Card, Runtime, Turn
+from remit import Card, Runtime, Turn, errors
 from remit.core.projection import fold
 from remit.engine.upkeep.doctor import examine
 
@@ -29,12 +28,12 @@ async def test_folding_the_journal_gives_the_tables(rt: Runtime, clock):
 
     await rt.run("lead", "go")
     clock.advance(10)
-    await rt.cleanup()
-    health = await examine(rt.database, clock.now())
+    await rt.workspace.cleanup()
+    health = await examine(rt.workspace.database, clock.now())
     assert health.findings == []
     assert (health.tasks, health.entries, health.messages) == (4, 0, 1)
-    tables = await rt.store.read(lambda view: view.tables())
-    assert fold(await rt.history()) == tables
+    tables = await rt.workspace.store.read(lambda view: view.tables())
+    assert fold(await rt.workspace.history()) == tables
 
 
 @pytest.mark.rule("journal.history")
@@ -48,25 +47,25 @@ async def test_history_by_run_session_agent_and_time(rt: Runtime, clock):
     await rt.run("echo", "three", session="s2")
 
     async def tasks(**conditions) -> list[str]:
-        return [str(e.data["task"]) for e in await rt.history(**conditions) if e.kind == "task.started"]
+        return [str(e.data["task"]) for e in await rt.workspace.history(**conditions) if e.kind == "task.started"]
 
-    run = (await rt.history())[0].run
+    run = (await rt.workspace.history())[0].run
     assert await tasks(run=run) == ["one"]
     assert await tasks(session="s1") == ["one", "two"]
     assert await tasks(agent="echo") == ["one", "three"]
     assert await tasks(session="s1", agent="echo") == ["one"]
     assert await tasks(since=middle) == ["two", "three"]
     assert await tasks(until=middle, session="s1") == ["one"]
-    assert len(await rt.history()) == 9
-    with pytest.raises(remit.BadInput, match="time zone"):
-        await rt.history(since=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
+    assert len(await rt.workspace.history()) == 9
+    with pytest.raises(errors.BadInput, match="time zone"):
+        await rt.workspace.history(since=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
 
 
 @pytest.mark.rule("sink.harmless")
 async def test_a_listener_that_fails_does_not_fail_the_work(rt: Runtime, caplog):
     heard: list[str] = []
-    rt.watch(lambda events: 1 / 0)
-    stop = rt.watch(lambda events: heard.extend(event.kind for event in events))
+    rt.workspace.watch(lambda events: 1 / 0)
+    stop = rt.workspace.watch(lambda events: heard.extend(event.kind for event in events))
     rt.add(Card("echo"), echo)
     assert await rt.run("echo", "x") == "x"
     assert heard == ["task.started", "entry.set", "task.completed"]
@@ -82,19 +81,19 @@ async def test_workspaces_share_a_file_and_nothing_else(tmp_path):
         acme.add(Card("echo"), echo)
         await acme.run("echo", "secret", session="s")
         with Runtime(tmp_path / "both.db", workspace="acme-corp") as corp:
-            assert await corp.history() == []
-            assert await corp.context().get("a", "secret") is None
-            assert await corp.context("s").board.list() == []
+            assert await corp.workspace.history() == []
+            assert await corp.workspace.context().get("a", "secret") is None
+            assert await corp.workspace.context("s").board.list() == []
 
 
 @pytest.mark.parametrize("bad", ["", "two\nlines", "x" * 65, 7, None])
 def test_a_workspace_has_a_sensible_name(bad):
-    with pytest.raises(remit.BadInput, match="workspace"):
+    with pytest.raises(errors.BadInput, match="workspace"):
         Runtime(workspace=bad)
 
 
 async def test_a_session_has_a_sensible_name(rt: Runtime):
     rt.add(Card("echo"), echo)
     for bad in ("two\nlines", "x" * 57):
-        with pytest.raises(remit.BadInput, match="session"):
+        with pytest.raises(errors.BadInput, match="session"):
             await rt.run("echo", "x", session=bad)

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 import remit
-from remit import Bounds, Card, Plan, Refused, Runtime, Step, Turn
+from remit import Bounds, Card, Plan, Refused, Runtime, Step, Turn, errors
 from remit.report.tree import tree
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ def listening(rt: Runtime, *names: str) -> dict[str, list[str]]:
 
 @pytest.mark.rule("plan.prompt")
 async def test_a_step_without_dependencies_is_told_its_task_and_nothing_else(rt: Runtime):
-    await rt.context().set("secret", "k", "v")
+    await rt.workspace.context().set("secret", "k", "v")
     told = listening(rt, "ann", "bob")
     await rt.run_plan(Plan([Step("a", "First", "Do this.", agent="ann"), Step("b", "Second", agent="bob")], "the goal"))
     assert told == {"ann": ["# Task: First\n\nDo this."], "bob": ["# Task: Second"]}
@@ -100,7 +100,7 @@ async def test_what_a_step_may_not_see_changes_no_byte_of_its_prompt():
                 await turn.context.set("shared", "k", noise)
                 return noise * 10
 
-            await rt.context().set("workspace", "k", noise)
+            await rt.workspace.context().set("workspace", "k", noise)
             await rt.run_plan(
                 Plan(
                     [
@@ -163,10 +163,10 @@ async def test_reveal_tells_members_goal_and_roster(rt: Runtime):
 )
 async def test_a_plan_with_a_fault_starts_nothing(rt: Runtime, steps: list[Step], reason: str):
     told = listening(rt, "ann")
-    with pytest.raises(remit.BadInput, match=reason):
+    with pytest.raises(errors.BadInput, match=reason):
         await rt.run_plan(Plan(steps))
     assert told["ann"] == []
-    assert "plan.started" not in [event.kind for event in await rt.history()]
+    assert "plan.started" not in [event.kind for event in await rt.workspace.history()]
 
 
 async def test_a_step_can_be_for_whoever_has_the_capability(rt: Runtime):
@@ -214,7 +214,7 @@ async def test_no_more_than_the_limit_run_at_a_time(rt: Runtime):
     most = 0
     await rt.run_plan(Plan([Step(str(n), "S", agent="worker") for n in range(20)]), concurrency=2)
     assert most == 2
-    with pytest.raises(remit.BadInput, match="concurrency"):
+    with pytest.raises(errors.BadInput, match="concurrency"):
         await rt.run_plan(Plan([Step("a", "A", agent="worker")]), concurrency=0)
 
 
@@ -242,7 +242,7 @@ async def test_a_failure_reaches_exactly_those_who_depend_on_it(rt: Runtime):
         "z": ("failed", 'dependency "y" failed'),
         "free": ("completed", ""),
     }
-    root = tree(await rt.history())
+    root = tree(await rt.workspace.history())
     assert root is not None
     assert root.state == "failed"
 
@@ -335,7 +335,7 @@ async def test_an_agent_can_run_a_plan_with_those_it_may_ask(rt: Runtime):
 
     @rt.agent(asks=["ann"])
     async def lead(turn: Turn) -> str:
-        with pytest.raises(remit.BadInput, match="'bob', who cannot be asked"):
+        with pytest.raises(errors.BadInput, match="'bob', who cannot be asked"):
             await turn.run_plan(Plan([Step("b", "B", agent="bob")]))
         outcome = await turn.run_plan(Plan([Step("a", "A", agent="ann")]))
         return str(outcome.steps["a"].value)
@@ -347,7 +347,7 @@ async def test_an_agent_can_run_a_plan_with_those_it_may_ask(rt: Runtime):
 async def test_a_steps_receipt_names_the_results_it_was_told(rt: Runtime):
     listening(rt, "ann", "bob")
     await rt.run_plan(Plan([Step("a", "A", agent="ann"), Step("b", "B", agent="bob", after=["a"])]))
-    root = tree(await rt.history())
+    root = tree(await rt.workspace.history())
     assert root is not None
     assert [(what, why) for what, why, *_ in root.children[1].saw] == [("step a", "dependency"), ("task", "task")]
 
@@ -389,7 +389,7 @@ async def test_a_thousand_steps_run_in_order_with_flat_memory():
 
 @pytest.mark.parametrize("bad", ["a plan", None, [], {"steps": []}])
 async def test_what_is_not_a_plan_is_told_so(rt: Runtime, bad):
-    with pytest.raises(remit.BadInput, match="takes a Plan"):
+    with pytest.raises(errors.BadInput, match="takes a Plan"):
         await rt.run_plan(bad)
 
 
@@ -426,7 +426,7 @@ async def test_a_plan_that_went_well_is_a_run_that_went_well_however_long_its_re
         return "x" * 700_000
 
     assert (await rt.run_plan(Plan([Step("a", "A", agent="writer"), Step("b", "B", agent="writer")]))).ok
-    root = tree(await rt.history())
+    root = tree(await rt.workspace.history())
     assert root is not None
     assert (root.state, root.result) == ("completed", {"a": "completed", "b": "completed"})
 
@@ -460,10 +460,10 @@ async def test_messages_wait_for_a_step_that_was_refused(rt: Runtime):
         await turn.send("bob", "important")
         return "sent"
 
-    await rt.trip("bob", "away")
+    await rt.workspace.trip("bob", "away")
     steps = [Step("a", "A", agent="ann"), Step("b", "B", agent="bob", after=["a"])]
     assert not (await rt.run_plan(Plan(steps), session="one")).ok
-    await rt.reset("bob")
+    await rt.workspace.reset("bob")
     await rt.run_plan(Plan([Step("b", "B", agent="bob")]), session="one")
     assert told["bob"] == ["# Task: B\n\n## Messages from team members\n- **ann**: important"]
 
@@ -471,7 +471,7 @@ async def test_messages_wait_for_a_step_that_was_refused(rt: Runtime):
 async def test_a_result_found_wanting_is_in_the_journal(rt: Runtime):
     listening(rt, "ann")
     await rt.run_plan(Plan([Step("a", "A", agent="ann", payload="structured")]))
-    ended = [event.data for event in await rt.history() if event.kind == "step.ended"]
+    ended = [event.data for event in await rt.workspace.history() if event.kind == "step.ended"]
     assert ended[0]["step"] == "a"
     assert "not JSON" in str(ended[0]["reason"])
 
@@ -584,7 +584,7 @@ async def test_a_coordinator_that_cannot_plan_starts_nothing(rt: Runtime, plan: 
         await rt.run_team("build it", "boss")
     assert reason in str(info.value)
     assert told["ann"] == []
-    assert "plan.started" not in [event.kind for event in await rt.history()]
+    assert "plan.started" not in [event.kind for event in await rt.workspace.history()]
 
 
 async def test_a_team_needs_a_coordinator_that_exists(rt: Runtime):

@@ -4,7 +4,9 @@ import anyio
 import pytest
 
 from engine.helping import PATIENCE, happened, sound
-from remit import Card, NotFound, Runtime, Turn
+from remit import Card, Runtime, Turn
+from remit.errors import NotFound
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -15,7 +17,7 @@ DAY = 86_400
 def rt(request, tmp_path, clock):
     """Nothing is pruned but when the test says so."""
     where = ":memory:" if request.param == "memory" else tmp_path / "team.db"
-    with Runtime(where, clock=clock, keep_days=None) as runtime:
+    with team(where, clock=clock, keep_days=None) as runtime:
         yield runtime
 
 
@@ -37,22 +39,22 @@ async def test_runs_that_ended_more_than_four_days_ago_go_and_a_line_of_each_sta
     clock.advance(2 * DAY)
     young = await rt.outcome("lead", "young", session="s")
     clock.advance(2 * DAY + 1)
-    events = len(await rt.history())
-    assert await rt.prune() == 1
+    events = len(await rt.workspace.history())
+    assert await rt.workspace.prune() == 1
     await sound(rt)
     with pytest.raises(NotFound):
-        await rt.task(old.task).status()
-    assert (await rt.task(young.task).status()).state == "completed"
-    assert {one.run for one in await rt.tasks()} == {young.task}
-    assert await rt.context().get("notes", "old") == "kept"
-    last = (await rt.history())[-1]
-    assert (len(await rt.history()), last.kind) == (events + 1, "runs.pruned")
+        await rt.workspace.task(old.task).status()
+    assert (await rt.workspace.task(young.task).status()).state == "completed"
+    assert {one.run for one in await rt.workspace.tasks()} == {young.task}
+    assert await rt.workspace.context().get("notes", "old") == "kept"
+    last = (await rt.workspace.history())[-1]
+    assert (len(await rt.workspace.history()), last.kind) == (events + 1, "runs.pruned")
     [line] = last.data["runs"]
     assert (line["id"], line["agent"], line["task"], line["state"]) == (old.task, "lead", "old", "completed")
     assert (line["session"], len(line["tasks"])) == ("s", 3)
-    kinds = [event.kind for event in await rt.history(run=old.task)]  # what happened can still be told
+    kinds = [event.kind for event in await rt.workspace.history(run=old.task)]  # what happened can still be told
     assert kinds.count("task.completed") == 3
-    assert await rt.prune() == 0
+    assert await rt.workspace.prune() == 0
 
 
 @pytest.mark.rule("prune.retention")
@@ -73,14 +75,14 @@ async def test_what_is_open_keeps_its_whole_run(rt: Runtime, clock):
     outcome = await rt.outcome("lead", "go")
     await happened(inside)
     clock.advance(10 * DAY)
-    assert await rt.prune() == 0
+    assert await rt.workspace.prune() == 0
     go.set()
-    [child] = await rt.tasks(parent=outcome.task)
-    await rt.task(child.id).wait(PATIENCE)
-    assert await rt.prune() == 0  # its last part ended just now
+    [child] = await rt.workspace.tasks(parent=outcome.id)
+    await rt.workspace.task(child.id).wait(PATIENCE)
+    assert await rt.workspace.prune() == 0  # its last part ended just now
     clock.advance(5 * DAY)
-    assert await rt.prune() == 1
-    assert await rt.tasks() == []
+    assert await rt.workspace.prune() == 1
+    assert await rt.workspace.tasks() == []
     await sound(rt)
 
 
@@ -90,9 +92,9 @@ async def test_many_are_pruned_in_batches_and_how_long_is_kept_can_be_said(rt: R
     for number in range(120):
         await rt.run("coder", str(number))
     clock.advance(DAY)
-    assert await rt.prune() == 0
-    assert await rt.prune(days=0.5) == 120
-    assert await rt.tasks() == []
+    assert await rt.workspace.prune() == 0
+    assert await rt.workspace.prune(days=0.5) == 120
+    assert await rt.workspace.tasks() == []
     await sound(rt)
     assert await rt.run("coder", "and on") == "and on"
     await sound(rt)
@@ -106,26 +108,30 @@ async def test_retried_and_failed_runs_are_pruned_too(rt: Runtime, clock):
 
     old = await rt.submit("bad", "x")
     await old.wait(PATIENCE)
-    await rt.reset("bad")
+    await rt.workspace.reset("bad")
     again = await old.retry()
     await again.wait(PATIENCE)
     clock.advance(5 * DAY)
-    assert await rt.prune() == 2
-    assert await rt.tasks() == []
+    assert await rt.workspace.prune() == 2
+    assert await rt.workspace.tasks() == []
     await sound(rt)
 
 
 @pytest.mark.rule("prune.retention")
 async def test_a_pruned_store_opens_again(tmp_path, clock):
-    with Runtime(tmp_path / "team.db", clock=clock) as rt:
+    with team(tmp_path / "team.db", clock=clock) as rt:
         rt.add(Card("coder"), echo)
         await rt.run("coder", "x", session="s")
         clock.advance(5 * DAY)
-        assert await rt.prune() == 1
-    with Runtime(tmp_path / "team.db", clock=clock) as rt:
+        assert await rt.workspace.prune() == 1
+    with team(tmp_path / "team.db", clock=clock) as rt:
         rt.add(Card("coder"), echo)
         await sound(rt)
         assert await rt.run("coder", "y", session="s") == "y"
-        assert [event.kind for event in await rt.history()][:3] == ["task.started", "task.completed", "runs.pruned"]
-        assert await rt.history(session="s")
+        assert [event.kind for event in await rt.workspace.history()][:3] == [
+            "task.started",
+            "task.completed",
+            "runs.pruned",
+        ]
+        assert await rt.workspace.history(session="s")
         await sound(rt)

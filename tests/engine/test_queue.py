@@ -3,9 +3,10 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, happened, later, life, serving, sound, until
-from remit import Bounds, Card, NotFound, Refused, Runtime, Task, Turn
-from remit.errors import Failed
+from engine.helping import PATIENCE, happened, life, serving, sound, until
+from remit import Bounds, Card, Refused, Runtime, Task, Turn
+from remit.errors import Failed, NotFound
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +40,7 @@ async def test_submit_comes_back_at_once_and_the_task_runs_later(rt: Runtime):
         await task.wait(0.01)
     go.set()
     assert await task.result(PATIENCE) == "done: write it"
-    assert (await rt.task(task.id).status()).state == "completed"
+    assert (await rt.workspace.task(task.id).status()).state == "completed"
     assert (await life(rt, task.id))[-1] == "completed"
     await sound(rt)
 
@@ -47,8 +48,8 @@ async def test_submit_comes_back_at_once_and_the_task_runs_later(rt: Runtime):
 @pytest.mark.rule("task.submit")
 async def test_what_nobody_has_hands_for_waits_until_someone_has(tmp_path, clock):
     with (
-        Runtime(tmp_path / "team.db", clock=clock, hands=0) as asking,
-        Runtime(tmp_path / "team.db", clock=clock) as working,
+        team(tmp_path / "team.db", clock=clock, hands=0) as asking,
+        team(tmp_path / "team.db", clock=clock) as working,
     ):
         asking.add(Card("coder"), echo)
         working.add(Card("coder"), echo)
@@ -68,7 +69,7 @@ async def test_a_failure_is_told_to_whoever_waits(rt: Runtime):
 
     task = await rt.submit("coder", "write it")
     outcome = await task.wait(PATIENCE)
-    assert (outcome.state, outcome.agent, outcome.task) == ("failed", "coder", task.id)
+    assert (outcome.state, outcome.agent, outcome.id) == ("failed", "coder", task.id)
     with pytest.raises(Failed, match="'coder' failed: ValueError: no such module"):
         await task.result(PATIENCE)
     assert (await task.status()).state == "failed"
@@ -79,22 +80,22 @@ async def test_a_failure_is_told_to_whoever_waits(rt: Runtime):
 async def test_a_task_that_is_not_there_is_not_found(rt: Runtime):
     for verb in ("status", "wait", "result", "cancel", "retry"):
         with pytest.raises(NotFound, match="no task"):
-            await getattr(rt.task("nowhere"), verb)()
+            await getattr(rt.workspace.task("nowhere"), verb)()
 
 
 @pytest.mark.rule("task.submit")
 async def test_a_task_of_another_workspace_is_not_found(tmp_path, clock):
     with (
-        Runtime(tmp_path / "team.db", clock=clock, workspace="one") as one,
-        Runtime(tmp_path / "team.db", clock=clock, workspace="two") as two,
+        team(tmp_path / "team.db", clock=clock, workspace="one") as one,
+        team(tmp_path / "team.db", clock=clock, workspace="two") as two,
     ):
         one.add(Card("coder"), echo)
         task = await one.submit("coder", "a secret")
         assert await task.result(PATIENCE) == "a secret"
         for verb in ("status", "wait", "cancel", "retry"):
             with pytest.raises(NotFound):
-                await getattr(two.task(task.id), verb)()
-        assert await two.tasks() == []
+                await getattr(two.workspace.task(task.id), verb)()
+        assert await two.workspace.tasks() == []
         await sound(one)
 
 
@@ -116,7 +117,7 @@ async def test_every_task_of_a_session_is_listed_with_state_and_times(rt: Runtim
     began = clock.now()
     await rt.run("lead", "go", session="one")
     await rt.run("coder", "elsewhere", session="two")
-    listed = await rt.tasks(session="one")
+    listed = await rt.workspace.tasks(session="one")
     assert [(one.task, one.agent, one.asked_how, one.state) for one in reversed(listed)] == [
         ("go", "lead", "delegate", "completed"),
         ("delegated", "coder", "delegate", "completed"),
@@ -126,11 +127,11 @@ async def test_every_task_of_a_session_is_listed_with_state_and_times(rt: Runtim
     root = listed[-1]
     assert (root.asked_at, root.ended_at) == (began, began + 7_000_000)
     assert {one.parent for one in listed[:-1]} == {root.id}
-    assert {one.id for one in await rt.tasks(parent=root.id)} == {one.id for one in listed[:-1]}
-    assert [one.task for one in await rt.tasks(agent="Bad")] == ["spawned"]
-    assert [one.task for one in await rt.tasks(state="failed")] == ["spawned"]
-    assert await rt.tasks(state="open") == []
-    assert len(await rt.tasks(limit=2)) == 2
+    assert {one.id for one in await rt.workspace.tasks(parent=root.id)} == {one.id for one in listed[:-1]}
+    assert [one.task for one in await rt.workspace.tasks(agent="Bad")] == ["spawned"]
+    assert [one.task for one in await rt.workspace.tasks(state="failed")] == ["spawned"]
+    assert await rt.workspace.tasks(state="open") == []
+    assert len(await rt.workspace.tasks(limit=2)) == 2
     await sound(rt)
 
 
@@ -242,7 +243,7 @@ async def test_the_guards_hold_for_what_is_queued(rt: Runtime, asked_how: str):
 
     rt.add(Card("resting"), echo)
     rt.add(Card("bottom"), echo)
-    await rt.trip("resting", "closed for today")
+    await rt.workspace.trip("resting", "closed for today")
     await rt.run("lead", "go", within=Bounds(depth=2))
     assert rules == {
         "self": "self",
@@ -254,19 +255,19 @@ async def test_the_guards_hold_for_what_is_queued(rt: Runtime, asked_how: str):
         "asks": "not-allowed",
         "depth": "depth",
     }
-    assert sum(event.kind == "hop.refused" for event in await rt.history()) == len(rules)
+    assert sum(event.kind == "hop.refused" for event in await rt.workspace.history()) == len(rules)
     await sound(rt)
 
 
 @pytest.mark.rule("task.guards")
 async def test_a_person_is_refused_too_and_nothing_is_left_behind(rt: Runtime):
     rt.add(Card("coder"), echo)
-    await rt.trip("coder", "closed")
+    await rt.workspace.trip("coder", "closed")
     for agent, rule in (("nobody", "unknown"), ("coder", "breaker")):
         with pytest.raises(Refused) as info:
             await rt.submit(agent, "x")
         assert info.value.rule == rule
-    assert await rt.tasks() == []
+    assert await rt.workspace.tasks() == []
 
 
 @pytest.mark.rule("task.guards")
@@ -323,7 +324,7 @@ async def test_what_waits_past_its_time_fails_and_never_begins(rt: Runtime, cloc
 
     await rt.submit("coder", "first")
     late = await rt.submit("coder", "second", within=Bounds(deadline=clock.now() + 50_000_000))
-    later(rt, clock, 60)
+    clock.advance(60)
     outcome = await late.wait(PATIENCE)
     assert outcome.state == "failed"
     assert "its time was up before it could begin" in str(outcome.error)
@@ -334,15 +335,15 @@ async def test_what_waits_past_its_time_fails_and_never_begins(rt: Runtime, cloc
 
 @pytest.mark.rule("task.guards")
 async def test_a_breaker_that_opens_later_holds_back_what_is_queued(clock):
-    with Runtime(clock=clock, hands=0) as rt:
+    with team(clock=clock, hands=0) as rt:
         rt.add(Card("coder"), echo)
         rt.add(Card("other"), echo)
         task = await rt.submit("coder", "x")
-        await rt.trip("coder", "closed")
+        await rt.workspace.trip("coder", "closed")
         async with serving(rt):
             assert await (await rt.submit("other", "y")).result(PATIENCE) == "y"
             assert (await task.status()).state == "pending"
-            await rt.reset("coder")
+            await rt.workspace.reset("coder")
             rt._services.bell.ring()
             assert await task.result(PATIENCE) == "x"
         await sound(rt)
@@ -351,7 +352,7 @@ async def test_a_breaker_that_opens_later_holds_back_what_is_queued(clock):
 @pytest.mark.rule("task.submit")
 async def test_many_who_wait_in_another_process_are_told(tmp_path):
     """Each of them once its own task has ended, however many others wait beside it."""
-    with Runtime(tmp_path / "team.db") as here, Runtime(tmp_path / "team.db", hands=0) as there:
+    with Runtime(tmp_path / "team.db") as here, team(tmp_path / "team.db", hands=0) as there:
         gates = {f"part {number}": anyio.Event() for number in range(20)}
 
         async def worker(turn: Turn) -> str:

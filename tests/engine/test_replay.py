@@ -6,8 +6,10 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, doomed, happened, later, life, named, reached, sound, take_over
-from remit import BadInput, Card, Command, Plan, Runtime, Send, Step, Turn
+from engine.helping import PATIENCE, Shaky, doomed, happened, life, named, reached, sound, take_over
+from remit import Card, Command, Plan, Runtime, Send, Step, Turn
+from remit.errors import BadInput
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +35,7 @@ class Stage:
 @asynccontextmanager
 async def played(tmp_path, clock, team: Team, stage: Stage) -> AsyncIterator[Runtime]:
     """The second process, right after it has taken over."""
-    dead, heir = doomed(tmp_path / "team.db", clock), Runtime(tmp_path / "team.db", clock=clock)
+    dead, heir = doomed(tmp_path / "team.db", clock), team(tmp_path / "team.db", clock=clock)
     with dead, heir:
         team(dead, stage)
         await dead.submit("lead", "go", session="s")
@@ -46,7 +48,7 @@ async def played(tmp_path, clock, team: Team, stage: Stage) -> AsyncIterator[Run
 
 
 async def result(rt: Runtime) -> object:
-    return await rt.task(await named(rt, "lead")).result(PATIENCE)
+    return await rt.workspace.task(await named(rt, "lead")).result(PATIENCE)
 
 
 @pytest.mark.rule("crash.replay", "effect.once")
@@ -83,7 +85,7 @@ async def test_finished_delegations_and_steps_are_not_repeated(tmp_path, clock):
     async with played(tmp_path, clock, team, stage) as rt:
         assert await result(rt) == [{"charged": 5}, {"charged": 6}, "3", "4", None]
         assert stage.did == ["charge 5", "charge 6", "coder", "coder", "bad", "after"]
-        assert sum(event.kind == "effect.done" for event in await rt.history()) == 3
+        assert sum(event.kind == "effect.done" for event in await rt.workspace.history()) == 3
 
 
 @pytest.mark.rule("crash.replay")
@@ -104,11 +106,11 @@ async def test_context_writes_and_sends_are_not_repeated(tmp_path, clock):
 
     stage = Stage()
     async with played(tmp_path, clock, team, stage) as rt:
-        await rt.context().set("notes", "gone", "not yet there before the crash")
+        await rt.workspace.context().set("notes", "gone", "not yet there before the crash")
         assert await result(rt) == [1, 2, 3, 1, True]
-        entry = await rt.context().entry("notes", "a")
+        entry = await rt.workspace.context().entry("notes", "a")
         assert (entry.version, entry.value) == (3, "y")
-        kinds = [event.kind for event in await rt.history()]
+        kinds = [event.kind for event in await rt.workspace.history()]
         assert (kinds.count("message.sent"), kinds.count("entry.set")) == (1, 5)
 
 
@@ -160,7 +162,7 @@ async def test_open_children_are_taken_up_and_not_started_twice(tmp_path, clock)
     async with played(tmp_path, clock, team, stage) as rt:
         assert await result(rt) == ["quick", "deep"]
         assert sorted(stage.did) == ["deep", "middle", "quick"]
-        assert len(await rt.tasks()) == 4
+        assert len(await rt.workspace.tasks()) == 4
         assert await life(rt, await named(rt, "deep")) == ["started", "fenced", "claimed", "completed"]
 
 
@@ -194,7 +196,7 @@ async def test_whoever_was_waiting_waits_again_without_a_slot(tmp_path, clock):
     """One slot in the workspace, and the child has not begun: the heir must not sit on the slot while it waits."""
     with (
         doomed(tmp_path / "team.db", clock, concurrency=1) as dead,
-        Runtime(tmp_path / "team.db", clock=clock, concurrency=1) as heir,
+        team(tmp_path / "team.db", clock=clock, concurrency=1) as heir,
     ):
 
         async def lead(turn: Turn) -> str:
@@ -211,7 +213,7 @@ async def test_whoever_was_waiting_waits_again_without_a_slot(tmp_path, clock):
         heir.add(Card("lead", asks="*"), lead)
         heir.add(Card("coder"), coder)
         await take_over(heir, clock, dead)
-        assert await heir.task(task.id).result(PATIENCE) == "done"
+        assert await heir.workspace.task(task.id).result(PATIENCE) == "done"
         await sound(heir)
 
 
@@ -252,8 +254,8 @@ async def test_steps_of_a_plan_are_not_repeated(tmp_path, clock):
     async with played(tmp_path, clock, team, stage) as rt:
         assert await result(rt) == ["completed"] * 4
         assert len(stage.did) == 5  # the slow one was taken up again, the others were not
-        assert len(await rt.tasks()) == 5
-        assert sum(event.kind == "plan.started" for event in await rt.history()) == 1
+        assert len(await rt.workspace.tasks()) == 5
+        assert sum(event.kind == "plan.started" for event in await rt.workspace.history()) == 1
 
 
 @pytest.mark.rule("crash.replay")
@@ -288,8 +290,8 @@ async def test_a_task_that_was_handed_over_goes_on_with_its_present_holder(tmp_p
 
     stage = Stage()
     async with played(tmp_path, clock, team, stage) as rt:
-        task = (await rt.tasks())[0].id
-        assert await rt.task(task).result(PATIENCE) == {
+        task = (await rt.workspace.tasks())[0].id
+        assert await rt.workspace.task(task).result(PATIENCE) == {
             "sender": "second",
             "context": {"a": 1, "b": 2},
             "done": ["x", "y"],
@@ -340,11 +342,11 @@ async def test_a_parallel_handoff_resumes(tmp_path, clock, join: str, at: str):
 
     stage = Stage()
     async with played(tmp_path, clock, fan_out(join, before), stage) as rt:
-        root = (await rt.tasks())[-1].id
+        root = (await rt.workspace.tasks())[-1].id
         expected = ["a", "b"] if not join else ["a", "b", "lead", {"k": 1}, 1]
-        assert await rt.task(root).result(PATIENCE) == expected
+        assert await rt.workspace.task(root).result(PATIENCE) == expected
         assert stage.did.count("lead") == 1
-        assert len(await rt.tasks()) == 3
+        assert len(await rt.workspace.tasks()) == 3
 
 
 @pytest.mark.rule("crash.replay")
@@ -368,9 +370,9 @@ async def test_children_not_asked_for_again_are_closed_as_cancelled(tmp_path, cl
     async with played(tmp_path, clock, team, Stage()) as rt:
         assert await result(rt) == "another way"
         for name in ("middle", "deep"):
-            status = await rt.task(await named(rt, name)).status()
+            status = await rt.workspace.task(await named(rt, name)).status()
             assert status.state == "cancelled"
-        assert await rt.tasks(state="open") == []
+        assert await rt.workspace.tasks(state="open") == []
 
 
 @pytest.mark.rule("crash.replay")
@@ -390,7 +392,7 @@ async def test_a_refusal_is_the_same_refusal_again(tmp_path, clock):
 
     async with played(tmp_path, clock, team, Stage()) as rt:
         assert await result(rt) == ["unknown", "unknown"]
-        assert sum(event.kind == "hop.refused" for event in await rt.history()) == 2
+        assert sum(event.kind == "hop.refused" for event in await rt.workspace.history()) == 2
 
 
 # -- steps ---------------------------------------------------------------------------------------------------
@@ -423,10 +425,10 @@ async def test_a_step_may_be_sync_or_async_and_its_result_is_kept_through_a_retr
 
     task = await rt.submit("coder", "x")
     await reached(rt, task.id, "pending")
-    later(rt, clock, 2)
+    clock.advance(2)
     assert await task.result(PATIENCE) == ["async", "sync", "sync, second", None]
     assert did == ["async", "sync", "sync, second", "failed"]
-    done = [event.data["key"] for event in await rt.history() if event.kind == "effect.done"]
+    done = [event.data["key"] for event in await rt.workspace.history() if event.kind == "effect.done"]
     assert done == ["a", "b", "b", "nothing"]
     await sound(rt)
 
@@ -444,5 +446,5 @@ async def test_what_is_not_json_is_refused_and_what_raises_is_not_kept(rt: Runti
         return await turn.once("a", lambda: "fine")
 
     assert await rt.run("coder", "x") == "fine"
-    assert sum(event.kind == "effect.done" for event in await rt.history()) == 1
+    assert sum(event.kind == "effect.done" for event in await rt.workspace.history()) == 1
     await sound(rt)

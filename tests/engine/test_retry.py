@@ -3,14 +3,15 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, found, happened, later, life, reached, sound
-from remit import Bounds, Card, Conflict, Refused, Runtime, Turn
+from engine.helping import PATIENCE, Shaky, found, happened, life, reached, sound
+from remit import Bounds, Card, Refused, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
 from remit.core.record import Record
 from remit.core.times import SECOND
-from remit.errors import TimedOut
+from remit.errors import Conflict, TimedOut
 from remit.ports import View
 from remit.testing import CountedIds, FakeClock
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +38,7 @@ class Chancy(CountedIds):
 @pytest.fixture(params=["memory", "file"])
 def rt(request, tmp_path, clock: FakeClock):
     where = ":memory:" if request.param == "memory" else tmp_path / "team.db"
-    with Runtime(where, clock=clock, breaker=PATIENT, ids=CountedIds()) as runtime:
+    with team(where, clock=clock, breaker=PATIENT, ids=CountedIds()) as runtime:
         yield runtime
 
 
@@ -49,7 +50,7 @@ async def next_try(rt: Runtime, clock: FakeClock, task: str, tries: int = 1) -> 
         return record if record is not None and (record.state, record.tries) == ("pending", tries) else None
 
     wait = (await found(rt, look)).ready_at - clock.now()
-    later(rt, clock, wait / SECOND)
+    clock.advance(wait / SECOND)
     return wait / SECOND
 
 
@@ -96,7 +97,7 @@ async def test_what_may_go_better_is_tried_again(rt: Runtime, clock, error: Exce
 @pytest.mark.rule("retry.delays")
 @pytest.mark.parametrize(("chance", "waits"), [(0.0, [1, 2, 4, 8, 10, 10]), (0.5, [1.1, 2.2, 4.4, 8.8, 11, 11])])
 async def test_each_wait_is_longer_than_the_last_up_to_ten_seconds(clock, chance: float, waits: list[float]):
-    with Runtime(clock=clock, breaker=PATIENT, ids=Chancy(chance)) as rt:
+    with team(clock=clock, breaker=PATIENT, ids=Chancy(chance)) as rt:
 
         @rt.agent
         async def coder(turn: Turn) -> None:
@@ -123,7 +124,7 @@ async def test_it_is_not_tried_before_its_time(rt: Runtime, clock):
 
     task = await rt.submit("coder", "x")
     await reached(rt, task.id, "pending")
-    later(rt, clock, 0.999)
+    clock.advance(0.999)
     assert await (await rt.submit("other", "x")).result(PATIENCE) == "ok"  # someone was there to try it
     assert (len(tries), (await task.status()).state) == (1, "pending")
     await sound(rt)
@@ -147,9 +148,9 @@ async def test_after_so_many_attempts_it_is_dead_and_seen_to_be(rt: Runtime, clo
     outcome = await task.wait(PATIENCE)
     assert (outcome.state, len(tries)) == ("dead", most)
     assert f"still busy; that was attempt {most} of {most}" in str(outcome.error)
-    assert [one.id for one in await rt.tasks(state="dead")] == [task.id]
+    assert [one.id for one in await rt.workspace.tasks(state="dead")] == [task.id]
     assert (await life(rt, task.id)).count("died") == 1
-    later(rt, clock, 3_600)
+    clock.advance(3_600)
     assert (await task.status()).state == "dead"
     await sound(rt)
 
@@ -171,7 +172,7 @@ async def test_an_agent_waiting_for_it_learns_that_it_died(rt: Runtime):
 @pytest.mark.rule("retry.dead")
 async def test_the_default_breaker_rests_and_the_last_attempt_still_comes(clock):
     """Three failures in a row open the agent's breaker; the fourth attempt waits until it has cooled off."""
-    with Runtime(clock=clock, ids=CountedIds()) as rt:
+    with team(clock=clock, ids=CountedIds()) as rt:
         tries: list[int] = []
 
         @rt.agent
@@ -184,10 +185,10 @@ async def test_the_default_breaker_rests_and_the_last_attempt_still_comes(clock)
         task = await rt.submit("coder", "x")
         for failures in (1, 2, 3):
             await next_try(rt, clock, task.id, failures)
-        assert (await rt.breakers())["coder"].state == "open"
-        later(rt, clock, 60)
+        assert (await rt.workspace.breakers())["coder"].state == "open"
+        clock.advance(60)
         assert await task.result(PATIENCE) == "fourth time"
-        assert await rt.breakers() == {} or (await rt.breakers())["coder"].state == "closed"
+        assert await rt.workspace.breakers() == {} or (await rt.workspace.breakers())["coder"].state == "closed"
         await sound(rt)
 
 
@@ -301,7 +302,7 @@ async def test_an_operators_retry_is_a_new_task_that_repeats_nothing(rt: Runtime
     before = await old.status()
     broken[0] = False
     clock.advance(1_000)
-    new = await rt.task(old.id).retry()
+    new = await rt.workspace.task(old.id).retry()
     assert new.id != old.id
     assert await new.result(PATIENCE) == [5, "did x", "did y", "mended"]
     assert did == ["charge", "good x", "good y", "fragile", "fragile"]
@@ -378,9 +379,9 @@ async def test_a_child_is_retried_within_its_run(rt: Runtime):
 
     rt.add(Card("idle"), fragile)
     child = await rt.run("lead", "go", session="s")
-    again = await rt.task(child).retry()
+    again = await rt.workspace.task(child).retry()
     assert await again.result(PATIENCE) == ["lead", "fragile"]
-    old, new = await rt.task(child).status(), await again.status()
+    old, new = await rt.workspace.task(child).status(), await again.status()
     assert (new.run, new.parent, new.session) == (old.run, old.parent, old.session)
     await sound(rt)
 
@@ -451,7 +452,7 @@ async def test_a_message_is_sent_once_however_often_its_sender_is_tried(rt: Runt
 
 
 async def test_a_write_that_expects_nothing_there_does_not_conflict_with_its_own_earlier_try(clock):
-    with Runtime(clock=clock, breaker=PATIENT, ids=CountedIds()) as rt:
+    with team(clock=clock, breaker=PATIENT, ids=CountedIds()) as rt:
         tries: list[int] = []
 
         @rt.agent

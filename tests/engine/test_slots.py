@@ -3,9 +3,10 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, happened, later, named, reached, sound, until
-from remit import Card, Runtime, Turn
+from engine.helping import PATIENCE, Shaky, happened, named, reached, sound, until
+from remit import Card, Turn
 from remit.core.breaker import BreakerPolicy
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +41,7 @@ async def test_neither_an_agent_nor_the_workspace_does_more_at_a_time_than_allow
     async def work(turn: Turn) -> None:
         await crowd.work(turn.agent)
 
-    with Runtime(clock=clock, concurrency=5) as rt:
+    with team(clock=clock, concurrency=5) as rt:
         rt.add(Card("narrow", concurrency=2), work)
         rt.add(Card("wide"), work)
         names = ["narrow", "wide"] * 40
@@ -74,7 +75,7 @@ async def test_whoever_waits_holds_no_slot(clock, how: str, hands: int):
         return 1
 
     each = 4 if how == "agent" else None
-    with Runtime(clock=clock, concurrency=4 if how == "workspace" else None, hands=hands) as rt:
+    with team(clock=clock, concurrency=4 if how == "workspace" else None, hands=hands) as rt:
         rt.add(Card("parent", asks="*", concurrency=each), parent)
         rt.add(Card("child", concurrency=each), child)
         with anyio.fail_after(30):
@@ -91,7 +92,7 @@ async def test_who_gave_up_waiting_gets_its_slot_back_before_it_goes_on(clock):
     """The child has the only slot. Its asker waits for it no longer, but cannot go on beside it either."""
     crowd, go = Crowd(), anyio.Event()
 
-    with Runtime(clock=clock, concurrency=1) as rt:
+    with team(clock=clock, concurrency=1) as rt:
 
         @rt.agent(asks="*")
         async def lead(turn: Turn) -> str:
@@ -119,7 +120,7 @@ async def test_who_gave_up_waiting_gets_its_slot_back_before_it_goes_on(clock):
 @pytest.mark.rule("concurrency.queue")
 async def test_a_caller_who_gives_up_by_its_own_scope_leaves_a_sound_record(clock):
     go = anyio.Event()
-    with Runtime(clock=clock, concurrency=1) as rt:
+    with team(clock=clock, concurrency=1) as rt:
 
         @rt.agent(asks="*")
         async def lead(turn: Turn) -> str:
@@ -149,14 +150,14 @@ async def test_a_task_tried_again_counts_once(clock):
             failed.add(turn.task)
             raise Shaky
 
-    with Runtime(clock=clock, concurrency=2, breaker=BreakerPolicy(failures=1_000)) as rt:
+    with team(clock=clock, concurrency=2, breaker=BreakerPolicy(failures=1_000)) as rt:
         rt.add(Card("coder"), work)
         tasks = [await rt.submit("coder", f"{n}") for n in range(20)]
         for task in tasks:
             await reached(rt, task.id, "pending")
         with anyio.fail_after(PATIENCE):
-            while await rt.tasks(state="open"):
-                later(rt, clock, 2)
+            while await rt.workspace.tasks(state="open"):
+                clock.advance(2)
                 await anyio.sleep(0.001)
         assert {(await task.status()).state for task in tasks} == {"completed"}
         assert crowd.most_in_all == 2
@@ -165,7 +166,7 @@ async def test_a_task_tried_again_counts_once(clock):
 
 @pytest.mark.rule("concurrency.queue")
 async def test_who_waited_gets_a_slot_again_also_where_nobody_lends_a_hand(clock):
-    with Runtime(clock=clock, hands=0) as rt:
+    with team(clock=clock, hands=0) as rt:
         second, go = anyio.Event(), anyio.Event()
         got: list[str] = []
 
@@ -188,7 +189,7 @@ async def test_who_waited_gets_a_slot_again_also_where_nobody_lends_a_hand(clock
             await reached(rt, task, "waiting")
             group.start_soon(run, "works")
             await happened(second)
-            await rt.cancel(await named(rt, "child"))
+            await rt.workspace.cancel(await named(rt, "child"))
             await reached(rt, task, "pending")
             go.set()
             await until(lambda: len(got) == 2)
@@ -198,7 +199,7 @@ async def test_who_waited_gets_a_slot_again_also_where_nobody_lends_a_hand(clock
 
 async def test_an_agents_limit_holds_after_a_delegation_too(clock):
     crowd = Crowd()
-    with Runtime(clock=clock) as rt:
+    with team(clock=clock) as rt:
 
         @rt.agent(asks="*", concurrency=1)
         async def lead(turn: Turn) -> None:

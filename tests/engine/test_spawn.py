@@ -3,10 +3,11 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, happened, later, named, reached, serving, sound, until
+from engine.helping import PATIENCE, Shaky, happened, named, reached, serving, sound, until
 from remit import Bounds, Card, Command, Refused, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
 from remit.engine.queue import submitting as tasks_module
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +51,7 @@ async def test_the_sixth_waits_until_one_of_five_has_ended(rt: Runtime):
         await happened(full)
         await anyio.wait_all_tasks_blocked()
         assert not sixth.is_set()
-        assert len(await rt.tasks(agent="coder", state="open")) == 5
+        assert len(await rt.workspace.tasks(agent="coder", state="open")) == 5
         go[3].set()
         await happened(sixth)
         for one in go:
@@ -86,7 +87,7 @@ async def test_who_waits_too_long_for_a_slot_is_refused_and_can_go_on(rt: Runtim
 @pytest.mark.rule("spawn.limit", "concurrency.queue")
 async def test_whoever_waits_for_a_slot_to_spawn_holds_none_itself(clock):
     """The only slot of the workspace: were the asker to keep it while it waits, nothing could ever end."""
-    with Runtime(clock=clock, concurrency=1) as rt:
+    with team(clock=clock, concurrency=1) as rt:
         rt.add(Card("coder"), echo)
 
         @rt.agent(asks="*")
@@ -142,7 +143,7 @@ async def test_what_comes_of_it_is_announced_once_to_its_asker(rt: Runtime):
     rt.add(Card("coder", asks="*"), echo)
     assert await rt.run("lead", "go", session="s") == []
     assert await rt.run("lead", "go", session="s") == []
-    assert await rt.orphans() == []
+    assert await rt.workspace.orphans() == []
     await sound(rt)
 
 
@@ -172,7 +173,7 @@ async def test_failed_dead_and_cancelled_ones_are_announced_too(rt: Runtime, clo
 
     async def cancel() -> None:
         await happened(asked)
-        await rt.cancel(await named(rt, "stuck"))
+        await rt.workspace.cancel(await named(rt, "stuck"))
 
     async with anyio.create_task_group() as group:
         group.start_soon(cancel)
@@ -183,7 +184,7 @@ async def test_failed_dead_and_cancelled_ones_are_announced_too(rt: Runtime, clo
 
 @pytest.mark.rule("spawn.announce")
 async def test_one_that_never_began_is_announced_when_it_is_cancelled_or_late(clock):
-    with Runtime(clock=clock, hands=0) as rt:
+    with team(clock=clock, hands=0) as rt:
         asked = anyio.Event()
 
         @rt.agent(asks="*")
@@ -202,7 +203,7 @@ async def test_one_that_never_began_is_announced_when_it_is_cancelled_or_late(cl
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             await happened(asked)
-            await rt.cancel(next(one.id for one in await rt.tasks() if one.task == "cancelled"))
+            await rt.workspace.cancel(next(one.id for one in await rt.workspace.tasks() if one.task == "cancelled"))
             clock.advance(20)
             async with serving(rt):
                 await until(lambda: texts)
@@ -220,7 +221,7 @@ async def test_the_announcement_comes_with_the_last_attempt_only(rt: Runtime, cl
         task = await turn.spawn("shaky", "x")
         await reached(rt, task.id, "pending")
         assert await turn.inbox() == []
-        later(rt, clock, 2)
+        clock.advance(2)
         return await announced(turn, 1)
 
     @rt.agent
@@ -301,20 +302,20 @@ async def test_an_announcement_nobody_is_left_to_read_is_kept_and_shown(rt: Runt
         return "too late"
 
     task = await rt.run("lead", "go", session="s")
-    assert await rt.orphans() == []
+    assert await rt.workspace.orphans() == []
     go.set()
-    assert await rt.task(task).result(PATIENCE) == "too late"
-    [orphan] = await rt.orphans()
+    assert await rt.workspace.task(task).result(PATIENCE) == "too late"
+    [orphan] = await rt.workspace.orphans()
     assert (orphan.to, orphan.about, orphan.session) == ("lead", task, "s")
     assert await rt.run("lead", "again", session="s")  # the next run of the same agent does not read it
-    assert orphan in await rt.orphans()
+    assert orphan in await rt.workspace.orphans()
     await sound(rt)
 
 
 @pytest.mark.rule("spawn.orphan")
 async def test_more_than_an_inbox_holds_wait_in_the_store_and_nobody_waits_for_them(clock):
     """Forty results for one who does not read, with a single slot: they are delivered all the same."""
-    with Runtime(clock=clock, concurrency=1, breaker=BreakerPolicy(failures=1_000)) as rt:
+    with team(clock=clock, concurrency=1, breaker=BreakerPolicy(failures=1_000)) as rt:
         rt.add(Card("coder"), echo)
 
         @rt.agent(asks="*")

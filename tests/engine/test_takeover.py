@@ -5,6 +5,7 @@ import pytest
 
 from engine.helping import PATIENCE, doomed, found, happened, life, named, reached, serving, sound, take_over
 from remit import Card, Plan, Refused, Runtime, Step, Turn
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +58,7 @@ async def test_a_zombie_changes_nothing(tmp_path, clock, asked_how: str):
                 rules.append(no.rule)
         return "from the dead"
 
-    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         puppet = Puppet()
         puppet.act = try_all
         dead.add(Card("lead", asks="*"), puppet)
@@ -76,12 +77,12 @@ async def test_a_zombie_changes_nothing(tmp_path, clock, asked_how: str):
             await happened(puppet.inside)
             task = await named(dead, "lead")
             await take_over(heir, clock, dead)
-            assert await heir.task(task).result(PATIENCE) == "go"
-            before = len(await heir.history())
+            assert await heir.workspace.task(task).result(PATIENCE) == "go"
+            before = len(await heir.workspace.history())
             puppet.go.set()
             await happened(puppet.left)
         assert (rules, kept) == (["over"] * 11, [])
-        assert len(await heir.history()) == before
+        assert len(await heir.workspace.history()) == before
         assert outcomes[0].value == "go"  # whoever waits there learns what really came of it
         assert await life(heir, task) == [*(await life(heir, task))[:-3], "lost", "claimed", "completed"]
         await sound(heir)
@@ -89,7 +90,7 @@ async def test_a_zombie_changes_nothing(tmp_path, clock, asked_how: str):
 
 @pytest.mark.rule("crash.fence")
 async def test_a_zombies_result_does_not_replace_the_work_that_goes_on(tmp_path, clock):
-    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         old, new = Puppet(), Puppet()
         dead.add(Card("lead"), old)
         heir.add(Card("lead"), new)
@@ -100,17 +101,17 @@ async def test_a_zombies_result_does_not_replace_the_work_that_goes_on(tmp_path,
         old.go.set()
         await happened(old.left)
         await anyio.wait_all_tasks_blocked()
-        assert (await heir.task(task.id).status()).state == "running"
+        assert (await heir.workspace.task(task.id).status()).state == "running"
         new.act = echo
         new.go.set()
-        assert await heir.task(task.id).result(PATIENCE) == "go"
+        assert await heir.workspace.task(task.id).result(PATIENCE) == "go"
         await sound(heir)
 
 
 @pytest.mark.rule("crash.fence")
 async def test_what_a_zombie_has_delegated_changes_nothing_either(tmp_path, clock):
     """Before the heir has asked for it again, and when it never does."""
-    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         rules: list[str] = []
         child, new = Puppet(), Puppet()
 
@@ -138,17 +139,17 @@ async def test_what_a_zombie_has_delegated_changes_nothing_either(tmp_path, cloc
         await happened(child.left)
         await anyio.wait_all_tasks_blocked()
         assert rules == ["over"]
-        assert (await heir.task(below).status()).state == "running"
+        assert (await heir.workspace.task(below).status()).state == "running"
         new.go.set()
-        assert await heir.task(task.id).result(PATIENCE) == "go"
+        assert await heir.workspace.task(task.id).result(PATIENCE) == "go"
         assert await life(heir, below) == ["started", "fenced", "cancelled"]
-        assert await heir.context().get("a", "k") is None
+        assert await heir.workspace.context().get("a", "k") is None
         await sound(heir)
 
 
 @pytest.mark.rule("crash.fence")
 async def test_a_zombie_that_waits_learns_that_it_is_one(tmp_path, clock):
-    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         said: list[str] = []
         asked, left = anyio.Event(), anyio.Event()
 
@@ -174,7 +175,7 @@ async def test_a_zombie_that_waits_learns_that_it_is_one(tmp_path, clock):
         await happened(asked)
         await reached(dead, task.id, "waiting")
         await take_over(heir, clock, dead)
-        assert await heir.task(task.id).result(PATIENCE) == "x"
+        assert await heir.workspace.task(task.id).result(PATIENCE) == "x"
         await happened(left)
         assert said == ["over"]
         assert dead._services.conductor.alive.waiting == 0
@@ -184,7 +185,7 @@ async def test_a_zombie_that_waits_learns_that_it_is_one(tmp_path, clock):
 @pytest.mark.rule("crash.poison")
 async def test_a_task_whose_process_dies_each_time_is_dead_in_the_end(tmp_path, clock):
     path = tmp_path / "team.db"
-    with Runtime(path, clock=clock, hands=0) as heir:
+    with team(path, clock=clock, hands=0) as heir:
         heir.add(Card("poison"), echo)
         task = await heir.submit("poison", "x")
         for attempt in range(1, 5):
@@ -206,7 +207,7 @@ async def test_a_task_whose_process_dies_each_time_is_dead_in_the_end(tmp_path, 
 @pytest.mark.rule("crash.lead")
 @pytest.mark.parametrize("what", ["plan", "team"])
 async def test_a_plan_or_team_run_by_a_program_that_is_gone_has_failed(tmp_path, clock, what: str):
-    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         puppet = Puppet()
         dead.add(Card("member"), puppet)
 
@@ -225,12 +226,12 @@ async def test_a_plan_or_team_run_by_a_program_that_is_gone_has_failed(tmp_path,
         async with anyio.create_task_group() as group:
             group.start_soon(start)
             await happened(puppet.inside)
-            root = (await dead.tasks(parent=""))[0].id
+            root = (await dead.workspace.tasks(parent=""))[0].id
             await take_over(heir, clock, dead)
-            outcome = await heir.task(root).wait(PATIENCE)
+            outcome = await heir.workspace.task(root).wait(PATIENCE)
             assert outcome.state == "failed"
             assert f"the process that ran this {what} is gone" in str(outcome.error)
-            assert await heir.tasks(state="open") == []  # nothing of it is left open
+            assert await heir.workspace.tasks(state="open") == []  # nothing of it is left open
             puppet.go.set()
             await happened(puppet.left)
         await sound(heir)
@@ -263,7 +264,7 @@ async def test_what_is_put_back_is_taken_up_where_it_was(tmp_path, clock, how: s
         rt.add(Card("slow"), slow)
         return rt
 
-    with Runtime(tmp_path / "team.db", clock=clock) as one, Runtime(tmp_path / "team.db", clock=clock) as two:
+    with team(tmp_path / "team.db", clock=clock) as one, team(tmp_path / "team.db", clock=clock) as two:
         team(one), team(two)
         task = await one.submit("lead", "go")
         await happened(inside)
@@ -276,9 +277,9 @@ async def test_what_is_put_back_is_taken_up_where_it_was(tmp_path, clock, how: s
         assert (status.state, status.attempt) == ("pending", 0)
         go.set()
         async with serving(two):
-            assert await two.task(task.id).result(PATIENCE) == [5, "quick", "slow"]
+            assert await two.workspace.task(task.id).result(PATIENCE) == [5, "quick", "slow"]
         assert did == ["pay", "quick", "slow"]
-        assert len(await two.tasks()) == 3
+        assert len(await two.workspace.tasks()) == 3
         assert (await life(two, task.id))[-3:] == ["released", "claimed", "completed"]
         await sound(two)
 
@@ -339,7 +340,7 @@ async def test_draining_waits_for_what_ends_in_time_and_takes_nothing_new(rt: Ru
 @pytest.mark.rule("crash.release")
 async def test_one_that_waits_for_another_or_for_a_slot_is_put_back_too(clock):
     """Parent waits, child runs, a second parent has waited and stands in the queue for the only slot."""
-    with Runtime(clock=clock, concurrency=1) as rt:
+    with team(clock=clock, concurrency=1) as rt:
         go, inside = anyio.Event(), anyio.Event()
 
         @rt.agent(asks="*")
@@ -356,7 +357,7 @@ async def test_one_that_waits_for_another_or_for_a_slot_is_put_back_too(clock):
         tasks = [await rt.submit("lead", name) for name in ("quick", "slow", "other")]
         await happened(inside)
         assert await rt.drain(0) >= 2
-        assert {one.state for one in await rt.tasks(state="open")} == {"pending"}
+        assert {one.state for one in await rt.workspace.tasks(state="open")} == {"pending"}
         assert rt._services.conductor.alive.waiting == 0
         go.set()
         async with serving(rt):
@@ -390,7 +391,7 @@ async def test_what_was_submitted_a_moment_ago_is_put_back_too(rt: Runtime):
 @pytest.mark.rule("cancel.tree", "crash.replay")
 @pytest.mark.parametrize("when", ["before anyone takes it over", "while no one has it", "when the heir has it"])
 async def test_what_a_dead_process_left_can_be_cancelled(tmp_path, clock, when: str):
-    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         puppet, inside = Puppet(), anyio.Event()
 
         async def lead(turn: Turn) -> None:
@@ -414,16 +415,16 @@ async def test_what_a_dead_process_left_can_be_cancelled(tmp_path, clock, when: 
             await take_over(heir, clock, dead)
         if when == "when the heir has it":
             await happened(inside)
-        assert await heir.cancel(task.id) == 3
+        assert await heir.workspace.cancel(task.id) == 3
         await take_over(heir, clock, dead)
-        assert (await heir.task(task.id).wait(PATIENCE)).state == "cancelled"
-        assert {one.state for one in await heir.tasks()} == {"cancelled"}
+        assert (await heir.workspace.task(task.id).wait(PATIENCE)).state == "cancelled"
+        assert {one.state for one in await heir.workspace.tasks()} == {"cancelled"}
         await sound(heir)
 
 
 @pytest.mark.rule("crash.fence")
 async def test_a_zombie_cannot_cancel_what_its_heir_waits_for(tmp_path, clock):
-    with doomed(tmp_path / "team.db", clock) as dead, Runtime(tmp_path / "team.db", clock=clock) as heir:
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         rules: list[str] = []
         asked, go, left = anyio.Event(), anyio.Event(), anyio.Event()
 
@@ -453,6 +454,6 @@ async def test_a_zombie_cannot_cancel_what_its_heir_waits_for(tmp_path, clock):
         go.set()
         await happened(left)
         puppet.go.set()
-        assert await heir.task(task.id).result(PATIENCE) == "x"
+        assert await heir.workspace.task(task.id).result(PATIENCE) == "x"
         assert rules == ["over"] * 3
         await sound(heir)

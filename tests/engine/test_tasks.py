@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 import remit
-from remit import Card, Failed, Runtime, Turn
+from remit import Card, Failed, Runtime, Turn, errors
 from remit.errors import Cancelled, TimedOut
 from remit.report.tree import tree
 
@@ -32,7 +32,7 @@ async def test_an_agent_that_raises_has_failed(rt: Runtime):
         raise ValueError("no such module")
 
     assert await rt.run("lead", "go") == "went on"
-    root = tree(await rt.history())
+    root = tree(await rt.workspace.history())
     assert (root.state, root.children[0].state) == ("completed", "failed")
 
 
@@ -54,7 +54,7 @@ async def test_an_error_with_text_no_database_keeps_is_recorded_all_the_same(rt:
 
     with pytest.raises(Failed):
         await rt.run("coder", "go")
-    assert [event.kind for event in await rt.history()] == ["task.started", "task.failed", "breaker.set"]
+    assert [event.kind for event in await rt.workspace.history()] == ["task.started", "task.failed", "breaker.set"]
 
 
 @pytest.mark.rule("task.deadline")
@@ -78,7 +78,7 @@ async def test_a_deadline_really_cancels_the_work_below(rt: Runtime):
     with pytest.raises(TimedOut, match="'middle' ran out of time"):
         await rt.run("middle", "go", seconds=0.3)
     assert stopped == ["bottom", "middle"]
-    assert {node.agent: node.state for node in tree(await rt.history()).walk()} == {
+    assert {node.agent: node.state for node in tree(await rt.workspace.history()).walk()} == {
         "middle": "failed",
         "bottom": "cancelled",
     }
@@ -143,9 +143,9 @@ async def test_in_a_fan_out_one_bad_member_never_loses_the_others(rt: Runtime):
 async def test_at_once_is_a_number_of_at_least_one(rt: Runtime, bad):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:
-        with pytest.raises(remit.BadInput, match="at_once"):
+        with pytest.raises(errors.BadInput, match="at_once"):
             await turn.delegate_all([("coder", "x")], at_once=bad)
-        with pytest.raises(remit.BadInput, match="tokens"):
+        with pytest.raises(errors.BadInput, match="tokens"):
             turn.used(tokens=None)
         return "ok"
 
@@ -154,7 +154,7 @@ async def test_at_once_is_a_number_of_at_least_one(rt: Runtime, bad):
 
 @pytest.mark.parametrize("bad", [7, None, object(), b"team.db"])
 def test_a_store_that_is_none_is_told_so(bad):
-    with pytest.raises(remit.BadInput, match="a store is a path"):
+    with pytest.raises(errors.BadInput, match="a store is a path"):
         Runtime(bad)
 
 
@@ -193,26 +193,30 @@ async def test_cancelling_a_run_stops_everything_below_it(rt: Runtime):
     async with anyio.create_task_group() as group:
         group.start_soon(start)
         await ready.wait()
-        run = (await rt.history())[0].run
-        assert await rt.cancel(run, "changed my mind") == 3
+        run = (await rt.workspace.history())[0].run
+        assert await rt.workspace.cancel(run, "changed my mind") == 3
     assert "changed my mind" in str(errors[0])
-    root = tree(await rt.history())
+    root = tree(await rt.workspace.history())
     assert {node.state for node in root.walk()} == {"cancelled"}
     assert rt.running() == 0
-    with pytest.raises(remit.Conflict):
-        await rt.cancel(run)
+    with pytest.raises(errors.Conflict):
+        await rt.workspace.cancel(run)
 
 
 @pytest.mark.rule("task.cancel")
 async def test_a_completion_at_the_last_moment_does_not_overwrite_a_cancel(rt: Runtime):
     @rt.agent
     async def stubborn(turn: Turn) -> str:
-        await rt.cancel(turn.remit.id, "stop")
+        await rt.workspace.cancel(turn.remit.id, "stop")
         return "done anyway"
 
     with pytest.raises(Cancelled):
         await rt.run("stubborn", "go")
-    assert [event.kind for event in await rt.history()] == ["task.started", "task.cancelling", "task.cancelled"]
+    assert [event.kind for event in await rt.workspace.history()] == [
+        "task.started",
+        "task.cancelling",
+        "task.cancelled",
+    ]
 
 
 @pytest.mark.rule("task.cancel")
@@ -231,8 +235,8 @@ async def test_cancelling_one_branch_leaves_the_rest(rt: Runtime):
     @rt.agent
     async def good(turn: Turn) -> str:
         await started.wait()
-        task = next(event.task for event in await rt.history() if event.agent == "stuck")
-        await rt.cancel(task)
+        task = next(event.task for event in await rt.workspace.history() if event.agent == "stuck")
+        await rt.workspace.cancel(task)
         return "fine"
 
     assert await rt.run("lead", "go") == ["cancelled", "completed"]
@@ -246,7 +250,7 @@ async def test_a_run_whose_caller_goes_away_is_recorded_as_cancelled(rt: Runtime
 
     with anyio.move_on_after(0.3):
         await rt.run("forever", "go")
-    events = await rt.history()
+    events = await rt.workspace.history()
     assert [event.kind for event in events] == ["task.started", "task.cancelled"]
     assert "stopped waiting" in events[-1].data["error"]
 
@@ -290,4 +294,4 @@ async def test_a_turn_kept_after_its_end_cannot_act(rt: Runtime):
         await kept[0].context.set("a", "b", "late")
     with pytest.raises(remit.Refused, match="is over"):
         await kept[0].send("coder", "late")
-    assert [event.kind for event in await rt.history()] == ["task.started", "task.completed"]
+    assert [event.kind for event in await rt.workspace.history()] == ["task.started", "task.completed"]

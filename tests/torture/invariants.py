@@ -81,8 +81,8 @@ def final(found: Seen) -> Any:
 async def broken(rt: Runtime, world: World, deaths: list[Death], expected: Any) -> list[str]:
     """A sentence for each promise that does not hold."""
     await Caretaker(rt._services, {}, None).look()
-    found = await rt.store.read(seen)
-    health = await examine(rt.database, rt._clock.now())
+    found = await rt.workspace.store.read(seen)
+    health = await examine(rt.workspace.database, rt._clock.now())
     return [
         *(finding.sentence for finding in health.findings),
         *_acknowledged(found, world),

@@ -27,6 +27,7 @@ import remit
 from remit.core import backoff
 from remit.engine.queue import caretaker, worker
 from remit.stores.sqlite.database import SqliteDatabase
+from teams import team
 from torture.invariants import Death, broken, death, final, seen
 from torture.scenarios import SCENARIOS, Scenario, World
 
@@ -76,7 +77,7 @@ class Files(NamedTuple):
 async def live(scenario: Scenario, rt: remit.Runtime, world: World) -> None:
     """Asks, and works until there is nothing left to do."""
     changed = asyncio.Event()
-    stop = rt.watch(lambda _events: changed.set())
+    stop = rt.workspace.watch(lambda _events: changed.set())
     async with asyncio.timeout(SECONDS):
         serving = asyncio.create_task(rt.serve())
         await asyncio.sleep(0)
@@ -85,7 +86,7 @@ async def live(scenario: Scenario, rt: remit.Runtime, world: World) -> None:
             serving = asyncio.create_task(rt.serve())
         while True:
             changed.clear()
-            if not await rt.tasks(state="open"):
+            if not await rt.workspace.tasks(state="open"):
                 break
             waiting = asyncio.create_task(changed.wait())
             await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -108,12 +109,12 @@ def work(name: str, files: Files, doom: Doom, life: int, then: Callable[[remit.R
         with closing(SqliteDatabase(files.store, fault=doom)) as database:
             world = World(files.world, life, doom)
             world.note("life", os.getpid())
-            rt = remit.Runtime(database, concurrency=scenario.concurrency)
+            rt = team(database, concurrency=scenario.concurrency)
             scenario.agents(rt, world)
             try:
                 await live(scenario, rt, world)
             except TimeoutError:
-                open_ = [f"{one.task!r} is {one.state}" for one in await rt.tasks(state="open")]
+                open_ = [f"{one.task!r} is {one.state}" for one in await rt.workspace.tasks(state="open")]
                 raise RuntimeError(f"not done in {SECONDS:g} s: {open_}") from None
             await then(rt, world)
 
@@ -141,7 +142,7 @@ def measure(folder: Path, name: str) -> dict[str, Any]:
     doom = Doom()
 
     async def report(rt: remit.Runtime, world: World) -> None:
-        found = await rt.store.read(seen)
+        found = await rt.workspace.store.read(seen)
         wrong = await broken(rt, world, [], None)
         told = {"reached": doom.reached, "final": final(found), "broken": wrong}
         files.report.write_text(json.dumps(told))

@@ -15,8 +15,9 @@ from typing import Any
 
 import anyio
 
-from remit import END, Card, Command, Conflict, Plan, Runtime, Send, Step, Turn
+from remit import END, Card, Command, Plan, Runtime, Send, Step, Turn
 from remit.core.lifecycle import TERMINAL
+from remit.errors import Conflict
 from remit.ports import FAULTS, Fault, no_fault
 
 # Where a process is killed: in the store, and at what its agents and its clients do.
@@ -213,21 +214,21 @@ class Cancel(Scenario):
         if await self._grown(rt, tree):
             world.at("client.asks")
             with suppress(Conflict):  # an earlier life has cancelled it and could not say so any more
-                await rt.cancel(tree, "autumn")
+                await rt.workspace.cancel(tree, "autumn")
         world.note("cancelled", tree)
         world.at("client.acked")
 
     async def _grown(self, rt: Runtime, tree: str) -> bool:
         """Until every leaf has its effect behind it; False if the tree is not growing any more."""
         changed = asyncio.Event()
-        stop = rt.watch(lambda _events: changed.set())
+        stop = rt.workspace.watch(lambda _events: changed.set())
         try:
             while True:
                 changed.clear()
-                status = await rt.task(tree).status()
+                status = await rt.workspace.task(tree).status()
                 if status.state in TERMINAL or status.state == "cancelling":
                     return False
-                if sum(event.kind == "effect.done" for event in await rt.history(run=tree)) == 6:
+                if sum(event.kind == "effect.done" for event in await rt.workspace.history(run=tree)) == 6:
                     return True
                 await changed.wait()
         finally:
@@ -261,11 +262,11 @@ class Retry(Scenario):
     async def ask(self, rt: Runtime, world: World) -> None:
         await world.submit(rt, "shaky", "try hard", attempts=12)
         task = await world.submit(rt, "clumsy", "break it")
-        await rt.task(task).wait()
+        await rt.workspace.task(task).wait()
         world.note("repaired")
-        if len(await rt.tasks(agent="clumsy")) == 1:
+        if len(await rt.workspace.tasks(agent="clumsy")) == 1:
             world.at("client.asks")
-            again = await rt.task(task).retry()
+            again = await rt.workspace.task(task).retry()
             world.note("ack", "again", again.id)
             world.at("client.acked")
 

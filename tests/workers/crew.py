@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from remit import Runtime
 from remit.engine.upkeep.doctor import examine
+from teams import team
 from workers import team
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ class Crew:
 
     def runtime(self, **how: object) -> Runtime:
         """One that does nothing itself."""
-        rt = Runtime(self.address, hands=0, **how)
+        rt = team(self.address, hands=0, **how)
         team.join(rt, self.folder)
         return rt
 
@@ -106,5 +107,5 @@ async def until(look: Callable[[], T | None]) -> T:
 
 
 async def sound(rt: Runtime) -> None:
-    health = await examine(rt.database, rt._clock.now())
+    health = await examine(rt.workspace.database, rt._clock.now())
     assert health.sound, [finding.sentence for finding in health.findings]

@@ -18,6 +18,7 @@ from remit import Card, Runtime, Turn
 from remit.adapters.process import program
 from remit.engine.presence import heartbeat as presence
 from remit.errors import StoreError
+from teams import team
 
 Operation = Callable[[Runtime, Path, dict[str, str]], Awaitable[None]]
 
@@ -169,7 +170,7 @@ async def main(job: Operation, address: str, folder: Path, how: dict[str, str]) 
     if "machine" in how:
         presence._machine = lambda: how["machine"]  # pyright: ignore[reportPrivateUsage]
     numbers = {name: int(how[name]) for name in ("hands", "concurrency") if name in how}
-    async with Runtime(address, silence=float(how.get("silence", 15)), **numbers) as rt:
+    async with team(address, silence=float(how.get("silence", 15)), **numbers) as rt:
         join(rt, folder)
         doing = asyncio.ensure_future(job(rt, folder, how))
         alone = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

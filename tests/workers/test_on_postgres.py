@@ -7,6 +7,7 @@ import pytest
 
 import remit
 from remit.testing import FakeClock
+from teams import team
 from workers.crew import as_url
 
 pytestmark = [pytest.mark.anyio, pytest.mark.rule("postgres.engine")]
@@ -119,7 +120,7 @@ def tmp_path(new_address: Callable[[], str]) -> Folder:
 def rt(request: pytest.FixtureRequest, address: str, clock: FakeClock) -> Iterator[remit.Runtime]:
     home = import_module(request.function.__module__)
     breaker = {"breaker": home.PATIENT} if hasattr(home, "PATIENT") else {}
-    with remit.Runtime(as_url(address), clock=clock, **breaker) as runtime:
+    with team(as_url(address), clock=clock, **breaker) as runtime:
         yield runtime
 
 

@@ -167,6 +167,15 @@ class Runtime:
         """Take no more tasks, give those that run here so long to end, and requeue the rest; tells how many."""
         return await self._opening.engine.resident.drain(seconds) if self._opening.is_open else 0
 
+    def lend(self) -> None:
+        """Start this process's worker in the background, if it has hands; submitting does so by itself."""
+        self._opening.engine.resident.lend()
+
+    @property
+    def worker(self) -> str:
+        """This process's id, as `workspace.workers()` lists it."""
+        return self._opening.engine.services.heartbeat.worker
+
     def running(self) -> int:
         """Tell how many tasks are alive in this process."""
         return len(self._opening.engine.services.conductor.alive)

@@ -1,7 +1,9 @@
-"""For tests of remit and of what is built on it: a clock and ids under control, the contract of a store."""
+"""Doubles and contracts for those who build on remit, the very ones its own tests use."""
 
-from remit.testing.clock import FakeClock
+from remit.testing.agents import Scripted
+from remit.testing.clock import FakeClock, pass_time
 from remit.testing.contract import check_store
 from remit.testing.ids import CountedIds
+from remit.testing.zombie import Zombie
 
-__all__ = ["CountedIds", "FakeClock", "check_store"]
+__all__ = ["CountedIds", "FakeClock", "Scripted", "Zombie", "check_store", "pass_time"]

@@ -1,10 +1,14 @@
 """A clock under the test's control: time passes when the test says so, and then whatever waited for it happens."""
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
 
+import anyio
+from anyio.lowlevel import checkpoint
+
 SECOND = 1_000_000
+PATIENCE = 30.0  # real seconds after which whoever waits in vain is told so
 
 
 class FakeTimer:
@@ -61,3 +65,11 @@ class FakeClock:
     def _move(self, ticks: int) -> None:
         self._now += ticks - self._ticks
         self._ticks = ticks
+
+
+async def pass_time(clock: FakeClock, until: Callable[[], Awaitable[object]], *, step: float = 1.0) -> None:
+    """Let time pass in steps until something is so. Between two steps whatever was woken gets to run."""
+    with anyio.fail_after(PATIENCE):
+        while not await until():
+            clock.advance(step)
+            await checkpoint()

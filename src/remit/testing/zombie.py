@@ -1,0 +1,75 @@
+"""A process that others take for dead while its code runs on: it writes no heartbeat and hears nothing.
+
+`Runtime(Zombie.database("team.db"), system=System(clock=Zombie.clock(clock)))` is such a process: give it work, let time
+pass for the others, and see that nothing it does afterwards counts.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from remit.ports import Clock, Database, Dispatcher, Store, Timer
+from remit.stores.opening import database_at
+
+
+class _NeverFires:
+    """A timer of a process that is stopped."""
+
+    def cancel(self) -> None:
+        """Do nothing: it would never have happened."""
+
+
+class StoppedClock:
+    """Tells the time and wakes nobody."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.now = clock.now
+        self.ticks = clock.ticks
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        return _NeverFires()
+
+
+class DeafStore:
+    """A store that does not tell what others have written."""
+
+    def __init__(self, store: Store) -> None:
+        self.workspace = store.workspace
+        self.tx = store.tx
+        self.transact = store.transact
+        self.read = store.read
+        self.subscribe = store.subscribe
+
+    def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
+
+class DeafDatabase:
+    """A database whose stores are deaf."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.lasting = database.lasting
+        self.workspaces = database.workspaces
+        self.faulty = database.faulty
+        self.close = database.close
+
+    def store(self, workspace: str) -> Any:
+        return DeafStore(self._database.store(workspace))
+
+    def dispatcher(self, workspace: str) -> Dispatcher | None:
+        return None
+
+
+class Zombie:
+    """The parts of a runtime that is dead for all others."""
+
+    @staticmethod
+    def database(store: str | Path) -> DeafDatabase:
+        """Open a store that tells this process nothing."""
+        return DeafDatabase(database_at(store))
+
+    @staticmethod
+    def clock(clock: Clock) -> StoppedClock:
+        """Give a clock that goes with another but wakes nobody: no heartbeat is written by it."""
+        return StoppedClock(clock)
