@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from remit.ports import Database, Decision
+from remit.ports import NOTHING, Database, Decision
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing import CountedIds, check_store
@@ -78,8 +78,11 @@ class Spoilt:
         self._store = store
         self.workspace = store.workspace
 
-    async def tx(self, op, decide):
-        return await self._store.tx(op, decide)
+    async def tx(self, op, decide, wants=NOTHING):
+        return await self._store.tx(op, decide, wants)
+
+    async def transact(self, op, decide, wants=NOTHING):
+        return await self._store.transact(op, decide, wants)
 
     async def read(self, look):
         return await self._store.read(look)
@@ -91,13 +94,13 @@ class Spoilt:
 class ForgetsOperations(Spoilt):
     ids = CountedIds()
 
-    async def tx(self, op, decide):
+    async def tx(self, op, decide, wants=NOTHING):
         return await self._store.tx(self.ids.new(), decide)
 
 
 class LosesFacts(Spoilt):
-    async def tx(self, op, decide):
-        return await self._store.tx(op, lambda view: Decision(decide(view).answer, decide(view).facts[:1]))
+    async def tx(self, op, decide, wants=NOTHING):
+        return await self._store.tx(op, lambda view: Decision(decide(view).answer, decide(view).events[:1]))
 
 
 class IsDeaf(Spoilt):

@@ -115,7 +115,7 @@ def test_the_database_of_another_program_is_refused(path: Path, statements: list
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 def test_a_file_from_the_future_is_refused(path: Path, mode: str):
     fill(path)
-    newer = len(migrations("sqlite")) + 1
+    newer = max(migrations("sqlite")) + 1
     sql(path, f"PRAGMA user_version = {newer}", f"PRAGMA journal_mode = {mode}")
     left_as_it_is(path, NewerStore, f"schema {newer} and this remit knows up to {newer - 1}; upgrade")
 
@@ -367,9 +367,14 @@ async def test_a_full_disk_is_a_clear_error_and_nothing_is_half_written(path: Pa
         "UPDATE entry SET agent = 'someone-else'",
         "UPDATE entry SET trust = 'outside'",
         "DELETE FROM entry",
-        "UPDATE task SET status = 'failed'",
+        "UPDATE task SET state = 'failed'",
         "UPDATE task SET holder = 'someone-else'",
         "DELETE FROM task",
+        "UPDATE run SET tasks = tasks + 1",
+        "UPDATE run SET members = 'someone'",
+        "UPDATE run SET refusals = 7, tokens = 9",
+        "DELETE FROM run",
+        "INSERT INTO card SELECT workspace, 'added', data, 1 FROM (SELECT workspace, data FROM event LIMIT 1)",
         "UPDATE message SET text = 'forged'",
         "UPDATE message SET taken_at = NULL, taken_by = NULL",
         "DELETE FROM message",

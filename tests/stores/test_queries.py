@@ -11,12 +11,12 @@ from remit.core import projection
 from remit.stores import queries
 
 FOLDER = Path(queries.__file__).parent
-MODULES = sorted(FOLDER.glob("*.py"))
-SQL_FILES = sorted((FOLDER / "sql").glob("*.sql"))
+MODULES = sorted(FOLDER.rglob("*.py"))
+SQL_FILES = sorted(FOLDER.rglob("*.sql"))
 NAMED = dict(
     re.findall(
         r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)",
-        (FOLDER / "sql/queries.sql").read_text(),
+        (FOLDER / "queries.sql").read_text(),
         re.MULTILINE | re.DOTALL,
     )
 )

@@ -13,6 +13,7 @@ from remit.testing.clauses.making import (
     NOW,
     Answer,
     answer_or_error,
+    child_remit,
     entry_fact,
     equal,
     first_remit,
@@ -46,8 +47,9 @@ async def facts_commit_together(database: Database) -> None:
     store = database.store("one")
 
     def several(number: int) -> Decision[Json]:
-        remit = first_remit(f"task{number}", session="s")
-        return Decision(number, tuple(started(remit._replace(id=f"task{number}-{part}"), NOW) for part in range(5)))
+        root = first_remit(f"task{number}-0", session="s")
+        parts = (child_remit(root, f"task{number}-{part}", holder="helper") for part in range(1, 5))
+        return Decision(number, tuple(started(remit, NOW) for remit in (root, *parts)))
 
     await asyncio.gather(*(store.tx(f"op {n}", lambda _view, n=n: several(n)) for n in range(40)))
     events = await journal(store)
@@ -79,8 +81,8 @@ async def what_cannot_be_written_is_not_half_written(database: Database) -> None
 async def what_the_tables_refuse_is_not_half_written(database: Database) -> None:
     """A second task under the same id breaks a rule of the tables."""
     store = database.store("one")
-    remit = first_remit("dedup_key", session="s")
-    await store.tx("dedup_key", lambda _view: Decision(None, (started(remit, NOW),)))
+    remit = first_remit("twin", session="s")
+    await store.tx("twin", lambda _view: Decision(None, (started(remit, NOW),)))
     for place in range(3):
         found = await _among_good_ones(store, f"refused at {place}", started(remit, NOW), place)
         must(

@@ -42,7 +42,7 @@ async def events_are_found_by_every_condition(database: Database) -> None:
     runs, sessions, agents = (
         (None, "run0", "run1", "none"),
         (None, "s0", "s1"),
-        (None, "led_as", "helper0", "helper1"),
+        (None, "lead", "helper0", "helper1"),
     )
     times = ((None, None), (NOW + 3, None), (None, NOW + 6), (NOW + 2, NOW + 5), (NOW + 5, NOW + 5))
     pages = ((0, 1_000_000), (0, 1), (0, 3), (7, 4), (len(everything), 5))
@@ -195,7 +195,7 @@ class _Actor:
         return lambda view: end(view) if _is_running(view, remit.id) else Decision(None)
 
     def _send(self) -> Decide[Json]:
-        message = Message(f"message{self._op}", "s1", "led_as", "helper", f"text {self._op}", self._now())
+        message = Message(f"message{self._op}", "s1", "lead", "helper", f"text {self._op}", self._now())
         return lambda _view: Decision(None, (message_sent(message, Place(session="s1")),))
 
     def _take(self) -> Decide[Json]:

@@ -10,7 +10,7 @@ from remit.core.allow import NONE
 from remit.core.bounds import TOP
 from remit.core.entry import Draft, Writer
 from remit.core.events import Event, Head, Unsealed, genuine
-from remit.core.kinds import Place, Queued, ended, entry_set, message_sent, started, submitted
+from remit.core.kinds import Place, PrunedRun, Queued, ended, entry_set, message_sent, started, submitted
 from remit.core.message import Message
 from remit.core.projection import fold
 from remit.core.remit import Origin, Pass, Remit
@@ -67,7 +67,7 @@ def raising(error: Exception) -> Decide[Json]:
     return decide
 
 
-def first_remit(task: str, *, session: str, holder: str = "led_as", workspace: str = "one", at: int = NOW) -> Remit:
+def first_remit(task: str, *, session: str, holder: str = "lead", workspace: str = "one", at: int = NOW) -> Remit:
     wish = Pass(holder, f"the work of {task}")
     return remits.begin(Origin(task, workspace, session), wish, TOP, at + wish.microseconds)
 
@@ -93,6 +93,20 @@ def ending(remit: Remit, kind: str = "task.completed", at: int = NOW) -> Decide[
 
 def sending(message: Message, place: Place = NOWHERE) -> Decide[Json]:
     return lambda _view: Decision(None, (message_sent(message, place),))
+
+
+def pruned_run(root: Remit, *parts: str, at: int = NOW) -> PrunedRun:
+    """What a journal keeps of a completed run with these other tasks."""
+    return {
+        "id": root.id,
+        "agent": root.holder,
+        "session": root.session,
+        "task": root.task,
+        "state": "completed",
+        "asked_at": at,
+        "ended_at": at,
+        "tasks": [root.id, *parts],
+    }
 
 
 # -- reading ------------------------------------------------------------------------------------------------

@@ -22,15 +22,18 @@ from remit.core.message import Message
 from remit.core.record import Record
 from remit.core.times import SECOND
 from remit.core.values import Json
+from remit.errors import Conflict
 from remit.ports import Beat, Database, Decision, Store, View, Which
 from remit.testing.clauses.making import (
     NOW,
+    answer_or_error,
     child_remit,
     ending,
     equal,
     first_remit,
     journal,
     must,
+    pruned_run,
     sending,
     sound,
     starting,
@@ -64,7 +67,9 @@ async def a_queued_task_is_kept_through_its_life(database: Database) -> None:
     await store.tx("end", ending(work, "task.completed", NOW + 30))
     found = await _record(store, "work")
     equal((found.state, found.ended_at), ("completed", NOW + 30), "a task that was completed")
-    await _do(store, "late", claimed(place(work), "helper", NOW + 31, Claim("w3", 4, 3)))
+    late = claimed(place(work), "helper", NOW + 31, Claim("w3", 4, 3))
+    error = await answer_or_error(store, "late", lambda _view: Decision(None, (late,)))
+    must(isinstance(error, Conflict), f"a claim of a task that has ended raises Conflict, got {error!r}")
     equal(await _record(store, "work"), found, "what has ended does not move again")
     await sound(store)
 
@@ -219,7 +224,7 @@ async def tasks_are_listed_by_every_condition(database: Database) -> None:
         (Which(state="failed"), ["run0part"]),
         (Which(parent="run1"), ["run1part"]),
         (Which(parent=""), ["run2", "run1", "run0"]),
-        (Which(run="run2", agent="led_as"), ["run2"]),
+        (Which(run="run2", agent="lead"), ["run2"]),
         (Which(limit=2), ["run2part", "run1part"]),
         (Which(session="none"), []),
     ):
@@ -232,15 +237,15 @@ async def announcements_reach_the_task_that_asked(database: Database) -> None:
     store = database.store("one")
     root = first_remit("root", session="s")
     await store.tx("start", starting(root))
-    news = [Message(f"news{n}", "s", "helper", "led_as", f"text {n}", NOW, "root", f"part{n}") for n in range(2)]
-    letter = Message("letter", "s", "helper", "led_as", "for any of its tasks", NOW)
+    news = [Message(f"news{n}", "s", "helper", "lead", f"text {n}", NOW, "root", f"part{n}") for n in range(2)]
+    letter = Message("letter", "s", "helper", "lead", "for any of its tasks", NOW)
     for message in (*news, letter):
         await store.tx(message.id, sending(message))
     for task, expected in (("root", [*news, letter]), ("other", [letter]), ("", [letter])):
-        found = await _look(store, lambda view, task=task: view.waiting("s", "led_as", task, 10))
+        found = await _look(store, lambda view, task=task: view.waiting("s", "lead", task, 10))
         equal(found, expected, f"what waits for {task!r}")
     equal(await _look(store, lambda view: view.orphans(10)), [], "no announcement is an orphan while its reader lives")
-    await _do(store, "take", messages_taken(["news0"], "led_as", place(root), NOW))
+    await _do(store, "take", messages_taken(["news0"], "lead", place(root), NOW))
     await store.tx("end", ending(root))
     equal(await _look(store, lambda view: view.orphans(10)), news[1:], "announcements that nobody will read")
     await sound(store)
@@ -259,7 +264,7 @@ async def old_runs_are_found_and_pruned(database: Database) -> None:
         equal(await _look(store, lambda view, before=before: view.old(before, 10)), ids, f"runs that ended by {before}")
     equal(await _look(store, lambda view: view.old(NOW + 9, 1)), ["run0"], "the first of the old runs")
     before = await journal(store)
-    await _do(store, "prune", runs_pruned([{"id": "run0", "tasks": ["run0", "part0"]}], NOW + 20))
+    await _do(store, "prune", runs_pruned([pruned_run(first_remit("run0", session="s"), "part0")], NOW + 20))
     found = await _look(store, lambda view: (view.record("run0"), view.record("part0"), len(view.of_run("run0"))))
     equal(found, (None, None, 0), "the tasks of a run that was pruned")
     after = await journal(store)

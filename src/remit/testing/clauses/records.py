@@ -6,7 +6,7 @@ from typing import Final
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.kinds import Place, breaker_set, handed, messages_taken, refused, started
 from remit.core.message import Message
-from remit.core.record import Record
+from remit.core.record import Record, Standing
 from remit.core.remit import Pass
 from remit.core.values import Json
 from remit.ports import Database, Decision, Store, View
@@ -34,7 +34,7 @@ async def a_task_is_kept_whole(database: Database) -> None:
         run="root",
         parent="",
         session="s",
-        holder="led_as",
+        holder="lead",
         state="running",
         asked_how="delegate",
         led_as="",
@@ -64,7 +64,8 @@ async def a_task_is_kept_whole(database: Database) -> None:
         ended=3,
     )
     equal(await store.read(lambda view: view.record("child")), failed, "a task that failed")
-    equal(await store.read(lambda view: view.standing("child")), ("failed", 1), "the standing of a task that failed")
+    standing = await store.read(lambda view: view.standing("child"))
+    equal(standing, Standing("failed", 1, 0, "delegate"), "the standing of a task that failed")
     equal(
         await store.read(lambda view: (view.standing("none"), view.record("none"))),
         (None, None),
@@ -116,7 +117,7 @@ async def running_counts_who_is_running(database: Database) -> None:
         await store.tx(f"end {part.id}", ending(part, kind))
         equal(await store.read(lambda view: view.running("helper", NOW)), left, f"running after one {kind[5:]}")
     equal(
-        await store.read(lambda view: (view.running("led_as", NOW), view.running("no-one", NOW))),
+        await store.read(lambda view: (view.running("lead", NOW), view.running("no-one", NOW))),
         (1, 0),
         "by holder",
     )
@@ -157,8 +158,8 @@ async def ids_by_their_beginning(database: Database) -> None:
 async def messages_wait_until_they_are_taken(database: Database) -> None:
     """In the order they were sent, for one agent in one session; what is taken waits no more."""
     store = database.store("one")
-    mail = [Message(f"m{9 - n}", "s", "led_as", "helper", f"text {n} ü%'\U0001f600", NOW + n % 2) for n in range(4)]
-    others = [Message("o1", "s", "led_as", "another", "x", NOW), Message("o2", "t", "led_as", "helper", "y", NOW)]
+    mail = [Message(f"m{9 - n}", "s", "lead", "helper", f"text {n} ü%'\U0001f600", NOW + n % 2) for n in range(4)]
+    others = [Message("o1", "s", "lead", "another", "x", NOW), Message("o2", "t", "lead", "helper", "y", NOW)]
     for message in (*mail, *others):
         await store.tx(message.id, sending(message))
     equal(await _waiting(store, 10), mail, "messages in the order they were sent")
