@@ -106,7 +106,7 @@ async def completed(rt: remit.Runtime, acknowledged: list[str]) -> None:
 async def test_work_goes_on_when_there_is_room_again(path: Path):
     async with team(path) as rt:
         assert isinstance(rt.database, SqliteDatabase)
-        run = rt.database._writer.execute
+        run = rt.database.writer.connection.execute
         await rt.submit("clerk", "before")
         await all_done(rt)
         (pages,) = run("PRAGMA page_count").fetchone()
@@ -282,7 +282,7 @@ async def test_a_disk_that_cannot_be_read_for_a_while(path: Path):
         await all_done(rt)
         assert isinstance(rt.database, SqliteDatabase)
         with opened(Path(f"{path}-wal"), os.O_WRONLY):
-            rt.database._reader.execute("PRAGMA shrink_memory")
+            rt.database.reader.connection.execute("PRAGMA shrink_memory")
             with pytest.raises(StoreError, match="disk could not be read or written .SQLITE_IOERR_READ"):
                 await rt.history()
         await completed(rt, [before.id, (await rt.submit("clerk", "after")).id])
@@ -302,9 +302,9 @@ async def test_a_file_that_is_damaged_is_told_as_such_and_goes_on_once_it_is_men
         task = await rt.submit("clerk", "before")
         await all_done(rt)
         assert isinstance(rt.database, SqliteDatabase)
-        rt.database._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        rt.database.writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         whole = overwritten(path, b"")
-        for connection in (rt.database._writer, rt.database._reader):
+        for connection in (rt.database.writer.connection, rt.database.reader.connection):
             connection.execute("PRAGMA shrink_memory")  # what is remembered is still right
         with pytest.raises(StoreError, match="team.db: "):
             await task.status()

@@ -20,7 +20,8 @@ from remit.core.projection import Tables
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
 from remit.ports import Span, Store, View
 from remit.stores.queries import migrations
-from remit.stores.sqlite.database import APPLICATION_ID, SqliteDatabase
+from remit.stores.sqlite.database import SqliteDatabase
+from remit.stores.sqlite.schema import APPLICATION_ID
 from remit.testing.clauses.making import answer_or_error, check_journal, journal, putting, value_of
 
 OTHER = Path(__file__).parent / "other.py"
@@ -317,8 +318,8 @@ def test_opening_a_new_file_that_another_process_holds_is_busy(path: Path):
 async def test_a_full_disk_is_a_clear_error_and_nothing_is_half_written(path: Path, database: SqliteDatabase):
     store = database.store("default")
     await store.tx("before", putting(Draft("notes", "before", 1), answer="done"))
-    (pages,) = database._writer.execute("PRAGMA page_count").fetchone()
-    database._writer.execute(f"PRAGMA max_page_count = {pages + 30}")
+    (pages,) = database.writer.connection.execute("PRAGMA page_count").fetchone()
+    database.writer.connection.execute(f"PRAGMA max_page_count = {pages + 30}")
     crowd = [answer_or_error(store, f"op {n}", putting(Draft("notes", str(n), BIG), answer=n)) for n in range(60)]
     answers = await asyncio.gather(*crowd)
     written = [number for number, answer in enumerate(answers) if answer == number]
@@ -332,7 +333,7 @@ async def test_a_full_disk_is_a_clear_error_and_nothing_is_half_written(path: Pa
     assert sorted(keys) == sorted(["before", *map(str, written)]), "what was acknowledged is there, nothing else"
     assert await store.tx("before", putting(Draft("notes", "x", BIG))) == "done", "what was done answers again"
 
-    database._writer.execute("PRAGMA max_page_count = 1073741823")
+    database.writer.connection.execute("PRAGMA max_page_count = 1073741823")
     again = [store.tx(f"op {n}", putting(Draft("notes", str(n), BIG), answer=n)) for n in range(60)]
     assert await asyncio.gather(*again) == list(range(60))
     assert len(await journal(store)) == 61
