@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sqlite3
 import stat
 import subprocess
@@ -19,7 +20,7 @@ from remit.core.events import Event
 from remit.core.projection import Tables
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
 from remit.ports import Span, Store, View
-from remit.stores.queries import migrations
+from remit.stores.queries import OLDER, migrations
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.stores.sqlite.schema import APPLICATION_ID
 from remit.testing.clauses.making import answer_or_error, check_journal, journal, putting, value_of
@@ -119,6 +120,26 @@ def test_a_file_from_the_future_is_refused(path: Path, mode: str):
     newer = max(migrations("sqlite")) + 1
     sql(path, f"PRAGMA user_version = {newer}", f"PRAGMA journal_mode = {mode}")
     left_as_it_is(path, NewerStore, f"schema {newer} and this remit knows up to {newer - 1}; upgrade")
+
+
+@pytest.mark.rule("store.not-ours")
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+@pytest.mark.parametrize("version", [1, 3, 9])
+def test_a_file_of_remit_0_1_0_is_refused(path: Path, version: int, mode: str):
+    """Its tables had other names and columns; no later version reads them, and none may spoil them."""
+    sql(
+        path,
+        "CREATE TABLE event (workspace TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (workspace, seq)) STRICT",
+        "CREATE TABLE task (workspace TEXT NOT NULL, id TEXT NOT NULL, status TEXT NOT NULL, twin TEXT) STRICT",
+        "INSERT INTO task VALUES ('default', 'work', 'running', 'x')",
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        f"PRAGMA user_version = {version}",
+        f"PRAGMA journal_mode = {mode}",
+    )
+    sentence = f"{path} {OLDER}; the file is unchanged"
+    left_as_it_is(path, NotAStore, f"^{re.escape(sentence)}$")
+    assert "was made by remit 0.1.0" in sentence
+    assert "start with a new store" in sentence
 
 
 @pytest.mark.rule("store.not-ours")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ from remit.ports import FAULTS, Beat, Decision, Store, View
 from remit.stores.postgres.address import Address, digest
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.postgres.dispatcher import Procrastinate
-from remit.stores.queries import migrations
+from remit.stores.queries import OLDER, migrations
 from remit.testing.clauses.making import NOW, entry_fact, first_remit, journal, sound, value_of
 
 pytestmark = pytest.mark.anyio
@@ -155,6 +156,26 @@ def test_a_newer_store_is_refused_and_left_as_it_is(address: str):
     with pytest.raises(NewerStore, match="schema 99 and this remit knows up to 10; upgrade remit"):
         PostgresDatabase(address)
     assert rows(address, "SELECT number FROM version") == [(99,)]
+
+
+@pytest.mark.rule("store.not-ours")
+@pytest.mark.parametrize("migrate", [True, False])
+def test_a_schema_of_remit_0_1_0_is_refused_and_left_as_it_is(new_address, migrate: bool):
+    address = new_address(empty=True)
+    tables = "SELECT table_name::text, column_name::text FROM information_schema.columns WHERE table_schema = 'remit'"
+    with psycopg.connect(address) as connection:
+        connection.execute("CREATE SCHEMA remit")
+        connection.execute("CREATE TABLE remit.version (number bigint NOT NULL)")
+        connection.execute("INSERT INTO remit.version VALUES (1)")
+        connection.execute("CREATE TABLE remit.task (workspace text, id text, status text, twin text)")
+        connection.execute("INSERT INTO remit.task VALUES ('default', 'work', 'running', 'x')")
+    before = sorted(rows(address, tables))
+    sentence = f"{Address(address).where} {OLDER}; the database is unchanged"
+    with pytest.raises(NotAStore, match=f"^{re.escape(sentence)}$"):
+        PostgresDatabase(address, migrate=migrate)
+    assert sorted(rows(address, tables)) == before
+    assert rows(address, "SELECT number FROM version") == [(1,)]
+    assert rows(address, "SELECT id, status FROM task") == [("work", "running")]
 
 
 def test_a_schema_of_another_program_is_refused(new_address):

@@ -52,16 +52,15 @@ FROM task WHERE workspace = :workspace AND id = :task;
 SELECT @run FROM run WHERE workspace = :workspace AND id = :run;
 
 -- name: below
--- A task and everything under it; also what was submitted by tasks that have ended since.
-WITH RECURSIVE tree (id, level) AS (
-    SELECT id, 0 FROM task WHERE workspace = :workspace AND id = :task
+-- A task and everything under it; also what was submitted by tasks that have ended since. The tree carries whole rows:
+-- joining them to it afterwards, PostgreSQL would read all tasks.
+WITH RECURSIVE tree (level, @task) AS (
+    SELECT 0, @task FROM task WHERE workspace = :workspace AND id = :task
     UNION ALL
-    SELECT c.id, tree.level + 1 FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> ''
+    SELECT tree.level + 1, @c.task FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> ''
     WHERE c.workspace = :workspace
 )
-SELECT @task.task
-FROM tree JOIN task ON task.workspace = :workspace AND task.id = tree.id
-WHERE ended IS NULL ORDER BY tree.level, began;
+SELECT @task FROM tree WHERE ended IS NULL ORDER BY level, began;
 
 -- name: spawned
 SELECT count(*) FROM task
@@ -80,27 +79,32 @@ WHERE t.workspace = :workspace AND (:session = '*' OR t.session = :session) AND 
 ORDER BY t.began DESC LIMIT :limit;
 
 -- name: tasks_open
--- What has not ended, through the indexes of the open states: mostly these are few among very many that have ended.
+-- What has not ended, through the indexes of the open states: mostly these are few among very many that have ended. The
+-- plus keeps SQLite from walking the index on `began` instead; only the page itself is read whole.
+WITH page (seq) AS (
+    SELECT t.began FROM task t
+    WHERE t.workspace = :workspace AND t.ended IS NULL
+      AND (t.state = 'pending' OR t.state = 'running' OR t.state = 'waiting' OR t.state = 'cancelling')
+      AND (:state = 'open' OR t.state = :state) AND (:session = '*' OR t.session = :session)
+      AND (:agent = '*' OR t.holder = :agent) AND (:parent = '*' OR t.parent = :parent) AND +t.began < :before
+    ORDER BY +t.began DESC LIMIT :limit
+)
 SELECT @t.task, e.data
-FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
-WHERE t.workspace = :workspace AND t.ended IS NULL
-  AND (t.state = 'pending' OR t.state = 'running' OR t.state = 'waiting' OR t.state = 'cancelling')
-  AND (:state = 'open' OR t.state = :state) AND (:session = '*' OR t.session = :session)
-  AND (:agent = '*' OR t.holder = :agent) AND (:parent = '*' OR t.parent = :parent) AND t.began < :before
-ORDER BY t.began DESC LIMIT :limit;
+FROM page JOIN task t ON t.workspace = :workspace AND t.began = page.seq
+JOIN event e ON e.workspace = :workspace AND e.seq = page.seq
+ORDER BY page.seq DESC;
 
 -- name: tasks_of_run
 -- Through the tree of the run: there is no index on the run of a task, which would cost every task.
-WITH RECURSIVE tree (id) AS (
-    SELECT id FROM task WHERE workspace = :workspace AND id = :run
+WITH RECURSIVE tree (@task) AS (
+    SELECT @task FROM task WHERE workspace = :workspace AND id = :run
     UNION ALL
-    SELECT c.id FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> '' WHERE c.workspace = :workspace
+    SELECT @c.task FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> '' WHERE c.workspace = :workspace
 )
-SELECT @t.task, e.data
-FROM tree JOIN task t ON t.workspace = :workspace AND t.id = tree.id
-JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
-WHERE t.began < :before
-ORDER BY t.began DESC;
+SELECT @tree.task, e.data
+FROM tree JOIN event e ON e.workspace = :workspace AND e.seq = tree.began
+WHERE tree.began < :before
+ORDER BY tree.began DESC;
 
 -- name: tasks_of_parent
 SELECT @t.task, e.data
@@ -123,12 +127,13 @@ SELECT id FROM task WHERE workspace = :workspace AND parent = '' AND ended_at < 
 
 -- name: of_run
 -- Every task of a run, whatever became of it.
-WITH RECURSIVE tree (id) AS (
-    SELECT id FROM task WHERE workspace = :workspace AND id = :run
+WITH RECURSIVE tree (id, state, ended_at) AS (
+    SELECT id, state, ended_at FROM task WHERE workspace = :workspace AND id = :run
     UNION ALL
-    SELECT c.id FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> '' WHERE c.workspace = :workspace
+    SELECT c.id, c.state, c.ended_at FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> ''
+    WHERE c.workspace = :workspace
 )
-SELECT task.id, state, ended_at FROM tree JOIN task ON task.workspace = :workspace AND task.id = tree.id;
+SELECT id, state, ended_at FROM tree;
 
 -- name: ids_like
 -- Ids that begin with what a person typed.
