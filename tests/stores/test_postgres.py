@@ -16,16 +16,16 @@ from anyio import fail_after, to_thread
 
 from postgres import OwnServer, Proxy
 from remit.core.entry import Draft
-from remit.core.kinds import Claim, Queued, Requeue, claimed, moved, place, requeued, submitted
+from remit.core.kinds import Claim, Queued, Requeue, claimed, ended, moved, place, requeued, started, submitted
 from remit.core.values import Json
 from remit.engine.upkeep.doctor import examine
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
-from remit.ports import FAULTS, Beat, Decision, Store, View
+from remit.ports import FAULTS, NOTHING, Beat, Decision, Store, View, Wants
 from remit.stores.postgres.address import Address, digest
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.postgres.dispatcher import Procrastinate
 from remit.stores.queries import OLDER, migrations
-from remit.testing.clauses.making import NOW, entry_fact, first_remit, journal, sound, value_of
+from remit.testing.clauses.making import NOW, child_remit, entry_event, first_remit, journal, sound, value_of
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +50,7 @@ def adding(view: View) -> Decision[Json]:
     """Counts how often it was done, so that twice shows."""
     old = view.entry("notes", "total")
     total = old.value + 1 if old is not None and isinstance(old.value, int) else 1
-    return Decision(total, (entry_fact(view, Draft("notes", "total", total)),))
+    return Decision(total, (entry_event(view, Draft("notes", "total", total)),))
 
 
 def rows(address: str, statement: str, *values: object) -> list[tuple]:
@@ -106,6 +106,24 @@ async def test_what_one_remembers_another_may_have_changed(opened: Open):
     with pytest.raises(StoreError):  # it is undone after it was remembered
         await do(two, "half", bad, queued("work"))
     assert await standing(two, "look 4") == ["cancelling", 1]
+
+
+async def test_two_databases_count_the_same_run(opened: Open):
+    """Each remembers the figures, fetched in advance or counted by itself, and notices when the other has counted."""
+    root = first_remit("root", session="s")
+    stores = [opened().store("w") for _ in range(2)]
+    await do(stores[0], "start", started(root, NOW))
+    for number in range(10):
+        store, wants = stores[number % 2], Wants(runs=("root",)) if number % 3 else NOTHING
+        part = child_remit(root, f"part{number}", holder="helper")
+        decision = Decision(None, (started(part, NOW), ended(part, "task.failed", NOW, {"tokens": 10})))
+        await store.tx(f"part {number}", lambda _, decision=decision: decision, wants)
+        assert await store.tx("look", lambda view: Decision([*view.run("root")][3:6]), wants) == [
+            number + 2,
+            0,
+            10 * (number + 1),
+        ]
+    await healthy(opened())
 
 
 async def test_batches_over_many_workspaces_do_not_wait_for_each_other_for_ever(opened: Open):

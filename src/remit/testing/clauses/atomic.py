@@ -14,7 +14,7 @@ from remit.testing.clauses.making import (
     Answer,
     answer_or_error,
     child_remit,
-    entry_fact,
+    entry_event,
     equal,
     first_remit,
     journal,
@@ -42,7 +42,7 @@ async def what_raises_writes_nothing(database: Database) -> None:
     await sound(store)
 
 
-async def facts_commit_together(database: Database) -> None:
+async def events_commit_together(database: Database) -> None:
     """All facts of a transaction follow each other in the journal, and the first carries the operation."""
     store = database.store("one")
 
@@ -96,7 +96,7 @@ async def _among_good_ones(store: Store, name: str, bad: Unsealed, place: int) -
     """A good fact and then a bad one in one transaction, asked for together with good ones, at that place."""
 
     def spoiled(view: View) -> Decision[Json]:
-        return Decision("done", (entry_fact(view, Draft(name, "half", "written")), bad))
+        return Decision("done", (entry_event(view, Draft(name, "half", "written")), bad))
 
     keys = ["left", "right"]
     asked = [answer_or_error(store, f"{name} {key}", putting(Draft(name, key, key), answer=key)) for key in keys]
@@ -117,7 +117,7 @@ async def _among_good_ones(store: Store, name: str, bad: Unsealed, place: int) -
 
 CLAUSES: Final = (
     what_raises_writes_nothing,
-    facts_commit_together,
+    events_commit_together,
     what_cannot_be_written_is_not_half_written,
     what_the_tables_refuse_is_not_half_written,
 )

@@ -8,7 +8,7 @@ from remit.core.kinds import entries_removed, entry_touched
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT, Scope
 from remit.core.values import Json, encode
 from remit.ports import Database, Decision, Store, View
-from remit.testing.clauses.making import NOW, NOWHERE, entry_fact, equal, putting, sound
+from remit.testing.clauses.making import NOW, NOWHERE, entry_event, equal, putting, sound
 
 _LAST: Final = "\U0010ffff"
 _KEYS: Final = (
@@ -247,7 +247,7 @@ async def expiry_is_exact(database: Database) -> None:
 
 async def _put_all(store: Store, pairs: Iterable[tuple[str, Json]]) -> None:
     drafts = [Draft("notes", key, value) for key, value in pairs]
-    facts = await store.read(lambda view: tuple(entry_fact(view, draft, at=NOW + n) for n, draft in enumerate(drafts)))
+    facts = await store.read(lambda view: tuple(entry_event(view, draft, at=NOW + n) for n, draft in enumerate(drafts)))
     await store.tx("put all", lambda _view: Decision(None, facts))
 
 

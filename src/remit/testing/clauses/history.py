@@ -5,25 +5,29 @@ from itertools import product
 from typing import Final
 
 from remit.core.entry import Draft, Writer, touched
-from remit.core.events import GENESIS, Event, Unsealed
+from remit.core.events import GENESIS, Event, Head, Unsealed
 from remit.core.kinds import Place, entries_removed, entry_touched, message_sent, messages_taken, place
 from remit.core.message import Message
 from remit.core.remit import Remit
 from remit.core.times import SECOND
 from remit.core.values import Json
+from remit.errors import Conflict
 from remit.ports import Database, Decide, Decision, Span, Store, View
 from remit.testing.clauses.making import (
     NOW,
     NOWHERE,
     Dice,
+    answer_or_error,
     child_remit,
     ending,
-    entry_fact,
+    entry_event,
     equal,
     first_remit,
     journal,
+    look,
     must,
     putting,
+    raising,
     sound,
     starting,
 )
@@ -54,6 +58,19 @@ async def events_are_found_by_every_condition(database: Database) -> None:
         equal(found, expected, f"the events of {span}, whole")
 
 
+async def events_are_found_by_task_and_kind(database: Database) -> None:
+    """Together with the other conditions; the limit counts what is found here too."""
+    store = database.store("one")
+    await _some_history(store)
+    everything = await journal(store)
+    kinds = (None, frozenset[str](), frozenset({"task.started"}), frozenset({"entry.set", "task.completed"}))
+    tasks, pages = (None, "run1", "run1part0", "none"), ((0, 1_000_000), (3, 2))
+    for task, wanted, run, session, (after, limit) in product(tasks, kinds, (None, "run1"), (None, "s1"), pages):
+        span = Span(run, session, after=after, limit=limit, task=task, kinds=wanted)
+        expected = [event for event in everything if _within(event, span)][:limit]
+        equal(await store.read(lambda view, span=span: view.events(span)), expected, f"the events of {span}")
+
+
 async def an_event_is_kept_whole(database: Database) -> None:
     """The text that was sealed comes back to the byte, with the operation and its answer."""
     store = database.store("one")
@@ -71,6 +88,42 @@ async def an_event_is_kept_whole(database: Database) -> None:
         first.answer is not None and first.hash not in (second.hash, GENESIS),
         "an event carries its answer and hash",
     )
+    await sound(store)
+
+
+async def an_operation_and_an_event_are_found_again(database: Database) -> None:
+    store = database.store("one")
+    root = first_remit("root", session="s")
+    await store.tx("none", lambda _: Decision(None, starting(root)(_).events))
+    await store.tx("some", lambda _: Decision[Json]({"a": 1}, ending(root)(_).events))
+    found = await look(store, lambda view: (view.done("none"), view.done("some"), view.done("never")))
+    equal(found, ((None,), ({"a": 1},), None), "what operations answered")
+    events = await journal(store)
+    found = await look(store, lambda view: [view.event(1), view.event(2), view.event(3)])
+    equal(found, [*events, None], "events by their place")
+
+    def within(view: View) -> Decision[Json]:
+        return Decision([view.done("some") is not None, view.done("within") is not None])
+
+    equal(await store.tx("within", within), [True, False], "what operations answered, asked within a transaction")
+
+
+async def the_head_is_where_the_journal_ends(database: Database) -> None:
+    """For readers what is committed; for a decision also what its neighbours in the transaction have appended."""
+    store = database.store("one")
+    equal(await store.read(lambda view: view.head()), Head(), "the head of an empty journal")
+
+    def two(view: View) -> Decision[Json]:
+        head = view.head()
+        return Decision([*head], tuple(entry_event(view, Draft("notes", f"{head.seq} {key}", 1)) for key in "ab"))
+
+    heads = await asyncio.gather(*(store.tx(f"op {number}", two) for number in range(60)))
+    events = await journal(store)
+    ends = [[0, GENESIS], *([event.seq, event.hash] for event in events[1::2])]
+    equal(sorted(heads, key=str), sorted(ends[:-1], key=str), "the heads that decisions saw, one after the other")
+    equal([*await store.read(lambda view: view.head())], ends[-1], "the head of a journal")
+    await answer_or_error(store, "raises", raising(Conflict("no")))
+    equal(await store.tx("look", lambda view: Decision([*view.head()])), ends[-1], "the head, within a decision")
     await sound(store)
 
 
@@ -97,6 +150,8 @@ def _within(event: Event, span: Span) -> bool:
         and (span.agent is None or event.agent == span.agent)
         and (span.since is None or event.at >= span.since)
         and (span.until is None or event.at < span.until)
+        and (span.task is None or event.task == span.task)
+        and (span.kinds is None or event.kind in span.kinds)
     )
 
 
@@ -158,7 +213,7 @@ class _Actor:
         draft = Draft(self._dice.one(("x", "y")), self._key(), values[self._dice.below(5)], lifetime)
         now = self._now()
         at = place(self._live[-1]) if self._live else NOWHERE
-        return lambda view: Decision(None, (entry_fact(view, draft, at=now, place=at),))
+        return lambda view: Decision(None, (entry_event(view, draft, at=now, place=at),))
 
     def _touch(self) -> Decide[Json]:
         key, now, by = self._key(), self._now(), self._dice.below(90) * SECOND + 1
@@ -209,4 +264,11 @@ class _Actor:
         return decide
 
 
-CLAUSES: Final = (events_are_found_by_every_condition, an_event_is_kept_whole, the_journal_tells_the_tables)
+CLAUSES: Final = (
+    events_are_found_by_every_condition,
+    events_are_found_by_task_and_kind,
+    an_event_is_kept_whole,
+    an_operation_and_an_event_are_found_again,
+    the_head_is_where_the_journal_ends,
+    the_journal_tells_the_tables,
+)

@@ -27,7 +27,7 @@ from remit.core.scope import Scope
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.ports import Beat, Database, Decision, Span, Store, View, Which
-from remit.testing.clauses.making import NOW, child_remit, entry_fact, equal, first_remit, must, sound
+from remit.testing.clauses.making import NOW, child_remit, entry_event, equal, first_remit, must, sound
 
 # Every way to read, asked for what both workspaces have under the same name.
 _LOOKS: Final[dict[str, Callable[[View], object]]] = {
@@ -86,7 +86,7 @@ async def workspaces_never_cross(database: Database) -> None:
     alone = await _seen(one)
     equal(await _seen(two), empty, "what is in one workspace does not show in another")
     await _fill(two, "of two", NOW + 6)
-    await two.tx("more", lambda view: Decision(None, (entry_fact(view, Draft("more", "b", "of two")),)))
+    await two.tx("more", lambda view: Decision(None, (entry_event(view, Draft("more", "b", "of two")),)))
     for name, found in (await _seen(one)).items():
         equal(found, alone[name], f"{name} sees its own workspace only")
     for name, found in (await _seen(two)).items():
@@ -126,8 +126,8 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
         facts = (
             started(root, NOW, Begun(by=mark)),
             started(child, NOW),
-            entry_fact(view, kept, place=place),
-            entry_fact(view, passing, place=place),
+            entry_event(view, kept, place=place),
+            entry_event(view, passing, place=place),
             submitted(pending, NOW, queued),
             submitted(claimed_, NOW, queued._replace(ready_at=NOW)),
             claimed(Place("root", "s", "claimed"), "helper", NOW, Claim("worker", 1, 1)),
