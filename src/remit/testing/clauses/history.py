@@ -1,4 +1,4 @@
-"""The journal: one event for each change, sealed, and found by run, session, agent and time."""
+"""The journal: one event for each change, sealed, and found by run, session, agent, task, kind and time."""
 
 import asyncio
 from itertools import product
@@ -53,9 +53,9 @@ async def events_are_found_by_every_condition(database: Database) -> None:
     for run, session, agent, (since, until), (after, limit) in product(runs, sessions, agents, times, pages):
         span = Span(run, session, agent, since, until, after, limit)
         expected = [event for event in everything if _within(event, span)][:limit]
-        found = await store.read(lambda view, span=span: view.events(span))
-        equal([event.seq for event in found], [event.seq for event in expected], f"the events of {span}")
-        equal(found, expected, f"the events of {span}, whole")
+        events = await store.read(lambda view, span=span: view.events(span))
+        equal([event.seq for event in events], [event.seq for event in expected], f"the events of {span}")
+        equal(events, expected, f"the events of {span}, whole")
 
 
 async def events_are_found_by_task_and_kind(database: Database) -> None:
@@ -77,12 +77,12 @@ async def an_event_is_kept_whole(database: Database) -> None:
     heard: list[Event] = []
     store.subscribe(heard.extend)
     value: Json = {"ü": ["u\u0308", "\U0001f600", "'\"\\\n", 0.1, 1e16, -0.0, 2**63 - 1, None]}
-    fact = Unsealed("hop.refused", NOW, {"value": value}, run="run", session="s ü", task="task", agent="agent")
-    await store.tx("op ü'\"", lambda _view: Decision[Json]({"answer": value}, (fact, fact)))
+    refusal = Unsealed("hop.refused", NOW, {"value": value}, run="run", session="s ü", task="task", agent="agent")
+    await store.tx("op ü'\"", lambda _view: Decision[Json]({"answer": value}, (refusal, refusal)))
     first, second = await journal(store)
     equal([first, second], heard, "an event is read as it was sealed")
     equal(first[:8], ("one", 1, "hop.refused", NOW, "run", "s ü", "task", "agent"), "an event's fields")
-    equal(first.data, fact.data, "an event's data")
+    equal(first.data, refusal.data, "an event's data")
     equal((first.op, second.op, second.answer), ("op ü'\"", None, None), "the first event carries the operation")
     must(
         first.answer is not None and first.hash not in (second.hash, GENESIS),
@@ -96,11 +96,11 @@ async def an_operation_and_an_event_are_found_again(database: Database) -> None:
     root = first_remit("root", session="s")
     await store.tx("none", lambda _: Decision(None, starting(root)(_).events))
     await store.tx("some", lambda _: Decision[Json]({"a": 1}, ending(root)(_).events))
-    found = await look(store, lambda view: (view.done("none"), view.done("some"), view.done("never")))
-    equal(found, ((None,), ({"a": 1},), None), "what operations answered")
+    answers = await look(store, lambda view: (view.done("none"), view.done("some"), view.done("never")))
+    equal(answers, ((None,), ({"a": 1},), None), "what operations answered")
     events = await journal(store)
-    found = await look(store, lambda view: [view.event(1), view.event(2), view.event(3)])
-    equal(found, [*events, None], "events by their place")
+    by_place = await look(store, lambda view: [view.event(1), view.event(2), view.event(3)])
+    equal(by_place, [*events, None], "events by their place")
 
     def within(view: View) -> Decision[Json]:
         return Decision([view.done("some") is not None, view.done("within") is not None])
@@ -257,9 +257,9 @@ class _Actor:
         now, most = self._now(), 1 + self._dice.below(3)
 
         def decide(view: View) -> Decision[Json]:
-            ids = [one.id for one in view.waiting("s1", "helper", "", most)]
-            fact = messages_taken(ids, "helper", Place("", "s1", "task"), now)
-            return Decision(list(ids), (fact,) if ids else ())
+            ids = [message.id for message in view.waiting("s1", "helper", "", most)]
+            taken = messages_taken(ids, "helper", Place("", "s1", "task"), now)
+            return Decision(list(ids), (taken,) if ids else ())
 
         return decide
 

@@ -1,4 +1,4 @@
-"""Sinks hear of what was committed, in order; what they do with it is no one's problem."""
+"""Sinks hear of what was committed, in order, and harm nobody; listeners are woken when another has written."""
 
 import asyncio
 import logging
@@ -106,7 +106,7 @@ async def who_listens_is_told_in_vain_at_most(database: Database) -> None:
 
 
 def _not_on_purpose(record: logging.LogRecord) -> bool:
-    """Keeps the failures of this clause out of the log."""
+    """Keep the failures of this clause out of the log."""
     return not (record.exc_info and "on purpose" in str(record.exc_info[1]))
 
 

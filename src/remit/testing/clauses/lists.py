@@ -57,8 +57,8 @@ async def tasks_are_listed_by_every_condition(database: Database) -> None:
         (Which(run="none"), []),
         (Which(parent="none"), []),
     ):
-        found = await look(store, lambda view, which=which: [record.id for record, _ in view.tasks(which)])
-        equal(found, expected, f"the tasks of {which}")
+        listed = await look(store, lambda view, which=which: [record.id for record, _ in view.tasks(which)])
+        equal(listed, expected, f"the tasks of {which}")
 
 
 async def tasks_are_listed_page_by_page(database: Database) -> None:
@@ -108,9 +108,9 @@ async def the_newest_runs_first(database: Database) -> None:
     no = refused(first_remit("run1", session="s1"), Pass("no-one", "work"), NOW, rule="unknown", sentence="no")
     await append(store, "refused", no, no)
     lines = await look(store, lambda view: view.runs(3))
-    found = [(line.record.id, line.task, line.facts.tasks, line.facts.refusals) for line in lines]
+    listed = [(line.record.id, line.task, line.facts.tasks, line.facts.refusals) for line in lines]
     expected = [(f"run{n}", f"the work of run{n}", n + 1, 2 if n == 1 else 0) for n in (3, 2, 1)]
-    equal(found, expected, "the newest three runs with their tasks and refusals")
+    equal(listed, expected, "the newest three runs with their tasks and refusals")
     equal(lines[0].record, await record_of(store, "run3"), "the record of a run in the list of runs")
     facts = await look(store, lambda view: view.run("run3"))
     equal(lines[0].facts, facts, "the figures of a run in the list of runs")
@@ -130,10 +130,10 @@ async def what_is_below_a_task_is_found_from_the_top_down(database: Database) ->
     await store.tx("end", ending(left))
     equal(await look(store, lambda view: ids(view.below("root"))), ["root", "right", "deep"], "what has not ended")
     equal(await look(store, lambda view: ids(view.below("left"))), ["deep"], "what is below one that has ended")
-    found = await look(store, lambda view: sorted(view.of_run("root")))
+    listed = await look(store, lambda view: sorted(view.of_run("root")))
     expected = [("deep", "pending", None), ("left", "completed", NOW)]
     expected += [("right", "running", None), ("root", "running", None)]
-    equal(found, expected, "every task of a run, with its state")
+    equal(listed, expected, "every task of a run, with its state")
 
 
 async def the_same_requests_are_found_newest_first(database: Database) -> None:
@@ -163,8 +163,8 @@ async def ids_are_found_by_their_beginning(database: Database) -> None:
     known = ("abc", "abd", "ab_", "ab%", "b", "abcd")
     await append(store, "start", *(started(first_remit(task, session="s"), NOW) for task in known))
     for start in ("", "a", "ab", "abc", "ab%", "ab_", "x"):
-        found = await look(store, lambda view, start=start: view.ids_like(start, 10))
-        equal(found, sorted(task for task in known if task.startswith(start)), f"the ids that begin with {start!r}")
+        listed = await look(store, lambda view, start=start: view.ids_like(start, 10))
+        equal(listed, sorted(task for task in known if task.startswith(start)), f"the ids that begin with {start!r}")
     equal(await look(store, lambda view: view.ids_like("ab", 2)), ["ab%", "ab_"], "the first two that begin with 'ab'")
 
 

@@ -54,8 +54,8 @@ async def announcements_reach_the_task_that_asked(database: Database) -> None:
     for message in (*news, letter):
         await store.tx(message.id, sending(message))
     for task, expected in (("root", [*news, letter]), ("other", [letter]), ("", [letter])):
-        found = await look(store, lambda view, task=task: view.waiting("s", "lead", task, 10))
-        equal(found, expected, f"what waits for {task!r}")
+        listed = await look(store, lambda view, task=task: view.waiting("s", "lead", task, 10))
+        equal(listed, expected, f"what waits for {task!r}")
     equal(await look(store, lambda view: view.orphans(10)), [], "no announcement is an orphan while its reader lives")
     await append(store, "take", messages_taken(["news0"], "lead", place(root), NOW))
     await store.tx("end", ending(root))

@@ -69,13 +69,13 @@ async def answers_again_when_the_second_time_changes_nothing(database: Database)
 
 
 async def what_changes_nothing_leaves_nothing(database: Database) -> None:
-    """An operation without facts writes no event; over the same tables it answers the same again."""
+    """An operation without events leaves nothing; over the same tables it answers the same again."""
     store = database.store("one")
     await store.tx("first", putting(Draft("notes", "a", "seen")))
 
     def look(view: View) -> Decision[Json]:
-        found = view.entry("notes", "a")
-        return Decision(found.value if found else None)
+        entry = view.entry("notes", "a")
+        return Decision(entry.value if entry else None)
 
     for _ in range(2):
         equal(await store.tx("look", look), "seen", "an operation that changes nothing answers what it decided")
@@ -96,7 +96,7 @@ async def what_raised_was_not_done(database: Database) -> None:
         "done",
         "an operation tried again",
     )
-    equal(await value_of(store, "notes", "a"), 1, "an operation tried again is carried out")
+    equal(await value_of(store, "notes", "a"), 1, "an operation tried again is done")
 
 
 async def asked_twice_at_once(database: Database) -> None:
@@ -112,7 +112,7 @@ async def asked_twice_at_once(database: Database) -> None:
     equal(
         await value_of(store, "notes", "total"),
         10,
-        "operations asked for at the same time are carried out once",
+        "operations asked for at the same time are done once",
     )
     for number in range(10):
         equal(len({str(answer) for answer in answers[number::10]}), 1, "callers of one operation get one answer")
@@ -165,7 +165,7 @@ async def each_workspace_has_its_own_operations(database: Database) -> None:
     equal(answer, "of two", "an operation id used in one workspace is free in another")
     must(
         await value_of(two, "notes", "a") == 2,
-        "an operation id used in one workspace was not carried out in another",
+        "an operation id used in one workspace was not done in another",
     )
 
 

@@ -30,31 +30,37 @@ _QUEUED: Final = Queued("submit", timeout=60 * SECOND, attempts=3, ready_at=NOW)
 
 
 async def a_queued_task_is_kept_through_its_life(database: Database) -> None:
-    """Submitted, claimed, put back, claimed again by another, ended: what the table says at each turn."""
+    """Submitted, claimed, requeued, claimed again by another, ended: what the table says each time."""
     store = database.store("one")
     work = first_remit("work", session="s", holder="helper")
     await store.tx("submit", queueing(work, queued=_QUEUED._replace(ready_at=NOW + 5, dedup_key="same")))
-    found = await record_of(store, "work")
-    equal((found.state, found.asked_how, found.dedup_key), ("pending", "submit", "same"), "a task that was submitted")
-    equal((found.worker, found.fence, found.attempt, found.failures), ("", 0, 0, 0), "who has a task nobody claimed")
-    equal((found.asked_at, found.ready_at, found.claimed_at), (NOW, NOW + 5, None), "its times")
+    record = await record_of(store, "work")
+    equal(
+        (record.state, record.asked_how, record.dedup_key), ("pending", "submit", "same"), "a task that was submitted"
+    )
+    equal(
+        (record.worker, record.fence, record.attempt, record.failures), ("", 0, 0, 0), "who has a task nobody claimed"
+    )
+    equal((record.asked_at, record.ready_at, record.claimed_at), (NOW, NOW + 5, None), "its times")
     await append(store, "claim", claimed(place(work), "helper", NOW + 6, Claim("w1", 1, 1)))
-    found = await record_of(store, "work")
-    equal((found.state, found.worker, found.fence), ("running", "w1", 1), "a task that was claimed")
-    equal((found.attempt, found.claimed_at), (1, NOW + 6), "how often, and when")
-    rest = Requeue("w2", 2, NOW + 20, 1, 1)
-    await append(store, "rest", requeued("task.retrying", place(work), "helper", NOW + 10, rest, {"why": "again"}))
-    found = await record_of(store, "work")
-    equal((found.state, found.worker, found.fence), ("pending", "w2", 2), "a task that was put back")
-    equal((found.ready_at, found.attempt, found.failures), (NOW + 20, 1, 1), "from when, and how often it was tried")
+    record = await record_of(store, "work")
+    equal((record.state, record.worker, record.fence), ("running", "w1", 1), "a task that was claimed")
+    equal((record.attempt, record.claimed_at), (1, NOW + 6), "how often, and when")
+    requeue = Requeue("w2", 2, NOW + 20, 1, 1)
+    await append(
+        store, "requeue", requeued("task.retrying", place(work), "helper", NOW + 10, requeue, {"why": "again"})
+    )
+    record = await record_of(store, "work")
+    equal((record.state, record.worker, record.fence), ("pending", "w2", 2), "a task that was requeued")
+    equal((record.ready_at, record.attempt, record.failures), (NOW + 20, 1, 1), "from when, and how often it was tried")
     await append(store, "again", claimed(place(work), "helper", NOW + 21, Claim("w2", 3, 2)))
     await store.tx("end", ending(work, "task.completed", NOW + 30))
-    found = await record_of(store, "work")
-    equal((found.state, found.ended_at), ("completed", NOW + 30), "a task that was completed")
+    record = await record_of(store, "work")
+    equal((record.state, record.ended_at), ("completed", NOW + 30), "a task that was completed")
     late = claimed(place(work), "helper", NOW + 31, Claim("w3", 4, 3))
     error = await answer_or_error(store, "late", lambda _view: Decision(None, (late,)))
     must(isinstance(error, Conflict), f"a claim of a task that has ended raises Conflict, got {error!r}")
-    equal(await record_of(store, "work"), found, "what has ended does not move again")
+    equal(await record_of(store, "work"), record, "what has ended does not move again")
     await sound(store)
 
 
@@ -111,12 +117,12 @@ async def what_is_late_is_found(database: Database) -> None:
     await store.tx("start", starting(root))
     await store.tx("submit", queueing(*parts))
     for at, late in ((0, []), (1, ["part0"]), (3, ["part0", "part1", "part2"])):
-        found = await look(store, lambda view, at=at: ids(view.late(NOW + at * SECOND, 10)))
-        equal(found, late, f"what is late after {at} s")
+        tasks = await look(store, lambda view, at=at: ids(view.late(NOW + at * SECOND, 10)))
+        equal(tasks, late, f"what is late after {at} s")
     equal(await look(store, lambda view: ids(view.late(NOW + 3 * SECOND, 1))), ["part0"], "the first that is late")
     await append(store, "claim", claimed(place(parts[0]), "helper", NOW, Claim("w1", 1, 1)))
-    found = await look(store, lambda view: ids(view.late(NOW + 3 * SECOND, 10)))
-    equal(found, ["part1", "part2"], "what is worked on is not late")
+    tasks = await look(store, lambda view: ids(view.late(NOW + 3 * SECOND, 10)))
+    equal(tasks, ["part1", "part2"], "what is worked on is not late")
 
 
 async def who_works_on_what_is_counted(database: Database) -> None:
@@ -154,22 +160,22 @@ async def who_works_on_what_is_counted(database: Database) -> None:
 
 
 async def workers_say_that_they_are_there(database: Database) -> None:
-    """A beat is no event; it is seen at once, comes along with facts, and goes when its worker leaves."""
+    """A heartbeat is no event; it is seen at once, comes along with events, and goes when its worker leaves."""
     store = database.store("one")
 
     def beat(count: int, worker: str = "w1", home: str = "here") -> Decision[Json]:
         return Decision(count, (), Beat(worker, home, count))
 
-    equal(await store.tx("beat 1", lambda _: beat(1)), 1, "what a beat answers")
+    equal(await store.tx("beat 1", lambda _: beat(1)), 1, "what a heartbeat answers")
     await store.tx("beat 2", lambda _: beat(2))
     await store.tx("beat 3", lambda _: beat(1, "w0", "there"))
     expected = [Beat("w0", "there", 1), Beat("w1", "here", 2)]
     equal(await look(store, lambda view: view.workers()), expected, "the workers there are, by name")
-    equal(await journal(store), [], "a beat is no event")
+    equal(await journal(store), [], "a heartbeat is no event")
     work = first_remit("work", session="s")
-    fact = submitted(work, NOW, _QUEUED)
-    await store.tx("both", lambda _: Decision(None, (fact,), Beat("w1", "here", 3)))
-    equal((await look(store, lambda view: view.workers()))[1], Beat("w1", "here", 3), "a beat with a fact")
+    event = submitted(work, NOW, _QUEUED)
+    await store.tx("both", lambda _: Decision(None, (event,), Beat("w1", "here", 3)))
+    equal((await look(store, lambda view: view.workers()))[1], Beat("w1", "here", 3), "a heartbeat with an event")
     await store.tx("leave", lambda _: beat(0))
     equal(await look(store, lambda view: view.workers()), expected[:1], "who left is not there")
     await sound(store)

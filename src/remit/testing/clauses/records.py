@@ -88,8 +88,8 @@ async def running_counts_who_is_running(database: Database) -> None:
     parts = [child_remit(root, f"part{number}", holder="helper", seconds=1 + number) for number in range(3)]
     await store.tx("start", starting(root, *parts))
     for at, expected in ((0, 3), (999_999, 3), (1_000_000, 2), (2_000_000, 1), (3_000_000, 0)):
-        found = await store.read(lambda view, now=NOW + at: view.running("helper", now))
-        equal(found, expected, f"tasks of 'helper' running {at} µs after the start")
+        count = await store.read(lambda view, now=NOW + at: view.running("helper", now))
+        equal(count, expected, f"tasks of 'helper' running {at} µs after the start")
     for kind, part, left in (
         ("task.completed", parts[0], 2),
         ("task.failed", parts[1], 1),

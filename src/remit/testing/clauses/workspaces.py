@@ -87,10 +87,10 @@ async def workspaces_never_cross(database: Database) -> None:
     equal(await _seen(two), empty, "what is in one workspace does not show in another")
     await _fill(two, "of two", NOW + 6)
     await two.tx("more", lambda view: Decision(None, (entry_event(view, Draft("more", "b", "of two")),)))
-    for name, found in (await _seen(one)).items():
-        equal(found, alone[name], f"{name} sees its own workspace only")
-    for name, found in (await _seen(two)).items():
-        must("of one" not in repr(found), f"{name} shows something of another workspace: {found!r}")
+    for name, seen in (await _seen(one)).items():
+        equal(seen, alone[name], f"{name} sees its own workspace only")
+    for name, seen in (await _seen(two)).items():
+        must("of one" not in repr(seen), f"{name} shows something of another workspace: {seen!r}")
     equal(await _seen(database.store("three")), empty, "a third workspace is empty")
     equal(database.workspaces(), ["one", "two"], "the workspaces there are, by name")
     await sound(one)
@@ -112,7 +112,7 @@ async def _seen(store: Store) -> dict[str, object]:
 
 
 async def _fill(store: Store, mark: str, expires: int) -> None:
-    """One of everything, with the mark in it."""
+    """Write one of everything, with the mark in it."""
     root = first_remit("root", session="s", workspace=store.workspace)._replace(task=mark)
     child = child_remit(root, "child", holder="helper")
     names = ("pending", "claimed", "resumes")
@@ -123,7 +123,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
     def decide(view: View) -> Decision[Json]:
         kept = Draft("notes", "a", mark)
         passing = Draft("notes", mark, mark, lifetime=expires - NOW)
-        facts = (
+        events = (
             started(root, NOW, Begun(by=mark)),
             started(child, NOW),
             entry_event(view, kept, place=place),
@@ -140,7 +140,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
             cards_published([Card("helper", mark)], NOW),
             ended(root, "task.completed", NOW, {"result": mark}),
         )
-        return Decision(mark, facts, Beat("worker", mark, 1))
+        return Decision(mark, events, Beat("worker", mark, 1))
 
     await store.tx("fill", decide)
 
