@@ -111,4 +111,4 @@ async def goes_on(database: Database) -> None:
         return await turn.context.get("notes", "after")
 
     assert await rt.run("next-one", "go on") == "the crash"
-    await rt.store.read(check_journal)
+    await rt.workspace.store.read(check_journal)

@@ -67,8 +67,8 @@ def content(view: View) -> Content:
 
 def fill(path: Path, count: int = 50) -> Content:
     async def write(rt: remit.Runtime) -> Content:
-        await asyncio.gather(*(rt.context().set("notes", str(n), BIG) for n in range(count)))
-        return await rt.store.read(content)
+        await asyncio.gather(*(rt.workspace.context().set("notes", str(n), BIG) for n in range(count)))
+        return await rt.workspace.store.read(content)
 
     with remit.Runtime(path) as rt:
         return asyncio.run(write(rt))
@@ -199,7 +199,7 @@ async def test_a_new_file_is_its_owners_only(path: Path):
     before = os.umask(0)
     try:
         with remit.Runtime(path) as rt:
-            await rt.context().set("notes", "a", 1)
+            await rt.workspace.context().set("notes", "a", 1)
             files = sorted(path.parent.iterdir())
             modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in files}
     finally:
@@ -277,18 +277,18 @@ async def test_two_processes_write_the_same_file(path: Path):
     others = [started("write", path, name, 100) for name in ("left", "right")]
     with remit.Runtime(SqliteDatabase(path, busy_seconds=60)) as rt:
         for number in range(50):
-            await rt.context().set("own", str(number), number)
+            await rt.workspace.context().set("own", str(number), number)
         for other in others:
             other.communicate(timeout=60)
             assert other.returncode == 0
-        assert [len(await rt.context().query(name, 1_000)) for name in ("left", "right", "own")] == [
+        assert [len(await rt.workspace.context().query(name, 1_000)) for name in ("left", "right", "own")] == [
             100,
             100,
             50,
         ]
-        await rt.context().set("own", "after", "the others")
-        await rt.store.read(check_journal)
-        assert len(await rt.history()) == 251
+        await rt.workspace.context().set("own", "after", "the others")
+        await rt.workspace.store.read(check_journal)
+        assert len(await rt.workspace.history()) == 251
 
 
 @pytest.mark.anyio
@@ -420,9 +420,9 @@ async def test_a_row_changed_by_hand_is_found(path: Path, change: str):
         async def helper(turn: remit.Turn) -> int:
             return len(await turn.inbox())
 
-        await rt.context().set("notes", "first", "first")
+        await rt.workspace.context().set("notes", "first", "first")
         assert await rt.run("lead", "work") == 1
-        await rt.store.read(check_journal)
+        await rt.workspace.store.read(check_journal)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute(change).rowcount > 0
         connection.commit()

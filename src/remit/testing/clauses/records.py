@@ -16,6 +16,29 @@ from remit.testing.clauses.making import (
     starting,
 )
 
+_RUNNING: Final = Record(
+    id="root",
+    run="root",
+    parent="",
+    session="s",
+    holder="lead",
+    state="running",
+    asked_how="delegate",
+    led_as="",
+    worker="",
+    fence=1,
+    attempt=1,
+    failures=0,
+    asked_at=NOW,
+    ready_at=NOW,
+    claimed_at=NOW,
+    until=NOW,
+    ended_at=None,
+    began=1,
+    ended=None,
+    dedup_key="",
+)
+
 
 async def a_task_is_kept_whole(database: Database) -> None:
     store = database.store("one")
@@ -23,29 +46,7 @@ async def a_task_is_kept_whole(database: Database) -> None:
     child = child_remit(root, "child", holder="helper", seconds=1)
     await store.tx("start", starting(root, child))
     await store.tx("end", ending(child, "task.failed", NOW + 7))
-    until = root.bounds.deadline or 0
-    running = Record(
-        id="root",
-        run="root",
-        parent="",
-        session="s",
-        holder="lead",
-        state="running",
-        asked_how="delegate",
-        led_as="",
-        worker="",
-        fence=1,
-        attempt=1,
-        failures=0,
-        asked_at=NOW,
-        ready_at=NOW,
-        claimed_at=NOW,
-        until=until,
-        ended_at=None,
-        began=1,
-        ended=None,
-        dedup_key="",
-    )
+    running = replace(_RUNNING, until=root.bounds.deadline or 0)
     equal(await store.read(lambda view: view.record("root")), running, "a running task")
     failed = replace(
         running,
