@@ -254,7 +254,7 @@ async def _put_all(store: Store, pairs: Iterable[tuple[str, Json]]) -> None:
 
 
 def _three_ways(view: View, key: str) -> list[tuple[str, Json]]:
-    """What is entry under one key, alone and through its scope."""
+    """Read what is under one key, alone and through its scope."""
     alone, scope = view.entry("notes", key), Scope("notes", key)
     entries = [alone, *view.by_key(scope, NOW, 10), *view.recent(scope, NOW, 10)]
     return [(entry.key, entry.value) for entry in entries if entry is not None]

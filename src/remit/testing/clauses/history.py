@@ -156,7 +156,7 @@ def _within(event: Event, span: Span) -> bool:
 
 
 async def _some_history(store: Store) -> None:
-    """Three runs in two sessions, interleaved, and a person's writes outside of any run."""
+    """Write three runs in two sessions, interleaved, and what a person does outside of any run."""
     roots = [first_remit(f"run{n}", session=f"s{n % 2}", at=NOW + n) for n in range(3)]
     for at, root in enumerate(roots):
         parts = [child_remit(root, f"{root.id}part{part}", holder=f"helper{part}") for part in range(2)]
