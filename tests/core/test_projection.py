@@ -23,22 +23,37 @@ from core.make import (
 from remit.core import kinds as facts
 from remit.core import lifecycle
 from remit.core.breaker import CLOSED, Breaker
+from remit.core.card import Card, restored
 from remit.core.entry import Draft, Writer, touched, written
 from remit.core.events import Unsealed
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue
 from remit.core.message import Message
 from remit.core.projection import PROJECTION, Change, changes, fold
+from remit.core.remit import Pass
 from remit.core.values import decode, encode
 
 HERE = Place("t1", "s1", "t1")
 BY = Writer("coder")
 
 
-def change(fact: Unsealed) -> Change:
-    """The one change that this fact makes."""
+def changed(fact: Unsealed) -> list[Change]:
+    """The changes that this fact makes."""
     (event,) = journal(fact)
-    (found,) = changes(event)
-    return found
+    return changes(event)
+
+
+def change(fact: Unsealed) -> Change:
+    """The one change that this fact makes to its own table; what it adds to the run is looked at apart."""
+    (own,) = [one for one in changed(fact) if one.table != "run"]
+    return own
+
+
+def counted(fact: Unsealed) -> dict[str, object]:
+    """What this fact adds to the figures of its run, without the figures it leaves alone."""
+    (change,) = [one for one in changed(fact) if one.table == "run"]
+    assert change[:3] == ("run", "count", (fact.run,))
+    assert set(change.row) == {"id", "members", "tasks", "handoffs", "tokens", "refusals"}
+    return {name: value for name, value in change.row.items() if name != "id" and value}
 
 
 def message(number: int = 1, to: str = "tester") -> Message:
@@ -51,7 +66,7 @@ def message(number: int = 1, to: str = "tester") -> Message:
 def test_a_started_task_becomes_a_row():
     remit = remit_along("lead", "coder")
 
-    found = change(facts.started(remit, NOW, Begun("w1", lead="plan")))
+    found = change(facts.started(remit, NOW, Begun("w1", led_as="plan")))
 
     assert found[:3] == ("task", "add", ("t2",))
     assert found.row == {
@@ -60,13 +75,13 @@ def test_a_started_task_becomes_a_row():
         "parent": "t1",
         "session": "s1",
         "holder": "coder",
-        "status": "running",
+        "state": "running",
         "asked_how": "delegate",
-        "lead": "plan",
+        "led_as": "plan",
         "worker": "w1",
         "fence": 1,
         "attempt": 1,
-        "tries": 0,
+        "failures": 0,
         "asked_at": NOW,
         "ready_at": NOW,
         "claimed_at": NOW,
@@ -85,7 +100,7 @@ def test_a_submitted_task_becomes_a_row_that_nobody_has_claimed():
     found = change(submitted(remit, NOW, "spawn", dedup_key="key/d"))
 
     free = {
-        "status": "pending",
+        "state": "pending",
         "asked_how": "spawn",
         "fence": 0,
         "attempt": 0,
@@ -104,16 +119,16 @@ def test_a_submitted_task_that_is_carried_out_at_once_is_claimed_from_the_beginn
     assert found == {**started, "asked_how": "submit", "dedup_key": "key/d"}
 
 
-def test_a_task_that_is_submitted_again_keeps_count_of_its_tries():
+def test_a_task_that_is_submitted_again_keeps_count_of_its_failures():
     fact = submitted(first_remit())
 
-    assert change(fact._replace(data={**fact.data, "tries": 3})).row["tries"] == 3
+    assert change(fact._replace(data={**fact.data, "failures": 3})).row["failures"] == 3
 
 
 def test_a_claim_says_who_has_it_since_when():
     found = change(claimed(first_remit(), NOW + 5, 2))
 
-    row = {"id": "t1", "status": "running", "worker": "w1", "fence": 2, "attempt": 2, "claimed_at": NOW + 5}
+    row = {"id": "t1", "state": "running", "worker": "w1", "fence": 2, "attempt": 2, "claimed_at": NOW + 5}
     assert found == ("task", "claim", ("t1",), row)
 
 
@@ -123,13 +138,13 @@ def test_a_task_that_is_put_back_waits_in_the_queue(word):
 
     found = change(facts.requeued(f"task.{word}", HERE, "lead", NOW, rest, {"error": "x"}))
 
-    row = {"id": "t1", "status": "pending", "worker": "w1", "fence": 3, "ready_at": NOW + 9, "attempt": 2, "tries": 1}
-    assert found == ("task", "rest", ("t1",), row)
+    row = {"id": "t1", "state": "pending", "worker": "w1", "fence": 3, "ready_at": NOW + 9, "attempt": 2, "failures": 1}
+    assert found == ("task", "requeue", ("t1",), row)
 
 
 @pytest.mark.parametrize(("word", "state"), [("waiting", "waiting"), ("resumed", "running"), ("cancelling",) * 2])
 def test_a_task_that_only_moves_changes_only_its_state(word, state):
-    assert change(moved(first_remit(), word, NOW)) == ("task", "set", ("t1",), {"id": "t1", "status": state})
+    assert change(moved(first_remit(), word, NOW)) == ("task", "set", ("t1",), {"id": "t1", "state": state})
 
 
 @pytest.mark.rule("journal.one-event", "lifecycle.final")
@@ -157,10 +172,11 @@ def test_the_row_of_a_task_is_where_the_table_of_moves_says(kinds):
     events = journal(*told)
     row = fold(events)["task"]["t1",]
 
-    assert row["status"] == state
+    assert row["state"] == state
     assert (row["ended"] is not None) == (state in lifecycle.TERMINAL)
     assert row["holder"] == ("coder" if "task.handed" in allowed else "lead")
-    assert [len(changes(event)) for event in events] == [1] * len(events)
+    own = [[one for one in changes(event) if one.table == "task"] for event in events]
+    assert [len(one) for one in own] == [1] * len(events)
 
 
 @pytest.mark.rule("task.final", "lifecycle.final")
@@ -175,7 +191,9 @@ def test_a_task_that_has_ended_does_not_move_in_the_tables_either(word):
         "handed": facts.handed(remit, "coder", NOW + 2, {}),
     }
 
-    assert fold(journal(*once, late.get(word) or moved(remit, word, NOW + 2))) == fold(journal(*once))
+    tables = fold(journal(*once, late.get(word) or moved(remit, word, NOW + 2)))
+
+    assert tables["task"] == fold(journal(*once))["task"]
 
 
 # --- pruning -----------------------------------------------------------------------------------
@@ -189,8 +207,10 @@ def test_pruning_takes_the_rows_of_a_run_and_empties_what_its_events_said():
     assert changes(event) == [
         Change("task", "drop", ("t1",), {"id": "t1"}),
         Change("task", "drop", ("t2",), {"id": "t2"}),
+        Change("run", "drop", ("t1",), {"id": "t1"}),
         Change("event", "empty", ("t1",), {"run": "t1"}),
         Change("task", "drop", ("t9",), {"id": "t9"}),
+        Change("run", "drop", ("t9",), {"id": "t9"}),
         Change("event", "empty", ("t9",), {"run": "t9"}),
     ]
 
@@ -204,7 +224,7 @@ def test_a_pruned_journal_folds_to_the_same_tables_whether_it_was_emptied_or_not
     whole, pruned = fold(told), fold([emptied(event) if event.run == "t1" else event for event in told])
 
     assert whole == pruned
-    assert list(whole["task"]) == [("t5",)]
+    assert list(whole["task"]) == list(whole["run"]) == [("t5",)]
 
 
 @pytest.mark.rule("prune.summary")
@@ -219,8 +239,8 @@ def test_an_emptied_event_changes_nothing():
 def test_a_task_that_ends_changes_only_how_it_ended(kind):
     found = change(facts.ended(first_remit(), kind, NOW + 5, {}))
 
-    status = lifecycle.lands(kind)
-    assert found == ("task", "end", ("t1",), {"id": "t1", "status": status, "ended_at": NOW + 5, "ended": 1})
+    state = lifecycle.lands(kind)
+    assert found == ("task", "end", ("t1",), {"id": "t1", "state": state, "ended_at": NOW + 5, "ended": 1})
 
 
 @pytest.mark.rule("task.final")
@@ -236,10 +256,11 @@ def test_a_task_ends_once_in_the_tables_too(first, second):
     assert tables == fold(journal(*once))
 
 
-def test_a_refused_hop_is_in_the_journal_and_in_no_table():
-    (event,) = journal(Unsealed("hop.refused", NOW, {"rule": "loop"}))
+def test_a_refused_hop_only_counts_for_its_run():
+    fact = Unsealed("hop.refused", NOW, {"rule": "loop"}, run="t1")
 
-    assert changes(event) == []
+    assert len(changed(fact)) == 1
+    assert counted(fact) == {"refusals": 1}
 
 
 @pytest.mark.parametrize("kind", ["plan.started", "step.ended", "effect.done"])
@@ -263,13 +284,114 @@ def test_a_task_that_changes_hands_has_another_holder_and_is_the_same_otherwise(
 
 @pytest.mark.rule("handoff.parallel")
 def test_after_a_parallel_handoff_the_holder_is_still_the_holder():
-    (event,) = journal(facts.handed(first_remit(), ["coder", "tester"], NOW, {}))
+    fact = facts.handed(first_remit(), ["coder", "tester"], NOW, {"joins": True})
 
-    assert changes(event) == []
+    assert len(changed(fact)) == 1
+    assert counted(fact) == {"handoffs": 1}, "the parts say themselves who joins"
 
 
 def test_a_handoff_of_a_task_that_is_not_there_changes_nothing():
     assert fold(journal(facts.handed(first_remit(), "coder", NOW, {}))) == fold([])
+
+
+# --- runs --------------------------------------------------------------------------------------
+
+
+def test_a_root_makes_the_row_of_its_run():
+    for fact in (facts.started(first_remit(), NOW, Begun(by="ann")), submitted_by("ann")):
+        run = next(one for one in changed(fact) if one.table == "run")
+
+        row = {"id": "t1", "by": "ann", "members": "lead", "tasks": 1, "handoffs": 0, "tokens": 0, "refusals": 0}
+        assert run == ("run", "add", ("t1",), row)
+
+
+def submitted_by(person: str) -> Unsealed:
+    return facts.submitted(first_remit(), NOW, Queued("submit", SECOND, 1, NOW), Begun(by=person))
+
+
+def test_every_other_task_adds_itself_and_its_holder_if_it_is_new():
+    remit = remit_along("lead", "coder")
+
+    assert counted(facts.started(remit, NOW)) == {"tasks": 1}
+    assert counted(submitted(remit)) == {"tasks": 1}
+    assert counted(facts.started(remit, NOW, Begun(joins=True))) == {"tasks": 1, "members": " coder"}
+
+
+def test_a_handoff_adds_itself_its_tokens_and_who_takes_the_task_if_it_is_new():
+    assert counted(facts.handed(first_remit(), "coder", NOW, {})) == {"handoffs": 1}
+    told = facts.handed(first_remit(), "coder", NOW, {"joins": True, "tokens": 7})
+    assert counted(told) == {"handoffs": 1, "members": " coder", "tokens": 7}
+
+
+@pytest.mark.parametrize("kind", sorted(lifecycle.ENDS))
+def test_an_end_adds_the_tokens_of_its_turn(kind):
+    assert counted(facts.ended(first_remit(), kind, NOW, {"tokens": 7})) == {"tokens": 7}
+    assert len(changed(facts.ended(first_remit(), kind, NOW, {}))) == 1, "nothing is counted where nothing was used"
+
+
+@pytest.mark.parametrize("word", ["queued", "retrying", "released", "lost"])
+def test_a_requeue_adds_the_tokens_of_its_turn(word):
+    assert counted(requeued(first_remit(), word, NOW, tokens=7)) == {"tokens": 7}
+
+
+parts = st.lists(
+    st.one_of(
+        st.tuples(st.just("task"), st.sampled_from(["coder", "tester"]), st.just(0)),
+        st.tuples(st.just("hand"), st.sampled_from(["coder", "tester"]), st.integers(0, 9)),
+        st.tuples(st.just("refuse"), st.just(""), st.just(0)),
+        st.tuples(st.just("retry"), st.just(""), st.integers(0, 9)),
+    ),
+    max_size=12,
+)
+
+
+@pytest.mark.rule("journal.one-event")
+@given(parts)
+def test_the_figures_of_a_run_are_what_its_events_add_up_to(history):
+    root = first_remit()
+    told = [facts.started(root, NOW)]
+    members, tasks, handoffs, tokens, refusals = ["lead"], 1, 0, 0, 0
+    for number, (what, agent, used) in enumerate(history, start=2):
+        joins = agent not in members
+        if what == "task":
+            child = remit_along("lead", agent)._replace(id=f"t{number}")
+            told.append(facts.started(child, NOW, Begun(joins=joins)))
+            tasks += 1
+        elif what == "hand":
+            told.append(facts.handed(root, agent, NOW, {"joins": joins, "tokens": used}))
+            handoffs += 1
+        elif what == "refuse":
+            told.append(facts.refused(root, Pass("coder", "work"), NOW, rule="loop", sentence="no"))
+            refusals += 1
+        else:
+            told.append(requeued(root, "retrying", NOW, tokens=used))
+        members += [agent] * (joins and what in ("task", "hand"))
+        tokens += used
+
+    (row,) = fold(journal(*told))["run"].values()
+
+    assert row == {
+        "id": "t1",
+        "by": "",
+        "members": " ".join(members),
+        "tasks": tasks,
+        "handoffs": handoffs,
+        "tokens": tokens,
+        "refusals": refusals,
+    }
+
+
+# --- cards -------------------------------------------------------------------------------------
+
+
+def test_published_cards_become_rows_and_the_last_one_of_a_name_holds():
+    first, second = Card("coder", can=("write",)), Card("coder", "a role")
+    told = journal(facts.cards_published([first, Card("tester")], NOW), facts.cards_published([second], NOW + 1))
+
+    rows = fold(told)["card"]
+
+    assert [(key, row["at"]) for key, row in rows.items()] == [(("coder",), NOW + 1), (("tester",), NOW)]
+    assert restored(decode(rows["coder",]["data"])) == second
 
 
 # --- breakers ----------------------------------------------------------------------------------
@@ -415,13 +537,14 @@ def test_a_kind_that_no_one_knows_is_an_error_and_not_ignored():
 @pytest.mark.rule("journal.one-event")
 def test_every_move_of_a_task_is_known_to_the_projection():
     assert set(PROJECTION) > lifecycle.MOVES
-    assert fold([]) == {"task": {}, "entry": {}, "message": {}, "breaker": {}}
+    assert fold([]) == {"task": {}, "run": {}, "entry": {}, "message": {}, "breaker": {}, "card": {}}
 
 
 def test_changes_to_what_is_not_there_change_nothing():
     tables = fold(
         journal(
-            facts.ended(first_remit(), "task.completed", NOW, {}),
+            facts.ended(first_remit(), "task.completed", NOW, {"tokens": 3}),
+            facts.refused(first_remit(), Pass("coder", "work"), NOW, rule="loop", sentence="no"),
             facts.entry_touched(entry(lifetime=60), BY, HERE, NOW),
             facts.entries_removed([("a", "x")], "deleted", BY, HERE, NOW),
             facts.messages_taken(["m1"], "tester", HERE, NOW),

@@ -16,11 +16,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import remit
-from remit.core.entry import Draft, Writer
-from remit.core.kinds import Place
-from remit.engine.sharing.entries import Authority, Entries
+from remit.core.entry import Draft
+from remit.ports import Decision, View
+from remit.settings import System
 from remit.stores.sqlite.database import SqliteDatabase
-from remit.testing import CountedIds, FakeClock
+from remit.testing import FakeClock
+from remit.testing.clauses.making import entry_event
 
 
 class Doom:
@@ -56,18 +57,23 @@ Scenario = Callable[[SqliteDatabase, Doom, Acks], Awaitable[None]]
 
 async def sets(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
     """One after the other, each under an operation id that can be asked for again."""
-    shelf = Entries(database.store("default"), FakeClock(), CountedIds())
+    store = database.store("default")
     doom.arm()
     for number in range(6):
         draft = Draft("notes", f"key {number % 4}", {"n": number})
-        version = await shelf.put(draft, Authority(Writer("writer"), Place(), f"op {number}"))
+        version = await store.tx(f"op {number}", lambda view, draft=draft: written(view, draft))
         ack("op", f"op {number}", version)
         ack("entry", "notes", draft.key, version, draft.value)
 
 
+def written(view: View, draft: Draft) -> Decision:
+    event = entry_event(view, draft)
+    return Decision(event.data["version"], (event,))
+
+
 async def crowd(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
     """Twenty at once, four times over: they share transactions."""
-    context = remit.Runtime(database, clock=FakeClock()).context()
+    context = remit.Runtime(database, system=System(clock=FakeClock())).workspace.context()
     doom.arm()
 
     async def one(key: str, value: int) -> None:
@@ -87,7 +93,7 @@ async def run(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
         parts = [("worker", f"part {number}") for number in range(4)]
         for outcome in await turn.delegate_all([*parts, ("stranger", "is refused")]):
             if outcome.ok:
-                ack("task", outcome.task, outcome.state)
+                ack("task", outcome.id, outcome.state)
         return "done"
 
     @rt.agent
@@ -103,7 +109,7 @@ async def run(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
     doom.arm()
     for _ in range(3):
         outcome = await rt.outcome("lead", "lead the work")
-        ack("task", outcome.task, outcome.state)
+        ack("task", outcome.id, outcome.state)
 
 
 async def messages(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
@@ -133,15 +139,15 @@ async def messages(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
 async def cleanup(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
     """What has expired is removed, a generation at a time; what has not stays."""
     clock = FakeClock()
-    rt = remit.Runtime(database, clock=clock)
+    rt = remit.Runtime(database, system=System(clock=clock))
     for generation in range(1, 5):
         for number in range(3):
-            await rt.context().set("passing", f"{generation}/{number}", "x", ttl=generation)
-    ack("entry", "notes", "for good", await rt.context().set("notes", "for good", "stays"), "stays")
+            await rt.workspace.context().set("passing", f"{generation}/{number}", "x", ttl=generation)
+    ack("entry", "notes", "for good", await rt.workspace.context().set("notes", "for good", "stays"), "stays")
     doom.arm()
     for generation in range(1, 5):
         clock.advance(1)
-        ack("cleaned", await rt.cleanup(), [f"{generation}/{number}" for number in range(3)])
+        ack("cleaned", await rt.workspace.cleanup(), [f"{generation}/{number}" for number in range(3)])
 
 
 SCENARIOS: dict[str, Scenario] = {f.__name__: f for f in (sets, crowd, run, messages, cleanup)}

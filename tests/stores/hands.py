@@ -15,9 +15,8 @@ import sys
 from pathlib import Path
 
 import remit
-from remit.engine.queue import caretaker, worker
-from remit.engine.upkeep.doctor import examine
 from remit.errors import StoreError
+from remit.settings import Pace, Serving
 
 BIG = "x" * 50_000
 
@@ -40,9 +39,9 @@ async def line() -> None:
 
 async def until_done(rt: remit.Runtime) -> None:
     changed = asyncio.Event()
-    stop = rt.watch(lambda _events: changed.set())
+    stop = rt.workspace.watch(lambda _events: changed.set())
     async with asyncio.timeout(60):
-        while await rt.tasks(state="open"):
+        while await rt.workspace.tasks(state="open"):
             try:
                 async with asyncio.timeout(0.2):  # others work on them too
                     await changed.wait()
@@ -54,7 +53,7 @@ async def until_done(rt: remit.Runtime) -> None:
 
 
 async def work(file: Path, log: Log, name: str, count: int, stall: int) -> None:
-    with remit.Runtime(file, hands=8) as rt:
+    with remit.Runtime(file, serving=Serving(hands=8)) as rt:
         go = asyncio.Event()
         done = 0
 
@@ -81,9 +80,7 @@ async def work(file: Path, log: Log, name: str, count: int, stall: int) -> None:
 
 
 async def limit(file: Path, log: Log) -> None:
-    worker._PAUSES = (0.02,)
-    worker.ROUNDS = caretaker.ROUNDS = 0.05
-    with remit.Runtime(file) as rt:
+    with remit.Runtime(file, serving=Serving(pace=Pace(look=0.05, retry_store=(0.02,)))) as rt:
 
         @rt.agent(writes=["notes"])
         async def clerk(turn: remit.Turn) -> str:
@@ -101,16 +98,16 @@ async def limit(file: Path, log: Log) -> None:
             try:
                 await rt.submit("clerk", f"task {number}")
                 log("ack", f"task {number}")
-                await rt.context().set("filler", str(number), BIG)
+                await rt.workspace.context().set("filler", str(number), BIG)
             except StoreError as error:
                 said = str(error)
                 break
-        await rt.tasks()  # reading goes on
+        await rt.workspace.tasks()  # reading goes on
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         await rt.submit("clerk", "after")
         await until_done(rt)
-        ended = {one.task: one.state for one in await rt.tasks()}
-        findings = [finding.sentence for finding in (await examine(rt.database, rt._clock.now())).findings]
+        ended = {one.task: one.state for one in await rt.workspace.tasks()}
+        findings = [finding.sentence for finding in (await rt.workspace.examine()).findings]
         print(json.dumps({"said": said, "ended": ended, "findings": findings, "serving": not serving.done()}))
         serving.cancel()
         await asyncio.wait([serving])

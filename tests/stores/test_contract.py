@@ -1,15 +1,17 @@
 """Every store keeps the contract, and the contract finds the stores that do not."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 
 import pytest
 
-from remit.ports import Database, Decision
+from remit.errors import Conflict
+from remit.ports import NOTHING, Database, Decided, Decision
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing import CountedIds, check_store
-from remit.testing.clauses import atomic, entries, history, listeners, operations, workspaces
+from remit.testing.clauses import atomic, entries, history, listeners, lists, moves, operations, runs, workspaces
 from remit.testing.contract import CLAUSES, check_clause, title
 
 pytestmark = pytest.mark.anyio
@@ -33,6 +35,8 @@ def open_database(request: pytest.FixtureRequest, tmp_path) -> Opener:
     "store.op",
     "store.atomic",
     "store.workspace",
+    "lifecycle.table",
+    "lifecycle.final",
     "journal.one-event",
     "journal.chain",
     "journal.history",
@@ -78,8 +82,11 @@ class Spoilt:
         self._store = store
         self.workspace = store.workspace
 
-    async def tx(self, op, decide):
-        return await self._store.tx(op, decide)
+    async def tx(self, op, decide, wants=NOTHING):
+        return await self._store.tx(op, decide, wants)
+
+    async def transact(self, op, decide, wants=NOTHING):
+        return await self._store.transact(op, decide, wants)
 
     async def read(self, look):
         return await self._store.read(look)
@@ -91,13 +98,13 @@ class Spoilt:
 class ForgetsOperations(Spoilt):
     ids = CountedIds()
 
-    async def tx(self, op, decide):
+    async def tx(self, op, decide, wants=NOTHING):
         return await self._store.tx(self.ids.new(), decide)
 
 
 class LosesFacts(Spoilt):
-    async def tx(self, op, decide):
-        return await self._store.tx(op, lambda view: Decision(decide(view).answer, decide(view).facts[:1]))
+    async def tx(self, op, decide, wants=NOTHING):
+        return await self._store.tx(op, lambda view: Decision(decide(view).answer, decide(view).events[:1]))
 
 
 class IsDeaf(Spoilt):
@@ -138,16 +145,87 @@ class RewrittenView(FoldedView):
         return [event._replace(text=event.text.replace("text", "test")) for event in self._view.events(span)]
 
 
+class LetsAnyMovePass(Spoilt):
+    """Takes a conflict for success, as a store that does not look would."""
+
+    async def tx(self, op, decide, wants=NOTHING):
+        try:
+            return await self._store.tx(op, decide, wants)
+        except Conflict:
+            return None
+
+
+class WritesHalfADecision(Spoilt):
+    """Appends what comes before a move that the table does not have."""
+
+    async def tx(self, op, decide, wants=NOTHING):
+        try:
+            return await self._store.tx(op, decide, wants)
+        except Conflict:
+            with suppress(Conflict):
+                await self._store.tx(f"{op} half", lambda view: Decision(None, decide(view).events[:1]))
+            raise
+
+
+class Remembers(Spoilt):
+    """Has a memory of its own, which it should not have."""
+
+    def __init__(self, store) -> None:
+        super().__init__(store)
+        self.memory = {}
+
+
+class KeepsAsides(Remembers):
+    async def transact(self, op, decide, wants=NOTHING):
+        answer, aside = await self._store.transact(op, decide, wants)
+        return Decided(answer, self.memory.setdefault(op, aside))
+
+
+class CountsLate(Remembers):
+    """Shows the figures of a run as they were when it was first looked at."""
+
+    async def read(self, look):
+        return await self._store.read(lambda view: look(LateView(view, self.memory)))
+
+
+class LateView(FoldedView):
+    def __init__(self, view, memory) -> None:
+        super().__init__(view)
+        self._memory = memory
+
+    def run(self, run):
+        return self._memory.setdefault(run, self._view.run(run))
+
+
+class PagesByNumber(Remembers):
+    """Counts how many it has shown, as a store with OFFSET would."""
+
+    async def read(self, look):
+        return await self._store.read(lambda view: look(NumberedView(view, self.memory)))
+
+
+class NumberedView(LateView):
+    def runs(self, limit, before=None):
+        start = 0 if before is None else self._memory["shown"]
+        self._memory["shown"] = start + limit
+        return self._view.runs(10_000)[start : start + limit]
+
+
 @pytest.mark.rule("store.contract")
 @pytest.mark.parametrize(
     ("spoil", "clause", "sentence"),
     [
         (ForgetsOperations, operations.answers_again, "the same operation id gives the same answer"),
-        (LosesFacts, atomic.facts_commit_together, "the number of events"),
+        (LosesFacts, atomic.events_commit_together, "the number of events"),
         (IsDeaf, listeners.sinks_hear_everything_once_in_order, "what a sink heard"),
         (MixesWorkspaces, workspaces.workspaces_never_cross, "does not show in another"),
         (FoldsCase, entries.a_prefix_is_literal, "the keys that begin with"),
         (ChangesHistory, history.the_journal_tells_the_tables, "is not what was sealed"),
+        (LetsAnyMovePass, moves.every_move_is_one_of_the_table, "is a Conflict, got None"),
+        (WritesHalfADecision, moves.every_move_is_one_of_the_table, "the journal after moves"),
+        (KeepsAsides, operations.what_is_said_aside_is_given_once, "that was done before has no aside"),
+        (CountsLate, runs.the_figures_of_a_run_are_told_one_by_one, "the figures of a run after event 2"),
+        (PagesByNumber, lists.runs_are_listed_page_by_page, "the runs page by page"),
     ],
 )
 async def test_the_contract_finds_a_store_that_breaks_it(spoil, clause, sentence):

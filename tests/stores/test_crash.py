@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import remit
+from remit import stores
 from remit.core.projection import Tables
 from remit.errors import Conflict
 from remit.ports import FAULTS, Database, Span, Store
-from remit.stores.sqlite import database as sqlite
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing.clauses.making import answer_or_error, check_journal, raising
 
@@ -46,7 +46,7 @@ def test_kill_9_loses_nothing_that_was_acknowledged(scenario: str, tmp_path: Pat
 @pytest.mark.rule("store.crash")
 def test_the_store_has_exactly_the_fault_hooks_that_are_listed():
     found: list[str] = []
-    for path in Path(sqlite.__file__).parent.glob("*.py"):
+    for path in Path(stores.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and "fault" in ast.unparse(node.func):
                 found += [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
@@ -80,8 +80,8 @@ async def check_acknowledged(store: Store, acks: list[list]) -> None:
                 assert tables["entry"][namespace, key]["version"] >= version
                 found = [(one["version"], one["value"]) for one in written if one["key"] == key]
                 assert (version, value) in found
-            case "task", [task, status]:
-                assert tables["task"][task,]["status"] == status
+            case "task", [task, state]:
+                assert tables["task"][task,]["state"] == state
             case "sent", [text]:
                 assert [row["text"] for row in tables["message"].values()].count(text) == 1
             case "taken", [ids]:
@@ -111,4 +111,4 @@ async def goes_on(database: Database) -> None:
         return await turn.context.get("notes", "after")
 
     assert await rt.run("next-one", "go on") == "the crash"
-    await rt.store.read(check_journal)
+    await rt.workspace.store.read(check_journal)

@@ -14,24 +14,16 @@ from pathlib import Path
 import pytest
 
 import remit
-from remit.engine.queue import caretaker, worker
-from remit.engine.upkeep.doctor import examine
 from remit.errors import StoreBusy, StoreError
+from remit.settings import Pace, Serving
 from remit.stores.sqlite.database import SqliteDatabase
 
 HANDS = Path(__file__).parent / "hands.py"
 BIG = "x" * 20_000
 SECONDS = 10.0
+QUICK = Serving(pace=Pace(look=0.05, retry_store=(0.02,)))  # a worker looks more often than it does outside of tests
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker looks more often than it does outside of tests."""
-    monkeypatch.setattr(worker, "ROUNDS", 0.05)
-    monkeypatch.setattr(caretaker, "ROUNDS", 0.05)
-    monkeypatch.setattr(worker, "_PAUSES", (0.02,))
 
 
 @pytest.fixture
@@ -43,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 async def team(path: Path, ran: list[str] | None = None) -> AsyncIterator[remit.Runtime]:
     """A runtime whose worker must outlive whatever happens meanwhile."""
     with closing(SqliteDatabase(path, busy_seconds=0.05)) as database:
-        rt = remit.Runtime(database)
+        rt = remit.Runtime(database, serving=QUICK)
 
         @rt.agent(writes=["notes"])
         async def clerk(turn: remit.Turn) -> str:
@@ -57,7 +49,7 @@ async def team(path: Path, ran: list[str] | None = None) -> AsyncIterator[remit.
         try:
             yield rt
             assert not serving.done(), "the worker is still at work"
-            health = await examine(database, rt._clock.now())
+            health = await rt.workspace.examine()
             assert health.findings == []
         finally:
             serving.cancel()
@@ -67,14 +59,14 @@ async def team(path: Path, ran: list[str] | None = None) -> AsyncIterator[remit.
 async def all_done(rt: remit.Runtime) -> None:
     """Until nothing is open any more."""
     changed = asyncio.Event()
-    stop = rt.watch(lambda _events: changed.set())
+    stop = rt.workspace.watch(lambda _events: changed.set())
     try:
         async with asyncio.timeout(SECONDS):
-            while await rt.tasks(state="open"):
+            while await rt.workspace.tasks(state="open"):
                 await changed.wait()
                 changed.clear()
     except TimeoutError:
-        pytest.fail(f"still open: {await rt.tasks(state='open')}")
+        pytest.fail(f"still open: {await rt.workspace.tasks(state='open')}")
     finally:
         stop()
 
@@ -86,7 +78,7 @@ async def refused(rt: remit.Runtime) -> tuple[list[str], str]:
         try:
             task = await rt.submit("clerk", f"task {number}")
             acknowledged.append(task.id)
-            await rt.context().set("filler", str(number), BIG)
+            await rt.workspace.context().set("filler", str(number), BIG)
         except StoreError as error:
             return acknowledged, str(error)
     pytest.fail("nothing was refused")
@@ -94,8 +86,8 @@ async def refused(rt: remit.Runtime) -> tuple[list[str], str]:
 
 async def completed(rt: remit.Runtime, acknowledged: list[str]) -> None:
     await all_done(rt)
-    assert {(await rt.task(one).status()).state for one in acknowledged} == {"completed"}
-    ends = Counter(event.task for event in await rt.history() if event.kind == "task.completed")
+    assert {(await rt.workspace.task(one).status()).state for one in acknowledged} == {"completed"}
+    ends = Counter(event.task for event in await rt.workspace.history() if event.kind == "task.completed")
     assert set(ends.values()) == {1}
 
 
@@ -105,8 +97,8 @@ async def completed(rt: remit.Runtime, acknowledged: list[str]) -> None:
 @pytest.mark.rule("fault.disk")
 async def test_work_goes_on_when_there_is_room_again(path: Path):
     async with team(path) as rt:
-        assert isinstance(rt.database, SqliteDatabase)
-        run = rt.database._writer.execute
+        assert isinstance(rt.workspace.database, SqliteDatabase)
+        run = rt.workspace.database.writer.connection.execute
         await rt.submit("clerk", "before")
         await all_done(rt)
         (pages,) = run("PRAGMA page_count").fetchone()
@@ -114,7 +106,7 @@ async def test_work_goes_on_when_there_is_room_again(path: Path):
         acknowledged, said = await refused(rt)
         assert acknowledged
         assert said == f"{path}: the disk is full; make room and try again"
-        assert len(await rt.tasks()) >= len(acknowledged), "reading goes on"
+        assert len(await rt.workspace.tasks()) >= len(acknowledged), "reading goes on"
         run("PRAGMA max_page_count = 1073741823")
         await completed(rt, acknowledged)
 
@@ -161,7 +153,7 @@ async def test_a_disk_that_is_really_full(tmp_path: Path):
         async with team(tmp_path / "team.db") as rt:
             acknowledged, said = await refused(rt)
             assert "the disk is full; make room and try again" in said
-            assert len(await rt.tasks(limit=1_000)) >= len(acknowledged)
+            assert len(await rt.workspace.tasks(limit=1_000)) >= len(acknowledged)
             change("size=200m")
             await completed(rt, acknowledged)
 
@@ -238,8 +230,8 @@ async def test_nothing_is_acknowledged_while_the_file_is_not_where_it_was(path: 
         assert (await before.status()).state == "completed", "reading goes on"
         renamed(away, path)
         await completed(rt, [before.id, (await rt.submit("clerk", "meanwhile")).id])
-    with remit.Runtime(path, hands=0) as rt:
-        assert len(await rt.tasks()) == 2
+    with remit.Runtime(path, serving=Serving(hands=0)) as rt:
+        assert len(await rt.workspace.tasks()) == 2
 
 
 @contextmanager
@@ -280,11 +272,11 @@ async def test_a_disk_that_cannot_be_read_for_a_while(path: Path):
     async with team(path) as rt:
         before = await rt.submit("clerk", "before")
         await all_done(rt)
-        assert isinstance(rt.database, SqliteDatabase)
+        assert isinstance(rt.workspace.database, SqliteDatabase)
         with opened(Path(f"{path}-wal"), os.O_WRONLY):
-            rt.database._reader.execute("PRAGMA shrink_memory")
+            rt.workspace.database.reader.connection.execute("PRAGMA shrink_memory")
             with pytest.raises(StoreError, match="disk could not be read or written .SQLITE_IOERR_READ"):
-                await rt.history()
+                await rt.workspace.history()
         await completed(rt, [before.id, (await rt.submit("clerk", "after")).id])
 
 
@@ -301,10 +293,10 @@ async def test_a_file_that_is_damaged_is_told_as_such_and_goes_on_once_it_is_men
     async with team(path) as rt:
         task = await rt.submit("clerk", "before")
         await all_done(rt)
-        assert isinstance(rt.database, SqliteDatabase)
-        rt.database._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert isinstance(rt.workspace.database, SqliteDatabase)
+        rt.workspace.database.writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         whole = overwritten(path, b"")
-        for connection in (rt.database._writer, rt.database._reader):
+        for connection in (rt.workspace.database.writer.connection, rt.workspace.database.reader.connection):
             connection.execute("PRAGMA shrink_memory")  # what is remembered is still right
         with pytest.raises(StoreError, match="team.db: "):
             await task.status()
@@ -333,7 +325,7 @@ ROWS = {
 @pytest.mark.rule("fault.rows")
 @pytest.mark.parametrize("what", ROWS)
 async def test_one_row_that_cannot_be_read_stops_one_task(what: str, path: Path):
-    with remit.Runtime(path, hands=0) as rt:
+    with remit.Runtime(path, serving=Serving(hands=0)) as rt:
 
         @rt.agent
         async def clerk(turn: remit.Turn) -> str:
@@ -348,18 +340,18 @@ async def test_one_row_that_cannot_be_read_stops_one_task(what: str, path: Path)
             return  # the file itself does not take such a row
         connection.commit()
 
-    with remit.Runtime(path) as rt:
+    with remit.Runtime(path, serving=QUICK) as rt:
         rt.agent(clerk)
         serving = asyncio.create_task(rt.serve())
         await asyncio.sleep(0)
         async with asyncio.timeout(SECONDS):
             for task in tasks:
-                outcome = await rt.task(task).wait()
+                outcome = await rt.workspace.task(task).wait()
                 assert outcome.ok, outcome
         assert not serving.done(), "the worker is still at work"
         later = await rt.submit("clerk", "later")
         assert await later.result(SECONDS) == "later"
-        assert not (await examine(rt.database, rt._clock.now())).sound, "the doctor tells of it"
+        assert not (await rt.workspace.examine()).sound, "the doctor tells of it"
         serving.cancel()
         await asyncio.wait([serving])
 
@@ -396,10 +388,10 @@ async def test_two_processes_share_a_file_and_one_is_killed(path: Path):
     acks = dict(lines("ack"))
     assert len(acks) == 200
     with remit.Runtime(path) as rt:
-        assert {(await rt.task(task).status()).state for task in acks.values()} == {"completed"}
-        kinds = Counter((event.kind, event.task) for event in await rt.history())
+        assert {(await rt.workspace.task(task).status()).state for task in acks.values()} == {"completed"}
+        kinds = Counter((event.kind, event.task) for event in await rt.workspace.history())
         assert all(kinds["task.completed", task] == kinds["effect.done", task] == 1 for task in acks.values())
-        assert (await examine(rt.database, rt._clock.now())).findings == []
+        assert (await rt.workspace.examine()).findings == []
     done = Counter(task for task, _ in lines("effect"))
     assert {name for _, name in lines("effect")} == {"stays", "goes"}, "both worked"
     assert set(done) == set(acks)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sqlite3
 import stat
 import subprocess
@@ -19,8 +20,9 @@ from remit.core.events import Event
 from remit.core.projection import Tables
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
 from remit.ports import Span, Store, View
-from remit.stores.queries import migrations
-from remit.stores.sqlite.database import APPLICATION_ID, SqliteDatabase
+from remit.stores.queries import OLDER, migrations
+from remit.stores.sqlite.database import SqliteDatabase
+from remit.stores.sqlite.schema import APPLICATION_ID
 from remit.testing.clauses.making import answer_or_error, check_journal, journal, putting, value_of
 
 OTHER = Path(__file__).parent / "other.py"
@@ -65,8 +67,8 @@ def content(view: View) -> Content:
 
 def fill(path: Path, count: int = 50) -> Content:
     async def write(rt: remit.Runtime) -> Content:
-        await asyncio.gather(*(rt.context().set("notes", str(n), BIG) for n in range(count)))
-        return await rt.store.read(content)
+        await asyncio.gather(*(rt.workspace.context().set("notes", str(n), BIG) for n in range(count)))
+        return await rt.workspace.store.read(content)
 
     with remit.Runtime(path) as rt:
         return asyncio.run(write(rt))
@@ -115,9 +117,29 @@ def test_the_database_of_another_program_is_refused(path: Path, statements: list
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 def test_a_file_from_the_future_is_refused(path: Path, mode: str):
     fill(path)
-    newer = len(migrations("sqlite")) + 1
+    newer = max(migrations("sqlite")) + 1
     sql(path, f"PRAGMA user_version = {newer}", f"PRAGMA journal_mode = {mode}")
     left_as_it_is(path, NewerStore, f"schema {newer} and this remit knows up to {newer - 1}; upgrade")
+
+
+@pytest.mark.rule("store.not-ours")
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+@pytest.mark.parametrize("version", [1, 3, 9])
+def test_a_file_of_remit_0_1_0_is_refused(path: Path, version: int, mode: str):
+    """Its tables had other names and columns; no later version reads them, and none may spoil them."""
+    sql(
+        path,
+        "CREATE TABLE event (workspace TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (workspace, seq)) STRICT",
+        "CREATE TABLE task (workspace TEXT NOT NULL, id TEXT NOT NULL, status TEXT NOT NULL, twin TEXT) STRICT",
+        "INSERT INTO task VALUES ('default', 'work', 'running', 'x')",
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        f"PRAGMA user_version = {version}",
+        f"PRAGMA journal_mode = {mode}",
+    )
+    sentence = f"{path} {OLDER}; the file is unchanged"
+    left_as_it_is(path, NotAStore, f"^{re.escape(sentence)}$")
+    assert "was made by remit 0.1.0" in sentence
+    assert "start with a new store" in sentence
 
 
 @pytest.mark.rule("store.not-ours")
@@ -177,7 +199,7 @@ async def test_a_new_file_is_its_owners_only(path: Path):
     before = os.umask(0)
     try:
         with remit.Runtime(path) as rt:
-            await rt.context().set("notes", "a", 1)
+            await rt.workspace.context().set("notes", "a", 1)
             files = sorted(path.parent.iterdir())
             modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in files}
     finally:
@@ -255,18 +277,18 @@ async def test_two_processes_write_the_same_file(path: Path):
     others = [started("write", path, name, 100) for name in ("left", "right")]
     with remit.Runtime(SqliteDatabase(path, busy_seconds=60)) as rt:
         for number in range(50):
-            await rt.context().set("own", str(number), number)
+            await rt.workspace.context().set("own", str(number), number)
         for other in others:
             other.communicate(timeout=60)
             assert other.returncode == 0
-        assert [len(await rt.context().query(name, 1_000)) for name in ("left", "right", "own")] == [
+        assert [len(await rt.workspace.context().query(name, 1_000)) for name in ("left", "right", "own")] == [
             100,
             100,
             50,
         ]
-        await rt.context().set("own", "after", "the others")
-        await rt.store.read(check_journal)
-        assert len(await rt.history()) == 251
+        await rt.workspace.context().set("own", "after", "the others")
+        await rt.workspace.store.read(check_journal)
+        assert len(await rt.workspace.history()) == 251
 
 
 @pytest.mark.anyio
@@ -317,8 +339,8 @@ def test_opening_a_new_file_that_another_process_holds_is_busy(path: Path):
 async def test_a_full_disk_is_a_clear_error_and_nothing_is_half_written(path: Path, database: SqliteDatabase):
     store = database.store("default")
     await store.tx("before", putting(Draft("notes", "before", 1), answer="done"))
-    (pages,) = database._writer.execute("PRAGMA page_count").fetchone()
-    database._writer.execute(f"PRAGMA max_page_count = {pages + 30}")
+    (pages,) = database.writer.connection.execute("PRAGMA page_count").fetchone()
+    database.writer.connection.execute(f"PRAGMA max_page_count = {pages + 30}")
     crowd = [answer_or_error(store, f"op {n}", putting(Draft("notes", str(n), BIG), answer=n)) for n in range(60)]
     answers = await asyncio.gather(*crowd)
     written = [number for number, answer in enumerate(answers) if answer == number]
@@ -332,7 +354,7 @@ async def test_a_full_disk_is_a_clear_error_and_nothing_is_half_written(path: Pa
     assert sorted(keys) == sorted(["before", *map(str, written)]), "what was acknowledged is there, nothing else"
     assert await store.tx("before", putting(Draft("notes", "x", BIG))) == "done", "what was done answers again"
 
-    database._writer.execute("PRAGMA max_page_count = 1073741823")
+    database.writer.connection.execute("PRAGMA max_page_count = 1073741823")
     again = [store.tx(f"op {n}", putting(Draft("notes", str(n), BIG), answer=n)) for n in range(60)]
     assert await asyncio.gather(*again) == list(range(60))
     assert len(await journal(store)) == 61
@@ -367,9 +389,14 @@ async def test_a_full_disk_is_a_clear_error_and_nothing_is_half_written(path: Pa
         "UPDATE entry SET agent = 'someone-else'",
         "UPDATE entry SET trust = 'outside'",
         "DELETE FROM entry",
-        "UPDATE task SET status = 'failed'",
+        "UPDATE task SET state = 'failed'",
         "UPDATE task SET holder = 'someone-else'",
         "DELETE FROM task",
+        "UPDATE run SET tasks = tasks + 1",
+        "UPDATE run SET members = 'someone'",
+        "UPDATE run SET refusals = 7, tokens = 9",
+        "DELETE FROM run",
+        "INSERT INTO card SELECT workspace, 'added', data, 1 FROM (SELECT workspace, data FROM event LIMIT 1)",
         "UPDATE message SET text = 'forged'",
         "UPDATE message SET taken_at = NULL, taken_by = NULL",
         "DELETE FROM message",
@@ -393,9 +420,9 @@ async def test_a_row_changed_by_hand_is_found(path: Path, change: str):
         async def helper(turn: remit.Turn) -> int:
             return len(await turn.inbox())
 
-        await rt.context().set("notes", "first", "first")
+        await rt.workspace.context().set("notes", "first", "first")
         assert await rt.run("lead", "work") == 1
-        await rt.store.read(check_journal)
+        await rt.workspace.store.read(check_journal)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute(change).rowcount > 0
         connection.commit()

@@ -9,18 +9,25 @@ from pathlib import Path
 
 import pytest
 
+from remit.core import kinds
 from remit.core.entry import Draft
 from remit.core.events import Event
+from remit.core.kinds import ended
+from remit.core.remit import Remit
 from remit.errors import Conflict, StoreError
 from remit.ports import Decide, Decision, Store, View
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing.clauses.making import (
+    NOW,
     answer_or_error,
     check_journal,
+    child_remit,
+    first_remit,
     journal,
     putting,
     raising,
     sound,
+    starting,
     value_of,
 )
 
@@ -304,6 +311,48 @@ async def test_what_was_written_is_there_when_it_is_opened_again(path: Path):
             await asyncio.gather(*(store.tx(f"{number}/{n}", put(f"{n}")) for n in range(30)))
             await store.read(check_journal)
             assert len(await journal(store)) == 30 * (number + 1)
+
+
+@pytest.mark.rule("journal.one-event")
+@pytest.mark.anyio
+async def test_the_figures_of_a_run_go_on_when_it_is_opened_again(path: Path):
+    root = first_remit("root", session="s")
+    for life in range(3):
+        with closing(SqliteDatabase(path)) as database:
+            store = database.store("one")
+            if life == 0:
+                await store.tx("start", starting(root))
+            await store.tx(f"part {life}", lambda _view, life=life: grown(root, life))
+            await store.tx(f"part {life}", lambda _view, life=life: grown(root, life))
+            assert await store.tx("look", lambda view: Decision([*view.run("root")])) == figures(life + 1)
+            assert [*await store.read(lambda view: view.run("root"))] == figures(life + 1)
+            await sound(store)
+
+
+@pytest.mark.rule("journal.one-event")
+@pytest.mark.anyio
+async def test_two_databases_on_one_file_count_the_same_run(path: Path):
+    """Each remembers the figures, and notices when the other has counted."""
+    root = first_remit("root", session="s")
+    with closing(SqliteDatabase(path)) as left, closing(SqliteDatabase(path)) as right:
+        stores = (left.store("one"), right.store("one"))
+        await stores[0].tx("start", starting(root))
+        for number in range(10):
+            store = stores[number % 2]
+            await store.tx(f"part {number}", lambda _view, number=number: grown(root, number))
+            assert await store.tx("look", lambda view: Decision([*view.run("root")])) == figures(number + 1)
+
+
+def grown(root: Remit, number: int) -> Decision:
+    """A part joins and ends."""
+    part = child_remit(root, f"part{number}", holder=f"helper{number}")
+    end = ended(part, "task.completed", NOW, {"result": 1, "tokens": 10})
+    return Decision(None, (kinds.started(part, NOW, kinds.Begun(joins=True)), end))
+
+
+def figures(parts: int) -> list[object]:
+    members = " ".join(["lead", *(f"helper{number}" for number in range(parts))])
+    return ["root", "", members, 1 + parts, 0, 10 * parts, 0]
 
 
 @pytest.mark.rule("store.atomic", "journal.chain")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import subprocess
 import sys
 import threading
@@ -15,15 +16,16 @@ from anyio import fail_after, to_thread
 
 from postgres import OwnServer, Proxy
 from remit.core.entry import Draft
-from remit.core.kinds import Claim, Queued, Requeue, claimed, moved, place, requeued, submitted
+from remit.core.kinds import Claim, Queued, Requeue, claimed, ended, moved, place, requeued, started, submitted
 from remit.core.values import Json
 from remit.engine.upkeep.doctor import examine
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound, StoreBusy, StoreError
-from remit.ports import FAULTS, Beat, Decision, Store, View
+from remit.ports import FAULTS, NOTHING, Beat, Decision, Store, View, Wants
 from remit.stores.postgres.address import Address, digest
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.postgres.dispatcher import Procrastinate
-from remit.testing.clauses.making import NOW, entry_fact, first_remit, journal, sound, value_of
+from remit.stores.queries import OLDER, migrations
+from remit.testing.clauses.making import NOW, child_remit, entry_event, first_remit, journal, sound, value_of
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +50,7 @@ def adding(view: View) -> Decision[Json]:
     """Counts how often it was done, so that twice shows."""
     old = view.entry("notes", "total")
     total = old.value + 1 if old is not None and isinstance(old.value, int) else 1
-    return Decision(total, (entry_fact(view, Draft("notes", "total", total)),))
+    return Decision(total, (entry_event(view, Draft("notes", "total", total)),))
 
 
 def rows(address: str, statement: str, *values: object) -> list[tuple]:
@@ -92,7 +94,7 @@ async def test_what_one_remembers_another_may_have_changed(opened: Open):
     work = place(first_remit("work", session="s", holder="helper"))
 
     def standing(store: Store, op: str):
-        return store.tx(op, lambda view: Decision(list(view.standing("work") or ())))
+        return store.tx(op, lambda view: Decision(list(view.standing("work") or ())[:2]))
 
     await do(one, "submit", queued("work"))
     assert await standing(one, "look 1") == ["pending", 0]
@@ -100,10 +102,28 @@ async def test_what_one_remembers_another_may_have_changed(opened: Open):
     assert await standing(one, "look 2") == ["running", 1]
     await do(one, "stop", moved("task.cancelling", work, "helper", NOW, {}))
     assert await standing(two, "look 3") == ["cancelling", 1]
-    bad = requeued("task.lost", work, "helper", NOW, Requeue("", 9, NOW, 1, 1), {})
+    bad = moved("task.cancelled", work, "helper", NOW, {})
     with pytest.raises(StoreError):  # it is undone after it was remembered
         await do(two, "half", bad, queued("work"))
     assert await standing(two, "look 4") == ["cancelling", 1]
+
+
+async def test_two_databases_count_the_same_run(opened: Open):
+    """Each remembers the figures, fetched in advance or counted by itself, and notices when the other has counted."""
+    root = first_remit("root", session="s")
+    stores = [opened().store("w") for _ in range(2)]
+    await do(stores[0], "start", started(root, NOW))
+    for number in range(10):
+        store, wants = stores[number % 2], Wants(runs=("root",)) if number % 3 else NOTHING
+        part = child_remit(root, f"part{number}", holder="helper")
+        decision = Decision(None, (started(part, NOW), ended(part, "task.failed", NOW, {"tokens": 10})))
+        await store.tx(f"part {number}", lambda _, decision=decision: decision, wants)
+        assert await store.tx("look", lambda view: Decision([*view.run("root")][3:6]), wants) == [
+            number + 2,
+            0,
+            10 * (number + 1),
+        ]
+    await healthy(opened())
 
 
 async def test_batches_over_many_workspaces_do_not_wait_for_each_other_for_ever(opened: Open):
@@ -142,7 +162,7 @@ def test_processes_that_start_at_once_make_one_store(new_address):
     address = new_address(empty=True)
     with ThreadPoolExecutor(4) as threads:
         databases = list(threads.map(lambda _: PostgresDatabase(address), range(4)))
-    assert rows(address, "SELECT number FROM version") == [(1,)]
+    assert rows(address, "SELECT number FROM version") == [(max(migrations("postgres")),)]
     for database in databases:
         assert asyncio.run(_once(database.store("w"), "the same")) == 1
         database.close()
@@ -151,9 +171,29 @@ def test_processes_that_start_at_once_make_one_store(new_address):
 def test_a_newer_store_is_refused_and_left_as_it_is(address: str):
     with psycopg.connect(address) as connection:
         connection.execute("UPDATE remit.version SET number = 99")
-    with pytest.raises(NewerStore, match="schema 99 and this remit knows up to 1; upgrade remit"):
+    with pytest.raises(NewerStore, match="schema 99 and this remit knows up to 10; upgrade remit"):
         PostgresDatabase(address)
     assert rows(address, "SELECT number FROM version") == [(99,)]
+
+
+@pytest.mark.rule("store.not-ours")
+@pytest.mark.parametrize("migrate", [True, False])
+def test_a_schema_of_remit_0_1_0_is_refused_and_left_as_it_is(new_address, migrate: bool):
+    address = new_address(empty=True)
+    tables = "SELECT table_name::text, column_name::text FROM information_schema.columns WHERE table_schema = 'remit'"
+    with psycopg.connect(address) as connection:
+        connection.execute("CREATE SCHEMA remit")
+        connection.execute("CREATE TABLE remit.version (number bigint NOT NULL)")
+        connection.execute("INSERT INTO remit.version VALUES (1)")
+        connection.execute("CREATE TABLE remit.task (workspace text, id text, status text, twin text)")
+        connection.execute("INSERT INTO remit.task VALUES ('default', 'work', 'running', 'x')")
+    before = sorted(rows(address, tables))
+    sentence = f"{Address(address).where} {OLDER}; the database is unchanged"
+    with pytest.raises(NotAStore, match=f"^{re.escape(sentence)}$"):
+        PostgresDatabase(address, migrate=migrate)
+    assert sorted(rows(address, tables)) == before
+    assert rows(address, "SELECT number FROM version") == [(1,)]
+    assert rows(address, "SELECT id, status FROM task") == [("work", "running")]
 
 
 def test_a_schema_of_another_program_is_refused(new_address):
@@ -589,12 +629,12 @@ async def test_a_job_of_a_worker_that_is_gone_is_rescued(opened: Open, address: 
     gone = "SELECT id FROM procrastinate_fetch_job_v2(NULL, (SELECT max(id) FROM procrastinate_workers))"
     assert rows(address, gone)
     if again:  # there is a new job meanwhile, so the old one has no place to go back to
-        await do(store, "another", queued("dedup_key"))
+        await do(store, "another", queued("new"))
     assert [job[1] for job in jobs(address)] == ["doing", "todo"][: 1 + again]
     woken = Woken(store)
     waker = Procrastinate(Address(address), "w", heartbeat=0.1, stalled=1.0)
     serving = asyncio.create_task(waker.serve(woken))
-    await woken.until("work", *["dedup_key"][:again])
+    await woken.until("work", *["new"][:again])
     await stopped(serving)
 
 

@@ -1,12 +1,13 @@
-"""What a writer knows without asking: it wrote it itself, and nobody else has written since.
+"""The view that decisions read from. It remembers what its own process wrote, as long as no other has written since.
 
-Four questions are asked in nearly every transaction, mostly about what was written a moment ago. Answering them from
-memory is what makes a fence on every write, and the figures of a run at every hop, cost next to nothing.
+Nearly every transaction asks for a standing, a run, a breaker or an event, and mostly for what was written a moment
+ago. Answering from memory is why a fence on every write and the figures of a run at every hop cost next to nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from operator import itemgetter
+from typing import Any, Final, cast
 
 from remit.core.breaker import Breaker
 from remit.core.events import Event
@@ -15,12 +16,13 @@ from remit.core.record import NO_RUN, Record, RunFacts, Standing
 from remit.errors import StoreError
 from remit.stores.view import Ask, SqlView, Values, event_of
 
-EVENTS = 1_024  # of the latest; whoever claims a task reads the event that began it
-RUNS = 4_096
+EVENTS: Final = 1_024  # the latest; whoever claims a task reads the event that began it
+RUNS: Final = 4_096
+_run_figures = cast("Callable[[dict[str, Any]], tuple[Any, ...]]", itemgetter(*RunFacts._fields))
 
 
 class CachedView(SqlView):
-    """Reads as a view does, and remembers. `forget` when someone else may have written."""
+    """A view with a memory. Whoever owns it calls `forget` when another process may have written."""
 
     __slots__ = ("_breakers", "_events", "_runs", "_same_requests", "_standings")
 
@@ -35,7 +37,7 @@ class CachedView(SqlView):
     def prime(
         self, standings: Sequence[Values], keys: Sequence[str], records: Sequence[Values], runs: Sequence[Values]
     ) -> None:
-        """Remember what was fetched because decisions will ask for it, until the next time."""
+        """Remember what was fetched in advance because the decisions of a transaction will ask for it."""
         self._standings.update({row[0]: Standing(*row[1:]) for row in standings})
         self._runs.update({row[0]: RunFacts(*row) for row in runs})
         self._same_requests = {key: [] for key in keys}
@@ -43,6 +45,7 @@ class CachedView(SqlView):
             self._same_requests[record.dedup_key].append(record)
 
     def forget(self) -> None:
+        """Forget everything: it may have changed."""
         self._standings.clear()
         self._breakers.clear()
         self._events.clear()
@@ -55,9 +58,9 @@ class CachedView(SqlView):
             return super().same_requests(dedup_key, since)
         return [record for record in known if record.asked_at > since]
 
-    def _met(self, rows: Sequence[Values]) -> None:
+    def _came_along(self, rows: Sequence[Values]) -> None:
         for row in rows:
-            with suppress(StoreError):  # one that is damaged is told of when it is needed
+            with suppress(StoreError):  # a damaged event raises when someone needs it
                 self._keep(event_of(row))
 
     def standing(self, task: str) -> Standing | None:
@@ -81,9 +84,9 @@ class CachedView(SqlView):
         return self._events.get(seq) or super().event(seq)
 
     def learn(self, event: Event, changes: list[Change]) -> None:
-        """Take in what an event that was just written did to the tables."""
-        for table, verb, key, given in changes:
-            row = cast("dict[str, Any]", given)
+        """Remember what an event that was just written did to the tables."""
+        for table, verb, key, changed in changes:
+            row = cast("dict[str, Any]", changed)
             if table == "task":
                 self._learn_task(event, verb, key[0], row)
             elif table == "run":
@@ -95,8 +98,9 @@ class CachedView(SqlView):
 
     def _learn_task(self, event: Event, verb: str, task: str, row: dict[str, Any]) -> None:
         if self._same_requests:
-            key = row.get("dedup_key")
-            self._same_requests = {one: rows for one, rows in self._same_requests.items() if not rows and one != key}
+            # The records in there may have changed, and this task may belong to them: only what is surely none stays.
+            own = row.get("dedup_key")
+            self._same_requests = {key: known for key, known in self._same_requests.items() if not known and key != own}
         if verb == "add":
             self._standings[task] = Standing(row["state"], row["fence"], row["failures"], row["asked_how"])
             if row["state"] == "pending":
@@ -111,7 +115,7 @@ class CachedView(SqlView):
 
     def _learn_run(self, verb: str, run: str, row: dict[str, Any]) -> None:
         if verb == "add":
-            self._remember_run(RunFacts(**{name: row[name] for name in RunFacts._fields}))
+            self._remember_run(RunFacts._make(_run_figures(row)))
         elif verb == "drop":
             self._runs.pop(run, None)
         elif (known := self._runs.get(run)) is not None:

@@ -1,30 +1,52 @@
 """Appending: what is decided becomes events, events become rows. The same for every SQL database."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from remit.codec import decode, encode
+from remit.codec import encode
 from remit.core import lifecycle
 from remit.core.events import NO_STAMP, Event, Head, Stamp, Unsealed, seal
 from remit.core.projection import changes
+from remit.core.values import Json
 from remit.errors import StoreError
 from remit.ports import Decide, Fault
 from remit.stores.cached import CachedView
+from remit.stores.operations import Applied
 from remit.stores.queries import queries
+from remit.stores.view import answer_of
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
-Answered: TypeAlias = tuple[Any, list[Event], Any]  # the answer, the events appended, and what was said aside
 
 _FILL = {name: query.fill for name, query in queries().items()}
 
 
+class Done(NamedTuple):
+    """An operation in the journal: its answer as JSON text, and the hash of its first event."""
+
+    answer: str | None
+    hash: str
+
+
 class Sql(Protocol):
-    """One connection, in a transaction that someone else began and will commit. Values are in the order of places."""
+    """One connection, in a transaction that someone else began and will commit.
+
+    `query` and `write` run a named statement; values are in the order of its places.
+    """
+
+    def head(self, workspace: str) -> Head:
+        """Tell where the journal of a workspace ends."""
+        ...
+
+    def done(self, workspace: str, op: str) -> Done | None:
+        """Look an operation up; None if it has not been done."""
+        ...
+
+    def append(self, event: Event) -> bool:
+        """Write an event into the journal; False if its operation or its place is taken."""
+        ...
 
     def query(self, name: str, row: Sequence[Any]) -> Rows: ...
-    def write(self, name: str, row: Sequence[Any]) -> int:
-        """Run a named statement and tell how many rows it changed."""
-        ...
+    def write(self, name: str, row: Sequence[Any]) -> None: ...
 
 
 class Journal:
@@ -39,20 +61,30 @@ class Journal:
         self._views: dict[str, CachedView] = {}
 
     def forget(self) -> None:
-        """Read the head again, and all that is remembered: someone else may have written since."""
+        """Forget where the journals end and what the views remember: someone else may have written since."""
         self._heads.clear()
         for view in self._views.values():
             view.forget()
 
     def view(self, workspace: str) -> CachedView:
         """Give the view that decisions of a workspace read from."""
-        return self._views.get(workspace) or self._views.setdefault(workspace, CachedView(workspace, self._sql.query))
+        view = self._views.get(workspace)
+        if view is None:
+            view = self._views[workspace] = _JournalView(workspace, self, self._sql)
+        return view
 
-    def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Answered:
-        """Tell the operation's answer and the events it appended; one that was done before answers as it did then.
+    def head(self, workspace: str) -> Head:
+        """Tell where the journal of a workspace ends, what this transaction has appended included."""
+        head = self._heads.get(workspace)
+        if head is None:
+            head = self._heads[workspace] = self._sql.head(workspace)
+        return head
 
-        Looking first would cost every operation a query. So it is tried, and looked up when the attempt
-        shows that it may have been done: it fails, it changes nothing, or its id is taken.
+    def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Applied:
+        """Give the operation's answer, the events it appended and its aside; one done before answers as it did then.
+
+        Looking first would cost every operation a query. So the operation is tried, and looked up only when the try
+        shows that it may have been done: it raises, it changes nothing, or its id is taken.
         """
         view = self._views.get(workspace) or self.view(workspace)
         try:
@@ -60,7 +92,7 @@ class Journal:
             if unsealed:
                 _check_moves(view, unsealed)
         except Exception:
-            if (done := self._done(workspace, op)) is not None:
+            if (done := self._answer_of(workspace, op)) is not None:
                 return done
             raise
         self._fault("store.decided")
@@ -68,7 +100,7 @@ class Journal:
             name = "worker_beat" if beat.count else "worker_leave"
             self._sql.write(name, _FILL[name]({**beat._asdict(), "workspace": workspace}))
         if not unsealed:
-            return self._done(workspace, op) or (answer, [], aside)
+            return self._answer_of(workspace, op) or (answer, [], aside)
         # All of it is text before any of it is written: what cannot be written leaves nothing behind.
         texts = [encode(event.data) for event in unsealed]
         # The first event carries the operation: finding it again is finding that all of it was done.
@@ -77,16 +109,16 @@ class Journal:
             events = self._append_all(workspace, unsealed, texts, stamp)
         except (KeyError, TypeError, ValueError) as error:  # half of it is written: the transaction has to go
             raise StoreError(f"an event that no table can take: {type(error).__name__}: {error}") from error
-        return (answer, events, aside) if events else (self._done(workspace, op) or (answer, [], aside))
+        return (answer, events, aside) if events else (self._answer_of(workspace, op) or (answer, [], aside))
 
     def _append_all(self, workspace: str, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp) -> list[Event]:
         """Append the events and give them back; none if the operation's id is taken."""
-        head = self._heads.get(workspace) or self._head(workspace)
+        head = self._heads.get(workspace) or self.head(workspace)
         events: list[Event] = []
         for fresh, text in zip(unsealed, texts, strict=True):
             event = seal(fresh, text, workspace, head, stamp)
             if not self._append(event):
-                if event.op is not None and self._done(workspace, event.op) is not None:
+                if event.op is not None and self._sql.done(workspace, event.op) is not None:
                     return []
                 raise StoreError(f"the journal of '{workspace}' already has an event {event.seq}; run `remit doctor`")
             head = Head(event.seq, event.hash)
@@ -100,20 +132,14 @@ class Journal:
         for event in events:
             self._append(event)
 
-    def _done(self, workspace: str, op: str) -> Answered | None:
-        rows = self._sql.query("answer_of", (workspace, op))
-        if not rows:
-            return None
-        text = rows[0][0]
-        return (None if text is None else decode(text)), [], None
-
-    def _head(self, workspace: str) -> Head:
-        rows = self._sql.query("head", (workspace,))
-        return Head(*rows[0]) if rows else Head()
+    def _answer_of(self, workspace: str, op: str) -> Applied | None:
+        """Answer as an operation did that was done before: with no events, and nothing aside."""
+        done = self._sql.done(workspace, op)
+        return None if done is None else (answer_of(done.answer), [], None)
 
     def _append(self, event: Event) -> bool:
-        """Write the event and what it means for the tables; False if its operation or its place is taken."""
-        if not self._sql.write("append", event[:-1]):  # the columns are the event's fields, without decoded data
+        """Write the event and what it does to the tables; False if its operation or its place is taken."""
+        if not self._sql.append(event):
             return False
         self._fault("store.appended")
         changed = changes(event)
@@ -127,21 +153,39 @@ class Journal:
         return True
 
 
+class _JournalView(CachedView):
+    """What a decision reads from: it also sees what the journal's transaction has done so far."""
+
+    __slots__ = ("_journal", "_sql")
+
+    def __init__(self, workspace: str, journal: Journal, sql: Sql) -> None:
+        super().__init__(workspace, sql.query)
+        self._journal = journal
+        self._sql = sql
+
+    def head(self) -> Head:
+        return self._journal.head(self.workspace)
+
+    def done(self, op: str) -> tuple[Json] | None:
+        done = self._sql.done(self.workspace, op)
+        return None if done is None else (answer_of(done.answer),)
+
+
 def _check_moves(view: CachedView, unsealed: Sequence[Unsealed]) -> None:
     """Ask the lifecycle table about every move of a task, before anything is written.
 
     A task that begins is not looked up: its primary key sees to it that it begins once.
     """
-    moved: dict[str, str] = {}
+    states: dict[str, str] = {}
     for event in unsealed:
         kind, task = event.kind, event.task
         if kind not in lifecycle.MOVES:
             continue
         if kind in lifecycle.BEGINNINGS:
-            moved[task] = lifecycle.lands(kind)
+            states[task] = lifecycle.lands(kind)
             continue
-        state = moved.get(task)
+        state = states.get(task)
         if state is None:
             standing = view.standing(task)
             state = lifecycle.START if standing is None else standing.state
-        moved[task] = lifecycle.after(state, kind)
+        states[task] = lifecycle.after(state, kind)

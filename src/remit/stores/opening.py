@@ -14,8 +14,8 @@ def is_server(where: str | Path) -> bool:
 
 
 def database_at(where: str | Path, *, create: bool = True) -> Database:
-    """A file, `:memory:`, or a PostgreSQL server by its address."""
+    """Open a file, `:memory:`, or a PostgreSQL server by its address."""
     if not is_server(where):
         return SqliteDatabase(where, create=create)
-    postgres = import_module("remit.stores.postgres.database")  # says itself what is missing
+    postgres = import_module("remit.stores.postgres.database")  # raises itself when a package is missing
     return postgres.PostgresDatabase(where, migrate=create)

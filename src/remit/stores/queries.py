@@ -1,4 +1,4 @@
-"""Named queries, read from the .sql file that explains them."""
+"""Named queries, read from the .sql files that explain them."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,13 +10,14 @@ from typing import Final, NamedTuple, TypeAlias, cast
 from remit.core.projection import COLUMNS, KEYS, Table
 
 OLDER: Final = (
-    "was made by remit 0.1.0, whose stores no later version reads; look at it with remit 0.1.0, or start a new one"
+    "was made by remit 0.1.0, whose stores this version does not read; "
+    "use remit 0.1.0 to look at it, or start with a new store"
 )
 _HERE = Path(__file__).parent
 _NAMED = re.compile(r"^-- name: (\w+)\n((?:(?!^-- name: ).*\n?)*)", re.MULTILINE)
 _PLACE = re.compile(r"(?<!:):(\w+)")
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
-
+_COLUMNS = re.compile(r"(:?)@(?:(\w+)\.)?(\w+)")
 
 Fill: TypeAlias = Callable[[Mapping[str, object]], tuple[object, ...]]
 
@@ -29,14 +30,11 @@ class Query(NamedTuple):
     fill: Fill
 
 
-_COLUMNS = re.compile(r"(:?)@(?:(\w+)\.)?(\w+)")
-
-
 @cache
-def queries(mark: str = "?", folder: str = "") -> dict[str, Query]:
-    """Read every query by name, without its comments; `mark` is how the database writes a place for a value."""
-    text = (_HERE / folder / "queries.sql").read_text(encoding="utf-8")
-    return {name: _query(body, mark) for name, body in _NAMED.findall(text)}
+def queries(mark: str = "?", folder: str = "sql") -> dict[str, Query]:
+    """Read the queries of a folder by name, without comments. `mark` is how the database writes a place for a value."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted((_HERE / folder).glob("*.sql"))]
+    return {name: _query(body, mark) for text in texts for name, body in _NAMED.findall(text)}
 
 
 def _query(body: str, mark: str) -> Query:
@@ -46,8 +44,11 @@ def _query(body: str, mark: str) -> Query:
 
 
 def _columns(match: re.Match[str]) -> str:
-    """`@task` is its columns, `@t.task` those of the table called t, `:@task` a value for each; `@set.entry` takes the
-    columns that are no part of the key from the row that an upsert proposed."""
+    """Spell out the columns of a table.
+
+    `@task` stands for its columns, `@t.task` for those of the table called t, `:@task` for a value for each.
+    `@set.entry` takes the columns that are not part of the key from the row that an upsert proposed.
+    """
     place, alias, table = match.groups()
     columns = COLUMNS[cast("Table", table)]
     if alias == "set":
@@ -57,21 +58,21 @@ def _columns(match: re.Match[str]) -> str:
 
 
 def _filler(names: tuple[str, ...]) -> Fill:
-    """Pick the values of these names out of a mapping; several at once is one step for the interpreter."""
+    """Make the function that picks these values from a mapping; `itemgetter` takes several in one step."""
     if len(names) > 1:
         return itemgetter(*names)
-    return lambda given: tuple([given[name] for name in names])
+    return lambda values: tuple([values[name] for name in names])
 
 
 @cache
-def migrations(dialect: str) -> dict[int, str]:
-    """Read the numbered steps of a schema, in order."""
-    steps = sorted((_HERE / dialect / "migrations").glob("[0-9]*.sql"))
+def migrations(folder: str) -> dict[int, str]:
+    """Read the numbered steps of a database's schema, in order."""
+    steps = sorted((_HERE / folder / "migrations").glob("[0-9]*.sql"))
     return {int(path.stem): path.read_text(encoding="utf-8") for path in steps}
 
 
 def after(prefix: str) -> str:
-    """The smallest text that is greater than every text with that prefix, in code point order."""
+    """Find the smallest text that is greater than every text with this prefix, in code point order."""
     last = len(prefix) - 1
     while last >= 0 and prefix[last] == "\U0010ffff":
         last -= 1

@@ -1,4 +1,4 @@
-"""Feeding committed events to whoever listens. A listener that fails is told to the log, never to the work."""
+"""Feeding committed events to sinks. A sink that fails is logged and harms nobody."""
 
 import logging
 from collections.abc import Callable
@@ -10,26 +10,29 @@ _log = logging.getLogger("remit")
 
 
 class Sinks:
+    """The sinks of all workspaces of a database."""
+
     def __init__(self) -> None:
         self._by_workspace: dict[str, list[Sink]] = {}
 
     def add(self, workspace: str, sink: Sink) -> Callable[[], None]:
-        listening = self._by_workspace.setdefault(workspace, [])
-        listening.append(sink)
+        """Feed this sink from now on; gives back the way to stop."""
+        sinks = self._by_workspace.setdefault(workspace, [])
+        sinks.append(sink)
 
         def stop() -> None:
-            if sink in listening:
-                listening.remove(sink)
+            if sink in sinks:
+                sinks.remove(sink)
 
         return stop
 
     def feed(self, events: list[Event]) -> None:
-        """All events of one transaction; they belong to one workspace."""
+        """Feed the events of one operation; they belong to one workspace."""
         if not self._by_workspace:
             return
-        given = tuple(events)  # a listener may do what it likes with what it gets
-        for sink in tuple(self._by_workspace.get(given[0].workspace, ())):
+        fixed = tuple(events)  # a sink may do what it likes with what it gets
+        for sink in tuple(self._by_workspace.get(fixed[0].workspace, ())):
             try:
-                sink(given)
-            except Exception:  # noqa: BLE001 - whatever a listener does wrong, the work was done
-                _log.exception("a sink failed on %s; the work goes on", given[0].kind)
+                sink(fixed)
+            except Exception:  # noqa: BLE001 - whatever a sink does wrong, the work was done
+                _log.exception("a sink failed on %s; the work goes on", fixed[0].kind)

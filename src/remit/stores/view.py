@@ -1,9 +1,12 @@
-"""Reading: rows of any SQL database as the core's values, always within one workspace."""
+"""Reading: rows of any SQL database as values of the core, always within one workspace.
+
+The classes here are the roles of `ports.views`, one for one; `SqlView` is all of them.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from remit.codec import decode
 from remit.core.breaker import CLOSED, Breaker
@@ -11,6 +14,7 @@ from remit.core.card import Card
 from remit.core.card import restored as card_restored
 from remit.core.entry import Entry
 from remit.core.events import Event, Head
+from remit.core.lifecycle import OPEN
 from remit.core.message import Message
 from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
 from remit.core.record import NO_RUN, Record, RunFacts, Standing
@@ -23,15 +27,21 @@ from remit.stores.queries import after, queries
 Values: TypeAlias = Sequence[Any]
 Ask: TypeAlias = Callable[[str, Values], Sequence[Values]]
 
-_QUERIES = queries()
-_FOREVER = 2**62
-_WIDTH = len(COLUMNS["task"])
-_TABLES: tuple[Table, ...] = tuple(KEYS)
-_ALL: dict[Table, str] = {"task": "all_tasks", "run": "all_runs", "entry": "all_entries", "message": "all_messages"}
+_QUERIES: Final = queries()
+_FOREVER: Final = 2**62
+_TASK_WIDTH: Final = len(COLUMNS["task"])
+_WHOLE_TABLE: Final[dict[Table, str]] = {
+    "task": "all_tasks",
+    "run": "all_runs",
+    "entry": "all_entries",
+    "message": "all_messages",
+    "breaker": "breakers",
+    "card": "cards",
+}
 
 
-class SqlView:
-    """`ask(name, values)` runs a named query; the workspace is put in here and nowhere else."""
+class Queries:
+    """Runs named queries. `ask(name, values)` reaches the database; the workspace is put in here and nowhere else."""
 
     __slots__ = ("_ask", "workspace")
 
@@ -39,37 +49,117 @@ class SqlView:
         self.workspace = workspace
         self._ask = ask
 
-    def _rows(self, name: str, **given: object) -> Sequence[Values]:
-        given["workspace"] = self.workspace
-        return self._ask(name, _QUERIES[name].fill(given))
+    def _rows(self, name: str, **values: object) -> Sequence[Values]:
+        values["workspace"] = self.workspace
+        return self._ask(name, _QUERIES[name].fill(values))
 
-    def _one(self, name: str, **given: object) -> Values | None:
-        rows = self._rows(name, **given)
+    def _one(self, name: str, **values: object) -> Values | None:
+        rows = self._rows(name, **values)
         return rows[0] if rows else None
 
-    def standing(self, task: str) -> Standing | None:
-        rows = self._ask("standing", (self.workspace, task))  # read at every write of a turn: filled by hand
-        return Standing(*rows[0]) if rows else None
+    def _count(self, name: str, **values: object) -> int:
+        row = self._one(name, **values)
+        return row[0] if row else 0
 
-    def run(self, run: str) -> RunFacts:
-        rows = self._ask("run", (self.workspace, run))  # read at every hop: filled by hand
-        return RunFacts(*rows[0]) if rows else NO_RUN
+    def _records(self, name: str, **values: object) -> list[Record]:
+        return [Record(*row) for row in self._rows(name, **values)]
+
+
+class JournalQueries(Queries):
+    __slots__ = ()
 
     def head(self) -> Head:
         row = self._one("head")
         return Head(*row) if row else Head()
-
-    def record(self, task: str) -> Record | None:
-        row = self._one("record", task=task)
-        return Record(*row) if row else None
 
     def event(self, seq: int) -> Event | None:
         row = self._one("event", seq=seq)
         return event_of(row) if row else None
 
     def done(self, op: str) -> tuple[Json] | None:
-        row = self._one("answer_of", op=op)
-        return None if row is None else (None if row[0] is None else decode(row[0]),)
+        row = self._one("done", op=op)
+        return None if row is None else (answer_of(row[0]),)
+
+    def events(self, span: Span) -> list[Event]:
+        """Find events by the narrowest index, then check the other conditions on what it gives."""
+        window = {
+            "after": span.after,
+            "since": span.since if span.since is not None else -_FOREVER,
+            "until": span.until if span.until is not None else _FOREVER,
+            "limit": span.limit if span.session is span.agent is span.task is span.kinds is None else _FOREVER,
+        }
+        if span.run is not None:
+            rows = self._rows("events_of_run", run=span.run, **window)
+        elif span.session is not None:
+            rows = self._rows("events_of_session", session=span.session, **window)
+        else:
+            rows = self._rows("events", **window)
+        events = (event_of(row) for row in rows)
+        return list(islice((event for event in events if _is_within(event, span)), span.limit))
+
+    def tables(self) -> Tables:
+        return {table: _keyed(self._rows(name), table) for table, name in _WHOLE_TABLE.items()}
+
+
+class TaskQueries(Queries):
+    __slots__ = ()
+
+    def standing(self, task: str) -> Standing | None:
+        rows = self._ask("standing", (self.workspace, task))  # read at every write of a turn: filled by hand
+        return Standing(*rows[0]) if rows else None
+
+    def record(self, task: str) -> Record | None:
+        row = self._one("record", task=task)
+        return Record(*row) if row else None
+
+    def run(self, run: str) -> RunFacts:
+        rows = self._ask("run", (self.workspace, run))  # read at every hop: filled by hand
+        return RunFacts(*rows[0]) if rows else NO_RUN
+
+    def below(self, task: str) -> list[Record]:
+        return self._records("below", task=task)
+
+    def spawned(self, parent: str) -> int:
+        return self._count("spawned", parent=parent)
+
+    def same_requests(self, dedup_key: str, since: int) -> list[Record]:
+        rows = self._ask("same_requests", (self.workspace, dedup_key, since))  # read at every submit: filled by hand
+        return [Record(*row) for row in rows]
+
+    def tasks(self, which: Which) -> list[tuple[Record, str]]:
+        """Find tasks by the narrowest index. A run and a parent have few tasks: their other conditions are checked
+        here, on what the index gives."""
+        before = _FOREVER if which.before is None else which.before
+        if which.run is not None:
+            rows = self._rows("tasks_of_run", run=which.run, before=before)
+        elif which.parent:
+            rows = self._rows("tasks_of_parent", parent=which.parent, before=before)
+        else:
+            names = ("session", "agent", "state", "parent")
+            values = {name: "*" if (value := getattr(which, name)) is None else value for name in names}
+            query = "tasks_open" if which.state == "open" or which.state in OPEN else "tasks"
+            rows = self._rows(query, **values, before=before, limit=which.limit)
+        lines = ((Record(*row[:-1]), row[-1]) for row in rows)
+        matching = islice((line for line in lines if _matches(line[0], which)), which.limit)
+        return [(record, _task_of(text)) for record, text in matching]
+
+    def runs(self, limit: int, before: int | None = None) -> list[RunLine]:
+        width = _TASK_WIDTH
+        rows = self._rows("runs", limit=limit, before=_FOREVER if before is None else before)
+        return [RunLine(Record(*row[:width]), _task_of(row[width]), RunFacts(*row[width + 1 :])) for row in rows]
+
+    def old(self, before: int, limit: int) -> list[str]:
+        return [row[0] for row in self._rows("old", before=before, limit=limit)]
+
+    def of_run(self, run: str) -> list[tuple[str, str, int | None]]:
+        return [(row[0], row[1], row[2]) for row in self._rows("of_run", run=run)]
+
+    def ids_like(self, start: str, limit: int) -> list[str]:
+        return [row[0] for row in self._rows("ids_like", start=start, stop=after(start), limit=limit)]
+
+
+class QueueQueries(Queries):
+    __slots__ = ()
 
     def running(self, holder: str, now: int) -> int:
         return self._count("running", holder=holder, now=now)
@@ -85,25 +175,15 @@ class SqlView:
 
     def due(self, holder: str, worker: str, now: int, limit: int) -> list[Record]:
         rows = self._rows("due", holder=holder, worker=worker, now=now, limit=limit)
-        self._met([row[_WIDTH:] for row in rows])
-        return [Record(*row[:_WIDTH]) for row in rows]
+        self._came_along([row[_TASK_WIDTH:] for row in rows])
+        return [Record(*row[:_TASK_WIDTH]) for row in rows]
 
-    def _met(self, rows: Sequence[Values]) -> None:
-        """Events that came along with an answer; someone who remembers may want them."""
+    def _came_along(self, rows: Sequence[Values]) -> None:
+        """Take the events that came along with an answer; a view that remembers keeps them."""
 
     def next_due(self, now: int) -> int | None:
         row = self._one("next_due", now=now)
         return row[0] if row else None
-
-    def below(self, task: str) -> list[Record]:
-        return self._records("below", task=task)
-
-    def spawned(self, parent: str) -> int:
-        return self._count("spawned", parent=parent)
-
-    def same_requests(self, dedup_key: str, since: int) -> list[Record]:
-        rows = self._ask("same_requests", (self.workspace, dedup_key, since))  # read at every submit: filled by hand
-        return [Record(*row) for row in rows]
 
     def late(self, now: int, limit: int) -> list[Record]:
         return self._records("late", now=now, limit=limit)
@@ -114,38 +194,12 @@ class SqlView:
     def cancelling(self, worker: str) -> list[str]:
         return [row[0] for row in self._rows("cancelling", worker=worker)]
 
-    def tasks(self, which: Which) -> list[tuple[Record, str]]:
-        names = ("session", "agent", "state", "parent", "run")
-        wanted = {name: "*" if (value := getattr(which, name)) is None else value for name in names}
-        before = _FOREVER if which.before is None else which.before
-        rows = self._rows("tasks", **wanted, before=before, limit=which.limit)
-        return [(Record(*row[:-1]), _task_of(row[-1])) for row in rows]
-
-    def orphans(self, limit: int) -> list[Message]:
-        return [Message(*row) for row in self._rows("orphans", limit=limit)]
-
-    def old(self, before: int, limit: int) -> list[str]:
-        return [row[0] for row in self._rows("old", before=before, limit=limit)]
-
-    def of_run(self, run: str) -> list[tuple[str, str, int | None]]:
-        return [(row[0], row[1], row[2]) for row in self._rows("of_run", run=run)]
-
     def workers(self) -> list[Beat]:
         return [Beat(*row) for row in self._rows("workers")]
 
-    def _records(self, name: str, **given: object) -> list[Record]:
-        return [Record(*row) for row in self._rows(name, **given)]
 
-    def _count(self, name: str, **given: object) -> int:
-        row = self._one(name, **given)
-        return row[0] if row else 0
-
-    def runs(self, limit: int, before: int | None = None) -> list[RunLine]:
-        rows = self._rows("runs", limit=limit, before=_FOREVER if before is None else before)
-        return [RunLine(Record(*row[:_WIDTH]), _task_of(row[_WIDTH]), RunFacts(*row[_WIDTH + 1 :])) for row in rows]
-
-    def ids_like(self, start: str, limit: int) -> list[str]:
-        return [row[0] for row in self._rows("ids_like", start=start, stop=after(start), limit=limit)]
+class AgentQueries(Queries):
+    __slots__ = ()
 
     def breaker(self, name: str) -> Breaker:
         rows = self._ask("breaker", (self.workspace, name))  # read at every hop: filled by hand
@@ -160,6 +214,10 @@ class SqlView:
 
     def cards(self) -> list[tuple[Card, int]]:
         return [(_card(data), at) for _, data, at in self._rows("cards")]
+
+
+class EntryQueries(Queries):
+    __slots__ = ()
 
     def entry(self, namespace: str, key: str) -> Entry | None:
         rows = self._ask("entry", (self.workspace, namespace, key))  # the read of all reads: filled by hand
@@ -193,32 +251,25 @@ class SqlView:
     def namespaces(self, now: int) -> list[tuple[str, int]]:
         return [(row[0], row[1]) for row in self._rows("namespaces", now=now)]
 
+
+class MessageQueries(Queries):
+    __slots__ = ()
+
     def waiting(self, session: str, agent: str, task: str, limit: int) -> list[Message]:
         rows = self._rows("waiting", session=session, agent=agent, task=task, limit=limit)
         return [Message(*row) for row in rows]
 
-    def events(self, span: Span) -> list[Event]:
-        """The narrowest index does the finding; the other conditions are checked on what it finds."""
-        window = {
-            "after": span.after,
-            "since": span.since if span.since is not None else -_FOREVER,
-            "until": span.until if span.until is not None else _FOREVER,
-            "limit": span.limit if span.session is span.agent is span.task is span.kinds is None else _FOREVER,
-        }
-        if span.run is not None:
-            rows = self._rows("events_of_run", run=span.run, **window)
-        elif span.session is not None:
-            rows = self._rows("events_of_session", session=span.session, **window)
-        else:
-            rows = self._rows("events", **window)
-        found = (event_of(row) for row in rows)
-        return list(islice((event for event in found if _belongs(event, span)), span.limit))
-
-    def tables(self) -> Tables:
-        return {table: _keyed(self._rows(_ALL.get(table, f"{table}s")), table) for table in _TABLES}
+    def orphans(self, limit: int) -> list[Message]:
+        return [Message(*row) for row in self._rows("orphans", limit=limit)]
 
 
-def _belongs(event: Event, span: Span) -> bool:
+class SqlView(JournalQueries, TaskQueries, QueueQueries, AgentQueries, EntryQueries, MessageQueries):
+    """All of it: what `ports.View` is for a SQL database."""
+
+    __slots__ = ()
+
+
+def _is_within(event: Event, span: Span) -> bool:
     return (
         (span.session is None or event.session == span.session)
         and (span.agent is None or event.agent == span.agent)
@@ -227,9 +278,18 @@ def _belongs(event: Event, span: Span) -> bool:
     )
 
 
+def _matches(record: Record, which: Which) -> bool:
+    return (
+        (which.session is None or record.session == which.session)
+        and (which.agent is None or record.holder == which.agent)
+        and (which.parent is None or record.parent == which.parent)
+        and (which.state is None or record.state == which.state or (which.state == "open" and record.ended is None))
+    )
+
+
 def _entry(row: Values) -> Entry:
-    value = row[3] if row[2] == "text" else decode(row[3])
-    return Entry(row[0], row[1], value, *row[4:13], _chain(row[13]))  # pyright: ignore[reportCallIssue]
+    namespace, key, form, value, *others, chain = row
+    return Entry._make((namespace, key, value if form == "text" else decode(value), *others, _chain(chain)))
 
 
 @lru_cache(maxsize=1024)  # the entries of one run have few writers
@@ -242,7 +302,7 @@ def _card(text: str) -> Card:
 
 
 def _task_of(text: str) -> str:
-    """The task in the data of the event that began it. One damaged event must not hide the others."""
+    """Read the task from the data of the event that began it. One damaged event must not hide the others."""
     try:
         data: Any = decode(text)
         return str(data["task"])
@@ -250,7 +310,13 @@ def _task_of(text: str) -> str:
         return "(its record cannot be read)"
 
 
+def answer_of(text: str | None) -> Json:
+    """Read the answer of an operation from its JSON text; None is kept as no text at all."""
+    return None if text is None else decode(text)
+
+
 def event_of(row: Values) -> Event:
+    """Make the event that a row of the journal tells of."""
     try:
         data: Any = decode(row[8]) if row[8] else {}  # a pruned run's events are empty
     except ValueError as error:

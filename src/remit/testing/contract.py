@@ -1,6 +1,6 @@
-"""What a store is: whatever passes `check_store`.
+"""The contract of a store: a store is whatever passes `check_store`.
 
-Each clause is a small function that gets a fresh database and raises AssertionError with a sentence if it
+Each clause is a small function that gets a fresh database and raises AssertionError with a sentence if the database
 breaks a promise of `ports.Store`. The clauses know the ports and the core, never a particular store.
 """
 
@@ -10,11 +10,26 @@ from typing import Final, TypeAlias
 from anyio import fail_after
 
 from remit.ports import Database
-from remit.testing.clauses import atomic, crowds, entries, history, listeners, operations, queue, records, workspaces
+from remit.testing.clauses import (
+    agents,
+    atomic,
+    crowds,
+    entries,
+    history,
+    listeners,
+    lists,
+    messages,
+    moves,
+    operations,
+    queue,
+    records,
+    runs,
+    workspaces,
+)
 
 Clause: TypeAlias = Callable[[Database], Awaitable[None]]
 
-PATIENCE = 10.0  # seconds for one clause: a store that never answers has failed it
+PATIENCE: Final = 10.0  # seconds for one clause: a store that never answers has failed it
 
 CLAUSES: Final[tuple[Clause, ...]] = (
     *operations.CLAUSES,
@@ -23,20 +38,25 @@ CLAUSES: Final[tuple[Clause, ...]] = (
     *workspaces.CLAUSES,
     *entries.CLAUSES,
     *records.CLAUSES,
+    *moves.CLAUSES,
+    *runs.CLAUSES,
+    *lists.CLAUSES,
+    *queue.CLAUSES,
+    *agents.CLAUSES,
+    *messages.CLAUSES,
     *history.CLAUSES,
     *listeners.CLAUSES,
-    *queue.CLAUSES,
 )
 
 
 async def check_store(open_database: Callable[[], Database]) -> None:
-    """Holds a store to its contract. `open_database` gives a new, empty database each time it is called."""
+    """Hold a store to its contract. `open_database` gives a new, empty database each time it is called."""
     for clause in CLAUSES:
         await check_clause(clause, open_database)
 
 
 async def check_clause(clause: Clause, open_database: Callable[[], Database]) -> None:
-    """One clause on a database of its own; whatever goes wrong is told as a breach of that clause."""
+    """Hold a store to one clause, on a database of its own; whatever goes wrong is raised as a breach of it."""
     database = open_database()
     try:
         with fail_after(PATIENCE):
@@ -52,5 +72,5 @@ async def check_clause(clause: Clause, open_database: Callable[[], Database]) ->
 
 
 def title(clause: Clause) -> str:
-    """`answers_again` -> 'answers again'."""
+    """Spell the name of a clause: `answers_again` -> 'answers again'."""
     return clause.__name__.replace("_", " ")

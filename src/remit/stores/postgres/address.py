@@ -49,14 +49,14 @@ _REFUSALS: Final = (
 
 STATEMENTS: Final[Mapping[str, bytes]] = {  # bytes: psycopg takes them as they are
     name: query.sql.encode()
-    for folder in ("", "postgres")  # where both have a name, PostgreSQL has its own way
+    for folder in ("sql", "postgres")  # where both have a name, PostgreSQL has its own way
     for name, query in queries("%s", folder).items()
 }
 
 
 @lru_cache(maxsize=4096)
 def digest(workspace: str) -> str:
-    """A workspace in names that must be short and plain, the same as `job_queue` in the database."""
+    """Name a workspace where names must be short and plain; the same as `job_queue` in the database."""
     return hashlib.sha256(workspace.encode()).hexdigest()[:32]
 
 
@@ -65,71 +65,71 @@ def lock_key(workspace: str) -> int:
 
 
 class Address:
-    """Where a database is. `where` is what people are shown, and never has the password in it."""
+    """The address of a database. `where` is what people are shown, and never has the password in it."""
 
     def __init__(self, conninfo: str) -> None:
         try:
-            given = {name: str(value) for name, value in conninfo_to_dict(conninfo).items() if value is not None}
+            parts = {name: str(value) for name, value in conninfo_to_dict(conninfo).items() if value is not None}
         except psycopg.Error:  # its text may quote the password
             raise BadInput(
                 "that is no address of a PostgreSQL database; one is, for example, postgresql://user@host/database"
             ) from None
-        self.where = _shown(given)
-        self._given = given
+        self.where = _shown(parts)
+        self._parts = parts
 
     def settings(self, *options: str) -> dict[str, str]:
-        """What libpq is told; `options` are settings of the session, such as `-c lock_timeout=5000`."""
-        own = " ".join(option for option in (self._given.get("options", ""), _PATH, *options) if option)
-        return {**_DEFAULTS, **self._given, "options": own}
+        """Give the settings for libpq; `options` are settings of the session, such as `-c lock_timeout=5000`."""
+        all_options = " ".join(option for option in (self._parts.get("options", ""), _PATH, *options) if option)
+        return {**_DEFAULTS, **self._parts, "options": all_options}
 
     def connect(self, *options: str) -> Connection:
-        """Raises what psycopg raises."""
+        """Open a connection; raises what psycopg raises."""
         settings: dict[str, Any] = self.settings(*options)
         connection = psycopg.connect(**settings, autocommit=True)
         prepare(connection)
         return connection
 
     def translated(self, error: psycopg.Error) -> StoreError:
-        """What the error means, as a sentence."""
-        said = str(error).strip()
+        """Say what the error means, as a sentence."""
+        text = str(error).strip()
         if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
-            return self._unreachable(said)
+            return self._unreachable(text)
         meaning = _MEANING.get(error.sqlstate or "")
         kind = {"55P03": StoreBusy, "42P01": NotAStore}.get(error.sqlstate or "", StoreError)
         if meaning is None:
-            meaning = f"the database failed ({type(error).__name__}): {said.splitlines()[0] if said else 'no reason'}"
+            meaning = f"the database failed ({type(error).__name__}): {text.splitlines()[0] if text else 'no reason'}"
         return kind(f"{self.where}: {meaning}")
 
-    def _unreachable(self, said: str) -> StoreError:
+    def _unreachable(self, text: str) -> StoreError:
         for pattern, meaning in _REFUSALS:
-            if re.search(pattern, said):
+            if re.search(pattern, text):
                 kind = NotAStore if "database" in pattern else StoreError
                 return kind(f"{self.where}: {meaning}")
-        return StoreError(f"{self.where}: no PostgreSQL server answers there ({_last(said)})")
+        return StoreError(f"{self.where}: no PostgreSQL server answers there ({_last_line(text)})")
 
 
 def prepare(connection: Connection) -> None:
-    """Every statement is planned once. One type for all whole numbers, or each would be planned for each size."""
+    """Have every statement planned once. All whole numbers have one type, or each size would be planned for."""
     connection.prepare_threshold = 0
     connection.prepared_max = None
     connection.adapters.register_dumper(int, Int8Dumper)
 
 
 def lost(error: psycopg.Error, connection: Connection) -> bool:
-    """Whether it was the connection that failed, not what was asked."""
+    """Tell whether it was the connection that failed, not the statement."""
     return connection.closed or (error.sqlstate or "").startswith(("08", "57P"))
 
 
-def _shown(given: Mapping[str, str]) -> str:
-    user = given.get("user", "")
-    password = ":***" if "password" in given else ""
-    host, port = given.get("host", given.get("hostaddr", "")), given.get("port", "")
+def _shown(parts: Mapping[str, str]) -> str:
+    user = parts.get("user", "")
+    password = ":***" if "password" in parts else ""
+    host, port = parts.get("host", parts.get("hostaddr", "")), parts.get("port", "")
     folder = f"?host={host}" if host.startswith("/") else ""
     place = f"{'' if folder else host}{port and f':{port}'}"
-    return f"postgresql://{user}{password}{user and '@'}{place}/{given.get('dbname', '')}{folder}"
+    return f"postgresql://{user}{password}{user and '@'}{place}/{parts.get('dbname', '')}{folder}"
 
 
-def _last(said: str) -> str:
-    """libpq tells what it tried, a line each; the last one is the newest."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _last_line(text: str) -> str:
+    """Take the newest line: libpq tells everything that it tried, a line each."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1].removeprefix("connection failed: ") if lines else "it gives no reason"

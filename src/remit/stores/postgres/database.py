@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 
 class PostgresDatabase:
-    """Opens, migrates and owns the connections; hands out stores bound to a workspace.
+    """Owns the connections to one database; hands out stores bound to a workspace.
 
-    `patience` is how many seconds a lost server is waited for, `poll` how often others' writes are looked for should
-    their notice have been missed.
+    `patience` is how many seconds a lost server is waited for. Every `poll` seconds listeners are woken, in case a
+    notification was missed.
     """
 
     lasting = True
@@ -44,11 +44,11 @@ class PostgresDatabase:
         self._address = Address(conninfo)
         self.where = self._address.where
         self._sinks = Sinks()
-        self._reading = Reader(self._address, pool_size, patience)
-        self._writing = BatchWriter(self._address, self._sinks.feed, self._reading.learn, fault, patience)
-        self._notices = Notices(self._address, lambda: self._writing.backend, poll)
+        self._reader = Reader(self._address, pool_size, patience)
+        self._writer = BatchWriter(self._address, self._sinks.feed, self._reader.learn, fault, patience)
+        self._notices = Notices(self._address, lambda: self._writer.backend, poll)
         try:
-            set_up(self._writing.open().connection, self.where, migrate=migrate)
+            set_up(self._writer.open().connection, self.where, migrate=migrate)
         except psycopg.Error as error:
             self.close()
             raise self._address.translated(error) from error
@@ -57,46 +57,46 @@ class PostgresDatabase:
             raise
 
     def store(self, workspace: str) -> "PostgresStore":
-        return PostgresStore(workspace, self._writing, self._reading, self._notices, self._sinks)
+        return PostgresStore(workspace, self._writer, self._reader, self._notices, self._sinks)
 
     def dispatcher(self, workspace: str) -> Procrastinate:
         return Procrastinate(self._address, workspace)
 
     def workspaces(self) -> list[str]:
-        return [row[0] for row in self._reading.rows("workspaces")]
+        return [row[0] for row in self._reader.rows("workspaces")]
 
     def faulty(self) -> list[str]:
         try:
-            return [row[0] for row in self._reading.rows("faults")]
+            return [row[0] for row in self._reader.rows("faults")]
         except StoreError as error:
             return [str(error)]
 
     def close(self) -> None:
         self._notices.close()
-        self._writing.close()
-        self._reading.close()
+        self._writer.close()
+        self._reader.close()
 
 
 class PostgresStore:
     """One workspace's part of the database."""
 
-    __slots__ = ("_notices", "_reading", "_sinks", "_writing", "workspace")
+    __slots__ = ("_notices", "_reader", "_sinks", "_writer", "workspace")
 
-    def __init__(self, workspace: str, writing: BatchWriter, reading: Reader, notices: Notices, sinks: Sinks) -> None:
+    def __init__(self, workspace: str, writer: BatchWriter, reader: Reader, notices: Notices, sinks: Sinks) -> None:
         self.workspace = workspace
-        self._writing = writing
-        self._reading = reading
+        self._writer = writer
+        self._reader = reader
         self._notices = notices
         self._sinks = sinks
 
     async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
-        return (await self._writing.submit(self.workspace, op, decide, wants))[0]
+        return (await self._writer.submit(self.workspace, op, decide, wants))[0]
 
     async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
-        return Decided(*await self._writing.submit(self.workspace, op, decide, wants))
+        return await self._writer.submit(self.workspace, op, decide, wants)
 
     async def read(self, look: Callable[[View], T]) -> T:
-        return await self._reading.look(self.workspace, look)
+        return await self._reader.look(self.workspace, look)
 
     def subscribe(self, sink: Sink) -> Callable[[], None]:
         return self._sinks.add(self.workspace, sink)

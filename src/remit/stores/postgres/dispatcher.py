@@ -1,6 +1,6 @@
-"""What wakes workers on PostgreSQL: procrastinate, with one job for each task that is pending.
+"""Waking workers on PostgreSQL, through procrastinate.
 
-Triggers of our own tables write the jobs (sql/postgres_001.sql), so there is one if and only if a task waits. A job
+Triggers of our own tables write the jobs (migrations/010.sql), so there is one if and only if a task is pending. A job
 carries nothing: it says that there may be something to claim, and who claims what is decided in the journal.
 """
 
@@ -31,7 +31,8 @@ _LOST: Final = (ConnectorException, psycopg.Error, PoolTimeout, OSError)
 
 
 class Procrastinate:
-    """Serves one workspace. `heartbeat` says that we are there; who was silent for `stalled` seconds is not."""
+    """Wakes the workers of one workspace. We write a heartbeat every `heartbeat` seconds; a process without one for
+    `stalled` seconds is dead."""
 
     def __init__(self, address: Address, workspace: str, *, heartbeat: float = 2.0, stalled: float = 10.0) -> None:
         self._address = address
@@ -40,6 +41,7 @@ class Procrastinate:
         self._stalled = stalled
 
     async def serve(self, due: Due) -> None:
+        """Call `due` whenever there may be something to claim, until cancelled; a lost server is waited for."""
         # Not a part of the caller's cancel scope: procrastinate stops in several steps, and each would be cancelled.
         serving = asyncio.ensure_future(self._serve(due))
         try:
@@ -71,7 +73,7 @@ class Procrastinate:
             await asyncio.sleep(pause)
 
     async def _while_connected(self, due: Due) -> None:
-        """Until the connection is lost or we are cancelled."""
+        """Run procrastinate's worker until the connection is lost or we are cancelled."""
         app = procrastinate.App(connector=self._connector())
         app.job_manager = manager = _Jobs(app.connector)
         app.task(name=_TASK, queue=self._queue, retry=procrastinate.RetryStrategy(wait=0))(_waking(due))
@@ -104,7 +106,7 @@ class Procrastinate:
         )
 
     async def _rescue(self, manager: "_Jobs") -> None:
-        """Puts back what a worker had that is gone; procrastinate itself would leave it for ever."""
+        """Requeue the jobs of dead workers; procrastinate would leave them `doing` for ever."""
         while True:
             await manager.prune_stalled_workers(self._stalled)
             for job in await manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=self._stalled):
@@ -115,9 +117,9 @@ class Procrastinate:
 
 
 class _Jobs(JobManager):
-    """Where procrastinate writes what became of a job; nobody listens there if that fails, so it is kept in `broken`.
+    """Records what became of jobs. Procrastinate drops an error of this, so it is kept in `broken`.
 
-    Whoever sees it starts anew. The job stays with a worker that is no more, and is rescued.
+    Whoever finds it there starts anew. The job stays with a worker that is no more, and is requeued.
     """
 
     broken: ConnectorException | None = None
@@ -129,9 +131,9 @@ class _Jobs(JobManager):
             if not isinstance(error.__cause__, psycopg.errors.RaiseException):  # another was first
                 self.broken = error
 
-    async def retry_job(self, job: Job, *given: Any, **named: Any) -> None:
+    async def retry_job(self, job: Job, *args: Any, **kwargs: Any) -> None:
         try:
-            await super().retry_job(job, *given, **named)
+            await super().retry_job(job, *args, **kwargs)
         except UniqueViolation:  # its task has a new job in the queue: this one has no place to go back to
             await self.finish_job(job, Status.FAILED, delete_job=True)
         except ConnectorException as error:
@@ -141,7 +143,7 @@ class _Jobs(JobManager):
 
 def _waking(due: Due) -> Callable[[], Awaitable[None]]:
     async def wake() -> None:
-        """The job is done once whoever is woken has looked; until then it comes back if we die."""
+        """Wake the worker. The job is done once it has looked; if we die before, the job comes back."""
         for pause in (*_PAUSES, None):
             try:
                 return await due()
@@ -161,7 +163,7 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _hush() -> None:
-    """It tells of every job, and of a lost connection several times over; what matters of that is told by us."""
+    """Silence procrastinate's log: a line for every job, several for a lost connection. We log what matters of it."""
     logger = logging.getLogger("procrastinate")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.CRITICAL)

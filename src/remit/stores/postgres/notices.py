@@ -1,4 +1,4 @@
-"""Hearing what other processes write: PostgreSQL's notifications, on a thread that waits for them."""
+"""Listening to what other processes write: PostgreSQL's notifications, on a thread that waits for them."""
 
 import asyncio
 import selectors
@@ -23,9 +23,9 @@ class _Listener(NamedTuple):
 
 
 class Notices:
-    """Rings when another has written, and every `poll` seconds, should a notice have been missed.
+    """Rings when another process has written, and every `poll` seconds in case a notification was missed.
 
-    `own` says which backend is our writer's: what it writes is known here already.
+    `own` tells which backend is our writer's: what it writes is known here already.
     """
 
     def __init__(self, address: Address, own: Callable[[], int], poll: float) -> None:
@@ -57,7 +57,7 @@ class Notices:
             self._ear = None
 
     def _heard(self, workspace: str | None, backend: int) -> bool:
-        """None is any workspace. Says whether it was news."""
+        """Ring the listeners of a workspace, of any if it is None; tell whether it was news."""
         if workspace is not None and backend == self._own():
             return False
         for listener in tuple(self._listeners.values()):
@@ -68,7 +68,7 @@ class Notices:
 
 
 class _Ear:
-    """One thread with one connection, until it is stopped."""
+    """Listens on a thread and a connection of its own, until it is stopped."""
 
     def __init__(self, address: Address, heard: Callable[[str | None, int], bool], poll: float) -> None:
         self._address = address
@@ -104,8 +104,8 @@ class _Ear:
                     self._heard(None, 0)
 
     def _take(self, connection: Connection) -> None:
-        """Tells of each workspace once, however much was written; then lets some more gather, because whoever is told
-        looks into the database."""
+        """Ring for each workspace once, however much was written; then pause, because every listener that is woken
+        reads from the database."""
         connection.pgconn.consume_input()
         heard: dict[tuple[str, int], None] = {}
         while (notice := connection.pgconn.notifies()) is not None:

@@ -1,4 +1,4 @@
--- What only PostgreSQL needs, by name; everything else is in queries.sql.
+-- What only PostgreSQL needs, by name; everything else is in sql/.
 
 -- name: begin
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
@@ -8,7 +8,7 @@ BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 -- for each other.
 SELECT pg_advisory_xact_lock(key) FROM unnest(:keys::bigint[]) AS key;
 
--- name: done
+-- name: done_of
 -- Which of these operations have been done, and what they answered.
 SELECT op, answer, hash FROM event WHERE workspace = :workspace AND op = ANY(:ops::text[]);
 

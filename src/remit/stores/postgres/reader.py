@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """A connection that has died is replaced and the look taken again: it changes nothing."""
+    """Reads. A connection that has died is replaced and the read done again: it changes nothing."""
 
     def __init__(self, address: Address, size: int, patience: float) -> None:
         self._address = address
@@ -39,18 +39,19 @@ class Reader:
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="remit-read")
 
     async def look(self, workspace: str, look: Callable[[View], T]) -> T:
+        """Answer all that `look` asks as of one moment."""
         try:
-            asked = self._threads.submit(self._look, workspace, look)
+            answer = self._threads.submit(self._look, workspace, look)
         except RuntimeError:
             raise StoreError("the store is closed") from None
-        return await asyncio.wrap_future(asked)
+        return await asyncio.wrap_future(answer)
 
     def rows(self, name: str) -> Sequence[tuple[Any, ...]]:
-        """What a statement of our own says, at once."""
+        """Run a statement of our own, on this thread."""
         return self._retried(lambda connection: connection.execute(STATEMENTS[name]).fetchall())
 
     def learn(self) -> None:
-        """Lets the planner look at the tables, some time soon."""
+        """Let the planner look at the tables, some time soon."""
         with suppress(RuntimeError):  # closed meanwhile
             self._threads.submit(self._learn)
 
@@ -85,7 +86,7 @@ class Reader:
                 raise self._address.translated(error) from error
 
     def _unanswered(self) -> StoreError:
-        """Why the pool has no connection: it does not say, so one is tried."""
+        """Say why the pool has no connection: it does not say itself, so one is tried."""
         try:
             self._address.connect().close()
         except psycopg.Error as error:
@@ -94,7 +95,7 @@ class Reader:
 
 
 def _one_picture(connection: Connection, workspace: str, look: Callable[[View], T]) -> T:
-    """All that `look` asks is answered as of one moment."""
+    """Answer all that `look` asks as of one moment."""
 
     def ask(name: str, row: Sequence[Any]) -> Sequence[Sequence[Any]]:
         return connection.execute(STATEMENTS[name], row).fetchall()
@@ -102,9 +103,9 @@ def _one_picture(connection: Connection, workspace: str, look: Callable[[View], 
     try:
         with connection.pipeline():
             connection.execute(STATEMENTS["look"])
-            found = look(SqlView(workspace, ask))
+            answer = look(SqlView(workspace, ask))
             connection.execute(STATEMENTS["commit"])
-            return found
+            return answer
     except BaseException:
         if not connection.closed:
             connection.execute(STATEMENTS["rollback"])

@@ -1,4 +1,4 @@
-"""The schema of a PostgreSQL store: made once, brought up to date, and refused if it is newer than we are."""
+"""The schema of a PostgreSQL store: made once, brought up to date, and refused if it is not ours, older or newer."""
 
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ _MIGRATING: Final = 0x72656D6974  # the lock that only who migrates takes
 
 
 def set_up(connection: Connection, where: str, *, migrate: bool) -> None:
-    """Afterwards the tables are as this remit expects them; raises what psycopg raises."""
+    """Make the tables as this remit expects them, or refuse the schema; raises what psycopg raises."""
     steps = migrations("postgres")
     newest = max(steps)
     if _version(connection, where) == newest:
@@ -33,7 +33,7 @@ def set_up(connection: Connection, where: str, *, migrate: bool) -> None:
 
 
 def _version(connection: Connection, where: str) -> int:
-    """Of the schema that is there; 0 if none is."""
+    """Give the number of the schema that is there, 0 if none is; refuse a number we do not know."""
     tables, numbered, _, encoding = _state(connection)
     if encoding != "UTF8":
         raise StoreError(f"{where} keeps text as {encoding}; remit needs a database with the encoding UTF8")
@@ -54,7 +54,7 @@ def _version(connection: Connection, where: str) -> int:
 
 
 def _procrastinate(connection: Connection) -> None:
-    """Its tables are beside ours, so that a task and what wakes its worker are written together."""
+    """Make procrastinate's tables beside ours, so that a task and what wakes its worker are written together."""
     if not _state(connection)[2]:
         connection.execute(SchemaManager.get_schema().encode(), prepare=False)
 

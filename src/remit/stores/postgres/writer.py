@@ -1,6 +1,6 @@
 """Writing to PostgreSQL: one thread, and one transaction for everything that is waiting.
 
-Decisions read as they go, so each takes some trips to the server; on the event loop's thread they would hold up
+Decisions read as they go, so each takes some round trips to the server; on the event loop's thread they would hold up
 everyone. A connection that is lost is made anew and the batch done again: operations are done once, so the second time
 finds out what became of the first.
 """
@@ -9,18 +9,17 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import psycopg
 
-from remit.core.events import Event
-from remit.errors import RemitError, StoreBusy, StoreError
-from remit.ports import Decide, Fault, Wants
+from remit.errors import StoreError
+from remit.ports import Decide, Decided, Fault, Wants
+from remit.stores.operations import BATCH, Feed, Operation, answer_all, try_one_by_one
 from remit.stores.postgres.address import STATEMENTS, Address, lost
 from remit.stores.postgres.switching import quick_switching
 from remit.stores.postgres.transactions import Transactions
-from remit.stores.sqlite.committing import BATCH, Operation
 
 _PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)  # before each attempt to reconnect; then the last one again
 _FEW: Final = 100  # rows written, before the planner is to look at the tables for the first time
@@ -30,16 +29,13 @@ _BROKEN_OFF: Final = ("40001", "40P01")  # it could not be serialised, or there 
 
 
 class BatchWriter:
-    """Takes operations from any event loop and answers there, after the commit."""
+    """Takes operations from any event loop and answers there, after the commit.
 
-    def __init__(
-        self,
-        address: Address,
-        feed: Callable[[list[Event]], None],
-        grown: Callable[[], None],
-        fault: Fault,
-        patience: float,
-    ) -> None:
+    `grown` is called a few times while the tables grow from nothing, `patience` is how many seconds a lost server is
+    waited for.
+    """
+
+    def __init__(self, address: Address, feed: Feed, grown: Callable[[], None], fault: Fault, patience: float) -> None:
         self._address = address
         self._feed = feed
         self._grown = grown
@@ -47,25 +43,25 @@ class BatchWriter:
         self._growth = _FEW
         self._fault = fault
         self._patience = patience
-        self._jobs: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        self._session: Transactions | None = None
+        self._transactions: Transactions | None = None
         self.backend = 0  # the server's process for us, as its notifications name it
 
-    def submit(self, workspace: str, op: str, decide: Decide[Any], wants: Wants) -> "asyncio.Future[Any]":
-        """What the operation will have answered once it is on the server's disk."""
+    def submit(self, workspace: str, op: str, decide: Decide[Any], wants: Wants) -> "asyncio.Future[Decided[Any]]":
+        """Put an operation into the next batch; the future is done when it is on the server's disk."""
         if self._closing.is_set():
             raise StoreError("the store is closed")
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._jobs.put(Operation(workspace, op, decide, future, wants))
+        future: asyncio.Future[Decided[Any]] = asyncio.get_running_loop().create_future()
+        self._waiting.put(Operation(workspace, op, decide, future, wants))
         if self._thread is None:
             self._start()
         return future
 
     def open(self) -> Transactions:
-        """A session with a connection of its own; raises what psycopg raises."""
+        """Open a connection to write on; raises what psycopg raises."""
         wait = int(self._patience * 1000)
         # A process that hangs in the middle of a transaction must not keep the others out for ever.
         options = (f"-c lock_timeout={wait}", f"-c idle_in_transaction_session_timeout={max(wait, 1) * 3}")
@@ -75,14 +71,14 @@ class BatchWriter:
         except BaseException:
             connection.close()
             raise
-        self._session = Transactions(connection, self._fault)
+        self._transactions = Transactions(connection, self._fault)
         self.backend = connection.info.backend_pid
-        return self._session
+        return self._transactions
 
     def close(self) -> None:
-        """Waits for the transaction that is under way; what had not begun is told that it will not."""
+        """Wait for the transaction that is under way; tell those that have not begun that they will not."""
         self._closing.set()
-        self._jobs.put(None)
+        self._waiting.put(None)
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
             self._thread = None
@@ -98,94 +94,86 @@ class BatchWriter:
                 self._thread.start()
 
     def _work(self) -> None:
-        while (first := self._jobs.get()) is not None and not self._closing.is_set():
+        while (first := self._waiting.get()) is not None and not self._closing.is_set():
             self._see_through([first, *self._more()])
         if first is not None:
             self._fail([first], StoreError("the store was closed"))
 
     def _more(self) -> Iterable[Operation]:
-        """What else is waiting, as far as it fits into one transaction."""
-        for _ in range(min(BATCH - 1, self._jobs.qsize())):
-            job = self._jobs.get()
-            if job is None:
-                self._jobs.put(None)
+        """Take what else is waiting, as far as it fits into one transaction."""
+        for _ in range(min(BATCH - 1, self._waiting.qsize())):
+            operation = self._waiting.get()
+            if operation is None:
+                self._waiting.put(None)
                 return
-            yield job
+            yield operation
 
     def _see_through(self, batch: list[Operation]) -> None:
-        """Until each job has its answer or its error. One bad job must not take its neighbours along."""
+        """Try until each operation has its answer or its error."""
         try:
             self._until_done(batch)
         except StoreError as error:
-            if len(batch) == 1 or isinstance(error, StoreBusy) or self._session is None or self._closing.is_set():
+            hopeless = self._transactions is None or self._closing.is_set()
+            if hopeless or not try_one_by_one(batch, error):
                 self._fail(batch, error)
                 return
-            for job in batch:
-                self._see_through([job])
+            for operation in batch:
+                self._see_through([operation])
         except BaseException as error:  # noqa: BLE001 - whatever it is, those who wait must be told, and others come
             self._drop()
             self._fail(batch, StoreError(f"the store's writer failed: {type(error).__name__}: {error}"))
         else:
-            self._tell(batch, self._answer)
+            _on_each_loop(batch, self._answer)
 
     def _until_done(self, batch: list[Operation]) -> None:
         until = time.monotonic() + self._patience
         broken_off = 0
         while True:
-            session = self._session or self._reconnected(until)
+            transactions = self._transactions or self._reconnected(until)
             try:
                 with quick_switching():
-                    self._transact(session, batch)
+                    self._transact(transactions, batch)
             except psycopg.Error as error:
-                if lost(error, session.connection):
+                if lost(error, transactions.connection):
                     self._drop()
                     if time.monotonic() > until:
                         raise self._gone(error) from error
                     continue
-                self._undo(session)
+                self._undo(transactions)
                 broken_off += error.sqlstate in _BROKEN_OFF
                 if error.sqlstate not in _BROKEN_OFF or broken_off > _AGAIN:
                     raise self._address.translated(error) from error
             except BaseException:
-                self._undo(session)
+                self._undo(transactions)
                 raise
             else:
                 return
 
-    def _transact(self, session: Transactions, batch: list[Operation]) -> None:
+    def _transact(self, transactions: Transactions, batch: list[Operation]) -> None:
         wanted: dict[str, list[tuple[str, Wants]]] = {}
-        for job in batch:
-            wanted.setdefault(job.workspace, []).append((job.op, job.wants))
-        session.begin(wanted)
-        if any(self._is_there(session, job) for job in batch):
-            session.rollback()  # the connection was lost on the way back: all of it had been committed
+        for operation in batch:
+            wanted.setdefault(operation.workspace, []).append((operation.op, operation.wants))
+        transactions.begin(wanted)
+        if any(_is_there(transactions, operation) for operation in batch):
+            transactions.rollback()  # the connection was lost on the way back: all of it had been committed
             return
         self._fault("store.begin")
-        for job in batch:
-            job.perform(session.apply, (StoreError, psycopg.Error))
-        if not session.writes:
-            session.commit()
+        for operation in batch:
+            operation.perform(transactions.apply, (StoreError, psycopg.Error))
+        if not transactions.writes:
+            transactions.commit()
             return
         self._fault("store.before-commit")
-        session.commit()
+        transactions.commit()
         self._fault("store.after-commit")
-        self._count(session.writes)
+        self._count(transactions.writes)
 
     def _count(self, writes: int) -> None:
-        """Tables that grow from nothing are planned for anew a few times; later the server does that by itself."""
+        """Let the planner look at tables that grow from nothing a few times; later the server does that by itself."""
         self._written += writes
         if self._growth < self._written < _MANY:
             self._growth = self._written * 4
             self._grown()
-
-    @staticmethod
-    def _is_there(session: Transactions, job: Operation) -> bool:
-        """Whether an attempt before this one was committed: then its first event is in the journal, with our seal.
-
-        Our locks are held now, so an attempt whose connection was lost has come to its end.
-        """
-        done = session.done(job.workspace, job.op) if job.events else None
-        return done is not None and done.hash == job.events[0].hash
 
     # -- the connection -------------------------------------------------------------------------------
 
@@ -203,60 +191,61 @@ class BatchWriter:
                     raise self._gone(error) from error
 
     def _gone(self, error: psycopg.Error) -> StoreError:
-        what = self._address.translated(error)
+        meaning = self._address.translated(error)
         tried = f"it was tried for {self._patience:g} s, and asking again under the same operation is safe"
-        return type(what)(f"{what}; {tried}")
+        return type(meaning)(f"{meaning}; {tried}")
 
-    def _undo(self, session: Transactions) -> None:
+    def _undo(self, transactions: Transactions) -> None:
         try:
-            session.rollback()
+            transactions.rollback()
         except psycopg.Error:
             self._drop()
 
     def _drop(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            session.close()
+        transactions, self._transactions = self._transactions, None
+        if transactions is not None:
+            transactions.close()
 
     # -- on the event loops ---------------------------------------------------------------------------
 
     def _left(self) -> list[Operation]:
         left: list[Operation] = []
-        while not self._jobs.empty():
-            job = self._jobs.get()
-            left += [job] if job is not None else []
+        while not self._waiting.empty():
+            operation = self._waiting.get()
+            left += [operation] if operation is not None else []
         return left
 
-    def _fail(self, jobs: list[Operation], error: RemitError) -> None:
-        for job in jobs:
-            job.error, job.events = error, []
-        self._tell(jobs, _settle)
+    def _answer(self, batch: Sequence[Operation]) -> None:
+        answer_all(batch, self._feed, self._fault)
 
     @staticmethod
-    def _tell(jobs: list[Operation], tell: Callable[[list[Operation]], None]) -> None:
-        """To each loop its own; nearly always there is one."""
-        loops: dict[asyncio.AbstractEventLoop, list[Operation]] = {}
-        for job in jobs:
-            loops.setdefault(job.future.get_loop(), []).append(job)
-        for loop, own in loops.items():
-            try:
-                loop.call_soon_threadsafe(tell, own)
-            except RuntimeError:  # the loop has closed: the work is done and no one waits for it
-                continue
-
-    def _answer(self, batch: list[Operation]) -> None:
-        for job in batch:
-            if job.error is None and job.events:
-                self._feed(job.events)
-            self._fault("store.before-answer")
-            _settle([job])
+    def _fail(operations: list[Operation], error: StoreError) -> None:
+        for operation in operations:
+            operation.fail(error)
+        _on_each_loop(operations, _settle_all)
 
 
-def _settle(jobs: list[Operation]) -> None:
-    for job in jobs:
-        if job.future.done():
+def _is_there(transactions: Transactions, operation: Operation) -> bool:
+    """Tell whether an attempt before this one was committed: then its first event is in the journal, with our seal.
+
+    Our locks are held now, so an attempt whose connection was lost has come to its end.
+    """
+    done = transactions.done(operation.workspace, operation.op) if operation.events else None
+    return done is not None and done.hash == operation.events[0].hash
+
+
+def _settle_all(operations: Sequence[Operation]) -> None:
+    for operation in operations:
+        operation.settle()
+
+
+def _on_each_loop(operations: list[Operation], call: Callable[[Sequence[Operation]], None]) -> None:
+    """Call on each event loop with its own operations; nearly always there is one loop."""
+    loops: dict[asyncio.AbstractEventLoop, list[Operation]] = {}
+    for operation in operations:
+        loops.setdefault(operation.future.get_loop(), []).append(operation)
+    for loop, own in loops.items():
+        try:
+            loop.call_soon_threadsafe(call, own)
+        except RuntimeError:  # the loop has closed: the work is done and no one waits for it
             continue
-        if job.error is not None:
-            job.future.set_exception(job.error)
-        else:
-            job.future.set_result((job.answer, job.aside))

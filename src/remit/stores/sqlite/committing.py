@@ -1,9 +1,9 @@
 """Committing. In memory at once; on a file, everything that is waiting goes into one transaction.
 
-SQL runs on the event loop's own thread, where it is fastest: statements are short and a second thread would only
+SQL runs on the event loop's own thread, where it is fastest: statements are short, and a second thread would only
 fight for the interpreter. The commit waits for the disk, so it runs on a thread of its own, and what arrives meanwhile
-forms the next batch. Only where the disk has shown to be as fast as a few statements, and a single job is waiting, is
-that thread not worth its two wake-ups.
+forms the next batch. Only where the disk has shown to be as fast as a few statements, and a single operation is
+waiting, is that thread not worth its two wake-ups.
 """
 
 import asyncio
@@ -11,130 +11,68 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from remit.core.events import Event
-from remit.errors import RemitError, StoreBusy, StoreError
-from remit.ports import NOTHING, Decide, Wants
+from remit.errors import StoreBusy, StoreError
+from remit.ports import Decide, Decided, Fault
+from remit.stores.operations import BATCH, Feed, Operation, answer_all, try_one_by_one
+from remit.stores.sqlite.connection import WritingConnection
 
-BATCH = 128  # jobs a transaction takes at most, so that the loop is never held for long
-RETRY_SECONDS = 0.002
-QUICK_SECONDS = 0.001  # a commit that takes no longer than this may hold the loop
-
-
-Apply: TypeAlias = Callable[[str, str, Decide[Any]], tuple[Any, list[Event], Any]]
-
-
-class Operation:
-    """One operation on its way onto the disk."""
-
-    __slots__ = ("answer", "aside", "decide", "error", "events", "future", "op", "wants", "workspace")
-
-    def __init__(
-        self, workspace: str, op: str, decide: Decide[Any], future: "asyncio.Future[Any]", wants: Wants = NOTHING
-    ) -> None:
-        self.wants = wants
-        self.workspace = workspace
-        self.op = op
-        self.decide = decide
-        self.future = future
-        self.answer: Any = None
-        self.aside: Any = None
-        self.events: list[Event] = []
-        self.error: Exception | None = None
-
-    def perform(self, apply: Apply, failures: tuple[type[Exception], ...] = (StoreError,)) -> None:
-        """Carries it out. `failures` are the database's and go through; any other error is the job's own, and goes to
-        whoever awaits the job."""
-        self.answer, self.aside, self.events, self.error = None, None, [], None
-        try:
-            self.answer, self.events, self.aside = apply(self.workspace, self.op, self.decide)
-        except failures:
-            raise
-        except StopIteration as error:  # the one exception a future does not take
-            self.error = RuntimeError("a decision raised StopIteration")
-            self.error.__cause__ = error
-        except Exception as error:  # noqa: BLE001 - whatever it is
-            self.error = error
-
-
-class Connection(Protocol):
-    """What a commit strategy needs of a database."""
-
-    def begin(self) -> bool:
-        """Begins to write; False if another process is writing."""
-        ...
-
-    def changed(self) -> bool:
-        """Whether there is anything to commit."""
-        ...
-
-    def commit(self) -> None: ...
-    def rollback(self) -> None: ...
-    def apply(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, list[Event], Any]:
-        """The answer and the events; raises StoreError if the database fails, any other error is the job's own."""
-        ...
-
-    def feed(self, events: list[Event]) -> None:
-        """Tells whoever listens what has been committed."""
-        ...
-
-    def restore(self, events: list[Event]) -> None:
-        """Writes events again that a rollback took away."""
-        ...
-
-    def fault(self, name: str, /) -> None: ...
+RETRY_SECONDS: Final = 0.002
+QUICK_SECONDS: Final = 0.001  # a commit that takes no longer than this may hold the loop
 
 
 class ImmediateCommit:
-    """For a database in memory: each job is carried out at once, and there is nothing to wait for.
+    """For a database in memory: each operation is applied at once, and there is nothing to wait for.
 
-    The transaction stays open for some hundred jobs, because SQLite copies a page the first time each transaction
-    changes it. A job that the database refuses is undone by writing the jobs before it once more.
+    The transaction stays open for some hundred operations, because SQLite copies a page the first time each
+    transaction changes it. An operation that the database refuses is undone by writing those before it once more.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: WritingConnection, feed: Feed, fault: Fault) -> None:
         self._connection = connection
-        self._jobs = 0
+        self._feed = feed
+        self._fault = fault
+        self._operations = 0
         self._open: list[Event] = []  # what the open transaction has, to write it again should it be lost
         self._broken: StoreError | None = None
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, Any]:
+        """Apply an operation; give its answer and its aside."""
         connection = self._connection
         if self._broken is not None:
             raise StoreError(f"the store in memory cannot go on: {self._broken}")
-        if self._jobs == 0:
+        if self._operations == 0:
             connection.begin()
-            connection.fault("store.begin")
-        self._jobs += 1
+            self._fault("store.begin")
+        self._operations += 1
         try:
             answer, events, aside = connection.apply(workspace, op, decide)
         except StoreError:
             self._undo()
             raise
         self._open += events
-        if self._jobs >= BATCH:  # a job that raised may have been the one that filled it
+        if self._operations >= BATCH:  # an operation that raised may have been the one that filled it
             self._commit()
         if events:
-            connection.feed(events)
-        connection.fault("store.before-answer")
+            self._feed(events)
+        self._fault("store.before-answer")
         return answer, aside
 
     def _commit(self) -> None:
-        connection = self._connection
         try:
-            connection.fault("store.before-commit")
-            connection.commit()
-            connection.fault("store.after-commit")
+            self._fault("store.before-commit")
+            self._connection.commit()
+            self._fault("store.after-commit")
         except StoreError as error:
             self._broken = error
             raise
-        self._jobs = 0
+        self._operations = 0
         self._open.clear()
 
     def _undo(self) -> None:
-        """Takes back the job that failed and nothing else."""
+        """Take back the operation that failed and nothing else."""
         try:
             self._connection.rollback()
             self._connection.begin()
@@ -143,7 +81,7 @@ class ImmediateCommit:
             self._broken = error
 
     def close(self) -> None:
-        """Nothing is ever under way between two calls."""
+        """Refuse what comes; nothing is ever under way between two calls."""
         self._broken = StoreError("it is closed")
 
 
@@ -151,31 +89,32 @@ _Commit: TypeAlias = tuple[asyncio.AbstractEventLoop, list[Operation]]
 
 
 class GroupCommit:
-    """Group commit: one transaction for all the jobs that are waiting when the last one is on disk."""
+    """Group commit: one transaction for all the operations that are waiting when the last one is on disk."""
 
-    def __init__(self, connection: Connection, *, busy_seconds: float) -> None:
+    def __init__(self, connection: WritingConnection, feed: Feed, fault: Fault, *, busy_seconds: float) -> None:
         self._connection = connection
+        self._feed = feed
+        self._fault = fault
         self._busy_seconds = busy_seconds
         self._waiting: deque[Operation] = deque()
         self._alone: deque[Operation] = deque()  # from a batch the database failed: tried again one by one
+        self._locked_out: list[Operation] = []  # the batch that waits until another process has written
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._busy = False
+        self._busy = False  # a batch is under way, or about to be
         self._commits: queue.SimpleQueue[_Commit | threading.Event | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._patient: list[Operation] = []  # waiting for another process
-        self._slowest = (
-            1.0  # of late, in seconds; it fades, so that one slow commit is not held against a disk for ever
-        )
+        # The slowest commit of late, in seconds. It fades, so that one is not held against a disk for ever.
+        self._slowest = 1.0
         self._closed = False
 
-    def submit(self, workspace: str, op: str, decide: Decide[Any]) -> "asyncio.Future[Any]":
-        """What the operation will have answered once it is on disk."""
+    def submit(self, workspace: str, op: str, decide: Decide[Any]) -> "asyncio.Future[Decided[Any]]":
+        """Put an operation into the next batch; the future is done when it is on disk."""
         if self._closed:
             raise StoreError("the store is closed")
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._adopt(loop)
-        future: asyncio.Future[Any] = loop.create_future()
+            self._serve(loop)
+        future: asyncio.Future[Decided[Any]] = loop.create_future()
         self._waiting.append(Operation(workspace, op, decide, future))
         if not self._busy:
             self._busy = True
@@ -184,34 +123,41 @@ class GroupCommit:
         return future
 
     def close(self) -> None:
-        """Waits for the transaction that is on its way to the disk; what had not begun is told that it will not."""
+        """Wait for the commit that is under way; tell those that have not begun that they will not."""
         self._closed = True
         if self._thread is not None:
             self._commits.put(None)
             self._thread.join()
             self._thread = None
-        self._fail([*self._patient, *self._alone, *self._waiting], StoreError("the store was closed"))
+        self._fail([*self._locked_out, *self._alone, *self._waiting], StoreError("the store was closed"))
         self._alone.clear()
         self._waiting.clear()
 
-    def _adopt(self, loop: asyncio.AbstractEventLoop) -> None:
-        """A store outlives an event loop, but serves one at a time."""
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Serve this event loop from now on.
+
+        A store outlives event loops: each `asyncio.run` makes one and closes it, perhaps in the middle of a batch. What
+        that loop left waiting is dropped, because whoever awaited it is gone; what was on its way to the disk arrives
+        there first. Two loops at the same time are refused: batches, and the SQL in them, belong to one thread.
+        """
         if self._busy and self._loop is not None and not self._loop.is_closed():
             raise StoreError("this store is in use by another event loop; open the file once per loop")
         self._wait_for_disk()
         self._connection.rollback()  # what an interrupt may have left open
-        self._patient.clear()
+        self._locked_out.clear()
         self._alone.clear()
         self._waiting.clear()
         self._busy = False
         self._loop = loop
 
     def _wait_for_disk(self) -> None:
-        """Until the commit that an earlier loop left behind is done."""
+        """Wait until the commit that an earlier loop left behind is done."""
         if self._thread is not None:
             done = threading.Event()
             self._commits.put(done)
             done.wait()
+
+    # -- on the loop: apply a batch -----------------------------------------------------------------
 
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
         batch = self._next_batch()
@@ -223,42 +169,37 @@ class GroupCommit:
     def _next_batch(self) -> list[Operation]:
         if self._alone:
             return [self._alone.popleft()]
-        take = min(BATCH, len(self._waiting))
-        return [self._waiting.popleft() for _ in range(take)]
+        size = min(BATCH, len(self._waiting))
+        return [self._waiting.popleft() for _ in range(size)]
 
-    def _begin(self, loop: asyncio.AbstractEventLoop, batch: list[Operation], patience: float) -> None:
+    def _begin(self, loop: asyncio.AbstractEventLoop, batch: list[Operation], deadline: float) -> None:
         if self._closed:
             return
-        self._patient = []
+        self._locked_out = []
         try:
             if not self._connection.begin():
-                if loop.time() < patience:
-                    self._patient = batch
-                    loop.call_later(RETRY_SECONDS, self._begin, loop, batch, patience)
+                if loop.time() < deadline:
+                    self._locked_out = batch
+                    loop.call_later(RETRY_SECONDS, self._begin, loop, batch, deadline)
                     return
                 waited = f"{self._busy_seconds:g} s"
                 raise StoreBusy(f"another process has been writing for {waited}; try again, or stop it")
-            self._connection.fault("store.begin")
-            for job in batch:
-                job.perform(self._connection.apply)
+            self._fault("store.begin")
+            for operation in batch:
+                operation.perform(self._connection.apply)
         except StoreError as error:
-            self._undo(batch, error)
+            self._connection.rollback()
+            self._failed(batch, error)
             loop.call_soon(self._flush, loop)
             return
         if self._connection.changed():
             self._to_disk(loop, batch)
         else:
             self._connection.rollback()
-            self._answer(batch)
+            answer_all(batch, self._feed, self._fault)
             loop.call_soon(self._flush, loop)
 
-    def _undo(self, batch: list[Operation], error: StoreError) -> None:
-        """One bad job must not take its neighbours along: a failed batch is tried again one by one."""
-        self._connection.rollback()
-        if len(batch) == 1 or isinstance(error, StoreBusy):
-            self._fail(batch, error)
-        else:
-            self._alone.extend(batch)
+    # -- to the disk --------------------------------------------------------------------------------
 
     def _to_disk(self, loop: asyncio.AbstractEventLoop, batch: list[Operation]) -> None:
         if len(batch) == 1 and self._slowest < QUICK_SECONDS:
@@ -270,6 +211,7 @@ class GroupCommit:
         self._commits.put((loop, batch))
 
     def _committer(self) -> None:
+        """Commit one batch after the other, on the thread that waits for the disk."""
         while (item := self._commits.get()) is not None:
             if isinstance(item, threading.Event):
                 item.set()
@@ -284,41 +226,36 @@ class GroupCommit:
     def _commit(self) -> StoreError | None:
         began = time.perf_counter()
         try:
-            self._connection.fault("store.before-commit")
+            self._fault("store.before-commit")
             self._connection.commit()
-            self._connection.fault("store.after-commit")
+            self._fault("store.after-commit")
         except StoreError as error:
             self._connection.rollback()
             return error
         self._slowest = max(time.perf_counter() - began, self._slowest * 0.9)
         return None
 
+    # -- back on the loop: answer -------------------------------------------------------------------
+
     def _committed(self, loop: asyncio.AbstractEventLoop, batch: list[Operation], error: StoreError | None) -> None:
         if error is None:
-            self._answer(batch)
-        elif len(batch) == 1:
-            self._fail(batch, error)
+            answer_all(batch, self._feed, self._fault)
         else:
-            self._alone.extend(batch)
+            self._failed(batch, error)
         if self._waiting or self._alone:
             loop.call_soon(self._flush, loop)
         else:
             self._busy = False
 
-    def _answer(self, batch: list[Operation]) -> None:
-        for job in batch:
-            if job.error is None and job.events:
-                self._connection.feed(job.events)
-            self._connection.fault("store.before-answer")
-            if job.future.done():
-                continue
-            if job.error is not None:
-                job.future.set_exception(job.error)
-            else:
-                job.future.set_result((job.answer, job.aside))
+    def _failed(self, batch: list[Operation], error: StoreError) -> None:
+        if try_one_by_one(batch, error):
+            self._alone.extend(batch)
+        else:
+            self._fail(batch, error)
 
     @staticmethod
-    def _fail(jobs: list[Operation], error: RemitError) -> None:
-        for job in jobs:
-            if not job.future.done() and not job.future.get_loop().is_closed():
-                job.future.set_exception(error)
+    def _fail(operations: list[Operation], error: StoreError) -> None:
+        for operation in operations:
+            if not operation.future.get_loop().is_closed():
+                operation.fail(error)
+                operation.settle()

@@ -10,7 +10,8 @@ POLL_SECONDS: Final = 0.2
 
 
 class Poll:
-    """Looks a few times a second whether a file was changed; our own writes ring too, which does no harm."""
+    """Looks a few times a second whether a file was changed, and rings if so; our own writes ring too, which does no
+    harm."""
 
     def __init__(self, version: Callable[[], int], ring: Callable[[], None]) -> None:
         self._version = version

@@ -13,7 +13,8 @@ from remit.testing.clauses.making import (
     NOW,
     Answer,
     answer_or_error,
-    entry_fact,
+    child_remit,
+    entry_event,
     equal,
     first_remit,
     journal,
@@ -41,28 +42,29 @@ async def what_raises_writes_nothing(database: Database) -> None:
     await sound(store)
 
 
-async def facts_commit_together(database: Database) -> None:
-    """All facts of a transaction follow each other in the journal, and the first carries the operation."""
+async def events_commit_together(database: Database) -> None:
+    """All events of a transaction follow each other in the journal, and the first carries the operation."""
     store = database.store("one")
 
     def several(number: int) -> Decision[Json]:
-        remit = first_remit(f"task{number}", session="s")
-        return Decision(number, tuple(started(remit._replace(id=f"task{number}-{part}"), NOW) for part in range(5)))
+        root = first_remit(f"task{number}-0", session="s")
+        parts = (child_remit(root, f"task{number}-{part}", holder="helper") for part in range(1, 5))
+        return Decision(number, tuple(started(remit, NOW) for remit in (root, *parts)))
 
     await asyncio.gather(*(store.tx(f"op {n}", lambda _view, n=n: several(n)) for n in range(40)))
     events = await journal(store)
-    equal(len(events), 200, "the number of events of 40 transactions with 5 facts each")
+    equal(len(events), 200, "the number of events of 40 transactions with 5 events each")
     for start in range(0, 200, 5):
         number = events[start].task.removeprefix("task").removesuffix("-0")
         own = [(event.task, event.op) for event in events[start : start + 5]]
         op = f"op {number}"
         expected = [(f"task{number}-{part}", op if part == 0 else None) for part in range(5)]
-        equal(own, expected, "the facts of one transaction follow each other")
+        equal(own, expected, "the events of one transaction follow each other")
     await sound(store)
 
 
 async def what_cannot_be_written_is_not_half_written(database: Database) -> None:
-    """Facts that are not JSON, or of an unknown kind: refused, whole, and the neighbours are not harmed."""
+    """Events that are not JSON, or of an unknown kind: refused whole, and their neighbours are not harmed."""
     store = database.store("one")
     bad = (
         Unsealed("entry.set", NOW, {"value": "half a pair: \ud800"}),
@@ -70,31 +72,31 @@ async def what_cannot_be_written_is_not_half_written(database: Database) -> None
         Unsealed("no.such.kind", NOW, {}),
         Unsealed("entry.set", NOW, {"key": "and nothing else"}),
     )
-    for number, fact in enumerate(bad):
+    for number, event in enumerate(bad):
         for place in range(3):
-            await _among_good_ones(store, f"unwritable {number} at {place}", fact, place)
+            await _among_good_ones(store, f"unwritable {number} at {place}", event, place)
     await sound(store)
 
 
 async def what_the_tables_refuse_is_not_half_written(database: Database) -> None:
     """A second task under the same id breaks a rule of the tables."""
     store = database.store("one")
-    remit = first_remit("dedup_key", session="s")
-    await store.tx("dedup_key", lambda _view: Decision(None, (started(remit, NOW),)))
+    remit = first_remit("twin", session="s")
+    await store.tx("twin", lambda _view: Decision(None, (started(remit, NOW),)))
     for place in range(3):
-        found = await _among_good_ones(store, f"refused at {place}", started(remit, NOW), place)
+        error = await _among_good_ones(store, f"refused at {place}", started(remit, NOW), place)
         must(
-            isinstance(found, StoreError),
-            f"what the tables refuse is a StoreError, got {type(found).__name__}",
+            isinstance(error, StoreError),
+            f"what the tables refuse is a StoreError, got {type(error).__name__}",
         )
     await sound(store)
 
 
 async def _among_good_ones(store: Store, name: str, bad: Unsealed, place: int) -> Answer:
-    """A good fact and then a bad one in one transaction, asked for together with good ones, at that place."""
+    """Ask for a good event and then a bad one in one operation, at this place among two good operations."""
 
     def spoiled(view: View) -> Decision[Json]:
-        return Decision("done", (entry_fact(view, Draft(name, "half", "written")), bad))
+        return Decision("done", (entry_event(view, Draft(name, "half", "written")), bad))
 
     keys = ["left", "right"]
     asked = [answer_or_error(store, f"{name} {key}", putting(Draft(name, key, key), answer=key)) for key in keys]
@@ -115,7 +117,7 @@ async def _among_good_ones(store: Store, name: str, bad: Unsealed, place: int) -
 
 CLAUSES: Final = (
     what_raises_writes_nothing,
-    facts_commit_together,
+    events_commit_together,
     what_cannot_be_written_is_not_half_written,
     what_the_tables_refuse_is_not_half_written,
 )

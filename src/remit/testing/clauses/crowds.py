@@ -8,7 +8,7 @@ from remit.core.values import Json
 from remit.ports import Database, Decide, Decision, View
 from remit.testing.clauses.making import (
     answer_or_error,
-    entry_fact,
+    entry_event,
     equal,
     journal,
     must,
@@ -80,7 +80,7 @@ async def reads_see_whole_transactions(database: Database) -> None:
 
     def both(number: int) -> Decide[Json]:
         def decide(view: View) -> Decision[Json]:
-            return Decision(number, tuple(entry_fact(view, Draft("notes", key, number)) for key in ("left", "right")))
+            return Decision(number, tuple(entry_event(view, Draft("notes", key, number)) for key in ("left", "right")))
 
         return decide
 

@@ -8,7 +8,7 @@ from remit.core.kinds import entries_removed, entry_touched
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT, Scope
 from remit.core.values import Json, encode
 from remit.ports import Database, Decision, Store, View
-from remit.testing.clauses.making import NOW, NOWHERE, entry_fact, equal, putting, sound
+from remit.testing.clauses.making import NOW, NOWHERE, entry_event, equal, putting, sound
 
 _LAST: Final = "\U0010ffff"
 _KEYS: Final = (
@@ -106,24 +106,24 @@ async def a_prefix_is_literal(database: Database) -> None:
     for prefix in sorted(prefixes):
         expected = [key for key in sorted(_KEYS) if key.startswith(prefix)]
         scope = Scope("notes", prefix=prefix)
-        found = await store.read(lambda view, scope=scope: view.by_key(scope, NOW, 1_000))
-        equal([one.key for one in found], expected, f"the keys that begin with {prefix!r}, in order")
+        entries = await store.read(lambda view, scope=scope: view.by_key(scope, NOW, 1_000))
+        equal([entry.key for entry in entries], expected, f"the keys that begin with {prefix!r}, in order")
         newest = await store.read(lambda view, scope=scope: view.recent(scope, NOW, 1_000))
         equal(
-            sorted(one.key for one in newest),
+            sorted(entry.key for entry in newest),
             expected,
             f"the recent entries whose keys begin with {prefix!r}",
         )
         few = await store.read(lambda view, scope=scope: view.by_key(scope, NOW, 2))
-        equal([one.key for one in few], expected[:2], f"the first two keys that begin with {prefix!r}")
+        equal([entry.key for entry in few], expected[:2], f"the first two keys that begin with {prefix!r}")
 
 
 async def a_key_is_exact(database: Database) -> None:
     store = database.store("one")
     await _put_all(store, ((key, key) for key in _KEYS))
     for key in _KEYS:
-        found = await store.read(lambda view, key=key: _three_ways(view, key))
-        equal(found, [(key, key)] * 3, f"what is under the key {key!r}")
+        pairs = await store.read(lambda view, key=key: _three_ways(view, key))
+        equal(pairs, [(key, key)] * 3, f"what is under the key {key!r}")
     for missing in ("U\u0308", "a%%", "aA", "a\\\\", "k"):
         nothing = await store.read(lambda view, key=missing: view.entry("notes", key))
         equal(nothing, None, f"what is under the key {missing!r}, which no one wrote")
@@ -147,9 +147,9 @@ async def a_namespace_is_exact(database: Database) -> None:
     for name in names:
         await store.tx(name, putting(Draft(name, "key", name)))
     for name in names:
-        found = await store.read(lambda view, name=name: view.recent(Scope(name), NOW, 100))
-        found += await store.read(lambda view, name=name: view.by_key(Scope(name), NOW, 100))
-        equal([one.value for one in found], [name, name], f"what is in the namespace {name!r}, read in two ways")
+        entries = await store.read(lambda view, name=name: view.recent(Scope(name), NOW, 100))
+        entries += await store.read(lambda view, name=name: view.by_key(Scope(name), NOW, 100))
+        equal([entry.value for entry in entries], [name, name], f"what is in the namespace {name!r}, read in two ways")
     counts = await store.read(lambda view: view.namespaces(NOW))
     equal(counts, [(name, 1) for name in sorted(names)], "the namespaces, in order of their characters")
 
@@ -158,8 +158,8 @@ async def a_value_is_kept_exactly(database: Database) -> None:
     store = database.store("one")
     await _put_all(store, ((f"key {number}", value) for number, value in enumerate(_VALUES)))
     for number, value in enumerate(_VALUES):
-        found = await store.read(lambda view, key=f"key {number}": view.entry("notes", key))
-        kept = found and (type(found.value), encode(found.value))
+        entry = await store.read(lambda view, key=f"key {number}": view.entry("notes", key))
+        kept = entry and (type(entry.value), encode(entry.value))
         equal(kept, (type(value), encode(value)), "a value is kept exactly")
     await sound(store)
 
@@ -170,18 +170,18 @@ async def an_entry_is_kept_whole(database: Database) -> None:
     draft = Draft("notes", "a", {"n": 1}, lifetime=50, extend=True, trust="outside")
     await store.tx("first", putting(draft, at=NOW, agent="ada"))
     await store.tx("second", putting(Draft("notes", "a", "text", lifetime=70), at=NOW + 10, agent="bob"))
-    found = await store.read(lambda view: view.entry("notes", "a"))
+    entry = await store.read(lambda view: view.entry("notes", "a"))
     expected = Entry("notes", "a", "text", "bob", NOW, NOW + 10, NOW + 80, 2, "982d9e3eb996f559")
-    equal(found, expected, "an entry that was written twice")
+    equal(entry, expected, "an entry that was written twice")
     await store.tx("third", putting(Draft("notes", "b", [1], lifetime=9, extend=True, trust="outside"), agent="eve"))
-    found = await store.read(lambda view: view.entry("notes", "b"))
-    whole = found and (
-        found.value,
-        found.agent,
-        found.expires_at,
-        found.extension,
-        found.trust,
-        found.version,
+    entry = await store.read(lambda view: view.entry("notes", "b"))
+    whole = entry and (
+        entry.value,
+        entry.agent,
+        entry.expires_at,
+        entry.extension,
+        entry.trust,
+        entry.version,
     )
     equal(whole, ([1], "eve", NOW + 9, 9, "outside", 1), "an entry from outside with an extension")
 
@@ -200,8 +200,8 @@ async def the_newest_first(database: Database) -> None:
         "what is written again is newest; a touch is no write",
     )
     equal(await _recent(store, NOW, 2), ["c", "a"], "the newest two")
-    found = await store.read(lambda view: view.entry("notes", "d"))
-    equal(found and found.expires_at, NOW + 500, "the end of an entry that was touched")
+    entry = await store.read(lambda view: view.entry("notes", "d"))
+    equal(entry and entry.expires_at, NOW + 500, "the end of an entry that was touched")
     await sound(store)
 
 
@@ -220,10 +220,10 @@ async def expiry_is_exact(database: Database) -> None:
         equal(sorted(await _recent(store, now, 10)), alive, f"recent, {at} µs after writing")
         for scope in (Scope("notes"), Scope("notes", prefix="p"), Scope("notes", "passing")):
             keys = [key for key in alive if scope.covers("notes", key)]
-            found = await store.read(lambda view, scope=scope, now=now: view.by_key(scope, now, 10))
-            equal([one.key for one in found], keys, f"{scope} by key, {at} µs after writing")
-            found = await store.read(lambda view, scope=scope, now=now: view.recent(scope, now, 10))
-            equal(sorted(one.key for one in found), keys, f"{scope} by time, {at} µs after writing")
+            entries = await store.read(lambda view, scope=scope, now=now: view.by_key(scope, now, 10))
+            equal([entry.key for entry in entries], keys, f"{scope} by key, {at} µs after writing")
+            entries = await store.read(lambda view, scope=scope, now=now: view.recent(scope, now, 10))
+            equal(sorted(entry.key for entry in entries), keys, f"{scope} by time, {at} µs after writing")
         expired = await store.read(lambda view, now=now: view.expired(now, 10))
         equal(expired, [("notes", key) for key in gone], f"expired, {at} µs after writing")
         counts = await store.read(lambda view, now=now: view.namespaces(now))
@@ -247,19 +247,21 @@ async def expiry_is_exact(database: Database) -> None:
 
 async def _put_all(store: Store, pairs: Iterable[tuple[str, Json]]) -> None:
     drafts = [Draft("notes", key, value) for key, value in pairs]
-    facts = await store.read(lambda view: tuple(entry_fact(view, draft, at=NOW + n) for n, draft in enumerate(drafts)))
-    await store.tx("put all", lambda _view: Decision(None, facts))
+    events = await store.read(
+        lambda view: tuple(entry_event(view, draft, at=NOW + n) for n, draft in enumerate(drafts))
+    )
+    await store.tx("put all", lambda _view: Decision(None, events))
 
 
 def _three_ways(view: View, key: str) -> list[tuple[str, Json]]:
-    """What is found under one key, alone and through its scope."""
+    """Read what is under one key, alone and through its scope."""
     alone, scope = view.entry("notes", key), Scope("notes", key)
-    found = [*view.by_key(scope, NOW, 10), *view.recent(scope, NOW, 10)]
-    return [(one.key, one.value) for one in (alone, *found) if one is not None]
+    entries = [alone, *view.by_key(scope, NOW, 10), *view.recent(scope, NOW, 10)]
+    return [(entry.key, entry.value) for entry in entries if entry is not None]
 
 
 async def _recent(store: Store, now: int, limit: int) -> list[str]:
-    return [one.key for one in await store.read(lambda view: view.recent(Scope("notes"), now, limit))]
+    return [entry.key for entry in await store.read(lambda view: view.recent(Scope("notes"), now, limit))]
 
 
 def _touch(view: View, key: str, by: int) -> Decision[Json]:

@@ -1,29 +1,33 @@
-"""The journal: one event for each change, sealed, and found by run, session, agent and time."""
+"""The journal: one event for each change, sealed, and found by run, session, agent, task, kind and time."""
 
 import asyncio
 from itertools import product
 from typing import Final
 
 from remit.core.entry import Draft, Writer, touched
-from remit.core.events import GENESIS, Event, Unsealed
+from remit.core.events import GENESIS, Event, Head, Unsealed
 from remit.core.kinds import Place, entries_removed, entry_touched, message_sent, messages_taken, place
 from remit.core.message import Message
 from remit.core.remit import Remit
 from remit.core.times import SECOND
 from remit.core.values import Json
+from remit.errors import Conflict
 from remit.ports import Database, Decide, Decision, Span, Store, View
 from remit.testing.clauses.making import (
     NOW,
     NOWHERE,
     Dice,
+    answer_or_error,
     child_remit,
     ending,
-    entry_fact,
+    entry_event,
     equal,
     first_remit,
     journal,
+    look,
     must,
     putting,
+    raising,
     sound,
     starting,
 )
@@ -42,16 +46,29 @@ async def events_are_found_by_every_condition(database: Database) -> None:
     runs, sessions, agents = (
         (None, "run0", "run1", "none"),
         (None, "s0", "s1"),
-        (None, "led_as", "helper0", "helper1"),
+        (None, "lead", "helper0", "helper1"),
     )
     times = ((None, None), (NOW + 3, None), (None, NOW + 6), (NOW + 2, NOW + 5), (NOW + 5, NOW + 5))
     pages = ((0, 1_000_000), (0, 1), (0, 3), (7, 4), (len(everything), 5))
     for run, session, agent, (since, until), (after, limit) in product(runs, sessions, agents, times, pages):
         span = Span(run, session, agent, since, until, after, limit)
         expected = [event for event in everything if _within(event, span)][:limit]
-        found = await store.read(lambda view, span=span: view.events(span))
-        equal([event.seq for event in found], [event.seq for event in expected], f"the events of {span}")
-        equal(found, expected, f"the events of {span}, whole")
+        events = await store.read(lambda view, span=span: view.events(span))
+        equal([event.seq for event in events], [event.seq for event in expected], f"the events of {span}")
+        equal(events, expected, f"the events of {span}, whole")
+
+
+async def events_are_found_by_task_and_kind(database: Database) -> None:
+    """Together with the other conditions; the limit counts what is found here too."""
+    store = database.store("one")
+    await _some_history(store)
+    everything = await journal(store)
+    kinds = (None, frozenset[str](), frozenset({"task.started"}), frozenset({"entry.set", "task.completed"}))
+    tasks, pages = (None, "run1", "run1part0", "none"), ((0, 1_000_000), (3, 2))
+    for task, wanted, run, session, (after, limit) in product(tasks, kinds, (None, "run1"), (None, "s1"), pages):
+        span = Span(run, session, after=after, limit=limit, task=task, kinds=wanted)
+        expected = [event for event in everything if _within(event, span)][:limit]
+        equal(await store.read(lambda view, span=span: view.events(span)), expected, f"the events of {span}")
 
 
 async def an_event_is_kept_whole(database: Database) -> None:
@@ -60,17 +77,53 @@ async def an_event_is_kept_whole(database: Database) -> None:
     heard: list[Event] = []
     store.subscribe(heard.extend)
     value: Json = {"ü": ["u\u0308", "\U0001f600", "'\"\\\n", 0.1, 1e16, -0.0, 2**63 - 1, None]}
-    fact = Unsealed("hop.refused", NOW, {"value": value}, run="run", session="s ü", task="task", agent="agent")
-    await store.tx("op ü'\"", lambda _view: Decision[Json]({"answer": value}, (fact, fact)))
+    refusal = Unsealed("hop.refused", NOW, {"value": value}, run="run", session="s ü", task="task", agent="agent")
+    await store.tx("op ü'\"", lambda _view: Decision[Json]({"answer": value}, (refusal, refusal)))
     first, second = await journal(store)
     equal([first, second], heard, "an event is read as it was sealed")
     equal(first[:8], ("one", 1, "hop.refused", NOW, "run", "s ü", "task", "agent"), "an event's fields")
-    equal(first.data, fact.data, "an event's data")
+    equal(first.data, refusal.data, "an event's data")
     equal((first.op, second.op, second.answer), ("op ü'\"", None, None), "the first event carries the operation")
     must(
         first.answer is not None and first.hash not in (second.hash, GENESIS),
         "an event carries its answer and hash",
     )
+    await sound(store)
+
+
+async def an_operation_and_an_event_are_found_again(database: Database) -> None:
+    store = database.store("one")
+    root = first_remit("root", session="s")
+    await store.tx("none", lambda _: Decision(None, starting(root)(_).events))
+    await store.tx("some", lambda _: Decision[Json]({"a": 1}, ending(root)(_).events))
+    answers = await look(store, lambda view: (view.done("none"), view.done("some"), view.done("never")))
+    equal(answers, ((None,), ({"a": 1},), None), "what operations answered")
+    events = await journal(store)
+    by_place = await look(store, lambda view: [view.event(1), view.event(2), view.event(3)])
+    equal(by_place, [*events, None], "events by their place")
+
+    def within(view: View) -> Decision[Json]:
+        return Decision([view.done("some") is not None, view.done("within") is not None])
+
+    equal(await store.tx("within", within), [True, False], "what operations answered, asked within a transaction")
+
+
+async def the_head_is_where_the_journal_ends(database: Database) -> None:
+    """For readers what is committed; for a decision also what its neighbours in the transaction have appended."""
+    store = database.store("one")
+    equal(await store.read(lambda view: view.head()), Head(), "the head of an empty journal")
+
+    def two(view: View) -> Decision[Json]:
+        head = view.head()
+        return Decision([*head], tuple(entry_event(view, Draft("notes", f"{head.seq} {key}", 1)) for key in "ab"))
+
+    heads = await asyncio.gather(*(store.tx(f"op {number}", two) for number in range(60)))
+    events = await journal(store)
+    ends = [[0, GENESIS], *([event.seq, event.hash] for event in events[1::2])]
+    equal(sorted(heads, key=str), sorted(ends[:-1], key=str), "the heads that decisions saw, one after the other")
+    equal([*await store.read(lambda view: view.head())], ends[-1], "the head of a journal")
+    await answer_or_error(store, "raises", raising(Conflict("no")))
+    equal(await store.tx("look", lambda view: Decision([*view.head()])), ends[-1], "the head, within a decision")
     await sound(store)
 
 
@@ -97,11 +150,13 @@ def _within(event: Event, span: Span) -> bool:
         and (span.agent is None or event.agent == span.agent)
         and (span.since is None or event.at >= span.since)
         and (span.until is None or event.at < span.until)
+        and (span.task is None or event.task == span.task)
+        and (span.kinds is None or event.kind in span.kinds)
     )
 
 
 async def _some_history(store: Store) -> None:
-    """Three runs in two sessions, interleaved, and a person's writes outside of any run."""
+    """Write three runs in two sessions, interleaved, and what a person does outside of any run."""
     roots = [first_remit(f"run{n}", session=f"s{n % 2}", at=NOW + n) for n in range(3)]
     for at, root in enumerate(roots):
         parts = [child_remit(root, f"{root.id}part{part}", holder=f"helper{part}") for part in range(2)]
@@ -158,7 +213,7 @@ class _Actor:
         draft = Draft(self._dice.one(("x", "y")), self._key(), values[self._dice.below(5)], lifetime)
         now = self._now()
         at = place(self._live[-1]) if self._live else NOWHERE
-        return lambda view: Decision(None, (entry_fact(view, draft, at=now, place=at),))
+        return lambda view: Decision(None, (entry_event(view, draft, at=now, place=at),))
 
     def _touch(self) -> Decide[Json]:
         key, now, by = self._key(), self._now(), self._dice.below(90) * SECOND + 1
@@ -195,18 +250,25 @@ class _Actor:
         return lambda view: end(view) if _is_running(view, remit.id) else Decision(None)
 
     def _send(self) -> Decide[Json]:
-        message = Message(f"message{self._op}", "s1", "led_as", "helper", f"text {self._op}", self._now())
+        message = Message(f"message{self._op}", "s1", "lead", "helper", f"text {self._op}", self._now())
         return lambda _view: Decision(None, (message_sent(message, Place(session="s1")),))
 
     def _take(self) -> Decide[Json]:
         now, most = self._now(), 1 + self._dice.below(3)
 
         def decide(view: View) -> Decision[Json]:
-            ids = [one.id for one in view.waiting("s1", "helper", "", most)]
-            fact = messages_taken(ids, "helper", Place("", "s1", "task"), now)
-            return Decision(list(ids), (fact,) if ids else ())
+            ids = [message.id for message in view.waiting("s1", "helper", "", most)]
+            taken = messages_taken(ids, "helper", Place("", "s1", "task"), now)
+            return Decision(list(ids), (taken,) if ids else ())
 
         return decide
 
 
-CLAUSES: Final = (events_are_found_by_every_condition, an_event_is_kept_whole, the_journal_tells_the_tables)
+CLAUSES: Final = (
+    events_are_found_by_every_condition,
+    events_are_found_by_task_and_kind,
+    an_event_is_kept_whole,
+    an_operation_and_an_event_are_found_again,
+    the_head_is_where_the_journal_ends,
+    the_journal_tells_the_tables,
+)

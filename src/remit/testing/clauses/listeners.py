@@ -1,4 +1,4 @@
-"""Sinks hear of what was committed, in order; what they do with it is no one's problem."""
+"""Sinks hear of what was committed, in order, and harm nobody; listeners are woken when another has written."""
 
 import asyncio
 import logging
@@ -10,7 +10,17 @@ from remit.core.events import Event
 from remit.core.values import Json
 from remit.errors import Conflict
 from remit.ports import Database, Decision, View
-from remit.testing.clauses.making import answer_or_error, entry_fact, equal, journal, putting, raising, sound
+from remit.testing.clauses.making import (
+    answer_or_error,
+    entry_event,
+    equal,
+    first_remit,
+    journal,
+    putting,
+    raising,
+    sound,
+    starting,
+)
 
 
 async def sinks_hear_everything_once_in_order(database: Database) -> None:
@@ -20,7 +30,7 @@ async def sinks_hear_everything_once_in_order(database: Database) -> None:
     stop = store.subscribe(lambda events: heard.append(tuple(events)))
 
     def two(view: View) -> Decision[Json]:
-        return Decision(None, tuple(entry_fact(view, Draft("notes", key, 1)) for key in "ab"))
+        return Decision(None, tuple(entry_event(view, Draft("notes", key, 1)) for key in "ab"))
 
     await store.tx("two", two)
     equal(
@@ -78,9 +88,30 @@ async def a_failing_sink_harms_no_one(database: Database) -> None:
     await sound(store)
 
 
+async def who_listens_is_told_in_vain_at_most(database: Database) -> None:
+    """Listening and ceasing to listen never harms; a bell may ring for nothing, but not after it was stopped."""
+    store = database.store("one")
+    rung: list[int] = []
+    stops = [store.listen(lambda number=number: rung.append(number)) for number in range(3)]
+    await store.tx("op", starting(first_remit("root", session="s")))
+    for stop in stops:
+        stop()
+    await asyncio.sleep(0)
+    rung.clear()
+    await store.tx("more", starting(first_remit("more", session="s")))
+    await asyncio.sleep(0.3)
+    equal(rung, [], "what rings after everyone has stopped listening")
+    for stop in stops:
+        stop()
+
+
 def _not_on_purpose(record: logging.LogRecord) -> bool:
-    """Keeps the failures of this clause out of the log."""
+    """Keep the failures of this clause out of the log."""
     return not (record.exc_info and "on purpose" in str(record.exc_info[1]))
 
 
-CLAUSES: Final = (sinks_hear_everything_once_in_order, a_failing_sink_harms_no_one)
+CLAUSES: Final = (
+    sinks_hear_everything_once_in_order,
+    a_failing_sink_harms_no_one,
+    who_listens_is_told_in_vain_at_most,
+)

@@ -1,8 +1,8 @@
-"""What the clauses share: facts as the engine would make them, and ways to say what is wrong."""
+"""What the clauses share: events as the engine would make them, and ways to say what is wrong."""
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from remit.core import entry as entries
 from remit.core import remit as remits
@@ -10,33 +10,36 @@ from remit.core.allow import NONE
 from remit.core.bounds import TOP
 from remit.core.entry import Draft, Writer
 from remit.core.events import Event, Head, Unsealed, genuine
-from remit.core.kinds import Place, Queued, ended, entry_set, message_sent, started, submitted
+from remit.core.kinds import Place, PrunedRun, Queued, ended, entry_set, message_sent, started, submitted
 from remit.core.message import Message
-from remit.core.projection import fold
+from remit.core.projection import Tables, fold
+from remit.core.record import Record
 from remit.core.remit import Origin, Pass, Remit
 from remit.core.scope import NOTHING
 from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.ports import Decide, Decision, Span, Store, View
+from remit.ports import Beat, Decide, Decision, Span, Store, View
 
 NOW: Final = 1_800_000_000 * SECOND
 NOWHERE: Final = Place()
 
 Answer: TypeAlias = "Json | Exception"
+T = TypeVar("T")
 
 
 # -- saying what is wrong -----------------------------------------------------------------------------------
 
 
 def must(held: bool, sentence: str) -> None:
+    """Raise with this sentence unless it held."""
     if not held:
         raise AssertionError(sentence)
 
 
-def equal(found: object, expected: object, what: str) -> None:
-    """`what` says what is being compared, in the form of a promise."""
-    if found != expected:
-        raise AssertionError(f"{what}: expected {_cut(expected)}, got {_cut(found)}")
+def equal(actual: object, expected: object, what: str) -> None:
+    """Raise unless both are equal; `what` says what is compared, in the form of a promise."""
+    if actual != expected:
+        raise AssertionError(f"{what}: expected {_cut(expected)}, got {_cut(actual)}")
 
 
 def _cut(value: object) -> str:
@@ -44,30 +47,15 @@ def _cut(value: object) -> str:
     return text if len(text) <= 600 else f"{text[:600]}…"
 
 
-# -- facts --------------------------------------------------------------------------------------------------
+# -- events -------------------------------------------------------------------------------------------------
 
 
-def entry_fact(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer", place: Place = NOWHERE) -> Unsealed:
-    """The fact that a draft was written, as it follows from what is there."""
+def entry_event(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer", place: Place = NOWHERE) -> Unsealed:
+    """Make the event of a draft that is written, as it follows from what is there."""
     return entry_set(entries.written(view.entry(draft.namespace, draft.key), draft, Writer(agent), at), place)
 
 
-def putting(draft: Draft, *, answer: Json = None, at: int = NOW, agent: str = "writer") -> Decide[Json]:
-    """Writes a draft and answers with what is given."""
-    return lambda view: Decision(answer, (entry_fact(view, draft, at=at, agent=agent),))
-
-
-def raising(error: Exception) -> Decide[Json]:
-    """A decision that reads something and then raises."""
-
-    def decide(view: View) -> Decision[Json]:
-        view.entry("notes", "any")
-        raise error
-
-    return decide
-
-
-def first_remit(task: str, *, session: str, holder: str = "led_as", workspace: str = "one", at: int = NOW) -> Remit:
+def first_remit(task: str, *, session: str, holder: str = "lead", workspace: str = "one", at: int = NOW) -> Remit:
     wish = Pass(holder, f"the work of {task}")
     return remits.begin(Origin(task, workspace, session), wish, TOP, at + wish.microseconds)
 
@@ -77,42 +65,122 @@ def child_remit(parent: Remit, task: str, *, holder: str, at: int = NOW, seconds
     return remits.derive(parent, wish, task, NOTHING, NONE, at + wish.microseconds)
 
 
-def starting(*given: Remit, at: int = NOW) -> Decide[Json]:
-    return lambda _view: Decision(None, tuple(started(one, at) for one in given))
+def pruned_run(root: Remit, *parts: str, at: int = NOW) -> PrunedRun:
+    """Make what a journal keeps of a completed run with these other tasks."""
+    return {
+        "id": root.id,
+        "agent": root.holder,
+        "session": root.session,
+        "task": root.task,
+        "state": "completed",
+        "asked_at": at,
+        "ended_at": at,
+        "tasks": [root.id, *parts],
+    }
 
 
-def waiting_for(*given: Remit, at: int = NOW, queued: Queued | None = None) -> Decide[Json]:
-    """Puts tasks into the queue."""
+# -- decisions ----------------------------------------------------------------------------------------------
+
+
+def putting(draft: Draft, *, answer: Json = None, at: int = NOW, agent: str = "writer") -> Decide[Json]:
+    """Decide to write a draft."""
+    return lambda view: Decision(answer, (entry_event(view, draft, at=at, agent=agent),))
+
+
+def raising(error: Exception) -> Decide[Json]:
+    """Decide by reading something and then raising."""
+
+    def decide(view: View) -> Decision[Json]:
+        view.entry("notes", "any")
+        raise error
+
+    return decide
+
+
+def starting(*remits: Remit, at: int = NOW) -> Decide[Json]:
+    """Decide to run tasks at once."""
+    return lambda _view: Decision(None, tuple(started(remit, at) for remit in remits))
+
+
+def queueing(*remits: Remit, at: int = NOW, queued: Queued | None = None) -> Decide[Json]:
+    """Decide to put tasks into the queue."""
     how = queued or Queued("submit", timeout=60 * SECOND, attempts=3, ready_at=at)
-    return lambda _view: Decision(None, tuple(submitted(one, at, how) for one in given))
+    return lambda _view: Decision(None, tuple(submitted(remit, at, how) for remit in remits))
 
 
 def ending(remit: Remit, kind: str = "task.completed", at: int = NOW) -> Decide[Json]:
+    """Decide that a task ends."""
     return lambda _view: Decision(None, (ended(remit, kind, at, {"result": f"of {remit.id}"}),))
 
 
 def sending(message: Message, place: Place = NOWHERE) -> Decide[Json]:
+    """Decide to send a message."""
     return lambda _view: Decision(None, (message_sent(message, place),))
+
+
+async def append(store: Store, op: str, *events: Unsealed) -> None:
+    """Append these events, whatever is there."""
+    await store.tx(op, lambda _view: Decision(None, events))
 
 
 # -- reading ------------------------------------------------------------------------------------------------
 
 
+class Content:
+    """All that a workspace has: its journal, its tables, its workers and its head."""
+
+    __slots__ = ("events", "head", "tables", "workers")
+
+    def __init__(self, view: View) -> None:
+        self.events: list[Event] = view.events(Span())
+        self.tables: Tables = view.tables()
+        self.workers: list[Beat] = view.workers()
+        self.head: Head = view.head()
+
+
+async def unchanged(store: Store, before: Content, why: str) -> None:
+    """Raise unless the workspace has exactly what it had before."""
+    now = await store.read(Content)
+    equal(now.events, before.events, f"the journal {why}")
+    for table, rows in before.tables.items():
+        equal(now.tables[table], rows, f"table {table} {why}")
+    equal((now.workers, now.head), (before.workers, before.head), f"the workers and the end of the journal {why}")
+
+
 async def journal(store: Store) -> list[Event]:
+    """Read all events."""
     return await store.read(lambda view: view.events(Span()))
 
 
+async def look(store: Store, read: Callable[[View], T]) -> T:
+    """Read, from a clause that does nothing else with the view."""
+    return await store.read(read)
+
+
 async def value_of(store: Store, namespace: str, key: str) -> Json:
-    """The value of an entry, or None."""
+    """Read the value of an entry; None if there is none."""
 
-    def look(view: View) -> Json:
-        found = view.entry(namespace, key)
-        return None if found is None else found.value
+    def read(view: View) -> Json:
+        entry = view.entry(namespace, key)
+        return None if entry is None else entry.value
 
-    return await store.read(look)
+    return await store.read(read)
+
+
+async def record_of(store: Store, task: str) -> Record:
+    """Read the record of a task that must be there."""
+    record = await store.read(lambda view: view.record(task))
+    if record is None:
+        raise AssertionError(f"there is no task {task}")
+    return record
+
+
+def ids(records: Sequence[Record]) -> list[str]:
+    return [record.id for record in records]
 
 
 async def answer_or_error(store: Store, op: str, decide: Decide[Json]) -> Answer:
+    """Do an operation; give its answer, or whatever it raised."""
     try:
         return await store.tx(op, decide)
     except Exception as error:  # noqa: BLE001 - whatever a store raises is what the clause wants to see
@@ -120,7 +188,7 @@ async def answer_or_error(store: Store, op: str, decide: Decide[Json]) -> Answer
 
 
 def check_journal(view: View) -> None:
-    """The chain of hashes is whole, and the events tell exactly what the tables have."""
+    """Check that the chain of hashes is whole, and that the events tell exactly what the tables have."""
     events = view.events(Span())
     head = Head()
     for event in events:
@@ -129,9 +197,10 @@ def check_journal(view: View) -> None:
             f"event {event.seq} ({event.kind}) is not what was sealed after event {head.seq}",
         )
         head = Head(event.seq, event.hash)
-    told, found = fold(events), view.tables()
-    for table, rows in told.items():
-        equal(found[table], rows, f"table {table} holds what the journal tells")
+    folded, tables = fold(events), view.tables()
+    equal(set(tables), set(folded), "the tables there are")
+    for table, rows in folded.items():
+        equal(tables[table], rows, f"table {table} holds what the journal tells")
 
 
 async def sound(store: Store) -> None:
@@ -142,7 +211,7 @@ async def sound(store: Store) -> None:
 
 
 class Dice:
-    """Numbers that look random and depend on the seed only."""
+    """Throws numbers that look random and depend on the seed only."""
 
     def __init__(self, seed: str) -> None:
         self._seed = seed

@@ -6,7 +6,7 @@ from typing import Final
 from remit.core.entry import Draft
 from remit.core.values import Json
 from remit.errors import Conflict
-from remit.ports import Database, Decision, View
+from remit.ports import Database, Decide, Decided, Decision, View
 from remit.testing.clauses.making import (
     answer_or_error,
     equal,
@@ -69,13 +69,13 @@ async def answers_again_when_the_second_time_changes_nothing(database: Database)
 
 
 async def what_changes_nothing_leaves_nothing(database: Database) -> None:
-    """An operation without facts writes no event; over the same tables it answers the same again."""
+    """An operation without events leaves nothing; over the same tables it answers the same again."""
     store = database.store("one")
     await store.tx("first", putting(Draft("notes", "a", "seen")))
 
     def look(view: View) -> Decision[Json]:
-        found = view.entry("notes", "a")
-        return Decision(found.value if found else None)
+        entry = view.entry("notes", "a")
+        return Decision(entry.value if entry else None)
 
     for _ in range(2):
         equal(await store.tx("look", look), "seen", "an operation that changes nothing answers what it decided")
@@ -96,7 +96,7 @@ async def what_raised_was_not_done(database: Database) -> None:
         "done",
         "an operation tried again",
     )
-    equal(await value_of(store, "notes", "a"), 1, "an operation tried again is carried out")
+    equal(await value_of(store, "notes", "a"), 1, "an operation tried again is done")
 
 
 async def asked_twice_at_once(database: Database) -> None:
@@ -112,11 +112,50 @@ async def asked_twice_at_once(database: Database) -> None:
     equal(
         await value_of(store, "notes", "total"),
         10,
-        "operations asked for at the same time are carried out once",
+        "operations asked for at the same time are done once",
     )
     for number in range(10):
         equal(len({str(answer) for answer in answers[number::10]}), 1, "callers of one operation get one answer")
     await sound(store)
+
+
+async def what_is_said_aside_is_given_once(database: Database) -> None:
+    """The aside goes to whoever asked, as it is, and is not kept: an operation that was done before has none."""
+    store = database.store("one")
+    aside = object()
+
+    def decide(view: View) -> Decision[Json]:
+        answer, events, _, _ = putting(Draft("notes", "a", 1), answer="done")(view)
+        return Decision(answer, events, aside=aside)
+
+    first = await store.transact("op", decide)
+    must(first.answer == "done" and first.aside is aside, f"the first time gives the aside itself, got {first}")
+
+    def nothing(_view: View) -> Decision[Json]:
+        return Decision("nothing to do", aside=aside)
+
+    for again in (decide, raising(Conflict("too late")), nothing):
+        equal(await store.transact("op", again), Decided("done"), "an operation that was done before has no aside")
+    equal(await store.tx("op", decide), "done", "the answer alone")
+    for _ in range(2):
+        looked = await store.transact("look", lambda _view: Decision[Json](7, aside=aside))
+        must(looked.answer == 7 and looked.aside is aside, f"what changes nothing gives its aside, got {looked}")
+    must(all(event.answer in ('"done"', None) for event in await journal(store)), "an aside is not kept")
+    await sound(store)
+
+
+async def everyone_gets_the_own_aside(database: Database) -> None:
+    """Of twice as many callers as operations, the first of each gets the aside, in whatever batch it was."""
+    store = database.store("one")
+
+    def decide(number: int) -> Decide[Json]:
+        draft = Draft("notes", f"key {number}", number)
+        return lambda view: putting(draft, answer=number)(view)._replace(aside=[number])
+
+    both = await asyncio.gather(*(store.transact(f"op {n % 50}", decide(n % 50)) for n in range(100)))
+    for number in range(50):
+        expected = [Decided(number, [number]), Decided(number)]
+        equal(both[number::50], expected, f"what the two callers of operation {number} get")
 
 
 async def each_workspace_has_its_own_operations(database: Database) -> None:
@@ -126,7 +165,7 @@ async def each_workspace_has_its_own_operations(database: Database) -> None:
     equal(answer, "of two", "an operation id used in one workspace is free in another")
     must(
         await value_of(two, "notes", "a") == 2,
-        "an operation id used in one workspace was not carried out in another",
+        "an operation id used in one workspace was not done in another",
     )
 
 
@@ -137,5 +176,7 @@ CLAUSES: Final = (
     what_changes_nothing_leaves_nothing,
     what_raised_was_not_done,
     asked_twice_at_once,
+    what_is_said_aside_is_given_once,
+    everyone_gets_the_own_aside,
     each_workspace_has_its_own_operations,
 )

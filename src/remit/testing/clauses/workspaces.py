@@ -4,13 +4,16 @@ from collections.abc import Callable
 from typing import Final
 
 from remit.core.breaker import Breaker
+from remit.core.card import Card
 from remit.core.entry import Draft
 from remit.core.kinds import (
+    Begun,
     Claim,
     Place,
     Queued,
     Requeue,
     breaker_set,
+    cards_published,
     claimed,
     ended,
     message_sent,
@@ -24,10 +27,14 @@ from remit.core.scope import Scope
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.ports import Beat, Database, Decision, Span, Store, View, Which
-from remit.testing.clauses.making import NOW, child_remit, entry_fact, equal, first_remit, must, sound
+from remit.testing.clauses.making import NOW, child_remit, entry_event, equal, first_remit, must, sound
 
 # Every way to read, asked for what both workspaces have under the same name.
 _LOOKS: Final[dict[str, Callable[[View], object]]] = {
+    "head": lambda view: view.head(),
+    "run": lambda view: view.run("root"),
+    "card": lambda view: view.card("helper"),
+    "cards": lambda view: view.cards(),
     "standing": lambda view: view.standing("root"),
     "record": lambda view: view.record("root"),
     "event": lambda view: (view.event(1), view.event(8)),
@@ -40,7 +47,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "next_due": lambda view: view.next_due(NOW - 1),
     "below": lambda view: view.below("root"),
     "spawned": lambda view: view.spawned("root"),
-    "same_requests": lambda view: view.same_requests("dedup_key", NOW - 1),
+    "same_requests": lambda view: view.same_requests("same", NOW - 1),
     "late": lambda view: view.late(NOW + 3600 * SECOND, 10),
     "held": lambda view: view.held("worker"),
     "cancelling": lambda view: view.cancelling("worker"),
@@ -63,7 +70,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
         view.events(Span())
         + view.events(Span(run="root"))
         + view.events(Span(session="s"))
-        + view.events(Span(agent="led_as"))
+        + view.events(Span(agent="lead"))
     ),
     "tables": lambda view: view.tables(),
 }
@@ -71,7 +78,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
 
 async def workspaces_never_cross(database: Database) -> None:
     """The same ids, keys and names in two workspaces: each reads as if it were the only one."""
-    methods = {name for name in vars(View) if not name.startswith("_")}
+    methods = {name for name in dir(View) if not name.startswith("_")}
     equal(set(_LOOKS), methods, "this clause asks in every way a view can be asked")
     one, two = database.store("one"), database.store("two")
     empty = await _seen(database.store("three"))
@@ -79,11 +86,11 @@ async def workspaces_never_cross(database: Database) -> None:
     alone = await _seen(one)
     equal(await _seen(two), empty, "what is in one workspace does not show in another")
     await _fill(two, "of two", NOW + 6)
-    await two.tx("more", lambda view: Decision(None, (entry_fact(view, Draft("more", "b", "of two")),)))
-    for name, found in (await _seen(one)).items():
-        equal(found, alone[name], f"{name} sees its own workspace only")
-    for name, found in (await _seen(two)).items():
-        must("of one" not in repr(found), f"{name} shows something of another workspace: {found!r}")
+    await two.tx("more", lambda view: Decision(None, (entry_event(view, Draft("more", "b", "of two")),)))
+    for name, seen in (await _seen(one)).items():
+        equal(seen, alone[name], f"{name} sees its own workspace only")
+    for name, seen in (await _seen(two)).items():
+        must("of one" not in repr(seen), f"{name} shows something of another workspace: {seen!r}")
     equal(await _seen(database.store("three")), empty, "a third workspace is empty")
     equal(database.workspaces(), ["one", "two"], "the workspaces there are, by name")
     await sound(one)
@@ -105,34 +112,35 @@ async def _seen(store: Store) -> dict[str, object]:
 
 
 async def _fill(store: Store, mark: str, expires: int) -> None:
-    """One of everything, with the mark in it."""
+    """Write one of everything, with the mark in it."""
     root = first_remit("root", session="s", workspace=store.workspace)._replace(task=mark)
     child = child_remit(root, "child", holder="helper")
     names = ("pending", "claimed", "resumes")
     pending, claimed_, resumes = (child_remit(root, name, holder="helper")._replace(task=mark) for name in names)
-    queued = Queued("spawn", timeout=SECOND, attempts=3, ready_at=NOW + 5, dedup_key="dedup_key")
+    queued = Queued("spawn", timeout=SECOND, attempts=3, ready_at=NOW + 5, dedup_key="same")
     place = Place("root", "s", "root")
 
     def decide(view: View) -> Decision[Json]:
         kept = Draft("notes", "a", mark)
         passing = Draft("notes", mark, mark, lifetime=expires - NOW)
-        facts = (
-            started(root, NOW),
+        events = (
+            started(root, NOW, Begun(by=mark)),
             started(child, NOW),
-            entry_fact(view, kept, place=place),
-            entry_fact(view, passing, place=place),
+            entry_event(view, kept, place=place),
+            entry_event(view, passing, place=place),
             submitted(pending, NOW, queued),
             submitted(claimed_, NOW, queued._replace(ready_at=NOW)),
             claimed(Place("root", "s", "claimed"), "helper", NOW, Claim("worker", 1, 1)),
             moved("task.cancelling", Place("root", "s", "claimed"), "helper", NOW, {"why": mark}),
             submitted(resumes, NOW, queued._replace(ready_at=NOW)),
             requeued("task.lost", Place("root", "s", "resumes"), "helper", NOW, Requeue("worker", 1, NOW, 1, 0), {}),
-            message_sent(Message("message", "s", "led_as", "helper", mark, NOW), place),
-            message_sent(Message("news", "s", "helper", "led_as", mark, NOW, "root", "claimed"), place),
+            message_sent(Message("message", "s", "lead", "helper", mark, NOW), place),
+            message_sent(Message("news", "s", "helper", "lead", mark, NOW, "root", "claimed"), place),
             breaker_set("helper", Breaker("open", 3, NOW, "", mark), place, NOW),
+            cards_published([Card("helper", mark)], NOW),
             ended(root, "task.completed", NOW, {"result": mark}),
         )
-        return Decision(mark, facts, Beat("worker", mark, 1))
+        return Decision(mark, events, Beat("worker", mark, 1))
 
     await store.tx("fill", decide)
 

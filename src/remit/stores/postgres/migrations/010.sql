@@ -30,13 +30,13 @@ CREATE TABLE task (
     parent     text COLLATE "C" NOT NULL,
     session    text COLLATE "C" NOT NULL,
     holder     text COLLATE "C" NOT NULL,
-    state     text COLLATE "C" NOT NULL,
-    asked_how        text COLLATE "C" NOT NULL,
-    led_as       text COLLATE "C" NOT NULL,
+    state      text COLLATE "C" NOT NULL,
+    asked_how  text COLLATE "C" NOT NULL,
+    led_as     text COLLATE "C" NOT NULL,
     worker     text COLLATE "C" NOT NULL,
     fence      bigint NOT NULL,
     attempt    bigint NOT NULL,
-    failures      bigint NOT NULL,
+    failures   bigint NOT NULL,
     asked_at   bigint NOT NULL,
     ready_at   bigint NOT NULL,
     claimed_at bigint,
@@ -44,12 +44,13 @@ CREATE TABLE task (
     ended_at   bigint,
     began      bigint NOT NULL,
     ended      bigint,
-    dedup_key       text COLLATE "C" NOT NULL,
+    dedup_key  text COLLATE "C" NOT NULL,
     CHECK ((ended IS NULL) = (state IN ('pending', 'running', 'waiting', 'cancelling'))),
     CHECK (ended IS NULL OR state IN ('completed', 'failed', 'cancelled', 'dead'))
 );
 
 CREATE INDEX task_session ON task (workspace, session) WHERE parent = '';
+CREATE INDEX task_began ON task (workspace, began);
 CREATE INDEX task_root ON task (workspace, began) WHERE parent = '';
 CREATE INDEX task_dedup_key ON task (workspace, dedup_key) WHERE dedup_key <> '';
 CREATE INDEX task_held ON task (workspace, worker) WHERE ended IS NULL;
@@ -115,7 +116,7 @@ CREATE INDEX message_waiting ON message (workspace, session, recipient, seq) WHE
 CREATE TABLE breaker (
     workspace text COLLATE "C" NOT NULL,
     name      text COLLATE "C" NOT NULL,
-    state     text COLLATE "C" NOT NULL CHECK (state IN ('closed', 'open', 'half-open')),
+    state      text COLLATE "C" NOT NULL CHECK (state IN ('closed', 'open', 'half-open')),
     failures  bigint NOT NULL CHECK (failures >= 0),
     until     bigint NOT NULL,
     probe     text COLLATE "C" NOT NULL,

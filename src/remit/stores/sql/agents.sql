@@ -1,0 +1,25 @@
+-- Agents: their breakers and their published cards.
+
+-- name: breaker_put
+INSERT INTO breaker (workspace, @breaker)
+VALUES (:workspace, :@breaker)
+ON CONFLICT (workspace, name) DO UPDATE SET
+    @set.breaker;
+
+-- name: breaker
+SELECT state, failures, until, probe, why FROM breaker WHERE workspace = :workspace AND name = :name;
+
+-- name: breakers
+SELECT @breaker FROM breaker WHERE workspace = :workspace ORDER BY name;
+
+-- name: card_put
+INSERT INTO card (workspace, @card)
+VALUES (:workspace, :@card)
+ON CONFLICT (workspace, name) DO UPDATE SET
+    @set.card;
+
+-- name: card
+SELECT data FROM card WHERE workspace = :workspace AND name = :agent;
+
+-- name: cards
+SELECT @card FROM card WHERE workspace = :workspace ORDER BY name;

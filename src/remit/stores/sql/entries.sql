@@ -1,0 +1,53 @@
+-- Entries: what agents share.
+
+-- name: entry_put
+INSERT INTO entry (workspace, @entry)
+VALUES (:workspace, :@entry)
+ON CONFLICT (workspace, namespace, key) DO UPDATE SET
+    @set.entry;
+
+-- name: entry_touch
+UPDATE entry SET expires_at = :expires_at
+WHERE workspace = :workspace AND namespace = :namespace AND key = :key;
+
+-- name: entry_drop
+DELETE FROM entry WHERE workspace = :workspace AND namespace = :namespace AND key = :key;
+
+-- name: entry
+SELECT @entry
+FROM entry WHERE workspace = :workspace AND namespace = :namespace AND key = :key;
+
+-- name: entries_recent
+SELECT @entry
+FROM entry
+WHERE workspace = :workspace AND namespace = :namespace AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY updated_at DESC, key LIMIT :limit;
+
+-- name: entries_recent_from
+-- A prefix is a range of keys from `start` up to but not including `stop`; never a pattern.
+SELECT @entry
+FROM entry
+WHERE workspace = :workspace AND namespace = :namespace AND key >= :start AND key < :stop
+  AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY updated_at DESC, key LIMIT :limit;
+
+-- name: entries_by_key
+SELECT @entry
+FROM entry
+WHERE workspace = :workspace AND namespace = :namespace AND key >= :start AND key < :stop
+  AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY key LIMIT :limit;
+
+-- name: expired
+SELECT namespace, key FROM entry
+WHERE workspace = :workspace AND expires_at IS NOT NULL AND expires_at <= :now
+ORDER BY expires_at LIMIT :limit;
+
+-- name: namespaces
+SELECT namespace, count(*) FROM entry
+WHERE workspace = :workspace AND (expires_at IS NULL OR expires_at > :now)
+GROUP BY namespace ORDER BY namespace;
+
+-- name: all_entries
+SELECT @entry
+FROM entry WHERE workspace = :workspace;

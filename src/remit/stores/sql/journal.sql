@@ -1,0 +1,43 @@
+-- The journal: what happened, in order.
+
+-- name: head
+-- Where the journal ends: the next event continues from here.
+SELECT seq, hash FROM event WHERE workspace = :workspace ORDER BY seq DESC LIMIT 1;
+
+-- name: done
+-- What an operation answered the first time, and the hash of its first event; no row if it has not happened.
+SELECT answer, hash FROM event WHERE workspace = :workspace AND op = :op;
+
+-- name: append
+-- The one way into the journal. An operation that has been done before adds no row, and so is found out.
+INSERT INTO event (@event)
+VALUES (:@event)
+ON CONFLICT DO NOTHING;
+
+-- name: event_empty
+-- What the events of a pruned run said; that they happened stays, and so does the chain of hashes.
+UPDATE event SET data = '', answer = NULL
+WHERE workspace = :workspace AND run = :run AND run <> ''
+  AND kind NOT IN ('entry.set', 'entry.touched', 'entries.removed', 'message.sent', 'messages.taken', 'breaker.set');
+
+-- name: event
+SELECT @event FROM event
+WHERE workspace = :workspace AND seq = :seq;
+
+-- name: events
+SELECT @event FROM event
+WHERE workspace = :workspace AND seq > :after AND at >= :since AND at < :until
+ORDER BY seq LIMIT :limit;
+
+-- name: events_of_run
+SELECT @event FROM event
+WHERE workspace = :workspace AND run = :run AND run <> '' AND seq > :after AND at >= :since AND at < :until
+ORDER BY seq LIMIT :limit;
+
+-- name: events_of_session
+-- Through the session's runs: a session has few of them, and an index on every event would cost every event.
+SELECT @event FROM event
+WHERE workspace = :workspace AND session = :session AND run <> ''
+  AND run IN (SELECT id FROM task WHERE workspace = :workspace AND session = :session AND parent = '')
+  AND seq > :after AND at >= :since AND at < :until
+ORDER BY seq LIMIT :limit;

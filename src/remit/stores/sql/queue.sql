@@ -1,0 +1,67 @@
+-- The queue: what is due, who works on what, and which processes there are.
+
+-- name: running
+-- One left behind by a dead process stops counting when its time is up.
+SELECT count(*) FROM task
+WHERE workspace = :workspace AND holder = :holder AND state = 'running' AND until > :now;
+
+-- name: working
+-- What a task from the queue delegates is done in its slot, so it keeps it until that is over.
+SELECT count(*) FROM task t
+WHERE t.workspace = :workspace AND t.asked_how <> 'delegate' AND (t.state = 'running' OR (t.state = 'waiting'
+  AND EXISTS (SELECT 1 FROM task c WHERE c.workspace = t.workspace AND c.parent = t.id AND c.parent <> ''
+              AND c.ended IS NULL AND c.asked_how = 'delegate')));
+
+-- name: resuming
+-- Back from waiting, and waiting for a slot: it keeps its worker, because its work is in that process's memory.
+SELECT count(*) FROM task
+WHERE workspace = :workspace AND state = 'pending' AND worker <> '' AND (:holder = '*' OR holder = :holder);
+
+-- name: queues
+-- The agents that have something pending; from one to the next, so that a long queue is not read through.
+WITH RECURSIVE queue (holder) AS (
+    SELECT min(holder) FROM task WHERE workspace = :workspace AND state = 'pending'
+    UNION ALL
+    SELECT (SELECT min(t.holder) FROM task t
+            WHERE t.workspace = :workspace AND t.state = 'pending' AND t.holder > queue.holder)
+    FROM queue WHERE queue.holder IS NOT NULL
+)
+SELECT holder FROM queue WHERE holder IS NOT NULL;
+
+-- name: due
+-- With the event that began each: whoever asks is about to claim it.
+SELECT @t.task, @e.event
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+WHERE t.workspace = :workspace AND t.state = 'pending' AND t.holder = :holder AND t.ready_at <= :now
+  AND (t.worker = '' OR t.worker = :worker)
+ORDER BY t.began LIMIT :limit;
+
+-- name: next_due
+SELECT min(ready_at) FROM task WHERE workspace = :workspace AND state = 'pending' AND ready_at > :now;
+
+-- name: late
+SELECT @task
+FROM task WHERE workspace = :workspace AND state = 'pending' AND until <= :now ORDER BY began LIMIT :limit;
+
+-- name: held
+-- Each state has an index of its own, so that only what is open is looked at.
+SELECT @task
+FROM task
+WHERE workspace = :workspace AND worker = :worker
+  AND (state = 'running' OR state = 'waiting' OR state = 'cancelling' OR (state = 'pending' AND worker <> ''))
+ORDER BY began;
+
+-- name: cancelling
+-- What someone wants this worker to stop.
+SELECT id FROM task WHERE workspace = :workspace AND worker = :worker AND state = 'cancelling';
+
+-- name: worker_beat
+-- Not history: the one thing that is written and is not an event.
+INSERT INTO worker (workspace, id, home, count, hands) VALUES (:workspace, :worker, :home, :count, :hands)
+ON CONFLICT (workspace, id) DO UPDATE SET home = excluded.home, count = excluded.count, hands = excluded.hands;
+
+-- name: worker_leave
+DELETE FROM worker WHERE workspace = :workspace AND id = :worker;
+
+-- name: workers
+SELECT id, home, count, hands FROM worker WHERE workspace = :workspace ORDER BY id;

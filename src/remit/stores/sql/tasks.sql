@@ -1,0 +1,147 @@
+-- Tasks and runs: what events do to them, one by one and as lists.
+
+-- name: task_add
+INSERT INTO task (workspace, @task)
+VALUES (:workspace, :@task);
+
+-- name: task_claim
+UPDATE task SET state = :state, worker = :worker, fence = :fence, attempt = :attempt, claimed_at = :claimed_at
+WHERE workspace = :workspace AND id = :id AND ended IS NULL;
+
+-- name: task_requeue
+-- Back into the queue.
+UPDATE task SET state = :state, worker = :worker, fence = :fence, ready_at = :ready_at, attempt = :attempt,
+                failures = :failures
+WHERE workspace = :workspace AND id = :id AND ended IS NULL;
+
+-- name: task_set
+UPDATE task SET state = :state WHERE workspace = :workspace AND id = :id AND ended IS NULL;
+
+-- name: task_end
+-- Terminal is final: what has ended does not end again.
+UPDATE task SET state = :state, ended_at = :ended_at, ended = :ended
+WHERE workspace = :workspace AND id = :id AND ended IS NULL;
+
+-- name: task_hand
+UPDATE task SET holder = :holder WHERE workspace = :workspace AND id = :id AND ended IS NULL;
+
+-- name: task_drop
+DELETE FROM task WHERE workspace = :workspace AND id = :id;
+
+-- name: run_add
+INSERT INTO run (workspace, @run)
+VALUES (:workspace, :@run);
+
+-- name: run_count
+-- Every figure is what an event adds to it.
+UPDATE run SET members = members || :members, tasks = tasks + :tasks, handoffs = handoffs + :handoffs,
+               tokens = tokens + :tokens, refusals = refusals + :refusals
+WHERE workspace = :workspace AND id = :id;
+
+-- name: run_drop
+DELETE FROM run WHERE workspace = :workspace AND id = :id;
+
+-- name: standing
+SELECT state, fence, failures, asked_how FROM task WHERE workspace = :workspace AND id = :task;
+
+-- name: record
+SELECT @task
+FROM task WHERE workspace = :workspace AND id = :task;
+
+-- name: run
+SELECT @run FROM run WHERE workspace = :workspace AND id = :run;
+
+-- name: below
+-- A task and everything under it; also what was submitted by tasks that have ended since. The tree carries whole rows:
+-- joining them to it afterwards, PostgreSQL would read all tasks.
+WITH RECURSIVE tree (level, @task) AS (
+    SELECT 0, @task FROM task WHERE workspace = :workspace AND id = :task
+    UNION ALL
+    SELECT tree.level + 1, @c.task FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> ''
+    WHERE c.workspace = :workspace
+)
+SELECT @task FROM tree WHERE ended IS NULL ORDER BY level, began;
+
+-- name: spawned
+SELECT count(*) FROM task
+WHERE workspace = :workspace AND parent = :parent AND parent <> '' AND ended IS NULL AND asked_how = 'spawn';
+
+-- name: same_requests
+SELECT @task
+FROM task WHERE workspace = :workspace AND dedup_key = :dedup_key AND dedup_key <> '' AND asked_at > :since ORDER BY began DESC;
+
+-- name: tasks
+-- Newest first; '*' stands for any. Walks the index on `began`, so that a page costs what is on it.
+SELECT @t.task, e.data
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+WHERE t.workspace = :workspace AND (:session = '*' OR t.session = :session) AND (:agent = '*' OR t.holder = :agent)
+  AND (:state = '*' OR t.state = :state) AND (:parent = '*' OR t.parent = :parent) AND t.began < :before
+ORDER BY t.began DESC LIMIT :limit;
+
+-- name: tasks_open
+-- What has not ended, through the indexes of the open states: mostly these are few among very many that have ended. The
+-- plus keeps SQLite from walking the index on `began` instead; only the page itself is read whole.
+WITH page (seq) AS (
+    SELECT t.began FROM task t
+    WHERE t.workspace = :workspace AND t.ended IS NULL
+      AND (t.state = 'pending' OR t.state = 'running' OR t.state = 'waiting' OR t.state = 'cancelling')
+      AND (:state = 'open' OR t.state = :state) AND (:session = '*' OR t.session = :session)
+      AND (:agent = '*' OR t.holder = :agent) AND (:parent = '*' OR t.parent = :parent) AND +t.began < :before
+    ORDER BY +t.began DESC LIMIT :limit
+)
+SELECT @t.task, e.data
+FROM page JOIN task t ON t.workspace = :workspace AND t.began = page.seq
+JOIN event e ON e.workspace = :workspace AND e.seq = page.seq
+ORDER BY page.seq DESC;
+
+-- name: tasks_of_run
+-- Through the tree of the run: there is no index on the run of a task, which would cost every task.
+WITH RECURSIVE tree (@task) AS (
+    SELECT @task FROM task WHERE workspace = :workspace AND id = :run
+    UNION ALL
+    SELECT @c.task FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> '' WHERE c.workspace = :workspace
+)
+SELECT @tree.task, e.data
+FROM tree JOIN event e ON e.workspace = :workspace AND e.seq = tree.began
+WHERE tree.began < :before
+ORDER BY tree.began DESC;
+
+-- name: tasks_of_parent
+SELECT @t.task, e.data
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+WHERE t.workspace = :workspace AND t.parent = :parent AND t.parent <> '' AND t.began < :before
+ORDER BY t.began DESC;
+
+-- name: runs
+-- The newest runs first, each with the number of tasks and refusals in it.
+SELECT @t.task,
+       e.data, @r.run
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+JOIN run r ON r.workspace = t.workspace AND r.id = t.id
+WHERE t.workspace = :workspace AND t.parent = '' AND t.began < :before
+ORDER BY t.began DESC LIMIT :limit;
+
+-- name: old
+-- Runs that ended before then.
+SELECT id FROM task WHERE workspace = :workspace AND parent = '' AND ended_at < :before ORDER BY began LIMIT :limit;
+
+-- name: of_run
+-- Every task of a run, whatever became of it.
+WITH RECURSIVE tree (id, state, ended_at) AS (
+    SELECT id, state, ended_at FROM task WHERE workspace = :workspace AND id = :run
+    UNION ALL
+    SELECT c.id, c.state, c.ended_at FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> ''
+    WHERE c.workspace = :workspace
+)
+SELECT id, state, ended_at FROM tree;
+
+-- name: ids_like
+-- Ids that begin with what a person typed.
+SELECT id FROM task WHERE workspace = :workspace AND id >= :start AND id < :stop ORDER BY id LIMIT :limit;
+
+-- name: all_tasks
+SELECT @task
+FROM task WHERE workspace = :workspace;
+
+-- name: all_runs
+SELECT @run FROM run WHERE workspace = :workspace;

@@ -1,0 +1,151 @@
+"""The two connections to a SQLite database: one that writes, and on a file another that reads."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from remit.core.events import Event, Head
+from remit.errors import StoreError
+from remit.ports import Decide, Fault, View
+from remit.stores.journal import Done, Journal, Rows
+from remit.stores.operations import Applied
+from remit.stores.queries import queries
+from remit.stores.sqlite.files import MEMORY, identity, is_busy, translated
+
+T = TypeVar("T")
+
+_STATEMENTS: Final = {name: query.sql for name, query in queries().items()}
+_APPEND: Final = _STATEMENTS["append"]
+
+
+def connect(where: str) -> sqlite3.Connection:
+    """Open a connection that begins and commits only when told to."""
+    try:
+        # Two threads use the writing connection, never both at once: the loop's for SQL, the committer's for COMMIT.
+        return sqlite3.connect(where, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=0)
+    except sqlite3.Error as error:
+        raise translated(error, where) from error
+
+
+class WritingConnection:
+    """Begins, applies operations, commits or rolls back. It is what the journal calls `Sql`."""
+
+    def __init__(self, where: str, connection: sqlite3.Connection, fault: Fault) -> None:
+        self.connection = connection
+        self._where = where
+        self._file = identity(where)
+        self._execute = connection.cursor().execute  # one cursor for all statements: each is read to its end at once
+        self._journal = Journal(self, fault)
+        self._changes = 0  # rows changed before the open transaction began
+        self._seen = 0  # the last version of the data that no one but us had changed
+
+    # -- transactions -------------------------------------------------------------------------------
+
+    def begin(self) -> bool:
+        """Begin to write; False if another process is writing."""
+        self._changes = self.connection.total_changes
+        if identity(self._where) != self._file:  # what is written to a file without a name is lost with this process
+            raise StoreError(f"{self._where}: the file was moved, removed or replaced; put it back, or start again")
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+            if self._where != MEMORY:
+                self._notice_others()
+        except sqlite3.Error as error:
+            if is_busy(error):
+                return False
+            raise translated(error, self._where) from error
+        return True
+
+    def _notice_others(self) -> None:
+        """Forget what is remembered if another connection has written: SQLite counts that in `data_version`."""
+        version = self._execute("PRAGMA data_version").fetchone()[0]
+        if version != self._seen:
+            self._seen = version
+            self._journal.forget()
+
+    def changed(self) -> bool:
+        """Tell whether there is anything to commit."""
+        return self.connection.total_changes != self._changes
+
+    def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Applied:
+        """Apply an operation. Raises StoreError if the database fails; any other error is the operation's own."""
+        try:
+            return self._journal.apply(workspace, op, decide)
+        except sqlite3.Error as error:
+            raise translated(error, self._where) from error
+
+    def restore(self, events: list[Event]) -> None:
+        """Write events again that a rollback took away."""
+        try:
+            self._journal.restore(events)
+        except sqlite3.Error as error:
+            raise translated(error, self._where) from error
+
+    def commit(self) -> None:
+        try:
+            self.connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise translated(error, self._where) from error
+
+    def rollback(self) -> None:
+        self._journal.forget()
+        if self.connection.in_transaction:
+            try:
+                self.connection.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                if self.connection.in_transaction:  # otherwise SQLite has done so itself
+                    raise translated(error, self._where) from error
+
+    # -- what the journal uses ----------------------------------------------------------------------
+
+    def head(self, workspace: str) -> Head:
+        rows = self.query("head", (workspace,))
+        return Head(*rows[0]) if rows else Head()
+
+    def done(self, workspace: str, op: str) -> Done | None:
+        rows = self.query("done", (workspace, op))
+        return Done(*rows[0]) if rows else None
+
+    def append(self, event: Event) -> bool:
+        return self._execute(_APPEND, event[:-1]).rowcount > 0  # the columns are the fields, without decoded data
+
+    def query(self, name: str, row: Sequence[Any]) -> Rows:
+        return self._execute(_STATEMENTS[name], row).fetchall()
+
+    def write(self, name: str, row: Sequence[Any]) -> None:
+        self._execute(_STATEMENTS[name], row)
+
+
+class ReadingConnection:
+    """Sees what is committed, and changes nothing."""
+
+    def __init__(self, where: str, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self._where = where
+
+    def query(self, name: str, row: Sequence[Any]) -> Rows:
+        return self.connection.execute(_STATEMENTS[name], row).fetchall()
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a statement that is about the file, not about a workspace."""
+        try:
+            return self.connection.execute(sql).fetchall()
+        except sqlite3.Error as error:
+            raise translated(error, self._where) from error
+
+    def look(self, view: View, look: Callable[[View], T]) -> T:
+        """Answer all that `look` asks as of one moment."""
+        execute = self.connection.execute
+        try:
+            execute("BEGIN")
+            try:
+                return look(view)
+            finally:
+                if self.connection.in_transaction:  # some errors end it, and those are what has to be raised
+                    execute("COMMIT")
+        except sqlite3.Error as error:
+            raise translated(error, self._where) from error
+
+    def version(self) -> int:
+        """Give a number that changes when any other connection has written."""
+        return self.rows("PRAGMA data_version")[0][0]

@@ -1,0 +1,76 @@
+"""A file as a store: what may be opened, which file it is, and what SQLite's errors mean."""
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+from typing import Final
+
+from remit.core.text import shown
+from remit.errors import BadInput, NotAStore, NotFound, StoreBusy, StoreError
+
+MEMORY: Final = ":memory:"
+_MAGIC: Final = b"SQLite format 3\x00"
+_MEANING: Final = {
+    "SQLITE_FULL": "the disk is full; make room and try again",
+    "SQLITE_READONLY": "the file or its folder is read-only; remit needs to write to it",
+    "SQLITE_CORRUPT": "the file is damaged; run `remit doctor` on a copy of it",
+    "SQLITE_NOTADB": "the file is not a SQLite database",
+    "SQLITE_BUSY": "another process holds the file; try again, or stop it",
+    "SQLITE_CANTOPEN": "the file cannot be opened; is its folder there and writable?",
+    "SQLITE_IOERR": "the disk could not be read or written ({name}); look at it, then try again",
+}
+
+
+def translated(error: sqlite3.Error, where: str) -> StoreError:
+    """Say what an error of SQLite means, as a sentence."""
+    name = getattr(error, "sqlite_errorname", "")
+    base = next((known for known in _MEANING if name.startswith(known)), "")
+    meaning = _MEANING.get(base, f"the database failed ({name or type(error).__name__}): {error}")
+    meaning = meaning.replace("{name}", name)
+    kind = {"SQLITE_NOTADB": NotAStore, "SQLITE_BUSY": StoreBusy}.get(base, StoreError)
+    return kind(f"{where}: {meaning}")
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Tell whether another process is in the way."""
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def identity(where: str) -> tuple[int, int] | None:
+    """Tell which file has this name now; none has the name of a store in memory."""
+    try:
+        status = os.stat(where)  # noqa: PTH116 - at every transaction, and a Path costs more than the question
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def prepare(path: Path, *, create: bool) -> None:
+    """Say what is wrong with a path before SQLite says it in fewer words; make a new file for its owner only."""
+    if "\0" in str(path):
+        raise BadInput(f"a store's path must not contain a NUL character: {shown(str(path))}")
+    if path.is_dir():
+        raise NotAStore(f"{path} is a folder; a store is a file, for example {path / 'remit.db'}")
+    if not path.exists():
+        _make(path, create=create)
+        return
+    if not path.is_file():
+        raise NotAStore(f"{path} is not a regular file; a store is a file")
+    if not path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise StoreError(f"{path} is read-only; remit needs to write to it (chmod u+w {path})")
+    with path.open("rb") as file:
+        start = file.read(len(_MAGIC))
+    if start not in (b"", _MAGIC):
+        raise NotAStore(f"{path} is not a SQLite database, so it is not a remit store; it was left as it is")
+
+
+def _make(path: Path, *, create: bool) -> None:
+    if not create:
+        raise NotFound(f"there is no store at {path}; say which with --store, or start a run that makes one")
+    if not path.parent.is_dir():
+        raise NotAStore(f"{path.parent} is not a folder, so no store can be made in it")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be made: {error.strerror}") from error

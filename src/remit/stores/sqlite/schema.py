@@ -1,0 +1,90 @@
+"""The schema of a SQLite store: made once, brought up to date, and refused if it is not ours, older or newer."""
+
+import sqlite3
+from time import sleep
+from typing import Final
+
+from remit.errors import NewerStore, NotAStore
+from remit.stores.queries import OLDER, migrations
+from remit.stores.sqlite.files import MEMORY, is_busy
+
+APPLICATION_ID: Final = 0x52454D49  # "REMI": what tells a remit store from any other SQLite file
+_PAUSE: Final = 0.005
+
+
+def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> None:
+    """Make the tables as this remit expects them, or refuse the file and leave it as it is."""
+    run = connection.execute
+    # Only while opening: later, waiting for another process is done by the loop, without blocking it.
+    run(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
+    _recognise(connection, where)
+    _version(connection, where)  # before anything is changed
+    if where != MEMORY:
+        _use_wal(connection, busy_seconds)
+        run("PRAGMA synchronous = FULL")
+        run("PRAGMA cache_size = -32768")
+    _migrate(connection, where)
+    run("PRAGMA busy_timeout = 0")
+
+
+def _recognise(connection: sqlite3.Connection, where: str) -> None:
+    """Refuse the database of another program."""
+    run = connection.execute
+    run("BEGIN")  # one picture: another process may be making the store right now
+    application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+    tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    run("COMMIT")
+    if application != APPLICATION_ID and (application or version or tables):
+        raise NotAStore(f"{where} is a SQLite database of another program, not a remit store")
+
+
+def _version(connection: sqlite3.Connection, where: str) -> int:
+    """Give the number of the schema that is there, 0 if none is; refuse a number we do not know."""
+    steps = migrations("sqlite")
+    version = _pragma(connection, "user_version")
+    if version > max(steps):
+        raise NewerStore(
+            f"{where} has schema {version} and this remit knows up to {max(steps)}; "
+            "upgrade remit, the file is unchanged"
+        )
+    if 0 < version < min(steps):
+        raise NotAStore(f"{where} {OLDER}; the file is unchanged")
+    return version
+
+
+def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
+    """Set the journal mode. SQLite does not wait for another process that sets it at the same time, so we do."""
+    for _ in range(max(1, int(busy_seconds / _PAUSE))):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            sleep(_PAUSE)
+        else:
+            return
+    connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _migrate(connection: sqlite3.Connection, where: str) -> None:
+    steps = migrations("sqlite")
+    newest = max(steps)
+    if _version(connection, where) == newest:
+        return
+    run = connection.execute
+    run("BEGIN IMMEDIATE")  # of two processes that start at once, the second finds the work done
+    try:
+        version = _version(connection, where)
+        for step in (text for number, text in steps.items() if number > version):
+            for statement in step.split(";\n"):
+                run(statement)
+        run(f"PRAGMA application_id = {APPLICATION_ID}")
+        run(f"PRAGMA user_version = {newest}")
+        run("COMMIT")
+    except BaseException:
+        run("ROLLBACK")
+        raise
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]

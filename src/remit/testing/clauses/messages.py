@@ -1,0 +1,70 @@
+"""Messages and announcements: each reaches its reader once, in order."""
+
+from typing import Final
+
+from remit.core.kinds import Place, messages_taken, place
+from remit.core.message import Message
+from remit.core.values import Json
+from remit.ports import Database, Decision, Store, View
+from remit.testing.clauses.making import NOW, append, ending, equal, first_remit, look, sending, sound, starting
+
+
+async def messages_wait_until_they_are_taken(database: Database) -> None:
+    """In the order they were sent, for one agent in one session; what is taken waits no more."""
+    store = database.store("one")
+    mail = [Message(f"m{9 - n}", "s", "lead", "helper", f"text {n} ü%'\U0001f600", NOW + n % 2) for n in range(4)]
+    others = [Message("o1", "s", "lead", "another", "x", NOW), Message("o2", "t", "lead", "helper", "y", NOW)]
+    for message in (*mail, *others):
+        await store.tx(message.id, sending(message))
+    equal(await _waiting(store, 10), mail, "messages in the order they were sent")
+    equal(await _waiting(store, 2), mail[:2], "the first two messages")
+    equal(
+        await store.read(lambda view: view.waiting("s", "another", "", 10)),
+        others[:1],
+        "messages of another agent",
+    )
+    equal(
+        await store.read(lambda view: view.waiting("t", "helper", "", 10)),
+        others[1:],
+        "messages of another session",
+    )
+
+    def take(view: View) -> Decision[Json]:
+        ids = [message.id for message in view.waiting("s", "helper", "", 2)]
+        return Decision(list(ids), (messages_taken(ids, "helper", Place("run", "s", "task"), NOW),))
+
+    equal(await store.tx("take", take), ["m9", "m8"], "the messages taken")
+    equal(await _waiting(store, 10), mail[2:], "what is taken waits no more")
+    equal(
+        await store.tx("take", take),
+        ["m9", "m8"],
+        "taking again under the same operation gives the same messages",
+    )
+    equal(await _waiting(store, 10), mail[2:], "taking again under the same operation takes nothing more")
+    await sound(store)
+
+
+async def announcements_reach_the_task_that_asked(database: Database) -> None:
+    """Not the agent's other tasks; those that nobody will read are found once the task has ended."""
+    store = database.store("one")
+    root = first_remit("root", session="s")
+    await store.tx("start", starting(root))
+    news = [Message(f"news{n}", "s", "helper", "lead", f"text {n}", NOW, "root", f"part{n}") for n in range(2)]
+    letter = Message("letter", "s", "helper", "lead", "for any of its tasks", NOW)
+    for message in (*news, letter):
+        await store.tx(message.id, sending(message))
+    for task, expected in (("root", [*news, letter]), ("other", [letter]), ("", [letter])):
+        listed = await look(store, lambda view, task=task: view.waiting("s", "lead", task, 10))
+        equal(listed, expected, f"what waits for {task!r}")
+    equal(await look(store, lambda view: view.orphans(10)), [], "no announcement is an orphan while its reader lives")
+    await append(store, "take", messages_taken(["news0"], "lead", place(root), NOW))
+    await store.tx("end", ending(root))
+    equal(await look(store, lambda view: view.orphans(10)), news[1:], "announcements that nobody will read")
+    await sound(store)
+
+
+async def _waiting(store: Store, limit: int) -> list[Message]:
+    return await store.read(lambda view: view.waiting("s", "helper", "", limit))
+
+
+CLAUSES: Final = (messages_wait_until_they_are_taken, announcements_reach_the_task_that_asked)

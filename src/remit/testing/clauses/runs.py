@@ -1,0 +1,220 @@
+"""Runs: their figures are what their events say, whatever happens meanwhile; and old runs are pruned."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from remit.core import lifecycle
+from remit.core.events import Event, Unsealed
+from remit.core.kinds import (
+    Begun,
+    Queued,
+    Requeue,
+    ended,
+    handed,
+    place,
+    refused,
+    requeued,
+    runs_pruned,
+    started,
+    submitted,
+)
+from remit.core.record import NO_RUN, RunFacts
+from remit.core.remit import Pass, Remit
+from remit.core.times import SECOND
+from remit.core.values import Json
+from remit.errors import StoreError
+from remit.ports import Database, Decide, Decision, Store, View
+from remit.testing.clauses.making import (
+    NOW,
+    Content,
+    Dice,
+    answer_or_error,
+    append,
+    child_remit,
+    equal,
+    first_remit,
+    journal,
+    look,
+    must,
+    pruned_run,
+    record_of,
+    sound,
+    starting,
+    unchanged,
+)
+
+_AGENTS: Final = ("lead", "helper", "writer", "tester")
+_QUEUED: Final = Queued("submit", timeout=SECOND, attempts=3, ready_at=NOW)
+
+
+async def the_figures_of_a_run_are_what_its_events_say(database: Database) -> None:
+    """After two hundred operations by chance, one by one and many at once: as a reader sees them, and as a decision
+    does."""
+    store = database.store("one")
+    actor = _Actor(Dice("the figures of a run"))
+    for number in range(3):
+        await store.tx(f"start {number}", actor.begin(f"run{number}"))
+    for round_ in range(5):
+        for number in range(10):
+            await store.tx(f"one {round_} {number}", actor.act())
+        await asyncio.gather(*(store.tx(f"many {round_} {number}", actor.act()) for number in range(30)))
+        await _figures_are_told(store, "run0", "run1", "run2")
+    facts = await look(store, lambda view: view.run("run0"))
+    must(min(facts.tasks, facts.handoffs, facts.tokens, facts.refusals) > 1, f"all figures grow, got {facts}")
+    must(facts.by == "ann" and len(facts.names) > 1, f"a run knows who started it and who joined, got {facts}")
+    await sound(store)
+
+
+async def the_figures_of_a_run_are_told_one_by_one(database: Database) -> None:
+    store = database.store("one")
+    equal(await look(store, lambda view: view.run("none")), NO_RUN, "the figures of a run that is not there")
+    root = first_remit("root", session="s")
+    part, waits = (child_remit(root, name, holder="helper") for name in ("part", "waits"))
+    no = refused(root, Pass("no-one", "work"), NOW, rule="unknown", sentence="no")
+    figures: list[Json] = ["root", "ann", "lead", 1, 0, 0, 0]
+    steps: tuple[tuple[Unsealed, dict[int, Json]], ...] = (
+        (started(root, NOW, Begun(by="ann")), {}),
+        (started(part, NOW, Begun(joins=True)), {2: "lead helper", 3: 2}),
+        (submitted(waits, NOW, _QUEUED), {3: 3}),
+        (no, {6: 1}),
+        (handed(root, "writer", NOW, {"joins": True, "tokens": 5}), {2: "lead helper writer", 4: 1, 5: 5}),
+        (handed(root, ["helper", "writer"], NOW, {}), {4: 2}),
+        (requeued("task.retrying", place(part), "helper", NOW, Requeue("", 2, NOW, 1, 1), {"tokens": 7}), {5: 12}),
+        (ended(root, "task.completed", NOW, {"tokens": 30}), {5: 42}),
+        (ended(part, "task.died", NOW, {}), {}),
+    )
+    for number, (event, added) in enumerate(steps):
+        for column, value in added.items():
+            figures[column] = value
+        await append(store, f"op {number}", event)
+        facts = await look(store, lambda view: view.run("root"))
+        equal([*facts], figures, f"the figures of a run after event {number + 1}, {event.kind}")
+        must(facts.has_member("lead") and not facts.has_member("lea"), "a member is told by its whole name")
+    await sound(store)
+
+
+async def what_is_undone_does_not_count(database: Database) -> None:
+    """A decision that the tables refuse has counted by then; what it counted goes with it."""
+    store = database.store("one")
+    root = first_remit("root", session="s")
+    await store.tx("start", starting(root))
+    for number in range(3):
+        part = child_remit(root, f"part{number}", holder="helper")
+        before = await store.read(Content)
+        spoilt = (started(part, NOW, Begun(joins=True)), handed(root, "x", NOW, {"tokens": 9}), started(root, NOW))
+        error = await answer_or_error(store, "spoilt", lambda _view, spoilt=spoilt: Decision(None, spoilt))
+        must(isinstance(error, StoreError), f"a task that begins twice is a StoreError, got {error!r}")
+        await unchanged(store, before, "after what the tables refuse")
+        await _figures_are_told(store, "root")
+        await store.tx(f"good {number}", starting(part))
+    facts = await look(store, lambda view: view.run("root"))
+    equal((facts.tasks, facts.handoffs, facts.tokens), (4, 0, 0), "the figures of a run after what was undone")
+    await sound(store)
+
+
+async def old_runs_are_found_and_pruned(database: Database) -> None:
+    """Their tasks and figures go; that they happened stays, and the chain of hashes with it."""
+    store = database.store("one")
+    roots = [first_remit(f"run{number}", session="s") for number in range(3)]
+    for number, root in enumerate(roots):
+        part = child_remit(root, f"part{number}", holder="helper")
+        await store.tx(f"start {number}", starting(root, part))
+        await append(store, f"part {number}", ended(part, "task.completed", NOW + number, {"tokens": 3}))
+        if number < 2:
+            await append(store, f"end {number}", ended(root, "task.completed", NOW + number, {"tokens": 4}))
+    for before, old in ((NOW, []), (NOW + 1, ["run0"]), (NOW + 9, ["run0", "run1"])):
+        equal(await look(store, lambda view, before=before: view.old(before, 10)), old, f"runs that ended by {before}")
+    equal(await look(store, lambda view: view.old(NOW + 9, 1)), ["run0"], "the first of the old runs")
+    events = await journal(store)
+    await append(store, "prune", runs_pruned([pruned_run(roots[0], "part0")], NOW + 20))
+    gone = await look(store, lambda view: (view.record("run0"), view.record("part0"), len(view.of_run("run0"))))
+    equal(gone, (None, None, 0), "the tasks of a run that was pruned")
+    equal([line.record.id for line in await look(store, lambda view: view.runs(10))], ["run2", "run1"], "what is left")
+    pruned = await journal(store)
+    equal([event.hash for event in pruned[:-1]], [event.hash for event in events], "the hashes of a journal stay")
+    texts = [event.text for event in pruned if event.run == "run0"]
+    must(bool(texts) and not any(texts), "what the events of a run that was pruned said is gone")
+    await record_of(store, "run1")
+    await _figures_are_told(store, "run1", "run2")
+    equal(await _both_ways(store, lambda view: [*view.run("run0")]), [*NO_RUN], "the figures of a run that was pruned")
+    equal((await look(store, lambda view: view.run("run1"))).tokens, 7, "the figures of another run")
+
+
+# -- what the events say ------------------------------------------------------------------------------------
+
+
+async def _figures_are_told(store: Store, *runs: str) -> None:
+    events = await journal(store)
+    for run in runs:
+        figures = await _both_ways(store, lambda view, run=run: [*view.run(run)])
+        equal(figures, [*_told([event for event in events if event.run == run])], f"the figures of {run}")
+
+
+async def _both_ways(store: Store, read: Callable[[View], list[Json]]) -> list[Json]:
+    """Read within a decision, where a store may answer from memory, and outside of one."""
+    within = await store.tx("look", lambda view: Decision(read(view)))
+    outside = await store.read(read)
+    equal(within, outside, "what a decision sees is what a reader sees")
+    return outside
+
+
+def _told(events: list[Event]) -> RunFacts:
+    """Add the figures of a run up from its events."""
+    first = events[0]
+    members, tasks, handoffs, tokens, refusals = [first.agent], 0, 0, 0, 0
+    for event in events:
+        begins = event.kind in lifecycle.BEGINNINGS
+        tasks += begins
+        handoffs += event.kind == "task.handed"
+        refusals += event.kind == "hop.refused"
+        tokens += int(str(event.data.get("tokens", 0)))
+        if event.data.get("joins"):
+            members.append(event.agent if begins else str(event.data["to"]))
+    return RunFacts(first.run, str(first.data.get("by", "")), " ".join(members), tasks, handoffs, tokens, refusals)
+
+
+class _Actor:
+    """Lets runs grow by chance, as the engine does on purpose."""
+
+    def __init__(self, dice: Dice) -> None:
+        self._dice = dice
+        self._roots: list[Remit] = []
+        self._number = 0
+
+    def begin(self, run: str) -> Decide[Json]:
+        root = first_remit(run, session="s")
+        self._roots.append(root)
+        return lambda _view: Decision(None, (started(root, NOW, Begun(by="ann")),))
+
+    def act(self) -> Decide[Json]:
+        self._number += 1
+        root, number = self._roots[self._dice.below(len(self._roots))], self._number
+        deed, agent, tokens = self._dice.below(4), self._dice.one(_AGENTS), self._dice.below(50)
+        part = child_remit(root, f"part{number}", holder=agent)
+
+        def decide(view: View) -> Decision[Json]:
+            joins = not view.run(root.id).has_member(agent)
+            begun = Begun(joins=joins)
+            match deed:
+                case 0:
+                    end = ended(part, "task.failed", NOW, {"tokens": tokens})
+                    return Decision(None, (started(part, NOW, begun), end))
+                case 1:
+                    return Decision(None, (submitted(part, NOW, _QUEUED, begun),))
+                case 2:
+                    data: dict[str, Json] = {"tokens": tokens, **({"joins": True} if joins else {})}
+                    return Decision(None, (handed(root, agent, NOW, data),))
+                case _:
+                    no = refused(root, Pass(agent, "work"), NOW, rule="loop", sentence="no")
+                    return Decision(None, (no,))
+
+        return decide
+
+
+CLAUSES: Final = (
+    the_figures_of_a_run_are_what_its_events_say,
+    the_figures_of_a_run_are_told_one_by_one,
+    what_is_undone_does_not_count,
+    old_runs_are_found_and_pruned,
+)

@@ -1,0 +1,122 @@
+"""How SQLite finds what is asked for: by an index made for the question, and without reading a whole workspace."""
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from remit.ports import View, Which
+from remit.stores.queries import queries
+from remit.stores.sqlite.database import SqliteDatabase
+from remit.testing.clauses.making import NOW, child_remit, ending, first_remit, starting
+
+QUERIES = queries()
+VALUES = {name: 1 for query in QUERIES.values() for name in query.names}
+# These read a whole workspace of their table on purpose: the table is small, or all of it is wanted.
+WHOLE = {
+    *("all_tasks", "all_runs", "all_entries", "all_messages"),
+    *("breakers", "cards", "workers", "namespaces"),
+    "head",  # from its end, one row
+}
+# These put what they found in order: few rows, because a condition is narrow or few tasks are open.
+SORTED = {
+    *("below", "held", "late", "same_requests", "tasks_open", "tasks_of_run", "tasks_of_parent"),
+    *("entries_recent", "entries_recent_from", "waiting", "orphans", "events_of_run", "events_of_session"),
+}
+
+
+@pytest.fixture
+def database() -> Iterator[SqliteDatabase]:
+    with closing(SqliteDatabase()) as database:
+        yield database
+
+
+def plan(database: SqliteDatabase, name: str) -> list[str]:
+    query = QUERIES[name]
+    rows = database.writer.connection.execute(f"EXPLAIN QUERY PLAN {query.sql}", query.fill(VALUES)).fetchall()
+    return [row[3] for row in rows]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_every_query_is_answered_through_an_index(database: SqliteDatabase, name: str):
+    steps = plan(database, name)
+    for step in steps:
+        assert not re.match(r"SCAN (?!tree|queue|page|CONSTANT)", step), "a table is read through, over all workspaces"
+        assert "BLOOM FILTER" not in step, "all tasks are read to find a few"
+        assert "AUTOMATIC" not in step, "an index is built for one question"
+        assert name in WHOLE or not step.endswith("USING PRIMARY KEY (workspace=?)"), "a workspace is read through"
+    assert name in SORTED or not any("TEMP B-TREE FOR ORDER BY" in step for step in steps), "what is found is sorted"
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("below", "SEARCH c USING INDEX task_parent (workspace=? AND parent=?)"),
+        ("of_run", "SEARCH c USING INDEX task_parent (workspace=? AND parent=?)"),
+        ("run", "SEARCH run USING PRIMARY KEY (workspace=? AND id=?)"),
+        ("runs", "SEARCH t USING INDEX task_root (workspace=? AND began<?)"),
+        ("tasks", "SEARCH t USING INDEX task_began (workspace=? AND began<?)"),
+        ("tasks_of_run", "SEARCH c USING INDEX task_parent (workspace=? AND parent=?)"),
+        ("tasks_of_parent", "SEARCH t USING INDEX task_parent (workspace=? AND parent=?)"),
+        ("all_tasks", "SEARCH task USING PRIMARY KEY (workspace=?)"),
+        ("due", "SEARCH t USING INDEX task_pending (workspace=? AND holder=?)"),
+    ],
+)
+def test_a_query_uses_the_index_that_is_made_for_it(database: SqliteDatabase, name: str, step: str):
+    assert step in plan(database, name)
+
+
+LOOKS: dict[str, Callable[[View], object]] = {
+    "what is below a task": lambda view: view.below("run7part1"),
+    "the tasks of a run": lambda view: (view.of_run("run7"), view.tasks(Which(run="run7"))),
+    "the parts of a task": lambda view: view.tasks(Which(parent="run7")),
+    "the figures of a run": lambda view: view.run("run7"),
+    "a page of tasks": lambda view: view.tasks(Which(limit=10, before=100)),
+    "a page of one agent's tasks": lambda view: view.tasks(Which(agent="helper", limit=10)),
+    "a page of runs": lambda view: view.runs(10, 100),
+    "what is open": lambda view: view.tasks(Which(state="open")),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_a_larger_workspace_costs_no_more(database: SqliteDatabase, look: Callable[[View], object]):
+    """Counted in instructions of SQLite's machine: the same in a workspace that is ten times as large."""
+    asyncio.run(fill(database, 0, 50))
+    small = instructions(database, look)
+    asyncio.run(fill(database, 50, 500))
+    assert instructions(database, look) <= small * 1.05
+
+
+async def fill(database: SqliteDatabase, first: int, last: int) -> None:
+    """Runs of three tasks, of which the first ten are open."""
+    store = database.store("one")
+    for number in range(first, last):
+        root = first_remit(f"run{number}", session="s")
+        parts = [child_remit(root, f"run{number}part{part}", holder="helper") for part in range(2)]
+        await store.tx(root.id, starting(root, *parts))
+        for remit in (*parts, root) if number >= 10 else ():
+            await store.tx(f"end {remit.id}", ending(remit, at=NOW))
+
+
+def instructions(database: SqliteDatabase, look: Callable[[View], object]) -> int:
+    connection: sqlite3.Connection = database.writer.connection
+    counted = 0
+
+    def count() -> int:
+        nonlocal counted
+        counted += 1
+        return 0
+
+    connection.set_progress_handler(count, 1)
+    try:
+        asyncio.run(read(database, look))
+    finally:
+        connection.set_progress_handler(None, 1)
+    return counted
+
+
+async def read(database: SqliteDatabase, look: Callable[[View], object]) -> object:
+    return await database.store("one").read(look)
