@@ -15,7 +15,6 @@ from remit.core.entry import (
     Writer,
     address,
     lifetime,
-    limit,
     read_extends,
     rendered,
     snapshot,
@@ -109,17 +108,6 @@ def test_a_ttl_that_is_no_time_is_refused(ttl):
 @pytest.mark.parametrize(("ttl", "found"), [(None, None), (86_400, DAY), (timedelta(days=7), 7 * DAY), (0.5, 500_000)])
 def test_a_ttl_is_read_as_people_write_it(ttl, found):
     assert lifetime(ttl) == found
-
-
-@pytest.mark.parametrize("given_", [1, 50, 10_000])
-def test_a_limit_is_a_whole_number(given_):
-    assert limit(given_) == given_
-
-
-@pytest.mark.parametrize("given_", [0, -1, 10_001, 1.0, "5", True, None])
-def test_a_limit_out_of_range_is_refused(given_):
-    with pytest.raises(BadInput, match="limit is a whole number from 1 to 10,000, not"):
-        limit(given_)
 
 
 # --- writing -----------------------------------------------------------------------------------

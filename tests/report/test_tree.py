@@ -1,57 +1,35 @@
 """Reports: the tree of a run, folded from its events and from nothing else."""
 
-from collections import Counter
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.make import NOW, SECOND, UNTIL, claimed, emptied, first_remit, journal, moved, requeued, submitted
+from core.make import NOW, SECOND, UNTIL, claimed, emptied, journal, moved, requeued, submitted
 from remit.core import kinds as facts
 from remit.core import lifecycle
-from remit.core.allow import ANY
-from remit.core.events import Event, Unsealed
+from remit.core.events import Unsealed
 from remit.core.kinds import Begun, Queued
-from remit.core.remit import Pass, Remit, derive, handed_to
+from remit.core.remit import Pass
 from remit.core.values import checked
-from remit.report.tally import Tally, receipts, sentence, tally, tokens_seen, waits_for
+from remit.report.tally import receipts, sentence, tally, tokens_seen
 from remit.report.tree import GONE, Growing, Node, members, node_data, result_text, tokens_used, tree
-
-RECEIPT = {
-    "saw": [["task", "task", 2, 1, "d"]],
-    "tokens": 2,
-    "unlisted": 0,
-    "withheld": [["n/*", "not passed"]],
-}
-
-
-def child_of(parent: Remit, to: str, id_: str) -> Remit:
-    return derive(parent, Pass(to, f"part {id_}"), id_, ANY, ANY, UNTIL)
-
-
-def completed(remit: Remit, result: object = "done", at: int = NOW + SECOND) -> Unsealed:
-    return facts.ended(remit, "task.completed", at, {"result": result, "receipt": RECEIPT})
-
-
-def failed(remit: Remit, at: int = NOW + SECOND) -> Unsealed:
-    return facts.ended(remit, "task.failed", at, {"error": "it broke", "receipt": RECEIPT})
-
-
-def refused(remit: Remit, to: str, rule: str = "loop") -> Unsealed:
-    return facts.refused(remit, Pass(to, "again"), NOW, rule=rule, sentence=f"'{to}' no")
-
-
-LEAD = first_remit("lead")
-CODER = child_of(LEAD, "coder", "t2")
-TESTER = child_of(LEAD, "tester", "t3")
-REVIEWER = child_of(CODER, "reviewer", "t4")
-
-
-def run_of(*told: Unsealed) -> Node:
-    found = tree(journal(*told))
-    assert found is not None
-    return found
-
+from report.events import (
+    BILLING,
+    CODER,
+    LEAD,
+    RECEIPT,
+    REVIEWER,
+    STEPS,
+    TESTER,
+    child_of,
+    completed,
+    failed,
+    handed,
+    planned,
+    refused,
+    run_of,
+    runs,
+)
 
 # --- the tree ----------------------------------------------------------------------------------
 
@@ -134,26 +112,6 @@ def test_of_a_task_that_a_damaged_journal_ends_twice_the_first_end_is_shown():
     assert run_of(*once, failed(LEAD)) == run_of(*once)
 
 
-@st.composite
-def runs(draw) -> tuple[dict[str, str], list[Event]]:
-    """A run of any shape: the parent of each task, and events in an order in which they may have happened."""
-    size = draw(st.integers(1, 12))
-    remits = {"t1": LEAD}
-    parents = {"t1": ""}
-    told = [facts.started(LEAD, NOW)]
-    for number in range(2, size + 1):
-        parent = draw(st.sampled_from(sorted(remits)))
-        id_ = f"t{number}"
-        remits[id_] = child_of(remits[parent], f"agent {number}", id_)
-        parents[id_] = parent
-        told.append(facts.started(remits[id_], NOW + number))
-        told += [refused(remits[parent], "lead")] * draw(st.integers(0, 2))
-    for id_ in draw(st.lists(st.sampled_from(sorted(remits)), unique=True)):
-        kind = draw(st.sampled_from(sorted(lifecycle.ENDS)))
-        told.append(facts.ended(remits[id_], kind, NOW + 100, {"receipt": RECEIPT}))
-    return parents, journal(*told)
-
-
 @given(runs())
 def test_the_tree_of_any_run_has_every_task_once_and_below_its_own_parent(run):
     parents, events = run
@@ -163,36 +121,6 @@ def test_the_tree_of_any_run_has_every_task_once_and_below_its_own_parent(run):
     assert sorted(node.id for node in root.walk()) == sorted(parents)
     assert root.id == "t1"
     assert all(parents[child.id] == node.id for node in root.walk() for child in node.children)
-
-
-@given(runs())
-def test_the_tally_of_any_run_is_the_count_of_its_events(run):
-    _, events = run
-
-    found = tally(tree(events))
-
-    kinds = [event.kind for event in events]
-    ends = {lifecycle.lands(kind): kinds.count(kind) for kind in lifecycle.ENDS}
-    assert found.tasks == kinds.count("task.started")
-    assert found.refused == kinds.count("hop.refused")
-    assert {state: found.states[state] for state in lifecycle.TERMINAL} == ends
-    assert found.states["running"] == found.tasks - sum(ends.values())
-    assert found.tokens_seen == 2 * sum(ends.values())
-
-
-@given(runs())
-def test_the_figures_of_a_run_are_the_sum_of_its_parts(run):
-    root = tree(run[1])
-
-    whole = tally(root)
-    alone = tally(Node("", "", "", 0, 0, root.state, receipt=root.receipt, refusals=root.refusals))
-    parts = [alone, *(tally(child) for child in root.children)]
-
-    assert whole.tasks == sum(part.tasks for part in parts)
-    assert whole.refused == sum(part.refused for part in parts)
-    assert whole.tokens_seen == sum(part.tokens_seen for part in parts)
-    assert whole.states == sum((part.states for part in parts), Counter())
-    assert whole.depth == max((1 + tally(child).depth for child in root.children), default=0)
 
 
 @given(runs(), st.data())
@@ -220,18 +148,7 @@ def test_a_run_may_be_deeper_than_the_stack():
     assert node_data(root)["id"] == "t1"
 
 
-def test_a_run_of_one_is_counted():
-    assert tally(run_of(facts.started(LEAD, NOW))) == Tally(tasks=1, states=Counter(running=1))
-
-
 # --- handoffs ----------------------------------------------------------------------------------
-
-BILLING = handed_to(LEAD, "billing")
-
-
-def handed(remit: Remit, to: str | list[str], at: int, phase: str = "", tokens: int = 0) -> Unsealed:
-    data: dict = {"update": {"phase": phase} if phase else {}, "content": "d", "receipt": RECEIPT}
-    return facts.handed(remit, to, at, {**data, "tokens": tokens} if tokens else data)
 
 
 @pytest.mark.rule("handoff.chain")
@@ -280,34 +197,6 @@ def test_a_task_that_is_over_is_not_handed_over_in_a_report():
     once = [facts.started(LEAD, NOW), completed(LEAD)]
 
     assert run_of(*once, handed(LEAD, "billing", NOW + 2)) == run_of(*once)
-
-
-def test_the_sentence_of_a_task_that_came_back():
-    told = [facts.started(LEAD, NOW), facts.started(CODER, NOW), completed(CODER)]
-    told += [handed(LEAD, "billing", NOW + 1), handed(BILLING, "lead", NOW + 2)]
-
-    assert sentence(run_of(*told, completed(LEAD))) == "lead began and ended it; 1 agent asked; changed hands 2 times"
-    assert tally(run_of(*told, completed(LEAD))).tokens_seen == 2 * 4
-
-
-def test_handoffs_as_data():
-    root = run_of(facts.started(LEAD, NOW), handed(LEAD, "billing", NOW + 5, "refund"))
-
-    data = node_data(root)
-
-    assert (data["first"], data["agent"]) == ("lead", "billing")
-    assert data["trail"] == [
-        {
-            "at": NOW + 5,
-            "sender": "lead",
-            "to": ["billing"],
-            "elapsed": 5,
-            "phase": "refund",
-            "receipt": RECEIPT,
-            "parallel": False,
-        }
-    ]
-    assert checked(data, "a tree") == data
 
 
 def test_members_and_tokens_of_a_run():
@@ -368,17 +257,6 @@ def test_submitted_and_spawned_children_stand_below_their_asker():
     ]
 
 
-def test_whoever_submits_goes_on_and_whoever_delegates_waits():
-    told = [facts.started(LEAD, NOW), submitted(TESTER, NOW), claimed(TESTER, NOW)]
-
-    assert sentence(run_of(*told)) == "lead asked 1 agent; lead, tester still working"
-    asking = run_of(*told, facts.started(CODER, NOW))
-    assert sentence(asking) == "lead asked 2 agents; tester, coder still working"
-    waiting = run_of(*told, moved(LEAD, "waiting", NOW))
-    assert [node.agent for node in waits_for(waiting)] == ["tester"]
-    assert sentence(waiting) == "lead asked 1 agent; 1 task waiting; tester still working"
-
-
 def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used():
     told = [submitted(LEAD, NOW), claimed(LEAD, NOW + 1)]
     told += [
@@ -415,34 +293,6 @@ def test_an_attempt_whose_process_went_leaves_a_note_and_one_that_was_put_back_d
     assert never_begun.retries == []
 
 
-@pytest.mark.parametrize(
-    ("attempts", "said"),
-    [
-        ([4], "1 task died after 4 attempts"),
-        ([4, 4], "2 tasks died after 4 attempts"),
-        ([1], "1 task died after 1 attempt"),
-        ([1, 4], "2 tasks died after 1 to 4 attempts"),
-    ],
-)
-def test_the_sentence_says_after_how_many_attempts_a_task_died(attempts, said):
-    told = [facts.started(LEAD, NOW), completed(LEAD)]
-    for number, tried in enumerate(attempts):
-        one = child_of(LEAD, "coder", f"d{number}")
-        told += [submitted(one), claimed(one, NOW, tried), moved(one, "died", NOW + 1, error="it broke")]
-
-    assert sentence(run_of(*told)) == f"lead asked 1 agent; {said}"
-
-
-def test_the_sentence_tells_what_is_not_over_in_plain_words():
-    told = [submitted(one) for one in (LEAD, CODER, TESTER, REVIEWER)]
-    told += [claimed(LEAD, NOW), claimed(CODER, NOW), moved(CODER, "waiting", NOW), claimed(TESTER, NOW)]
-    told += [moved(TESTER, "cancelling", NOW, why="enough")]
-
-    assert sentence(run_of(*told)) == (
-        "lead asked 2 agents; 1 task pending; 1 task waiting; 1 task being cancelled; lead still working"
-    )
-
-
 @pytest.mark.rule("lifecycle.table")
 @given(st.lists(st.sampled_from(sorted(lifecycle.MOVES)), max_size=12))
 def test_the_report_follows_the_table_and_ignores_what_the_table_does_not_have(kinds):
@@ -470,17 +320,6 @@ def test_events_that_were_pruned_are_passed_over():
 
 
 # --- plans -------------------------------------------------------------------------------------
-
-STEPS = [
-    {"id": "a", "title": "Gather", "agent": "coder", "capability": "", "after": []},
-    {"id": "b", "title": "Compare", "agent": "tester", "capability": "", "after": []},
-    {"id": "c", "title": "Write", "agent": "coder", "capability": "", "after": ["a", "b"]},
-    {"id": "d", "title": "Check", "agent": "tester", "capability": "", "after": ["c"]},
-]
-
-
-def planned(*told: Unsealed) -> Node:
-    return run_of(facts.started(LEAD, NOW), facts.plan_started(LEAD, STEPS, NOW, {"receipt": RECEIPT}), *told)
 
 
 def states(root: Node) -> dict[str, str]:
@@ -563,143 +402,7 @@ def test_a_task_of_a_step_that_is_in_no_plan_is_a_task():
     assert (root.children[0].step, root.children[0].title) == ("zz", "")
 
 
-def test_a_plan_as_data_is_json():
-    data = node_data(planned(facts.started(CODER, NOW, Begun(step="a"))))
-
-    assert data["plans"][0][0] == {
-        "id": "a",
-        "title": "Gather",
-        "agent": "coder",
-        "after": [],
-        "state": "running",
-        "reason": "",
-        "task": "t2",
-        "tries": 1,
-        "planner": "lead",
-    }
-    assert data["children"][0]["step"] == "a"
-    assert checked(data, "a tree") == data
-
-
-# --- the sentence ------------------------------------------------------------------------------
-
-
-def test_a_run_of_one_worked_alone():
-    assert sentence(run_of(facts.started(LEAD, NOW), completed(LEAD))) == "lead worked alone"
-
-
-def test_one_agent_asked_is_one_agent():
-    root = run_of(facts.started(LEAD, NOW), facts.started(CODER, NOW), completed(CODER), completed(LEAD))
-
-    assert sentence(root) == "lead asked 1 agent"
-
-
-def test_an_agent_asked_twice_is_still_one_agent():
-    again = child_of(LEAD, "coder", "t5")
-    root = run_of(
-        facts.started(LEAD, NOW),
-        facts.started(CODER, NOW),
-        completed(CODER),
-        facts.started(again, NOW),
-        completed(again),
-        completed(LEAD),
-    )
-
-    assert sentence(root).startswith("lead asked 1 agent")
-
-
-def test_the_sentence_tells_what_failed_what_was_cancelled_and_what_was_refused():
-    root = run_of(
-        facts.started(LEAD, NOW),
-        facts.started(CODER, NOW),
-        facts.started(TESTER, NOW),
-        facts.started(REVIEWER, NOW),
-        refused(CODER, "lead", "loop"),
-        refused(REVIEWER, "lead", "depth"),
-        refused(REVIEWER, "coder", "loop"),
-        failed(CODER),
-        facts.ended(TESTER, "task.cancelled", NOW, {}),
-        facts.ended(REVIEWER, "task.cancelled", NOW, {}),
-        completed(LEAD),
-    )
-
-    assert (
-        sentence(root) == "lead asked 2 agents; 1 task failed; 2 tasks cancelled; 3 delegations refused (depth, loop)"
-    )
-
-
-def test_the_sentence_names_who_is_still_working():
-    root = run_of(*(facts.started(remit, NOW) for remit in (LEAD, CODER, TESTER)))
-
-    assert sentence(root) == "lead asked 2 agents; coder, tester still working"
-
-
-def test_a_holder_whose_children_are_done_is_the_one_still_working():
-    root = run_of(facts.started(LEAD, NOW), facts.started(CODER, NOW), completed(CODER))
-
-    assert sentence(root) == "lead asked 1 agent; lead still working"
-
-
-def test_at_most_three_are_named_as_still_working():
-    many = [child_of(LEAD, f"agent {number}", f"t{number}") for number in range(2, 8)]
-    root = run_of(facts.started(LEAD, NOW), *(facts.started(remit, NOW) for remit in many))
-
-    assert sentence(root).endswith("agent-2, agent-3, agent-4 still working")
-
-
 # --- for programs ------------------------------------------------------------------------------
-
-
-def test_the_tree_as_data_has_everything_in_its_place():
-    root = run_of(
-        facts.started(LEAD, NOW),
-        facts.started(CODER, NOW),
-        refused(CODER, "lead"),
-        failed(CODER),
-        completed(LEAD),
-    )
-
-    data = node_data(root)
-
-    (child,) = data.pop("children")
-    assert data == {
-        "id": "t1",
-        "agent": "lead",
-        "first": "lead",
-        "task": "build it",
-        "status": "completed",
-        "started_at": NOW,
-        "ended_at": NOW + SECOND,
-        "result": "done",
-        "error": "",
-        "sees": ["*"],
-        "receipt": RECEIPT,
-        "refusals": [],
-        "trail": [],
-        "plans": [],
-        "step": "",
-        "tokens": 0,
-        "turn": 0,
-        "asked_at": NOW,
-        "asked_how": "delegate",
-        "attempts": 1,
-        "retries": [],
-    }
-    assert (child["id"], child["status"], child["error"], child["children"]) == (
-        "t2",
-        "failed",
-        "it broke",
-        [],
-    )
-    refusal = {"at": NOW, "to": "lead", "task": "again", "rule": "loop", "sentence": "'lead' no"}
-    assert child["refusals"] == [{**refusal, "handoff": False, "turn": 0}]
-
-
-@given(runs())
-def test_the_tree_of_any_run_as_data_is_json(run):
-    data = node_data(tree(run[1]))
-
-    assert checked(data, "a tree") == data
 
 
 @pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"b": 1, "a": 2}, '{"a":2,"b":1}'), (None, "null")])

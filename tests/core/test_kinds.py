@@ -88,9 +88,9 @@ def test_a_task_of_a_plan_says_which_step_it_is():
 
 
 def test_a_task_says_which_process_has_it_and_what_the_engine_does_in_its_holder_s_place():
-    plain, told = (facts.started(first_remit(), NOW, begun).data for begun in (Begun(), Begun("w1", lead="plan")))
+    plain, told = (facts.started(first_remit(), NOW, begun).data for begun in (Begun(), Begun("w1", led_as="plan")))
 
-    assert told == {**plain, "worker": "w1", "lead": "plan"}
+    assert told == {**plain, "worker": "w1", "led_as": "plan"}
 
 
 def test_a_submitted_task_says_what_a_started_one_says_and_how_it_is_to_be_carried_out():
@@ -123,7 +123,7 @@ def test_a_task_that_is_put_back_says_for_whom_from_when_and_how_often_it_was_tr
         "task.retrying", Place("t1", "s1", "t2"), "coder", NOW, Requeue("", 4, NOW + 9, 2, 1), {"error": "x"}
     )
 
-    data = {"error": "x", "worker": "", "fence": 4, "ready_at": NOW + 9, "attempt": 2, "tries": 1}
+    data = {"error": "x", "worker": "", "fence": 4, "ready_at": NOW + 9, "attempt": 2, "failures": 1}
     assert found == Unsealed("task.retrying", NOW, data, "t1", "s1", "t2", "coder")
 
 
