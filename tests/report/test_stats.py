@@ -3,7 +3,7 @@
 import pytest
 
 from core.make import NOW, SECOND, UNTIL, claimed, emptied, first_remit, journal, moved, requeued, submitted
-from remit.core import kinds as facts
+from remit.core import kinds
 from remit.core.allow import ANY
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.events import Event, Unsealed
@@ -22,26 +22,26 @@ def at(seconds: float) -> int:
 
 
 def handed(remit: Remit, to: str | list[str], seconds: float, tokens: int = 0) -> Unsealed:
-    return facts.handed(remit, to, at(seconds), {"update": {}, "tokens": tokens} if tokens else {"update": {}})
+    return kinds.handed(remit, to, at(seconds), {"update": {}, "tokens": tokens} if tokens else {"update": {}})
 
 
 def ended(remit: Remit, word: str, seconds: float, tokens: int = 0) -> Unsealed:
-    return facts.ended(remit, f"task.{word}", at(seconds), {"tokens": tokens} if tokens else {})
+    return kinds.ended(remit, f"task.{word}", at(seconds), {"tokens": tokens} if tokens else {})
 
 
 def refused(remit: Remit, rule: str, seconds: float) -> Unsealed:
-    return facts.refused(remit, Pass("x", "y"), at(seconds), rule=rule, sentence="no", handoff=rule == "deadlock")
+    return kinds.refused(remit, Pass("x", "y"), at(seconds), rule=rule, sentence="no", handoff=rule == "deadlock")
 
 
 def a_day() -> list[Event]:
     return journal(
-        facts.started(LEAD, at(0)),
-        facts.started(CODER, at(1)),
+        kinds.started(LEAD, at(0)),
+        kinds.started(CODER, at(1)),
         refused(CODER, "loop", 1.5),
         ended(CODER, "failed", 2, tokens=5),
-        facts.breaker_set("coder", Breaker("open", 3, at(60), "", "it broke"), Place("t1", "s1", "t2"), at(2)),
+        kinds.breaker_set("coder", Breaker("open", 3, at(60), "", "it broke"), Place("t1", "s1", "t2"), at(2)),
         handed(LEAD, "billing", 4, tokens=10),
-        facts.breaker_set("billing", CLOSED, Place("t1", "s1", "t1"), at(4)),
+        kinds.breaker_set("billing", CLOSED, Place("t1", "s1", "t1"), at(4)),
         refused(BILLING, "deadlock", 5),
         handed(BILLING, "lead", 6),
         refused(LEAD, "deadlock", 9),
@@ -140,10 +140,10 @@ def test_the_queue_of_one_agent_is_what_waited_for_it():
 
 
 def test_what_is_begun_at_once_did_not_wait():
-    at_once = facts.started(LEAD, at(0), Begun("w1"), Queued("submit", SECOND, 4, at(0)))
+    at_once = kinds.started(LEAD, at(0), Begun("w1"), Queued("submit", SECOND, 4, at(0)))
 
     assert stats(journal(at_once)).queue.all == [0]
-    assert stats(journal(facts.started(LEAD, at(0)))).queue.all == []
+    assert stats(journal(kinds.started(LEAD, at(0)))).queue.all == []
 
 
 def test_a_retry_of_a_run_that_began_earlier_is_no_run():
@@ -169,7 +169,7 @@ def test_the_figures_of_one_agent_are_what_it_did_itself():
 
 
 def test_a_run_that_another_ended_counts_for_who_began_it():
-    events = journal(facts.started(LEAD, at(0)), handed(LEAD, "billing", 1), ended(BILLING, "cancelled", 2))
+    events = journal(kinds.started(LEAD, at(0)), handed(LEAD, "billing", 1), ended(BILLING, "cancelled", 2))
 
     assert stats(events, "lead").runs == {"cancelled": 1}
     assert stats(events).agents["billing"].cancelled == 1
@@ -177,7 +177,7 @@ def test_a_run_that_another_ended_counts_for_who_began_it():
 
 
 def test_parts_that_are_handed_out_count_as_a_handoff_of_the_task():
-    events = journal(facts.started(LEAD, at(0)), handed(LEAD, ["coder", "tester"], 1), facts.started(CODER, at(1)))
+    events = journal(kinds.started(LEAD, at(0)), handed(LEAD, ["coder", "tester"], 1), kinds.started(CODER, at(1)))
 
     found = stats(events)
 
@@ -195,7 +195,7 @@ def test_of_turns_that_began_earlier_only_the_time_is_unknown():
 
 def test_other_events_of_a_task_show_that_it_was_taken_up():
     wrote = Unsealed("entry.set", at(3), {}, "t1", "s1", "t1", "billing")
-    events = journal(facts.started(LEAD, at(0)), handed(LEAD, "billing", 1), wrote, ended(BILLING, "completed", 9))
+    events = journal(kinds.started(LEAD, at(0)), handed(LEAD, "billing", 1), wrote, ended(BILLING, "completed", 9))
 
     assert stats(events).latency.all == [2 * SECOND]
 

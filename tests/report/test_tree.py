@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import NOW, SECOND, UNTIL, claimed, emptied, journal, moved, requeued, submitted
-from remit.core import kinds as facts
+from remit.core import kinds
 from remit.core import lifecycle
 from remit.core.events import Unsealed
 from remit.core.kinds import Begun, Queued
@@ -39,7 +39,7 @@ def test_a_run_without_events_is_no_run():
 
 
 def test_a_task_that_has_not_ended_is_running():
-    root = run_of(facts.started(LEAD, NOW))
+    root = run_of(kinds.started(LEAD, NOW))
 
     assert (root.id, root.agent, root.task, root.state) == ("t1", "lead", "build it", "running")
     assert (root.started_at, root.ended_at, root.until) == (NOW, None, NOW + 300 * SECOND)
@@ -48,7 +48,7 @@ def test_a_task_that_has_not_ended_is_running():
 
 
 def test_a_task_that_has_ended_says_how_when_and_what_it_saw():
-    root = run_of(facts.started(LEAD, NOW), completed(LEAD, {"lines": 40}))
+    root = run_of(kinds.started(LEAD, NOW), completed(LEAD, {"lines": 40}))
 
     assert (root.state, root.ended_at, root.result, root.error) == (
         "completed",
@@ -62,20 +62,20 @@ def test_a_task_that_has_ended_says_how_when_and_what_it_saw():
 
 
 def test_a_failed_task_says_why_and_has_no_result():
-    root = run_of(facts.started(LEAD, NOW), failed(LEAD))
+    root = run_of(kinds.started(LEAD, NOW), failed(LEAD))
 
     assert (root.state, root.error, root.result) == ("failed", "it broke", None)
 
 
 def test_children_stand_below_who_asked_them_in_the_order_they_started():
-    root = run_of(*(facts.started(remit, NOW) for remit in (LEAD, TESTER, CODER, REVIEWER)))
+    root = run_of(*(kinds.started(remit, NOW) for remit in (LEAD, TESTER, CODER, REVIEWER)))
 
     assert [child.agent for child in root.children] == ["tester", "coder"]
     assert [node.agent for node in root.walk()] == ["lead", "tester", "coder", "reviewer"]
 
 
 def test_a_refused_hop_stays_visible_where_it_was_wished():
-    root = run_of(facts.started(LEAD, NOW), facts.started(CODER, NOW), refused(CODER, "lead"))
+    root = run_of(kinds.started(LEAD, NOW), kinds.started(CODER, NOW), refused(CODER, "lead"))
 
     (found,) = root.children[0].refusals
     assert (found.at, found.to, found.task, found.rule, found.sentence) == (
@@ -89,7 +89,7 @@ def test_a_refused_hop_stays_visible_where_it_was_wished():
 
 
 def test_events_of_other_kinds_and_of_tasks_not_shown_change_nothing():
-    shown = [facts.started(LEAD, NOW)]
+    shown = [kinds.started(LEAD, NOW)]
     others = [
         completed(REVIEWER),
         refused(REVIEWER, "lead"),
@@ -100,14 +100,14 @@ def test_events_of_other_kinds_and_of_tasks_not_shown_change_nothing():
 
 
 def test_the_first_task_without_a_parent_is_the_root():
-    root = run_of(facts.started(CODER, NOW), facts.started(TESTER, NOW), facts.started(REVIEWER, NOW))
+    root = run_of(kinds.started(CODER, NOW), kinds.started(TESTER, NOW), kinds.started(REVIEWER, NOW))
 
     assert [node.id for node in root.walk()] == ["t2", "t4"]
 
 
 @pytest.mark.rule("task.final")
 def test_of_a_task_that_a_damaged_journal_ends_twice_the_first_end_is_shown():
-    once = [facts.started(LEAD, NOW), completed(LEAD)]
+    once = [kinds.started(LEAD, NOW), completed(LEAD)]
 
     assert run_of(*once, failed(LEAD)) == run_of(*once)
 
@@ -135,7 +135,7 @@ def test_the_tree_of_the_first_events_is_the_run_as_it_was_then(run, data):
 
 
 def test_a_run_may_be_deeper_than_the_stack():
-    told = [facts.started(LEAD, NOW)]
+    told = [kinds.started(LEAD, NOW)]
     told += [
         told[0]._replace(data={**told[0].data, "parent": f"t{number}"}, task=f"t{number + 1}")
         for number in range(1, 3000)
@@ -154,7 +154,7 @@ def test_a_run_may_be_deeper_than_the_stack():
 @pytest.mark.rule("handoff.chain")
 def test_the_trail_tells_every_handoff_and_the_node_who_holds_it_now():
     root = run_of(
-        facts.started(LEAD, NOW),
+        kinds.started(LEAD, NOW),
         handed(LEAD, "billing", NOW + 5, "refund", tokens=7),
         handed(BILLING, "lead", NOW + 8),
         handed(LEAD, "billing", NOW + 9),
@@ -172,7 +172,7 @@ def test_the_trail_tells_every_handoff_and_the_node_who_holds_it_now():
 
 @pytest.mark.rule("handoff.parallel")
 def test_parts_that_are_handed_out_leave_the_holder_in_charge():
-    root = run_of(facts.started(LEAD, NOW), handed(LEAD, ["coder", "tester"], NOW + 1), facts.started(CODER, NOW + 1))
+    root = run_of(kinds.started(LEAD, NOW), handed(LEAD, ["coder", "tester"], NOW + 1), kinds.started(CODER, NOW + 1))
 
     assert root.agent == root.first == "lead"
     assert (root.trail[0].to, root.trail[0].parallel) == (("coder", "tester"), True)
@@ -183,8 +183,8 @@ def test_parts_that_are_handed_out_leave_the_holder_in_charge():
 
 @pytest.mark.rule("handoff.refused")
 def test_a_refused_handoff_is_marked_as_one_and_placed_in_its_turn():
-    no = facts.refused(BILLING, Pass("lead", "x"), NOW + 2, rule="deadlock", sentence="no", handoff=True)
-    root = run_of(facts.started(LEAD, NOW), refused(LEAD, "x"), handed(LEAD, "billing", NOW + 1), no)
+    no = kinds.refused(BILLING, Pass("lead", "x"), NOW + 2, rule="deadlock", sentence="no", handoff=True)
+    root = run_of(kinds.started(LEAD, NOW), refused(LEAD, "x"), handed(LEAD, "billing", NOW + 1), no)
 
     assert [(one.handoff, one.turn) for one in root.refusals] == [(False, 0), (True, 1)]
     assert sentence(root) == (
@@ -194,17 +194,17 @@ def test_a_refused_handoff_is_marked_as_one_and_placed_in_its_turn():
 
 
 def test_a_task_that_is_over_is_not_handed_over_in_a_report():
-    once = [facts.started(LEAD, NOW), completed(LEAD)]
+    once = [kinds.started(LEAD, NOW), completed(LEAD)]
 
     assert run_of(*once, handed(LEAD, "billing", NOW + 2)) == run_of(*once)
 
 
 def test_members_and_tokens_of_a_run():
     events = journal(
-        facts.started(LEAD, NOW),
+        kinds.started(LEAD, NOW),
         handed(LEAD, "billing", NOW, tokens=3),
         handed(BILLING, ["coder"], NOW, tokens=4),
-        facts.ended(BILLING, "task.completed", NOW, {"tokens": 5}),
+        kinds.ended(BILLING, "task.completed", NOW, {"tokens": 5}),
     )
 
     assert members(events) == {"lead", "billing"}
@@ -231,7 +231,7 @@ def test_the_time_of_a_task_is_work_and_not_queueing():
 
 
 def test_a_submitted_task_that_is_carried_out_at_once_did_not_wait():
-    root = run_of(facts.started(LEAD, NOW, Begun("w1"), Queued("spawn", SECOND, 4, NOW)))
+    root = run_of(kinds.started(LEAD, NOW, Begun("w1"), Queued("spawn", SECOND, 4, NOW)))
 
     assert (root.state, root.asked_how, root.attempts, root.queued(NOW + 9)) == ("running", "spawn", 1, 0)
 
@@ -246,7 +246,7 @@ def test_what_is_cancelled_before_it_began_never_began():
 
 def test_submitted_and_spawned_children_stand_below_their_asker():
     root = run_of(
-        facts.started(LEAD, NOW), facts.started(CODER, NOW), submitted(TESTER, NOW), submitted(REVIEWER, NOW, "spawn")
+        kinds.started(LEAD, NOW), kinds.started(CODER, NOW), submitted(TESTER, NOW), submitted(REVIEWER, NOW, "spawn")
     )
 
     assert [(node.agent, node.asked_how) for node in root.walk()] == [
@@ -263,7 +263,7 @@ def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used(
         requeued(LEAD, "retrying", NOW + 3, error="it broke", receipt=RECEIPT, tokens=7),
         claimed(LEAD, NOW + 9, 2),
     ]
-    end = facts.ended(LEAD, "task.completed", NOW + 10, {"result": 1, "receipt": RECEIPT, "tokens": 5})
+    end = kinds.ended(LEAD, "task.completed", NOW + 10, {"result": 1, "receipt": RECEIPT, "tokens": 5})
 
     pending, root = run_of(*told[:3]), run_of(*told, end)
 
@@ -283,7 +283,7 @@ def test_an_attempt_whose_process_went_leaves_a_note_and_one_that_was_put_back_d
     put_back = run_of(
         submitted(LEAD), claimed(LEAD, NOW), requeued(LEAD, "released", NOW + 2, 0), claimed(LEAD, NOW + 3)
     )
-    resume = run_of(facts.started(LEAD, NOW), claimed(LEAD, NOW + 2, 2))
+    resume = run_of(kinds.started(LEAD, NOW), claimed(LEAD, NOW + 2, 2))
     never_begun = run_of(submitted(LEAD), requeued(LEAD, "lost", NOW + 2, 0))
 
     assert [(one.at, one.attempt, one.error) for one in lost.retries] == [(NOW + 2, 1, GONE)]
@@ -295,15 +295,15 @@ def test_an_attempt_whose_process_went_leaves_a_note_and_one_that_was_put_back_d
 
 @pytest.mark.rule("lifecycle.table")
 @given(st.lists(st.sampled_from(sorted(lifecycle.MOVES)), max_size=12))
-def test_the_report_follows_the_table_and_ignores_what_the_table_does_not_have(kinds):
+def test_the_report_follows_the_table_and_ignores_what_the_table_does_not_have(moves):
     makers = {
         "task.submitted": submitted(LEAD),
-        "task.started": facts.started(LEAD, NOW),
+        "task.started": kinds.started(LEAD, NOW),
         "task.claimed": claimed(LEAD, NOW),
-        "task.handed": facts.handed(LEAD, "lead", NOW, {}),
+        "task.handed": kinds.handed(LEAD, "lead", NOW, {}),
     }
     growing, state = Growing(), lifecycle.START
-    for event in journal(*(makers.get(kind) or moved(LEAD, kind.removeprefix("task."), NOW) for kind in kinds)):
+    for event in journal(*(makers.get(kind) or moved(LEAD, kind.removeprefix("task."), NOW) for kind in moves)):
         growing.add(event)
         state = lifecycle.TRANSITIONS[state].get(event.kind, state)
 
@@ -337,13 +337,13 @@ def test_a_plan_shows_its_steps_and_they_wait():
 def test_a_step_is_what_its_latest_task_is():
     again = child_of(LEAD, "tester", "t9")
     told = [
-        facts.started(CODER, NOW, Begun(step="a")),
-        facts.started(TESTER, NOW, Begun(step="b")),
+        kinds.started(CODER, NOW, Begun(step="a")),
+        kinds.started(TESTER, NOW, Begun(step="b")),
         completed(CODER),
         failed(TESTER),
     ]
 
-    first, second = planned(*told), planned(*told, facts.started(again, NOW, Begun(step="b")))
+    first, second = planned(*told), planned(*told, kinds.started(again, NOW, Begun(step="b")))
 
     assert states(first) == {"a": "completed", "b": "failed", "c": "waiting", "d": "waiting"}
     assert first.plans[0][1].reason == "it broke"
@@ -356,7 +356,7 @@ def test_a_step_is_what_its_latest_task_is():
 def test_an_end_that_comes_late_does_not_change_the_step_of_a_later_task():
     again = child_of(LEAD, "tester", "t9")
     root = planned(
-        facts.started(TESTER, NOW, Begun(step="b")), facts.started(again, NOW, Begun(step="b")), failed(TESTER)
+        kinds.started(TESTER, NOW, Begun(step="b")), kinds.started(again, NOW, Begun(step="b")), failed(TESTER)
     )
 
     assert states(root)["b"] == "running"
@@ -365,11 +365,11 @@ def test_an_end_that_comes_late_does_not_change_the_step_of_a_later_task():
 @pytest.mark.rule("plan.failure")
 def test_steps_that_never_ran_say_why():
     root = planned(
-        facts.started(TESTER, NOW, Begun(step="b")),
+        kinds.started(TESTER, NOW, Begun(step="b")),
         failed(TESTER),
-        facts.step_ended(LEAD, "c", "failed", 'dependency "b" failed', NOW),
-        facts.step_ended(LEAD, "d", "skipped", "the plan was aborted", NOW),
-        facts.step_ended(LEAD, "nowhere", "skipped", "x", NOW),
+        kinds.step_ended(LEAD, "c", "failed", 'dependency "b" failed', NOW),
+        kinds.step_ended(LEAD, "d", "skipped", "the plan was aborted", NOW),
+        kinds.step_ended(LEAD, "nowhere", "skipped", "x", NOW),
     )
 
     assert [(step.state, step.reason) for step in root.plans[0]][1:] == [
@@ -380,9 +380,9 @@ def test_steps_that_never_ran_say_why():
 
 
 def test_steps_that_wait_for_a_task_that_is_over_are_skipped():
-    stopped = facts.ended(LEAD, "task.cancelled", NOW, {"error": "enough"})
+    stopped = kinds.ended(LEAD, "task.cancelled", NOW, {"error": "enough"})
     root = planned(
-        facts.started(CODER, NOW, Begun(step="a")), facts.ended(CODER, "task.cancelled", NOW, {"error": "x"}), stopped
+        kinds.started(CODER, NOW, Begun(step="a")), kinds.ended(CODER, "task.cancelled", NOW, {"error": "x"}), stopped
     )
 
     assert states(root) == {"a": "failed", "b": "skipped", "c": "skipped", "d": "skipped"}
@@ -391,13 +391,13 @@ def test_steps_that_wait_for_a_task_that_is_over_are_skipped():
 
 
 def test_of_two_plans_of_a_task_the_latest_is_meant():
-    root = planned(facts.plan_started(LEAD, STEPS[:1], NOW, {}), facts.started(CODER, NOW, Begun(step="a")))
+    root = planned(kinds.plan_started(LEAD, STEPS[:1], NOW, {}), kinds.started(CODER, NOW, Begun(step="a")))
 
     assert [states_of[0].state for states_of in root.plans] == ["waiting", "running"]
 
 
 def test_a_task_of_a_step_that_is_in_no_plan_is_a_task():
-    root = planned(facts.started(CODER, NOW, Begun(step="zz")), completed(CODER))
+    root = planned(kinds.started(CODER, NOW, Begun(step="zz")), completed(CODER))
 
     assert (root.children[0].step, root.children[0].title) == ("zz", "")
 
@@ -407,7 +407,7 @@ def test_a_task_of_a_step_that_is_in_no_plan_is_a_task():
 
 @pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"b": 1, "a": 2}, '{"a":2,"b":1}'), (None, "null")])
 def test_a_result_as_text_is_its_text_or_its_json(result, text):
-    assert result_text(run_of(facts.started(LEAD, NOW), completed(LEAD, result))) == text
+    assert result_text(run_of(kinds.started(LEAD, NOW), completed(LEAD, result))) == text
 
 
 # --- who took part, and what it took -----------------------------------------------------------
@@ -416,10 +416,10 @@ def test_a_result_as_text_is_its_text_or_its_json(result, text):
 @pytest.mark.rule("tier.bounds")
 def test_members_are_all_who_have_held_a_task_each_once():
     told = [
-        facts.started(LEAD, NOW),
-        facts.started(CODER, NOW),
-        facts.started(child_of(LEAD, "coder", "t9"), NOW),
-        facts.handed(CODER, "editor", NOW, {}),
+        kinds.started(LEAD, NOW),
+        kinds.started(CODER, NOW),
+        kinds.started(child_of(LEAD, "coder", "t9"), NOW),
+        kinds.handed(CODER, "editor", NOW, {}),
         completed(LEAD),
     ]
 
@@ -429,18 +429,18 @@ def test_members_are_all_who_have_held_a_task_each_once():
 
 @pytest.mark.rule("tier.bounds")
 def test_who_was_refused_or_only_named_in_a_parallel_handoff_has_held_nothing_yet():
-    told = [facts.started(LEAD, NOW), refused(LEAD, "poet"), facts.handed(LEAD, ["coder", "tester"], NOW, {})]
+    told = [kinds.started(LEAD, NOW), refused(LEAD, "poet"), kinds.handed(LEAD, ["coder", "tester"], NOW, {})]
 
     assert members(journal(*told)) == {"lead"}
-    assert members(journal(*told, facts.started(CODER, NOW))) == {"lead", "coder"}
+    assert members(journal(*told, kinds.started(CODER, NOW))) == {"lead", "coder"}
 
 
 @pytest.mark.rule("tier.bounds")
 @given(st.lists(st.none() | st.integers(0, 1000), max_size=6))
 def test_tokens_are_what_every_turn_said_and_not_what_it_was_shown(said):
-    told = [facts.started(LEAD, NOW)]
+    told = [kinds.started(LEAD, NOW)]
     for tokens in said:
         data = {"receipt": RECEIPT} if tokens is None else {"receipt": RECEIPT, "tokens": tokens}
-        told.append(facts.handed(LEAD, "coder", NOW, data))
+        told.append(kinds.handed(LEAD, "coder", NOW, data))
 
     assert tokens_used(journal(*told)) == sum(tokens or 0 for tokens in said)

@@ -3,7 +3,7 @@
 from hypothesis import given
 
 from core.make import NOW, SECOND
-from remit.core import kinds as facts
+from remit.core import kinds
 from remit.core.kinds import Begun
 from remit.core.values import checked
 from remit.report.tree import node_data, tree
@@ -11,7 +11,7 @@ from report.events import CODER, LEAD, RECEIPT, completed, failed, handed, plann
 
 
 def test_handoffs_as_data():
-    root = run_of(facts.started(LEAD, NOW), handed(LEAD, "billing", NOW + 5, "refund"))
+    root = run_of(kinds.started(LEAD, NOW), handed(LEAD, "billing", NOW + 5, "refund"))
 
     data = node_data(root)
 
@@ -31,7 +31,7 @@ def test_handoffs_as_data():
 
 
 def test_a_plan_as_data_is_json():
-    data = node_data(planned(facts.started(CODER, NOW, Begun(step="a"))))
+    data = node_data(planned(kinds.started(CODER, NOW, Begun(step="a"))))
 
     assert data["plans"][0][0] == {
         "id": "a",
@@ -50,8 +50,8 @@ def test_a_plan_as_data_is_json():
 
 def test_the_tree_as_data_has_everything_in_its_place():
     root = run_of(
-        facts.started(LEAD, NOW),
-        facts.started(CODER, NOW),
+        kinds.started(LEAD, NOW),
+        kinds.started(CODER, NOW),
         refused(CODER, "lead"),
         failed(CODER),
         completed(LEAD),
