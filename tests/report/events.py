@@ -3,8 +3,7 @@
 from hypothesis import strategies as st
 
 from core.make import NOW, SECOND, UNTIL, first_remit, journal
-from remit.core import kinds
-from remit.core import lifecycle
+from remit.core import kinds, lifecycle
 from remit.core.allow import ANY
 from remit.core.events import Event, Unsealed
 from remit.core.remit import Pass, Remit, derive, handed_to

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import remit
-from remit.report import flow
+from remit.report import flow, wire
 from remit.report import tree as report
 from remit.report.tree import Node, Refusal
 from remit.testing import FakeClock
@@ -182,7 +182,7 @@ async def test_a_real_run_is_drawn_from_its_events(clock: FakeClock):
 
 def test_drawing_twice_gives_the_same_and_changes_nothing():
     for make in (team, relay, planned, queue):
-        root, before = make(), report.node_data(make())
+        root, before = make(), wire.tree(make())
         for draw in (flow.text, flow.mermaid, flow.svg):
             assert draw(root, NOW) == draw(root, NOW) == draw(replace(root), NOW)
-        assert report.node_data(root) == before
+        assert wire.tree(root) == before

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 
 from core.make import NOW, claimed, moved, submitted
-from remit.core import kinds
-from remit.core import lifecycle
+from remit.core import kinds, lifecycle
 from remit.report.tally import Tally, sentence, tally, waits_for
 from remit.report.tree import Node, tree
 from report.events import (

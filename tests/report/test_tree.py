@@ -5,14 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import NOW, SECOND, UNTIL, claimed, emptied, journal, moved, requeued, submitted
-from remit.core import kinds
-from remit.core import lifecycle
+from remit.core import kinds, lifecycle
 from remit.core.events import Unsealed
 from remit.core.kinds import Begun, Queued
+from remit.core.receipt import Slice
 from remit.core.remit import Pass
 from remit.core.values import checked
+from remit.report import wire
+from remit.report.receipts import Withheld
 from remit.report.tally import receipts, sentence, tally, tokens_seen
-from remit.report.tree import GONE, Growing, Node, members, node_data, result_text, tokens_used, tree
+from remit.report.tree import GONE, Growing, Node, members, result_text, tokens_used, tree
 from report.events import (
     BILLING,
     CODER,
@@ -57,8 +59,8 @@ def test_a_task_that_has_ended_says_how_when_and_what_it_saw():
         "",
     )
     assert root.elapsed(NOW + 9 * SECOND) == SECOND
-    assert root.saw == [["task", "task", 2, 1, "d"]]
-    assert root.withheld == [["n/*", "not passed"]]
+    assert root.saw == [Slice("task", "task", 2, 1, "d")]
+    assert root.withheld == [Withheld("n/*", "not passed")]
 
 
 def test_a_failed_task_says_why_and_has_no_result():
@@ -145,7 +147,7 @@ def test_a_run_may_be_deeper_than_the_stack():
 
     assert tally(root).depth == 2999
     assert sentence(root).startswith("lead asked 1 agent")
-    assert node_data(root)["id"] == "t1"
+    assert wire.tree(root)["id"] == "t1"
 
 
 # --- handoffs ----------------------------------------------------------------------------------
@@ -274,8 +276,8 @@ def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used(
     assert receipts(root) == [RECEIPT, RECEIPT]
     assert tokens_seen(root) == tally(root).tokens_seen == 2 * RECEIPT["tokens"]
     assert tokens_used(journal(*told, end)) == 12
-    assert node_data(root)["retries"][0]["error"] == "it broke"
-    assert checked(node_data(root), "a tree") == node_data(root)
+    assert wire.tree(root)["retries"][0]["error"] == "it broke"
+    assert checked(wire.tree(root), "a tree") == wire.tree(root)
 
 
 def test_an_attempt_whose_process_went_leaves_a_note_and_one_that_was_put_back_does_not():

@@ -6,14 +6,15 @@ from core.make import NOW, SECOND
 from remit.core import kinds
 from remit.core.kinds import Begun
 from remit.core.values import checked
-from remit.report.tree import node_data, tree
+from remit.report import wire
+from remit.report.tree import tree
 from report.events import CODER, LEAD, RECEIPT, completed, failed, handed, planned, refused, run_of, runs
 
 
 def test_handoffs_as_data():
     root = run_of(kinds.started(LEAD, NOW), handed(LEAD, "billing", NOW + 5, "refund"))
 
-    data = node_data(root)
+    data = wire.tree(root)
 
     assert (data["first"], data["agent"]) == ("lead", "billing")
     assert data["trail"] == [
@@ -31,7 +32,7 @@ def test_handoffs_as_data():
 
 
 def test_a_plan_as_data_is_json():
-    data = node_data(planned(kinds.started(CODER, NOW, Begun(step="a"))))
+    data = wire.tree(planned(kinds.started(CODER, NOW, Begun(step="a"))))
 
     assert data["plans"][0][0] == {
         "id": "a",
@@ -57,7 +58,7 @@ def test_the_tree_as_data_has_everything_in_its_place():
         completed(LEAD),
     )
 
-    data = node_data(root)
+    data = wire.tree(root)
 
     (child,) = data.pop("children")
     assert data == {
@@ -95,6 +96,6 @@ def test_the_tree_as_data_has_everything_in_its_place():
 
 @given(runs())
 def test_the_tree_of_any_run_as_data_is_json(run):
-    data = node_data(tree(run[1]))
+    data = wire.tree(tree(run[1]))
 
     assert checked(data, "a tree") == data

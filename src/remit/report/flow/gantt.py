@@ -3,11 +3,13 @@
 from typing import Final, NamedTuple
 
 from remit.core.times import DAY, SECOND
+from remit.report.figures import duration
 from remit.report.flow.shapes import tooltip, words
 from remit.report.flow.stays import Stay
 from remit.report.flow.tiles import Stack, Tile
+from remit.report.looks import FOLDED, known
 from remit.report.tree import Node, Refusal
-from remit.report.words import ASKED, duration, known
+from remit.report.words import ASKED
 
 _ROWS: Final = 40
 _ROW: Final = 20
@@ -109,7 +111,7 @@ def _folded(stack: Stack, depth: int, now: int) -> Bar | None:
     if not took:
         return None
     start = min(map(_start, took))
-    return Bar(f"+{len(took):,} more", depth, start, max(_end(hop, now) for hop in took), "folded")
+    return Bar(f"+{len(took):,} more", depth, start, max(_end(hop, now) for hop in took), FOLDED)
 
 
 def _start(hop: Node | Stay) -> int:

@@ -1,10 +1,10 @@
 """The labels of edges: what went along, and what was kept back."""
 
-from typing import cast
-
-from remit.core.values import Json
+from remit.report import receipts
+from remit.report.figures import count, short
 from remit.report.flow.stays import Stay
-from remit.report.words import count, may_see, short, slices, tokens
+from remit.report.receipts import slices, tokens
+from remit.report.words import may_see
 
 
 def saw_here(stay: Stay) -> str:
@@ -31,4 +31,4 @@ def kept_back(stay: Stay) -> str:
 
 
 def withheld(stay: Stay) -> int:
-    return len(cast("list[Json]", stay.receipt.get("withheld", [])))
+    return len(receipts.withheld(stay.receipt))

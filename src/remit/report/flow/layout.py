@@ -10,9 +10,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from remit.report.flow.labels import kept_back, passed, saw_here, withheld
 from remit.report.flow.stays import Stay, member_of
 from remit.report.flow.tiles import Tile, cards_of
+from remit.report.looks import FOLDED, known, mark
 from remit.report.printable import cleaned
 from remit.report.tree import Refusal
-from remit.report.words import ASKED, known
+from remit.report.words import ASKED
 
 CARD_WIDTH: Final = 244
 CARD_HEIGHT: Final = 82
@@ -103,16 +104,18 @@ def _edge(start: Box, end: Box) -> Edge:
             word = ASKED.get(shown.node.asked_how, "")
             return Edge(kind, start, end, known(shown.state), passed(shown), kept_back(shown), _tip(shown), word)
         case Refusal() as refusal:
-            return Edge("refusal", start, end, "refused", f"⊘ {cleaned(refusal.rule, 16)}", tip=refusal.sentence)
+            return Edge(
+                "refusal", start, end, "refused", f"{mark('refused')} {cleaned(refusal.rule, 16)}", tip=refusal.sentence
+            )
         case _:
-            return Edge("stack", start, end, "folded")
+            return Edge("stack", start, end, FOLDED)
 
 
 def _handoff(start: Box, end: Box) -> Edge:
     """The same task in other hands; the label is the phase it was handed over in."""
     came = end.card.shows.came if isinstance(end.card.shows, Stay) else None
     if came is None:
-        return Edge("handoff", start, end, "folded")
+        return Edge("handoff", start, end, FOLDED)
     tip = f"{came.sender} handed the task to {came.to[0]}"
     return Edge("handoff", start, end, "handed", cleaned(came.phase, 28) or "handed over", tip=tip)
 

@@ -4,8 +4,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from remit.report.looks import FOLDED, known
 from remit.report.tree import PlanStep
-from remit.report.words import known, statuses
+from remit.report.words import states
 
 COLUMNS: Final = 8
 ROWS: Final = 8
@@ -21,10 +22,10 @@ class Cell(NamedTuple):
     @property
     def state(self) -> str:
         first, *others = self.steps
-        return "folded" if others else known(first.state)
+        return FOLDED if others else known(first.state)
 
     def sentence(self) -> str:
-        return f"+{len(self.steps):,} more ({statuses(step.state for step in self.steps)})"
+        return f"+{len(self.steps):,} more ({states(step.state for step in self.steps)})"
 
 
 class Grid(NamedTuple):

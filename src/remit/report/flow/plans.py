@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from remit.report.figures import duration
 from remit.report.flow.levels import Cell, Grid, grid
-from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, status_dot, tooltip, words
+from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, state_dot, tooltip, words
 from remit.report.flow.stays import Stay
 from remit.report.flow.tiles import Tile
+from remit.report.looks import known, look
 from remit.report.tree import Node, PlanStep
-from remit.report.words import duration, known, plan_of, progress, tries
+from remit.report.words import plan_of, progress, tries
 
 _PLANS: Final = 4
 _WIDTH: Final = 190
@@ -55,7 +57,7 @@ class Panel(NamedTuple):
 
     def _cell(self, cell: Cell) -> str:
         x, y = _place(cell)
-        rim = " rim" if cell.state in ("failed", "running") else ""
+        rim = " rim" if look(cell.state).rimmed else ""
         back = f'<rect class="card {cell.state}{rim}" width="{_WIDTH}" height="{_HEIGHT}" rx="8"/>'
         inside = self._step(cell.steps[0]) if len(cell.steps) == 1 else _rest(cell)
         return moved(x, y, back + inside)
@@ -69,7 +71,7 @@ class Panel(NamedTuple):
         second = (why, "fill failed") if bad else (why or told, "faint")
         return (
             tooltip(f"{step.id}: {step.title} ({step.agent}) {step.reason}")
-            + status_dot(known(step.state), 18, 25)
+            + state_dot(known(step.state), 18, 25)
             + words(step.title, (34, 21), "ink", _ROOM)
             + words(second[0], (34, 38), second[1], _ROOM)
         )

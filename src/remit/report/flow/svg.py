@@ -6,6 +6,7 @@ It is one self-contained SVG document: no scripts, no fonts and no images from e
 from collections.abc import Callable
 from typing import Final
 
+from remit.report.figures import count
 from remit.report.flow.gantt import gantt
 from remit.report.flow.labels import saw_here
 from remit.report.flow.layout import (
@@ -19,14 +20,15 @@ from remit.report.flow.layout import (
     place,
 )
 from remit.report.flow.plans import Panel, panels
-from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, status_dot, tooltip, words, xml
+from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, state_dot, tooltip, words, xml
 from remit.report.flow.stays import Stay
 from remit.report.flow.theme import Theme, style
 from remit.report.flow.tiles import SIBLINGS, Stack, outline
+from remit.report.looks import FOLDED, LOOKS, known, look
 from remit.report.printable import cleaned
 from remit.report.tally import steps_sentence, tally, waits_for
 from remit.report.tree import Node, Refusal, result_text
-from remit.report.words import called, count, known, reason, refused_word, retried, statuses, took
+from remit.report.words import called, reason, refused_word, retried, states, took
 
 _MARGIN: Final = 32
 _HEADER: Final = 92
@@ -94,20 +96,20 @@ def _header(root: Node, now: int, width: int) -> str:
 
 def _summary(root: Node, now: int) -> str:
     """The run in figures, from its events and nothing else."""
-    found = tally(root)
+    figures = tally(root)
     parts = [
         f"{cleaned(root.agent, 40)} {cleaned(root.state, 20)} · {took(root, root.elapsed(now), now)}",
-        f"{count(found.tasks, 'task')} ({statuses(found.states.elements())})",
-        f"{count(found.tokens_seen, 'token')} seen",
+        f"{count(figures.tasks, 'task')} ({states(figures.states.elements())})",
+        f"{count(figures.tokens_seen, 'token')} seen",
     ]
-    if found.handoffs:
-        parts.append(count(found.handoffs, "handoff"))
-    if found.steps:
-        parts.append(steps_sentence(found.steps))
-    if found.retries:
-        parts.append(f"tried again {count(found.retries, 'time')}")
-    if found.refused:
-        parts.append(f"{count(found.refused, 'hop')} refused")
+    if figures.handoffs:
+        parts.append(count(figures.handoffs, "handoff"))
+    if figures.steps:
+        parts.append(steps_sentence(figures.steps))
+    if figures.retries:
+        parts.append(f"tried again {count(figures.retries, 'time')}")
+    if figures.refused:
+        parts.append(f"{count(figures.refused, 'hop')} refused")
     return " · ".join(parts)
 
 
@@ -131,13 +133,13 @@ def _card(box: Box, now: int) -> str:
         case Refusal() as refusal:
             back, inside = _back("refused"), _refused(refusal)
         case stack:
-            back, inside = _back("folded", 5) + _back("folded"), _stack(stack)
+            back, inside = _back(FOLDED, 5) + _back(FOLDED), _stack(stack)
     return moved(box.x, box.y, f'{back}<g clip-path="url(#remit-inside)">{inside}</g>')
 
 
 def _back(state: str, shift: int = 0) -> str:
     """The card itself, with a little shade; cards that need a look have a rim in their colour."""
-    rim = " rim" if state in ("failed", "dead", "refused", "running") else ""
+    rim = " rim" if look(state).rimmed else ""
     size = f'width="{CARD_WIDTH}" height="{CARD_HEIGHT}" rx="10"'
     shade = f'<rect class="shade" x="{shift}" y="{shift + 2}" {size}/>'
     return f'{shade}<rect class="card {state}{rim}" x="{shift}" y="{shift}" {size}/>'
@@ -146,7 +148,7 @@ def _back(state: str, shift: int = 0) -> str:
 def _head(state: str, name: str, right: str) -> str:
     taken = line_width(right, "mono") + 10
     return (
-        status_dot(state, _PAD + 5, 22)
+        state_dot(state, _PAD + 5, 22)
         + words(name, (_PAD + 20, 27), "name", _INSIDE - 20 - taken)
         + words(right, (CARD_WIDTH - _PAD, 26), "mono faint", taken, "end")
     )
@@ -187,13 +189,13 @@ def _doing(node: Node) -> str:
     if node.state == "pending" and node.retries:
         return f"pending again; {retried(node.retries[-1])}"
     if node.state not in ("running", "waiting"):
-        return _DOING.get(node.state, node.state)
+        return _DOING.get(node.state) or (LOOKS[node.state].word if node.state in LOOKS else node.state)
     asked = [child.agent for child in waits_for(node)]
     idle = "working" if node.state == "running" else "waiting"
     return f"waits for {', '.join(asked[:SIBLINGS])}" if asked else idle
 
 
-_DOING: Final = {"pending": "pending: nobody has taken it up", "cancelling": "being cancelled"}
+_DOING: Final = {"pending": "pending: nobody has taken it up"}
 
 
 def _refused(refusal: Refusal) -> str:
@@ -206,13 +208,13 @@ def _refused(refusal: Refusal) -> str:
 
 
 def _stack(stack: Stack) -> str:
-    found = stack.statuses
+    found = stack.states
     below = f"{stack.below:,} below" if stack.below else ""
     return (
         tooltip(stack.sentence())
         + words(f"+{len(found):,} more", (_PAD, 27), "name", _INSIDE)
         + words(below, (CARD_WIDTH - _PAD, 26), "mono faint", 100, "end")
-        + words(statuses(found), (_PAD, 48), "soft", _INSIDE)
+        + words(states(found), (_PAD, 48), "soft", _INSIDE)
         + share_bar(found, (_PAD, 60), _INSIDE)
     )
 

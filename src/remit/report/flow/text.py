@@ -2,24 +2,21 @@
 
 from typing import Final, TypeAlias
 
+from remit.report.figures import duration
 from remit.report.flow.stays import Stay, order, stays
+from remit.report.looks import AGAIN, LOOKS, known, mark
 from remit.report.printable import escaped
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.report.words import (
-    AGAIN,
     ASKED,
-    MARKS,
     called,
-    duration,
-    known,
-    mark,
     notes,
     progress,
     reason,
     refused_word,
     retried,
     saw,
-    statuses,
+    states,
     took,
     tries,
 )
@@ -82,7 +79,7 @@ def _line(row: Row, now: int) -> str:
         case Refusal():
             return _refused(row)
         case Stay():
-            return f"{_handed('→', row.came)} · {duration(row.elapsed(now))}"
+            return f"{_handed(mark('handed'), row.came)} · {duration(row.elapsed(now))}"
         case Retry():
             return f"{AGAIN} {escaped(retried(row), _SENTENCE)}"
         case _:
@@ -92,7 +89,7 @@ def _line(row: Row, now: int) -> str:
 def _task(node: Node, now: int) -> str:
     head = f"{mark(node.state)} {escaped(node.first, _AGENT)}: {escaped(called(node), _TASK)}"
     parts = [head, *notes(node), took(node, node.elapsed(now), now), saw(node)]
-    if node.state not in MARKS:
+    if node.state not in LOOKS:
         parts.append(escaped(node.state, _AGENT))
     if node.error:
         parts.append(escaped(reason(node), _SENTENCE))
@@ -108,14 +105,14 @@ def _handed(arrow: str, handoff: HandoffMade | None) -> str:
 
 def _refused(refusal: Refusal) -> str:
     what = refused_word(refusal) if refusal.handoff else escaped(refusal.task, _TASK)
-    head = f"{MARKS['refused']} {escaped(refusal.to, _AGENT)}: {what}"
+    head = f"{mark('refused')} {escaped(refusal.to, _AGENT)}: {what}"
     return f"{head} · {escaped(refusal.rule, _AGENT)}: {escaped(refusal.sentence, _SENTENCE)}"
 
 
 def _plan(plan: list[PlanStep]) -> list[str]:
     lines = [f"plan: {progress(plan)}", *(f"  {_step(step)}" for step in plan[:_STEPS])]
     if len(plan) > _STEPS:
-        rest = statuses(step.state for step in plan[_STEPS:])
+        rest = states(step.state for step in plan[_STEPS:])
         lines.append(f"  … and {len(plan) - _STEPS:,} more ({rest})")
     return lines
 

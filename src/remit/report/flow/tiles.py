@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from remit.report.flow.stays import Stay, stays
 from remit.report.tree import Node, Refusal
-from remit.report.words import statuses
+from remit.report.words import states
 
 SIBLINGS: Final = 8
 _NO_LIMIT: Final = 10**9
@@ -25,8 +25,8 @@ class Stack(NamedTuple):
     hidden: tuple[Hop, ...]
 
     @property
-    def statuses(self) -> list[str]:
-        return [status_of(hop) for hop in self.hidden]
+    def states(self) -> list[str]:
+        return [_state(hop) for hop in self.hidden]
 
     @property
     def below(self) -> int:
@@ -35,7 +35,7 @@ class Stack(NamedTuple):
         return sum(sum(1 for _ in node.walk()) for node in under)
 
     def sentence(self) -> str:
-        return f"+{len(self.hidden):,} more ({statuses(self.statuses)})"
+        return f"+{len(self.hidden):,} more ({states(self.states)})"
 
 
 @dataclass(slots=True, eq=False)  # a card is itself: places are kept per card
@@ -48,7 +48,7 @@ class Tile:
     heir: "Tile | None" = None
 
 
-def status_of(hop: Hop) -> str:
+def _state(hop: Hop) -> str:
     return "refused" if isinstance(hop, Refusal) else hop.state
 
 
