@@ -1,4 +1,4 @@
-"""`remit doctor`: whether a store still keeps what it promises."""
+"""`remit doctor`: verify that a store keeps what it promises."""
 
 import asyncio
 
@@ -7,6 +7,7 @@ from rich.text import Text
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
 from remit.engine.system import SystemClock
 from remit.engine.upkeep.doctor import Health, examine
+from remit.report import wire
 
 
 def doctor(*, place: Where = HERE, json: AsJson = False) -> int:
@@ -24,8 +25,7 @@ def doctor(*, place: Where = HERE, json: AsJson = False) -> int:
         where = where_is(database)
         health = asyncio.run(examine(database, SystemClock().now()))
     if json:
-        findings = [finding._asdict() for finding in health.findings]
-        emit({"sound": health.sound, **health._asdict(), "findings": findings})
+        emit({"sound": health.sound, **wire.named(health)})
     else:
         _print(health, where)
     return 0 if health.sound else 1

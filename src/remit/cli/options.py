@@ -7,7 +7,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -15,6 +15,9 @@ from rich.console import Console
 from remit.core.text import NAME_LIMIT, line
 from remit.ports import Database, Store
 from remit.stores.opening import database_at, is_server
+
+if TYPE_CHECKING:
+    from remit.runtime.runtime import Runtime
 
 DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"
@@ -28,7 +31,7 @@ AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Where:
-    """Where to look."""
+    """The store and the workspace that a command works on."""
 
     store: StoreAt = DEFAULT_STORE
     """The store: a file, or a server as postgresql://user@host/database."""
@@ -42,7 +45,7 @@ HERE = Where()
 
 @contextmanager
 def opened(place: Where, *, create: bool = False) -> Generator[tuple[Database, Store]]:
-    """The store of a command; looking never makes a new file."""
+    """Open the store of a command; looking never makes a new file."""
     workspace = line(place.workspace, "a workspace", NAME_LIMIT)
     database = database_at(place.store, create=create)
     try:
@@ -51,13 +54,20 @@ def opened(place: Where, *, create: bool = False) -> Generator[tuple[Database, S
         database.close()
 
 
+def without_agents(database: Database, store: Store) -> "Runtime":
+    """Make a runtime that changes what is in the store and runs nothing itself."""
+    from remit.runtime.runtime import Runtime
+
+    return Runtime(database, workspace=store.workspace, hands=0)
+
+
 def where_is(database: Database) -> str:
-    """A store's address as people may see it: without a password."""
+    """Give a store's address as people may see it: without a password."""
     return str(getattr(database, "where", "the store"))
 
 
 def options_for(database: Database, workspace: str, given: str | None = None) -> str:
-    """What another command needs to find the same place, to be copied: ` --store team.db`."""
+    """Write what another command needs to find the same place, to be copied: ` --store team.db`."""
     store = given or where_is(database)
     words: list[str] = []
     if store != os.environ.get("REMIT_STORE", DEFAULT_STORE):
@@ -68,7 +78,7 @@ def options_for(database: Database, workspace: str, given: str | None = None) ->
 
 
 class Output(Console):
-    """When its reader goes away, as `| head` does, the work goes on without a word; `quiet` says so."""
+    """A console. When its reader goes away, as `| head` does, the work goes on silently; `quiet` says so."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -78,15 +88,15 @@ class Output(Console):
 
 
 def out() -> Console:
-    """Where people read. Agent text is printed as plain text, never as markup."""
+    """Print for people. Agent text is printed as plain text, never as markup."""
     return Output(highlight=False, soft_wrap=not sys.stdout.isatty())
 
 
 def aside() -> Console:
-    """Where people read what is not the answer: programs that read the answer do not see it."""
+    """Print for people what is not the answer: programs that read the answer do not see it."""
     return Output(highlight=False, soft_wrap=not sys.stderr.isatty(), stderr=True)
 
 
 def emit(data: object) -> None:
-    """Where programs read: one JSON document."""
+    """Print for programs: one JSON document."""
     sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")

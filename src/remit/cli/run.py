@@ -9,9 +9,9 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
-from remit.cli.live import watching
 from remit.cli.loading import load
 from remit.cli.options import AsJson, OwnStore, aside, emit, options_for, out
+from remit.cli.screen import watching
 from remit.cli.terminal import answer, summary
 from remit.core.bounds import TOP, Bounds
 from remit.core.credits import credits as money
@@ -21,8 +21,9 @@ from remit.engine.presence.heartbeat import process_address
 from remit.engine.system import SystemClock
 from remit.errors import Conflict
 from remit.ports import View, Which
-from remit.report.tree import node_data, tree
-from remit.report.words import count
+from remit.report import wire
+from remit.report.figures import count
+from remit.report.tree import tree
 from remit.runtime.following import following
 from remit.runtime.runtime import RunHow, Runtime
 
@@ -214,7 +215,7 @@ async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
     root = tree(await runtime.history(run=outcome.task))
     assert root is not None
     if ask.as_json:
-        emit(node_data(root))
+        emit(wire.tree(root))
         return
     console = out()
     console.print(summary(root, SystemClock().now()))

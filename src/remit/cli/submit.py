@@ -41,7 +41,7 @@ def submit(
     store
         The store whose queue it is, a file or postgresql://...; the runtime's own unless told otherwise.
     key
-        A name of your own for this task: what is submitted under it again is not done again.
+        Idempotency key: submitting it again returns the same task.
     attempts
         How often it is tried before it is dead.
     seconds

@@ -12,24 +12,23 @@ from rich.text import Text
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import lasting, load
 from remit.cli.options import OwnStore, out, where_is
+from remit.cli.terminal import COLOURS, colour
 from remit.core.checks import whole
 from remit.core.events import Event
+from remit.core.lifecycle import ENDS, lands
 from remit.core.times import iso
 from remit.engine.queue.worker import HANDS
 from remit.engine.system import SystemClock
 from remit.errors import BadInput
+from remit.report.figures import count, duration
+from remit.report.looks import look
 from remit.report.printable import escaped
-from remit.report.words import count, duration
 from remit.runtime.runtime import Runtime
 
 # What ends an attempt, and how it is told.
-_TOLD: Final = {
-    "task.completed": ("completed", "green"),
-    "task.failed": ("failed", "red"),
-    "task.died": ("dead", "red"),
-    "task.cancelled": ("cancelled", "yellow"),
-    "task.retrying": ("tried again", "yellow"),
-    "task.released": ("handed back", "yellow"),
+_TOLD: Final = {kind: (look(lands(kind)).word, colour(lands(kind))) for kind in sorted(ENDS)} | {
+    "task.retrying": ("tried again", COLOURS["stopped"]),
+    "task.released": ("handed back", COLOURS["stopped"]),
 }
 _QUEUED: Final = ("submit", "spawn")
 
