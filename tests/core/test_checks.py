@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.bounds import Bounds
-from remit.core.checks import limit, of_type, whole
+from remit.core.checks import between, limit, of_type, whole
 from remit.errors import BadInput
 
 
@@ -46,3 +46,10 @@ def test_a_value_of_the_right_type_is_given_back_as_it_is():
 def test_a_value_of_another_type_is_refused_with_what_is_taken(given_):
     with pytest.raises(BadInput, match=r"bounds takes Bounds\(\.\.\.\), not "):
         of_type(given_, Bounds, "bounds takes Bounds(...)")
+
+
+@pytest.mark.parametrize("given_", [-1, 11, 1.0, True, None])
+def test_a_number_out_of_its_range_is_refused(given_):
+    assert between(10, "retries", 0, 10) == 10
+    with pytest.raises(BadInput, match="retries is a whole number from 0 to 10, not"):
+        between(given_, "retries", 0, 10)

@@ -5,9 +5,10 @@ half-open: exactly one probe goes through, and what becomes of it decides. A pro
 state is for ever, except the one an operator chose.
 """
 
+from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
-from remit.core.times import SECOND
+from remit.core.times import SECOND, aware
 
 BreakerState = Literal["closed", "open", "half-open"]
 Admits = Literal["yes", "probe", "no"]
@@ -37,13 +38,22 @@ class BreakerPolicy(NamedTuple):
 
 
 class Breaker(NamedTuple):
-    """`until` is when the cool-off ends, or when the probe expires; `probe` is the task that is trying."""
+    """Whether one agent may be asked. `until` is when the cool-off ends, or when the probe expires; `probe` is the
+    task that is trying."""
 
     state: BreakerState = "closed"
     failures: int = 0
     until: int = 0
     probe: str = ""
     why: str = ""
+
+    @property
+    def rests_until(self) -> datetime | None:
+        """Until when it stays as it is; None for one that is closed, or that an operator must reset."""
+        return None if self.state == "closed" or self.until == UNTIL_RESET else aware(self.until)
+
+    def __repr__(self) -> str:
+        return f"<Breaker {self.state}, failures {self.failures}{f': {self.why}' if self.why else ''}>"
 
 
 CLOSED: Final = Breaker()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from remit.core.card import Card
+from remit.core.checks import between, of_type
 from remit.core.match import rank
 from remit.core.text import TASK_LIMIT, canonical, plain, shown
 from remit.core.values import Json, checked
@@ -53,12 +54,11 @@ class Step:
         _one_of(self.payload, ("text", "structured"), "payload")
         _one_of(self.context, ("direct", "transitive"), "context")
         _one_of(self.memory_scope, ("own", "all"), "memory_scope")
-        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or not 0 <= self.retries <= 10:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"retries is a whole number from 0 to 10, not {shown(self.retries)}")
-        if self.schema is not None and not isinstance(self.schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"a schema is an object, not {shown(self.schema)}")
-        if self.schema is not None and self.payload != "structured":
-            raise BadInput(f"step {shown(self.id)} has a schema, so its payload must be 'structured'")
+        between(self.retries, "retries", 0, 10)
+        if self.schema is not None:
+            of_type(self.schema, Mapping, "a schema is an object")
+            if self.payload != "structured":
+                raise BadInput(f"step {shown(self.id)} has a schema, so its payload must be 'structured'")
 
     def data(self) -> dict[str, Json]:
         return {

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from remit.core.plan import Step
-
-SUMMARY_LIMIT = 200
+from remit.core.text import summary
 
 
 class Done(NamedTuple):
@@ -69,9 +68,3 @@ def _messages(notes: Sequence[Note]) -> list[str]:
 def _whole(reveal: Reveal) -> list[str]:
     roster = [f"- **{name}**: {role}" if role else f"- **{name}**" for name, role in reveal.roster]
     return [f"# Goal: {reveal.goal}", "", "## Team", "", *roster, ""]
-
-
-def summary(text: str) -> str:
-    """A result on one line, cut to 197 characters and an ellipsis if it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= SUMMARY_LIMIT else f"{line[: SUMMARY_LIMIT - 3]}…"

@@ -45,12 +45,14 @@ class Pass:
             put(self, "sees", scope.scopes(self.sees))
         if self.tools is not NONE and self.tools is not ANY:
             put(self, "tools", tools(self.tools))
-        if not isinstance(self.within, Bounds):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(
-                f"within takes Bounds(...), not {type(self.within).__name__}; a remit is derived, never given"
-            )
+        _ceiling(self.within)
         if self.seconds != DEFAULT_SECONDS:
             put(self, "microseconds", span(self.seconds, "seconds"))
+
+
+def _ceiling(within: object) -> None:
+    if not isinstance(within, Bounds):
+        raise BadInput(f"within takes Bounds(...), not {type(within).__name__}; a remit is derived, never given")
 
 
 class Remit(NamedTuple):

@@ -9,6 +9,7 @@ NAME_LIMIT = 64
 INT_LIMIT = 2**63 - 1  # the largest whole number that every store keeps
 TASK_LIMIT = 1_048_576
 SESSION_LIMIT = 56  # leaves room for "board:" in a namespace of 64
+SUMMARY_LIMIT = 200
 
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
 
@@ -68,6 +69,12 @@ def _encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def summary(text: str) -> str:
+    """Put text on one line; long text is cut to 197 characters and an ellipsis."""
+    line = " ".join(text.split())
+    return line if len(line) <= SUMMARY_LIMIT else f"{line[: SUMMARY_LIMIT - 3]}…"
 
 
 def tokens_in(text: str) -> int:

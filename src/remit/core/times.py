@@ -45,5 +45,5 @@ def iso(at: int) -> str:
 
 
 def aware(at: int) -> datetime:
-    """The same moment as a datetime in UTC, exact to the microsecond."""
+    """Give the same moment as a datetime in UTC, exact to the microsecond."""
     return _EPOCH + timedelta(microseconds=at)

@@ -291,7 +291,7 @@ def _cut_short(node: Node, event: Event) -> Retry:
 
 
 def _end(node: Node, event: Event) -> None:
-    data = read(event, kinds.EndData)
+    data = read(event, kinds.Ended)
     node.ended_at = event.at
     node.result = data.get("result")
     node.error = data.get("error", "")

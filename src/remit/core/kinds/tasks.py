@@ -200,8 +200,8 @@ def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
 
 
 class Handed(TurnData):
-    """The data of `task.handed`: to whom, what changed on the way, and a digest of that. `payloads` and `join` are there
-    when parts of it go to several at once."""
+    """The data of `task.handed`: to whom, what changed on the way, and a digest of that. `payloads` and `join` are
+    there when parts of it go to several at once."""
 
     to: str | list[str]
     update: dict[str, Any]
