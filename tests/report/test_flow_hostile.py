@@ -12,6 +12,7 @@ import remit
 from remit.report import flow, wire
 from remit.report import tree as report
 from remit.report.tree import Node, Refusal
+from remit.settings import System
 from remit.testing import FakeClock
 from report.runs import (
     NOW,
@@ -147,7 +148,7 @@ def test_svg_cuts_what_has_no_room():
 
 
 async def told(clock: FakeClock) -> Node:
-    with remit.Runtime(clock=clock) as rt:
+    with remit.Runtime(system=System(clock=clock)) as rt:
 
         @rt.agent(can="write code", asks=["reviewer"])
         async def coder(turn: remit.Turn) -> str:
@@ -162,7 +163,7 @@ async def told(clock: FakeClock) -> Node:
             return f"saw: {await turn.context.get('codebase', 'auth')}"
 
         await rt.run("coder", "write the auth module")
-        root = report.tree(await rt.history())
+        root = report.tree(await rt.workspace.history())
     assert root is not None
     return root
 

@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-import remit
 from remit.core.times import SECOND
+from remit.errors import BadInput
 from remit.report import flow
 from remit.report.flow import theme as flow_theme
 from report.runs import (
@@ -255,7 +255,7 @@ def test_svg_follows_the_theme():
     assert (
         auto.index(flow_theme.LIGHT.page) < auto.index("prefers-color-scheme:dark") < auto.index(flow_theme.DARK.page)
     )
-    with pytest.raises(remit.BadInput, match="a theme is light, dark or auto, not 'pink'"):
+    with pytest.raises(BadInput, match="a theme is light, dark or auto, not 'pink'"):
         flow.svg(team(), NOW, "pink")  # pyright: ignore[reportArgumentType]
 
 

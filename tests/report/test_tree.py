@@ -14,7 +14,7 @@ from remit.core.values import checked
 from remit.report import wire
 from remit.report.receipts import Withheld
 from remit.report.tally import receipts, sentence, tally, tokens_seen
-from remit.report.tree import GONE, Growing, Node, members, result_text, tokens_used, tree
+from remit.report.tree import GONE, Growing, Node, result_text, tree
 from report.events import (
     BILLING,
     CODER,
@@ -201,18 +201,6 @@ def test_a_task_that_is_over_is_not_handed_over_in_a_report():
     assert run_of(*once, handed(LEAD, "billing", NOW + 2)) == run_of(*once)
 
 
-def test_members_and_tokens_of_a_run():
-    events = journal(
-        kinds.started(LEAD, NOW),
-        handed(LEAD, "billing", NOW, tokens=3),
-        handed(BILLING, ["coder"], NOW, tokens=4),
-        kinds.ended(BILLING, "task.completed", NOW, {"tokens": 5}),
-    )
-
-    assert members(events) == {"lead", "billing"}
-    assert tokens_used(events) == tree(events).tokens == 12
-
-
 # --- tasks that nobody waits for ---------------------------------------------------------------
 
 
@@ -275,7 +263,6 @@ def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used(
     assert root.retries == [(NOW + 3, 1, "lead", "it broke", RECEIPT, 0)]
     assert receipts(root) == [RECEIPT, RECEIPT]
     assert tokens_seen(root) == tally(root).tokens_seen == 2 * RECEIPT["tokens"]
-    assert tokens_used(journal(*told, end)) == 12
     assert wire.tree(root)["retries"][0]["error"] == "it broke"
     assert checked(wire.tree(root), "a tree") == wire.tree(root)
 
@@ -317,8 +304,6 @@ def test_events_that_were_pruned_are_passed_over():
     told = journal(submitted(LEAD), claimed(LEAD, NOW), handed(LEAD, "billing", NOW, tokens=3), completed(LEAD))
 
     assert tree(map(emptied, told)) is None
-    assert (members(map(emptied, told)), tokens_used(map(emptied, told))) == ({"lead"}, 0)
-    assert members(told) == {"lead", "billing"}
 
 
 # --- plans -------------------------------------------------------------------------------------
@@ -410,39 +395,3 @@ def test_a_task_of_a_step_that_is_in_no_plan_is_a_task():
 @pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"b": 1, "a": 2}, '{"a":2,"b":1}'), (None, "null")])
 def test_a_result_as_text_is_its_text_or_its_json(result, text):
     assert result_text(run_of(kinds.started(LEAD, NOW), completed(LEAD, result))) == text
-
-
-# --- who took part, and what it took -----------------------------------------------------------
-
-
-@pytest.mark.rule("tier.bounds")
-def test_members_are_all_who_have_held_a_task_each_once():
-    told = [
-        kinds.started(LEAD, NOW),
-        kinds.started(CODER, NOW),
-        kinds.started(child_of(LEAD, "coder", "t9"), NOW),
-        kinds.handed(CODER, "editor", NOW, {}),
-        completed(LEAD),
-    ]
-
-    assert members(journal(*told)) == {"lead", "coder", "editor"}
-    assert members([]) == frozenset()
-
-
-@pytest.mark.rule("tier.bounds")
-def test_who_was_refused_or_only_named_in_a_parallel_handoff_has_held_nothing_yet():
-    told = [kinds.started(LEAD, NOW), refused(LEAD, "poet"), kinds.handed(LEAD, ["coder", "tester"], NOW, {})]
-
-    assert members(journal(*told)) == {"lead"}
-    assert members(journal(*told, kinds.started(CODER, NOW))) == {"lead", "coder"}
-
-
-@pytest.mark.rule("tier.bounds")
-@given(st.lists(st.none() | st.integers(0, 1000), max_size=6))
-def test_tokens_are_what_every_turn_said_and_not_what_it_was_shown(said):
-    told = [kinds.started(LEAD, NOW)]
-    for tokens in said:
-        data = {"receipt": RECEIPT} if tokens is None else {"receipt": RECEIPT, "tokens": tokens}
-        told.append(kinds.handed(LEAD, "coder", NOW, data))
-
-    assert tokens_used(journal(*told)) == sum(tokens or 0 for tokens in said)

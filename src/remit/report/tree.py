@@ -218,22 +218,6 @@ def tree(events: Iterable[Event]) -> Node | None:
     return growing.root
 
 
-def members(events: Iterable[Event]) -> frozenset[str]:
-    """Everyone who has held a task of the run."""
-    holders: set[str] = set()
-    for event in events:
-        if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
-            holders.add(event.agent)
-        elif event.kind == "task.handed" and isinstance(to := event.data.get("to"), str):
-            holders.add(to)
-    return frozenset(holders)
-
-
-def tokens_used(events: Iterable[Event]) -> int:
-    """Sum up what the agents of the run said they used; each turn says it once, at its end."""
-    return sum(_tokens(event) for event in events)
-
-
 def result_text(node: Node) -> str:
     return node.result if isinstance(node.result, str) else encode(node.result)
 
