@@ -9,9 +9,6 @@ from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.terminal import COLOURS, tabled
 from remit.core.breaker import UNTIL_RESET, Breaker, admits
 from remit.core.text import canonical
-from remit.engine.system import SystemClock, TimedIds
-from remit.engine.upkeep.breakers import Breakers
-from remit.ports import Store
 from remit.report import wire
 from remit.report.figures import duration
 from remit.report.looks import BREAKER_ROLES
@@ -26,14 +23,15 @@ def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
     json
         Print JSON instead of a table.
     """
-    with opened(place) as (_, store):
-        named = asyncio.run(_breakers(store).all())
+    with opened(place) as workspace:
+        named = asyncio.run(workspace.breakers())
+        now = workspace.clock.now()
     if json:
         emit([wire.breaker(name, breaker) for name, breaker in named.items()])
     elif not named:
         out().print(Text("no agent has failed of late, and none was taken out", "dim"))
     else:
-        out().print(table(named, SystemClock().now()))
+        out().print(table(named, now))
 
 
 def trip(agent: str, *, why: str, place: Where = HERE, json: AsJson = False) -> None:
@@ -48,8 +46,8 @@ def trip(agent: str, *, why: str, place: Where = HERE, json: AsJson = False) -> 
     json
         Print what came of it as JSON.
     """
-    with opened(place) as (_, store):
-        changed = asyncio.run(_breakers(store).trip(agent, why))
+    with opened(place) as workspace:
+        changed = asyncio.run(workspace.trip(agent, why))
     name = canonical(agent)
     _tell(name, "open", f"'{name}' is out; let it in again with: remit breaker reset {name}", changed, as_json=json)
 
@@ -66,8 +64,8 @@ def reset(agent: str, *, why: str = "", place: Where = HERE, json: AsJson = Fals
     json
         Print what came of it as JSON.
     """
-    with opened(place) as (_, store):
-        changed = asyncio.run(_breakers(store).reset(agent, why))
+    with opened(place) as workspace:
+        changed = asyncio.run(workspace.reset(agent, why))
     name = canonical(agent)
     _tell(name, "closed", f"'{name}' can be asked again", changed, as_json=json)
 
@@ -100,10 +98,6 @@ def next_for(breaker: Breaker, now: int) -> str:
         return "the next to ask tries it"
     left = duration(breaker.until - now)
     return f"being tried, {left} left" if breaker.state == "half-open" else f"rests {left} more"
-
-
-def _breakers(store: Store) -> Breakers:
-    return Breakers(store, SystemClock(), TimedIds())
 
 
 def _tell(name: str, state: str, sentence: str, changed: bool, *, as_json: bool) -> None:

@@ -5,15 +5,14 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out, without_agents
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.core.lifecycle import TERMINAL
 from remit.core.record import Record
-from remit.ports import Store, View
+from remit.ports import View
 from remit.report.figures import count
 from remit.runtime.finding import task_of
-from remit.runtime.following import following
-from remit.runtime.runtime import Runtime
 from remit.runtime.workers import Crew
+from remit.runtime.workspace import Workspace
 
 STOP_SECONDS: Final = 5.0  # how long `cancel` waits until everything has stopped
 
@@ -38,17 +37,17 @@ def cancel(task: str, *, place: Where = HERE, why: str = "cancelled by its owner
     json
         Print what came of it as JSON.
     """
-    with opened(place) as (database, store):
-        asyncio.run(_cancel(without_agents(database, store), task, why, as_json=json))
+    with opened(place) as workspace:
+        asyncio.run(_cancel(workspace, task, why, as_json=json))
 
 
-async def _cancel(runtime: Runtime, typed: str, why: str, *, as_json: bool) -> None:
-    store, console = runtime.store, out()
-    top, *below = await store.read(lambda view: _subtree(view, typed))
+async def _cancel(workspace: Workspace, typed: str, why: str, *, as_json: bool) -> None:
+    console = out()
+    top, *below = await workspace.read(lambda view: _subtree(view, typed))
     if not as_json and below:
         console.print(Text(f"stopping {top.id} and {count(len(below), 'task')} below it", "yellow"))
-    number = await runtime.cancel(top.id, why)
-    stopping = await _stopped(store, [top.id, *(record.id for record in below)])
+    number = await workspace.cancel(top.id, why)
+    stopping = await _stopped(workspace, [top.id, *(record.id for record in below)])
     if as_json:
         emit({"task": top.id, "cancelled": number, "stopping": stopping.tasks})
     elif not stopping.tasks:
@@ -65,15 +64,15 @@ def _subtree(view: View, typed: str) -> list[Record]:
     return [record, *(below for below in view.below(record.id) if below.id != record.id)]
 
 
-async def _stopped(store: Store, tasks: list[str]) -> Stopping:
+async def _stopped(workspace: Workspace, tasks: list[str]) -> Stopping:
     """Wait a few seconds until they have stopped; give back which have not."""
     loop = asyncio.get_running_loop()
     until = loop.time() + STOP_SECONDS
-    async with following(store) as follow:
-        stopping = await store.read(lambda view: _stopping(view, tasks))
+    async with workspace.following() as follow:
+        stopping = await workspace.read(lambda view: _stopping(view, tasks))
         while stopping.tasks and loop.time() < until and not (stopping.abandoned and stopping.alone):
             await follow.next()
-            stopping = await store.read(lambda view: _stopping(view, tasks))
+            stopping = await workspace.read(lambda view: _stopping(view, tasks))
     return stopping
 
 

@@ -8,20 +8,18 @@ from rich.table import Table
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
-from remit.cli.terminal import moment
+from remit.cli.terminal import moment, tabled
 from remit.core import checks
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry
-from remit.core.scope import Scope
+from remit.core.scope import BOARD_PREFIX, Scope
 from remit.core.text import shown
 from remit.core.values import Json, decode
-from remit.engine.sharing.entries import Entries
-from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput, NotFound
-from remit.ports import Store
 from remit.report import wire
 from remit.report.figures import duration
 from remit.report.printable import block, escaped
+from remit.runtime.workspace import Workspace
 
 
 def listing(
@@ -40,25 +38,25 @@ def listing(
     json
         Print JSON instead of a table.
     """
-    clock = SystemClock()
-    with opened(place) as (_, store):
+    with opened(place) as workspace:
         if not namespace:
-            namespaces = asyncio.run(store.read(lambda view: view.namespaces(clock.now())))
-            _print_namespaces(namespaces, as_json=json)
+            _print_namespaces(asyncio.run(workspace.namespaces()), as_json=json)
             return
-        scope = Scope(namespace, prefix=prefix)
-        rows = asyncio.run(_entries(store).by_key([scope], checks.limit(limit)))
+        scope, most, now = Scope(namespace, prefix=prefix), checks.limit(limit), workspace.clock.now()
+        rows = asyncio.run(workspace.read(lambda view: view.by_key(scope, now, most)))
     if json:
         emit([wire.entry(entry) for entry in rows])
     else:
-        out().print(_table(rows, clock.now()) if rows else Text(f"nothing in {namespace}", "dim"))
+        out().print(_table(rows, now) if rows else Text(f"nothing in {namespace}", "dim"))
 
 
 def get(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) -> None:
     """Print one entry's value; with --json all that is known of it."""
-    with opened(place) as (_, store):
-        entry = asyncio.run(_entries(store).get(namespace, key))
-    if entry is None:
+    entries.address(namespace, key)
+    with opened(place) as workspace:
+        entry = asyncio.run(workspace.read(lambda view: view.entry(namespace, key)))
+        now = workspace.clock.now()
+    if entry is None or not entry.alive(now):
         raise NotFound(f"there is no entry {shown(f'{namespace}/{key}')}, or it has expired")
     if json:
         emit(wire.entry(entry))
@@ -89,10 +87,10 @@ def put(
     json
         Print what was written as JSON.
     """
+    # Checked before a file is made.
     draft = Draft(namespace, key, _parsed(value) if as_json else value, entries.lifetime(ttl))
-    with opened(place, create=True) as (_, store):
-        shared = _entries(store)
-        version = asyncio.run(shared.put(draft, shared.owner()))
+    with opened(place, create=True) as workspace:
+        version = asyncio.run(_put(workspace, draft, ttl))
     if json:
         emit({"namespace": namespace, "key": key, "version": version})
     else:
@@ -101,9 +99,8 @@ def put(
 
 def remove(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) -> None:
     """Remove an entry."""
-    with opened(place) as (_, store):
-        shared = _entries(store)
-        gone = asyncio.run(shared.remove(namespace, key, shared.owner()))
+    with opened(place) as workspace:
+        gone = asyncio.run(_remove(workspace, namespace, key))
     if not gone:
         raise NotFound(f"there is no entry {shown(f'{namespace}/{key}')}, or it has expired")
     if json:
@@ -114,16 +111,29 @@ def remove(namespace: str, key: str, *, place: Where = HERE, json: AsJson = Fals
 
 def cleanup(*, place: Where = HERE, json: AsJson = False) -> None:
     """Remove entries that have expired."""
-    with opened(place) as (_, store):
-        count = asyncio.run(_entries(store).cleanup())
+    with opened(place) as workspace:
+        count = asyncio.run(workspace.cleanup())
     if json:
         emit({"removed": count})
     else:
         out().print(Text(f"{count} expired entries removed"))
 
 
-def _entries(store: Store) -> Entries:
-    return Entries(store, SystemClock(), TimedIds())
+async def _put(workspace: Workspace, draft: Draft, ttl: float | None) -> int:
+    if (session := _session(draft.namespace)) is not None:
+        return await workspace.context(session).board.write(draft.key, draft.value, ttl)
+    return await workspace.context().set(draft.namespace, draft.key, draft.value, ttl)
+
+
+async def _remove(workspace: Workspace, namespace: str, key: str) -> bool:
+    if (session := _session(namespace)) is not None:
+        return await workspace.context(session).board.delete(key)
+    return await workspace.context().remove(namespace, key)
+
+
+def _session(namespace: str) -> str | None:
+    """Give the session whose board a namespace is; None if it is none."""
+    return namespace.removeprefix(BOARD_PREFIX) if namespace.startswith(BOARD_PREFIX) else None
 
 
 def _parsed(value: str) -> Json:
@@ -133,29 +143,28 @@ def _parsed(value: str) -> Json:
         raise BadInput(f"the value is not JSON ({error}); leave out --as-json to write it as text") from error
 
 
-def _print_namespaces(namespaces: list[tuple[str, int]], *, as_json: bool) -> None:
+def _print_namespaces(namespaces: dict[str, int], *, as_json: bool) -> None:
     if as_json:
-        emit([{"namespace": namespace, "entries": count} for namespace, count in namespaces])
+        emit([{"namespace": namespace, "entries": count} for namespace, count in namespaces.items()])
         return
     console = out()
     if not namespaces:
         console.print(Text("no entries yet", "dim"))
-    for namespace, count in namespaces:
+    for namespace, count in namespaces.items():
         console.print(Text.assemble((f"{count:>7}  ", "dim"), (escaped(namespace, 64), "blue")))
 
 
 def _table(rows: list[Entry], now: int) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("key", "version", "by", "updated", "expires in", "value"):
-        table.add_column(name, no_wrap=True)
-    for entry in rows:
-        left = "never" if entry.expires_at is None else duration(entry.expires_at - now)
-        table.add_row(
-            Text(escaped(entry.key, 48), "blue"),
-            f"v{entry.version}",
-            Text(entry.agent or "person"),
-            moment(entry.updated_at),
-            left,
-            Text(escaped(entry.text, 60)),
-        )
-    return table
+    names = ("key", "version", "by", "updated", "expires in", "value")
+    return tabled(names, [_row(entry, now) for entry in rows], left=len(names), gives_way="value")
+
+
+def _row(entry: Entry, now: int) -> list[Text | str]:
+    return [
+        Text(escaped(entry.key, 48), "blue"),
+        f"v{entry.version}",
+        Text(entry.agent or "person"),
+        moment(entry.updated_at),
+        "never" if entry.expires_at is None else duration(entry.expires_at - now),
+        Text(escaped(entry.text, 200)),
+    ]

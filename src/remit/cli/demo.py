@@ -16,7 +16,7 @@ from remit.engine.system import SystemClock
 from remit.report import wire
 from remit.report.looks import mark
 from remit.report.printable import escaped
-from remit.report.tree import Node, tree
+from remit.report.tree import Node
 from remit.runtime.runtime import Runtime
 
 TASK = "build the login of the shop"
@@ -55,7 +55,7 @@ async def _run(runtime: Runtime, console: Console | None) -> Node:
         console.print(Text.assemble(("remit", "bold"), f"  lead is asked to {TASK}\n"))
         with watching(runtime, console):
             outcome = await runtime.outcome("lead", TASK)
-    root = tree(await runtime.history(run=outcome.task))
+    root = await runtime.workspace.root(outcome.id)
     assert root is not None
     return root
 

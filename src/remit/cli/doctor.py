@@ -5,7 +5,6 @@ import asyncio
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
-from remit.engine.system import SystemClock
 from remit.engine.upkeep.doctor import Health, examine
 from remit.report import wire
 
@@ -21,9 +20,9 @@ def doctor(*, place: Where = HERE, json: AsJson = False) -> int:
     json
         Print JSON instead.
     """
-    with opened(place) as (database, _):
-        where = where_is(database)
-        health = asyncio.run(examine(database, SystemClock().now()))
+    with opened(place) as workspace:
+        where = where_is(workspace.database)
+        health = asyncio.run(examine(workspace.database, workspace.clock.now()))
     if json:
         emit({"sound": health.sound, **wire.named(health)})
     else:

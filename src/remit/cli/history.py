@@ -36,8 +36,8 @@ def history(
     """
     most = checked_limit(limit, most=1_000_000)
     span = Span(run=run, session=session, agent=canonical(agent) if agent else None)
-    with opened(place) as (_, store):
-        events = asyncio.run(store.read(lambda view: view.events(span)))[-most:]
+    with opened(place) as workspace:
+        events = asyncio.run(workspace.read(lambda view: view.events(span)))[-most:]
     if json:
         emit([wire.event(event) for event in events])
         return

@@ -7,17 +7,14 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 from rich.console import Console
 
-from remit.core.text import NAME_LIMIT, line
-from remit.ports import Database, Store
-from remit.stores.opening import database_at, is_server
-
-if TYPE_CHECKING:
-    from remit.runtime.runtime import Runtime
+from remit.ports import Database
+from remit.runtime.workspace import Workspace
+from remit.stores.opening import is_server
 
 DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"
@@ -44,21 +41,10 @@ HERE = Where()
 
 
 @contextmanager
-def opened(place: Where, *, create: bool = False) -> Generator[tuple[Database, Store]]:
-    """Open the store of a command; looking never makes a new file."""
-    workspace = line(place.workspace, "a workspace", NAME_LIMIT)
-    database = database_at(place.store, create=create)
-    try:
-        yield database, database.store(workspace)
-    finally:
-        database.close()
-
-
-def without_agents(database: Database, store: Store) -> "Runtime":
-    """Make a runtime that changes what is in the store and runs nothing itself."""
-    from remit.runtime.runtime import Runtime
-
-    return Runtime(database, workspace=store.workspace, hands=0)
+def opened(place: Where, *, create: bool = False) -> Generator[Workspace]:
+    """Open the workspace of a command; looking never makes a new file."""
+    with Workspace(place.store, place.workspace, create=create) as workspace:
+        yield workspace
 
 
 def where_is(database: Database) -> str:

@@ -6,11 +6,10 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out, without_agents
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.core.lifecycle import TERMINAL
 from remit.core.times import DAY, SECOND, span
-from remit.engine.system import SystemClock
-from remit.engine.upkeep.prune import KEPT_DAYS
+from remit.engine.settings import KEPT_DAYS
 from remit.ports import View
 from remit.report.figures import count
 
@@ -36,12 +35,12 @@ def prune(
         Print what came of it as JSON.
     """
     older = span(days, "--days") * (DAY // SECOND)
-    with opened(place) as (database, store):
+    with opened(place) as workspace:
         if dry_run:
-            before = SystemClock().now() - older
-            number = asyncio.run(store.read(lambda view: _old(view, before)))
+            before = workspace.clock.now() - older
+            number = asyncio.run(workspace.read(lambda view: _old(view, before)))
         else:
-            number = asyncio.run(without_agents(database, store).prune(days))
+            number = asyncio.run(workspace.prune(days))
     if json:
         emit({"pruned": 0 if dry_run else number, "old": number})
     elif dry_run:

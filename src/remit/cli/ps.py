@@ -15,7 +15,6 @@ from remit.core.message import Message
 from remit.core.record import Record
 from remit.core.text import canonical
 from remit.core.values import Json
-from remit.engine.system import SystemClock
 from remit.ports import View, Which
 from remit.report import wire
 from remit.report.figures import age, count, duration
@@ -74,10 +73,10 @@ def ps(
         state=state or (None if all else "open"),
         limit=checked_limit(limit, most=100_000),
     )
-    now = SystemClock().now()
-    with opened(place) as (database, store):
-        snapshot = asyncio.run(store.read(lambda view: _snapshot(view, which, parent)))
-        hint = f"remit worker module:runtime{options_for(database, store.workspace, place.store)}"
+    with opened(place) as workspace:
+        now = workspace.clock.now()
+        snapshot = asyncio.run(workspace.read(lambda view: _snapshot(view, which, parent)))
+        hint = f"remit worker module:runtime{options_for(workspace.database, workspace.name, place.store)}"
     if json:
         emit(_data(snapshot, now))
         return

@@ -4,9 +4,9 @@ import asyncio
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, options_for, out, without_agents
+from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, options_for, out
 from remit.runtime.finding import task_of
-from remit.runtime.runtime import Runtime
+from remit.runtime.workspace import Workspace
 
 
 def retry(task: str, *, place: Where = HERE, json: AsJson = False) -> None:
@@ -19,9 +19,9 @@ def retry(task: str, *, place: Where = HERE, json: AsJson = False) -> None:
     json
         Print the new task's id as JSON.
     """
-    with opened(place) as (database, store):
-        again = asyncio.run(_retry(without_agents(database, store), task))
-        where = options_for(database, store.workspace, place.store)
+    with opened(place) as workspace:
+        again = asyncio.run(_retry(workspace, task))
+        where = options_for(workspace.database, workspace.name, place.store)
     if json:
         emit({"task": again})
         return
@@ -29,6 +29,6 @@ def retry(task: str, *, place: Where = HERE, json: AsJson = False) -> None:
     aside().print(Text(f"remit wait {again}{where}", "dim"))
 
 
-async def _retry(runtime: Runtime, typed: str) -> str:
-    record = await runtime.store.read(lambda view: task_of(view, typed))
-    return (await runtime.task(record.id).retry()).id
+async def _retry(workspace: Workspace, typed: str) -> str:
+    record = await workspace.read(lambda view: task_of(view, typed))
+    return (await workspace.retry(record.id)).id

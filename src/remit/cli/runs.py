@@ -9,7 +9,6 @@ from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
 from remit.cli.ps import took
 from remit.cli.terminal import state_text, tabled
 from remit.core.checks import limit as checked_limit
-from remit.engine.system import SystemClock
 from remit.ports import RunLine
 from remit.report import wire
 from remit.report.figures import age
@@ -27,11 +26,11 @@ def runs(*, place: Where = HERE, limit: int = 20, json: AsJson = False) -> None:
     json
         Print JSON instead of a table.
     """
-    now = SystemClock().now()
     most = checked_limit(limit)
-    with opened(place) as (database, store):
-        lines, crew = asyncio.run(store.read(lambda view: (view.runs(most), Crew(view.workers()))))
-        where = where_is(database)
+    with opened(place) as workspace:
+        now = workspace.clock.now()
+        lines, crew = asyncio.run(workspace.read(lambda view: (view.runs(most), Crew(view.workers()))))
+        where = where_is(workspace.database)
     if json:
         emit([wire.run(line, state=crew.state(line.record, now)) for line in lines])
     elif not lines:

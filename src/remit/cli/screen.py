@@ -103,7 +103,7 @@ def show(screen: Screen, console: Console, events: Sequence[Event]) -> None:
 def watching(runtime: Runtime, console: Console) -> Generator[None]:
     """Show the run that this runtime carries out while the body runs."""
     screen = Screen(first_only=True, idle="starting …")
-    stop = runtime.watch(lambda events: show(screen, console, events))
+    stop = runtime.workspace.watch(lambda events: show(screen, console, events))
     try:
         with on_screen(screen, console):
             yield

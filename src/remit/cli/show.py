@@ -54,8 +54,8 @@ def root_of(typed: str, place: Where) -> Node:
         run = run_of(view, typed)
         return run, view.events(Span(run=run))
 
-    with opened(place) as (_, store):
-        run, events = asyncio.run(store.read(look))
+    with opened(place) as workspace:
+        run, events = asyncio.run(workspace.read(look))
     root = tree(events)
     if root is None:
         raise NotFound(f"the journal has nothing of run {run}; `remit doctor` says what is wrong with the store")

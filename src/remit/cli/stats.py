@@ -14,7 +14,6 @@ from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.terminal import tabled
 from remit.core.text import canonical, shown
 from remit.core.times import SECOND, moment
-from remit.engine.system import SystemClock
 from remit.errors import BadInput
 from remit.ports import Span
 from remit.report import wire
@@ -42,13 +41,13 @@ def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str =
     json
         Print JSON instead of tables.
     """
-    now = SystemClock().now()
-    start, end = _when(since, "--since", now), _when(until, "--until", now)
-    if start is not None and start >= (now if end is None else end):
-        raise BadInput("--since must be before --until, which is now unless told otherwise")
-    who = canonical(agent) if agent else ""
-    with opened(place) as (_, store):
-        events = asyncio.run(store.read(lambda view: view.events(Span(since=start, until=end))))
+    with opened(place) as workspace:
+        now = workspace.clock.now()
+        start, end = _when(since, "--since", now), _when(until, "--until", now)
+        if start is not None and start >= (now if end is None else end):
+            raise BadInput("--since must be before --until, which is now unless told otherwise")
+        who = canonical(agent) if agent else ""
+        events = asyncio.run(workspace.read(lambda view: view.events(Span(since=start, until=end))))
     figures = counted(events, who)
     if json:
         emit({"since": start, "until": end, "agent": who, **wire.stats(figures)})

@@ -12,7 +12,6 @@ from remit.cli.ps import took, where
 from remit.cli.terminal import moment, outcome_text, state_text
 from remit.core.record import Record
 from remit.core.values import Json
-from remit.engine.system import SystemClock
 from remit.ports import Span, View, Which
 from remit.report import wire
 from remit.report.detail import Detail, EarlierAttempt, detail
@@ -44,9 +43,9 @@ def status(task: str = "last", *, place: Where = HERE, json: AsJson = False) -> 
     json
         Print JSON instead.
     """
-    with opened(place) as (_, store):
-        seen = asyncio.run(store.read(lambda view: read_task(view, task)))
-    now = SystemClock().now()
+    with opened(place) as workspace:
+        seen = asyncio.run(workspace.read(lambda view: read_task(view, task)))
+        now = workspace.clock.now()
     if json:
         emit(seen_data(seen, now))
     else:

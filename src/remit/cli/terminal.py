@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -44,18 +45,24 @@ def colour(state: str) -> str:
 
 
 def tabled(names: Sequence[str], rows: Sequence[Sequence[Text | str]], *, left: int = 1, gives_way: str = "") -> Table:
-    """A plain table, the first columns to the left and figures to the right. Only one column may give way when the
+    """Make a plain table, the first columns to the left and figures to the right. Only one column may give way when the
     terminal is narrow: a name or a figure that is cut cannot be read or copied."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for index, name in enumerate(names):
         if name == gives_way:
-            table.add_column(name, no_wrap=True, overflow="ellipsis")
+            table.add_column(name)  # rich shortens columns that may wrap before all others; its cells do not wrap
         else:
-            width = max(len(name), *(len(row[index]) for row in rows))
+            width = max(len(name), *(cell_len(str(row[index])) for row in rows))
             table.add_column(name, justify="left" if index < left else "right", no_wrap=True, min_width=width)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(_cut(cell) if name == gives_way else cell for name, cell in zip(names, row, strict=True)))
     return table
+
+
+def _cut(cell: Text | str) -> Text:
+    text = cell if isinstance(cell, Text) else Text(cell)
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
 
 
 def headline(node: Node, now: int) -> Text:

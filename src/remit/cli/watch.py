@@ -17,10 +17,10 @@ from remit.core.record import Record
 from remit.core.times import SECOND, span
 from remit.engine.system import SystemClock
 from remit.errors import NotFound
-from remit.ports import Span, Store, View, Which
+from remit.ports import Span, View, Which
 from remit.runtime.finding import MANY, run_of, task_of
-from remit.runtime.following import following, over
 from remit.runtime.workers import Crew
+from remit.runtime.workspace import Workspace
 
 TIMED_OUT: Final = 124  # as timeout(1) has it
 
@@ -43,27 +43,27 @@ def watch(
     all
         Everything that is open, and what begins from now on.
     """
-    with opened(place) as (_, store):
-        asyncio.run(_all(store, out()) if all else _one(store, run, out()))
+    with opened(place) as workspace:
+        asyncio.run(_all(workspace, out()) if all else _one(workspace, run, out()))
 
 
-async def _one(store: Store, typed: str, console: Console) -> None:
-    run = await store.read(lambda view: run_of(view, typed))
+async def _one(workspace: Workspace, typed: str, console: Console) -> None:
+    run = await workspace.read(lambda view: run_of(view, typed))
     screen = Screen()
-    async with following(store, run=run) as follow:
+    async with workspace.following(run=run) as follow:
         with on_screen(screen, console):
             ended = False
             while not (ended or console.quiet):
-                ended = await over(store, run)  # before the last look, so that its end is on the screen
+                ended = await workspace.has_ended(run)  # before the last look, so that its end is on the screen
                 show(screen, console, await follow.next())
-    print_end(console, await store.read(lambda view: read_task(view, run)), screen)
+    print_end(console, await workspace.read(lambda view: read_task(view, run)), screen)
 
 
-async def _all(store: Store, console: Console) -> None:
+async def _all(workspace: Workspace, console: Console) -> None:
     screen = Screen()
-    events = await store.read(_what_is_open)
+    events = await workspace.read(_what_is_open)
     screen.add(events)
-    async with following(store, after=events[-1].seq if events else 0) as follow:
+    async with workspace.following(after=events[-1].seq if events else 0) as follow:
         with on_screen(screen, console):
             while not console.quiet:  # or nobody reads it any more
                 show(screen, console, await follow.next())
@@ -93,35 +93,37 @@ def wait(task: str = "last", *, place: Where = HERE, seconds: float | None = Non
         Print all that is known of the task as JSON.
     """
     limit = None if seconds is None else span(seconds, "seconds") / SECOND
-    with opened(place) as (database, store):
-        where = options_for(database, store.workspace, place.store)
-        seen, _ = asyncio.run(_wait(store, task, limit, None if json else out(), where))
+    with opened(place) as workspace:
+        where = options_for(workspace.database, workspace.name, place.store)
+        seen, _ = asyncio.run(_wait(workspace, task, limit, None if json else out(), where))
     return answered(seen, as_json=json, seconds=seconds)
 
 
 async def _wait(
-    store: Store, typed: str, seconds: float | None, console: Console | None, where: str
+    workspace: Workspace, typed: str, seconds: float | None, console: Console | None, where: str
 ) -> tuple[Seen, Screen]:
-    record, crew = await store.read(lambda view: (task_of(view, typed), Crew(view.workers())))
+    record, crew = await workspace.read(lambda view: (task_of(view, typed), Crew(view.workers())))
     if record.state == "pending" and not crew.workers:
         aside().print(Text(f"nobody is there to carry it out: start `remit worker module:runtime{where}`", "yellow"))
-    return await waited(store, record, seconds, console)
+    return await waited(workspace, record, seconds, console)
 
 
-async def waited(store: Store, record: Record, seconds: float | None, console: Console | None) -> tuple[Seen, Screen]:
+async def waited(
+    workspace: Workspace, record: Record, seconds: float | None, console: Console | None
+) -> tuple[Seen, Screen]:
     """Wait until the task has ended or the time is up, and give back what is known of it; a terminal shows it
     meanwhile."""
     screen = Screen(record.id)
     drawing = console if console is not None and console.is_terminal else None
     try:
-        async with asyncio.timeout(seconds), following(store, run=record.run) as follow:
+        async with asyncio.timeout(seconds), workspace.following(run=record.run) as follow:
             with on_screen(screen, drawing):
-                while not await store.read(lambda view: _ended(view, record.id)):
+                while not await workspace.read(lambda view: _ended(view, record.id)):
                     screen.add(await follow.next())
                 screen.add(await follow.next(0))
     except TimeoutError:
         pass
-    return await store.read(lambda view: read_task(view, record.id)), screen
+    return await workspace.read(lambda view: read_task(view, record.id)), screen
 
 
 def _ended(view: View, task: str) -> bool:
