@@ -100,12 +100,12 @@ def address(namespace: object, key: object) -> None:
 
 
 def lifetime(ttl: object) -> int | None:
-    """Seconds as a person writes them; None means for good."""
+    """Read seconds as a person writes them; None means for good."""
     return None if ttl is None else span(ttl, "ttl")
 
 
 def written(old: Entry | None, draft: Draft, by: Writer, now: int) -> Entry:
-    """The entry after the write. A version the writer did not expect is a conflict and changes nothing."""
+    """Make the entry after a write. A version the writer did not expect is a conflict and changes nothing."""
     living = old is not None and old.alive(now)
     current = old.version if old is not None and living else 0
     if draft.expect is not None and draft.expect != current:
@@ -129,7 +129,7 @@ def written(old: Entry | None, draft: Draft, by: Writer, now: int) -> Entry:
 
 
 def touched(entry: Entry | None, by: int, now: int) -> Entry | None:
-    """The entry with a later end; None if there is nothing alive to extend. What is permanent stays permanent."""
+    """Give the entry a later end; None if there is nothing alive to extend. What is permanent stays permanent."""
     if entry is None or not entry.alive(now):
         return None
     if entry.expires_at is None or entry.expires_at >= now + by:
@@ -138,7 +138,7 @@ def touched(entry: Entry | None, by: int, now: int) -> Entry | None:
 
 
 def read_extends(entry: Entry, now: int) -> int | None:
-    """By how much reading extends this entry: memory does, what came from outside never.
+    """Tell by how much reading extends an entry: memory is extended, what came from outside never.
 
     Gains under a thousandth of the extension are left out, so that a loop of reads is not a loop of writes.
     """
@@ -149,7 +149,7 @@ def read_extends(entry: Entry, now: int) -> int | None:
 
 
 def structured(entry: Entry) -> Json:
-    """The value as JSON, parsed if it was stored as text."""
+    """Give the value as JSON, parsed if it was stored as text."""
     if not isinstance(entry.value, str):
         return entry.value
     try:
@@ -159,7 +159,7 @@ def structured(entry: Entry) -> Json:
 
 
 def rendered(entry: Entry) -> str:
-    """As a model may see it: what came from outside is quoted, so that it reads as data and not as an order."""
+    """Show a value to a model: what came from outside is quoted, so that it reads as data and not as an order."""
     if entry.trust == "inside":
         return entry.text
     quoted = "\n".join(f"> {line}" for line in entry.text.splitlines())
@@ -167,7 +167,7 @@ def rendered(entry: Entry) -> str:
 
 
 def snapshot(entries: list[Entry]) -> str:
-    """A board as text, sorted by key, with authors; one line for each entry, so that none can pose as another."""
+    """Write a board as text, sorted by key, with authors; one line an entry, so that none can pose as another."""
     return "\n".join(_listed(entry) for entry in sorted(entries, key=lambda e: e.key))
 
 

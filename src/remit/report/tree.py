@@ -119,17 +119,17 @@ class Node:
         return self.trail[-1].at if self.trail else self.started_at
 
     def elapsed(self, now: int) -> int:
-        """How long it has been worked on; waiting to be begun is not work."""
+        """Tell how long it has been worked on; waiting to be begun is not work."""
         return (self.ended_at if self.ended_at is not None else now) - self.started_at if self.begun else 0
 
     def queued(self, now: int) -> int:
-        """How long it waited to be begun."""
+        """Tell how long it waited to be begun."""
         if self.begun:
             return self.started_at - self.asked_at
         return (self.ended_at if self.ended_at is not None else now) - self.asked_at
 
     def walk(self) -> "Iterator[Node]":
-        """Every task in tree order; without recursion, because a run may be deeper than Python's stack."""
+        """Give every task in tree order; without recursion, because a run may be deeper than Python's stack."""
         waiting: list[Node] = [self]
         while waiting:
             node = waiting.pop()
@@ -211,7 +211,7 @@ class Growing:
 
 
 def tree(events: Iterable[Event]) -> Node | None:
-    """The run as a tree of tasks, in the order they started; None if there is no such run."""
+    """Fold a run into a tree of tasks, in the order they started; None if there is no such run."""
     growing = Growing()
     for event in events:
         growing.add(event)

@@ -94,7 +94,7 @@ def reason(node: Node) -> str:
     return node.error.removeprefix(f"'{node.agent}' ")
 
 
-def states(found: Iterable[str]) -> str:
+def states(words: Iterable[str]) -> str:
     """41 completed, 1 failed: in the order of the looks, whatever has none last."""
-    counted = Counter(known(state) for state in found)
+    counted = Counter(known(word) for word in words)
     return ", ".join(f"{counted[state]:,} {state}" for state in LOOKS if counted[state])

@@ -8,14 +8,14 @@ from remit.report.words import may_see
 
 
 def saw_here(stay: Stay) -> str:
-    """What a holder saw while the task was with it."""
+    """Say what a holder saw while the task was with it."""
     if stay.receipt:
         return f"{count(slices(stay.receipt), 'slice')}, {count(tokens(stay.receipt), 'token')}"
     return may_see(stay.node)
 
 
 def passed(stay: Stay) -> str:
-    """The same, as short as the label of an edge."""
+    """Say the same, as short as the label of an edge."""
     if stay.receipt:
         return f"{slices(stay.receipt)} ctx · {short(tokens(stay.receipt))} tok"
     sees = stay.node.sees
@@ -25,7 +25,7 @@ def passed(stay: Stay) -> str:
 
 
 def kept_back(stay: Stay) -> str:
-    """How many slices were withheld."""
+    """Say how many slices were withheld."""
     number = withheld(stay)
     return f"\N{MINUS SIGN}{number}" if number else ""
 

@@ -65,10 +65,10 @@ class Panel(NamedTuple):
     def _step(self, step: PlanStep) -> str:
         task = self.tasks.get(step.task)
         took = duration(task.elapsed(self.now)) if task is not None else ""
-        told = " · ".join(part for part in (step.agent, took, tries(step)) if part)
+        who = " · ".join(part for part in (step.agent, took, tries(step)) if part)
         bad = step.state == "failed" and step.reason
         why = step.reason.removeprefix(f"'{step.agent}' ")
-        second = (why, "fill failed") if bad else (why or told, "faint")
+        second = (why, "fill failed") if bad else (why or who, "faint")
         return (
             tooltip(f"{step.id}: {step.title} ({step.agent}) {step.reason}")
             + state_dot(known(step.state), 18, 25)
@@ -77,18 +77,18 @@ class Panel(NamedTuple):
         )
 
 
-def panels(cards: list[Tile], now: int) -> list[Panel]:
-    """The plans of the tasks that are shown; of very many, the first."""
-    nodes = [card.shows.node for card in cards if isinstance(card.shows, Stay) and card.shows.left is None]
-    found: list[Panel] = []
+def panels(tiles: list[Tile], now: int) -> list[Panel]:
+    """Make the panels of the plans of the tasks that are shown; of very many, the first."""
+    nodes = [tile.shows.node for tile in tiles if isinstance(tile.shows, Stay) and tile.shows.left is None]
+    made: list[Panel] = []
     for node in nodes:
         tasks = {child.id: child for child in node.children if child.step}
-        found += [
+        made += [
             Panel(plan_of(plan[0].planner or node.agent), plan, grid(plan), tasks, now)
             for plan in node.plans[:_PLANS]
             if plan
         ]
-    return found[:_PLANS]
+    return made[:_PLANS]
 
 
 def _rest(cell: Cell) -> str:
@@ -105,7 +105,7 @@ def _place(cell: Cell) -> tuple[int, int]:
 
 
 def _need(before: Cell, after: Cell) -> str:
-    """What a step waits for, in the colour of how that went."""
+    """Draw the edge from what a step waits for, in the colour of how that went."""
     (left, top), (x, y) = _place(before), _place(after)
     left, top, y = left + _WIDTH, top + _HEIGHT // 2, y + _HEIGHT // 2
     bend, half = x - _GAP, x - _GAP // 2 - 3

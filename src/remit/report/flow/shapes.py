@@ -19,7 +19,7 @@ _TOOLTIP: Final = 400
 def words(
     text: str, at: tuple[int, int], look: str, width: int, anchor: Literal["start", "end", "middle"] = "start"
 ) -> str:
-    """A line of text, cut to the width it has."""
+    """Draw a line of text, cut to the width it has."""
     x, y = at
     side = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text class="{look}" x="{x}" y="{y}"{side}>{xml(fitted(text, width, look))}</text>'
@@ -34,7 +34,7 @@ def xml(text: str) -> str:
 
 
 def fitted(text: str, width: int, look: str = "") -> str:
-    """The text that has room in this many pixels, as far as that can be told without the font at hand."""
+    """Cut text to this many pixels, as far as that can be told without the font at hand."""
     line = cleaned(text, max(4, width // 3))
     if line_width(line, look) <= width:
         return line
@@ -84,7 +84,7 @@ def share_bar(states: list[str], at: tuple[int, int], width: int) -> str:
 
 
 def arrow_head(x: int, y: int, look: str, *, down: bool = False) -> str:
-    """A solid head whose tip is at this point: something has gone over there."""
+    """Draw a solid head whose tip is at this point: something has gone over there."""
     shape = "M0 0l-5.5-9.5q5.5 2.6 11 0z" if down else "M0 0l-9.5-5.5q2.6 5.5 0 11z"
     return moved(x, y, f'<path class="fill {look}" d="{shape}"/>')
 

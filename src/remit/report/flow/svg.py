@@ -41,15 +41,15 @@ _BEND: Final = 56  # how far an edge takes to reach the row of the one that was 
 
 
 def svg(root: Node, now: int, theme: Theme = "light") -> str:
-    """The picture as a document; `theme` is light, dark, or auto for what the reader prefers."""
+    """Draw the picture as a document; `theme` is light, dark, or auto for what the reader prefers."""
     sheet = style(theme)
     picture = place(outline(root), _MARGIN, _HEADER)
-    plans = panels([box.card for box in picture.boxes], now)
+    plans = panels([box.tile for box in picture.boxes], now)
     width = max(picture.width + 2 * _MARGIN, _NARROWEST, *(plan.width + 2 * _MARGIN for plan in plans))
     below = _HEADER + picture.height + 28
     strips = _strips(plans, below, width - 2 * _MARGIN)
     below += sum(plan.height + _APART for plan in plans)
-    bars, height = gantt([box.card for box in picture.boxes], now, (_MARGIN, below), width - 2 * _MARGIN)
+    bars, height = gantt([box.tile for box in picture.boxes], now, (_MARGIN, below), width - 2 * _MARGIN)
     parts = [
         _opening(root, now, (width, below + height + _MARGIN), sheet),
         _header(root, now, width),
@@ -95,7 +95,7 @@ def _header(root: Node, now: int, width: int) -> str:
 
 
 def _summary(root: Node, now: int) -> str:
-    """The run in figures, from its events and nothing else."""
+    """Tell the run in figures, from its events and nothing else."""
     figures = tally(root)
     parts = [
         f"{cleaned(root.agent, 40)} {cleaned(root.state, 20)} · {took(root, root.elapsed(now), now)}",
@@ -117,17 +117,17 @@ def _summary(root: Node, now: int) -> str:
 
 
 def _tree(picture: Picture, now: int) -> list[str]:
-    """Edges first, so that cards lie on them; labels last, so that nothing lies on those."""
+    """Draw edges first, so that cards lie on them, and labels last, so that nothing lies on those."""
     return [
         *(_curve(edge) for edge in picture.edges),
-        *(_card(box, now) for box in picture.boxes),
+        *(_tile(box, now) for box in picture.boxes),
         *(_ENDS[edge.kind](edge) for edge in picture.edges),
         *(_pill(edge) for edge in picture.edges if edge.label),
     ]
 
 
-def _card(box: Box, now: int) -> str:
-    match box.card.shows:
+def _tile(box: Box, now: int) -> str:
+    match box.tile.shows:
         case Stay() as stay:
             back, inside = _back(known(stay.state)), _task(stay, now)
         case Refusal() as refusal:
@@ -138,7 +138,7 @@ def _card(box: Box, now: int) -> str:
 
 
 def _back(state: str, shift: int = 0) -> str:
-    """The card itself, with a little shade; cards that need a look have a rim in their colour."""
+    """Draw the card itself, with a little shade; cards that ask for attention have a rim in their colour."""
     rim = " rim" if look(state).rimmed else ""
     size = f'width="{CARD_WIDTH}" height="{CARD_HEIGHT}" rx="10"'
     shade = f'<rect class="shade" x="{shift}" y="{shift + 2}" {size}/>'
@@ -155,7 +155,7 @@ def _head(state: str, name: str, right: str) -> str:
 
 
 def _task(stay: Stay, now: int) -> str:
-    """A task in somebody's hands. What it is about stands on the first card, and what came along on the others."""
+    """Draw a task in somebody's hands: on the first card what it is about, on the others what came along."""
     about = f"saw {saw_here(stay)}" if stay.came and stay.receipt else called(stay.node)
     return (
         tooltip("; ".join((f"{stay.holder}: {called(stay.node)}", *map(retried, stay.node.retries[-SIBLINGS:]))))
@@ -173,7 +173,7 @@ def _time(stay: Stay, now: int) -> str:
 
 
 def _ending(stay: Stay) -> str:
-    """The last line of a task: why it failed, what it answered, whose it is now, or what its holder is doing."""
+    """Write the last line of a task: why it failed, its answer, whose it is now, or what its holder is doing."""
     node = stay.node
     if stay.left is not None:
         return words(f"handed over to {stay.left.to[0]}", (_PAD, 68), "fill handed", _INSIDE)
@@ -181,8 +181,8 @@ def _ending(stay: Stay) -> str:
         answer = "done, no result" if node.result is None else f"→ {result_text(node)}"
         return words(answer, (_PAD, 68), "faint", _INSIDE)
     why = reason(node)
-    told = f"dead: {why}" if node.state == "dead" else why or _doing(node)
-    return words(told, (_PAD, 68), f"fill {known(node.state)}", _INSIDE)
+    text = f"dead: {why}" if node.state == "dead" else why or _doing(node)
+    return words(text, (_PAD, 68), f"fill {known(node.state)}", _INSIDE)
 
 
 def _doing(node: Node) -> str:
@@ -208,14 +208,14 @@ def _refused(refusal: Refusal) -> str:
 
 
 def _stack(stack: Stack) -> str:
-    found = stack.states
+    hidden = stack.states
     below = f"{stack.below:,} below" if stack.below else ""
     return (
         tooltip(stack.sentence())
-        + words(f"+{len(found):,} more", (_PAD, 27), "name", _INSIDE)
+        + words(f"+{len(hidden):,} more", (_PAD, 27), "name", _INSIDE)
         + words(below, (CARD_WIDTH - _PAD, 26), "mono faint", 100, "end")
-        + words(states(found), (_PAD, 48), "soft", _INSIDE)
-        + share_bar(found, (_PAD, 60), _INSIDE)
+        + words(states(hidden), (_PAD, 48), "soft", _INSIDE)
+        + share_bar(hidden, (_PAD, 60), _INSIDE)
     )
 
 
@@ -269,7 +269,7 @@ _ENDS: Final[dict[EdgeKind, Callable[[Edge], str]]] = {
 
 
 def _curve(edge: Edge) -> str:
-    """A bend right after the asker, then straight on, so that labels sit on a line of their own."""
+    """Draw a bend right after the asker, then straight on, so that labels sit on a line of their own."""
     if edge.kind == "handoff":
         x = edge.start.x + _HAND
         path = f"M{x} {edge.start.bottom}V{edge.end.y - 6}"

@@ -32,7 +32,7 @@ Row: TypeAlias = Node | Refusal | Stay | HandoffMade | Retry
 
 
 def text(root: Node, now: int) -> str:
-    """The tree with branches; safe to print whatever the agents wrote."""
+    """Draw the tree with branches; safe to print whatever the agents wrote."""
     lines = [_task(root, now)]
     waiting = _below(root, "", lines)
     while waiting:
@@ -45,14 +45,14 @@ def text(root: Node, now: int) -> str:
 
 
 def _dash(row: Row) -> str:
-    """Broken for what was refused, dotted for what nobody waits for."""
+    """Choose the line of a branch: broken for what was refused, dotted for what nobody waits for."""
     if isinstance(row, Refusal):
         return "╌"
     return "┄" if isinstance(row, Node) and row.asked_how in ASKED else "─"
 
 
 def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bool]]:
-    """Writes the plans of a task; gives back what branches off it, last one first: the next is taken from the end."""
+    """Write the plans of a task; give back what branches off it, last one first: the next is taken from the end."""
     rows = _rows(node)
     margin = guides + ("│  " if rows else "   ")
     lines.extend(f"{margin}{line}" for plan in node.plans for line in _plan(plan))
@@ -60,12 +60,12 @@ def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bo
 
 
 def _rows(node: Node) -> list[Row]:
-    """What became of a task, in order: who took over, who was asked, what was refused and what was tried again."""
+    """List what became of a task, in order: who took over, who was asked, what was refused, what was tried again."""
     rows: list[tuple[tuple[int, int, int], Row]] = [(order(hop), hop) for hop in (*node.children, *node.refusals)]
     rows += [((retry.turn, 1, retry.at), retry) for retry in node.retries[-_RETRIES:]]
     rows += [((stay.turns[0], 0, 0), stay) for stay in stays(node)[1:]]
     rows += [((at, 0, 0), handoff) for at, handoff in enumerate(node.trail, 1) if handoff.parallel]
-    return [row for _, row in sorted(rows, key=lambda one: one[0])]
+    return [row for _, row in sorted(rows, key=lambda placed: placed[0])]
 
 
 def _nearest(guides: str) -> str:
