@@ -36,7 +36,7 @@ _FOLD = 12  # siblings shown before the rest is counted
 
 
 def state_text(state: str) -> Text:
-    """The word of a state in its colour."""
+    """Write the word of a state in its colour."""
     return Text(state, colour(state))
 
 
@@ -66,7 +66,7 @@ def _cut(cell: Text | str) -> Text:
 
 
 def headline(node: Node, now: int) -> Text:
-    """One task on one line."""
+    """Write one task on one line."""
     text = Text.assemble(_mark(node.state), (node.first, "bold"), ("  ", ""), (escaped(called(node), 60), ""))
     for note in notes(node):
         text.append(f"  {note}", colour(node.state) if note == node.state else "dim")
@@ -87,12 +87,12 @@ def refusal_line(refusal: Refusal) -> Text:
 
 
 def retry_line(retry: Retry) -> Text:
-    """An attempt that was tried again, and what it died of."""
+    """Write one line for an attempt that was tried again, with what it died of."""
     return Text.assemble((f"{AGAIN} ", "yellow"), (escaped(retried(retry), 160), "dim"))
 
 
 def handoff_line(handoff: HandoffMade) -> Text:
-    """Who has the task next, or who got a part of it."""
+    """Say who has the task next, or who got a part of it."""
     whom = escaped(", ".join(handoff.to), 80)
     phase = f"  phase {escaped(handoff.phase, 40)}" if handoff.phase else ""
     return Text.assemble(
@@ -104,7 +104,7 @@ def handoff_line(handoff: HandoffMade) -> Text:
 
 
 def plan_branch(plan: list[PlanStep]) -> Tree:
-    """A plan's progress, and its steps."""
+    """Draw a plan's progress, and its steps."""
     branch = Tree(Text.assemble(("plan  ", "bold"), (progress(plan), "dim")), guide_style="dim")
     for step in plan[:_FOLD]:
         line = Text.assemble(_mark(step.state), escaped(step.title, 60), (f"  {escaped(step.agent, 64)}", "dim"))
@@ -119,7 +119,7 @@ def plan_branch(plan: list[PlanStep]) -> Tree:
 
 
 def refusals(root: Node) -> Iterator[Text]:
-    """Every hop that was refused, with the sentence its asker was given."""
+    """Write a line for every hop that was refused, with the sentence its asker was given."""
     for node in root.walk():
         for refusal in node.refusals:
             yield Text.assemble(
@@ -131,7 +131,7 @@ def refusals(root: Node) -> Iterator[Text]:
 
 
 def drawn(root: Node, now: int) -> Tree:
-    """The run as a tree that rich can print, and print again while it grows."""
+    """Draw the run as a tree that rich can print, and print again while it grows."""
     top = Tree(headline(root, now), guide_style="dim")
     pending = [(root, top)]
     while pending:
@@ -153,7 +153,7 @@ def drawn(root: Node, now: int) -> Tree:
 
 
 def summary(root: Node, now: int) -> RenderableType:
-    """The sentence and the figures of a run."""
+    """Write the sentence and the figures of a run."""
     figures = tally(root)
     time = took(root, root.elapsed(now), now)
     parts = [count(figures.tasks, "task"), f"depth {figures.depth}", f"{figures.refused} refused", time]
@@ -163,7 +163,7 @@ def summary(root: Node, now: int) -> RenderableType:
 
 
 def receipts(root: Node) -> Iterator[Text]:
-    """What each turn saw and why, and what was withheld from it."""
+    """Say what each turn saw and why, and what was withheld from it."""
     for node in root.walk():
         turns = [(handoff.at, handoff.sender, handoff.receipt) for handoff in node.trail]
         turns += [(retry.at, retry.agent, retry.receipt) for retry in node.retries]
@@ -185,14 +185,14 @@ def _receipt(holder: str, receipt: Receipt) -> Iterator[Text]:
 
 
 def answer(root: Node) -> Text:
-    """What came of a run."""
+    """Say what came of a run."""
     if root.state == "completed":
         return Text(block(result_text(root)))
     return Text(block(root.error or root.state), "red" if root.state in _BAD else "dim")
 
 
 def outcome_text(state: str, result: Json, error: str) -> Text:
-    """What came of a task."""
+    """Say what came of a task."""
     if state == "completed":
         return Text(block(result if isinstance(result, str) else encode(result)))
     return Text(block(error or state), "red")

@@ -127,7 +127,7 @@ def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, until
     )
 
 
-class Asked(TypedDict):
+class RemitData(TypedDict):
     """What the first event of a task says of its remit, as JSON."""
 
     asker: str
@@ -141,7 +141,7 @@ class Asked(TypedDict):
 
 def restored(event: Event) -> Remit:
     """Read a task's remit from the event that began it. Of the hops before the last, the journal has the tasks."""
-    data = cast("Asked", event.data)
+    data = cast("RemitData", event.data)
     names = data["chain"]
     hops = [Hop(asker, holder, "") for asker, holder in pairwise(names)]
     if hops:

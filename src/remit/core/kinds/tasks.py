@@ -6,7 +6,7 @@ from remit.core import scope
 from remit.core.allow import names_data
 from remit.core.events import Unsealed
 from remit.core.kinds.place import Place
-from remit.core.remit import Asked, Pass, Remit
+from remit.core.remit import Pass, Remit, RemitData
 from remit.core.values import Json
 
 
@@ -37,7 +37,7 @@ class Queued(NamedTuple):
     dedup_key: str = ""
 
 
-class FirstData(Asked, total=False):
+class FirstData(RemitData, total=False):
     """The data of `task.started` and `task.submitted`. `origin` is the first task of those retried by hand."""
 
     worker: str
