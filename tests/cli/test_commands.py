@@ -107,7 +107,7 @@ def test_run_shows_lines_when_nobody_watches_and_ends_with_the_result(folder: Pa
 
 def test_run_draws_a_tree_in_a_terminal(folder: Path):
     seen = in_a_terminal(folder, "run", "team:rt", "lead", "the task")
-    assert "✔" in seen
+    assert "✓" in seen
     assert "worker" in seen
 
 
@@ -171,7 +171,7 @@ def test_a_plan_and_the_breakers_it_opens_are_shown(folder: Path):
     shown = in_a_terminal(folder, "run", "team:rt", "chief", "plan it")
     for words in (
         "plan  2 of 4 steps completed, 2 failed",
-        "✔ Write  worker2  after a",
+        "✓ Write  worker2  after a",
         "breaker broken: open after 3",
     ):
         assert words in shown
@@ -252,7 +252,7 @@ def test_every_state_of_a_breaker_says_what_comes_next(breaker: Breaker, sentenc
 def test_run_as_json_is_one_document(folder: Path):
     done = remit(folder, "run", "team:rt", "lead", "the task", "--json")
     tree = json.loads(done.stdout)
-    assert (tree["agent"], tree["status"], tree["result"]) == ("lead", "completed", "read the task")
+    assert (tree["agent"], tree["state"], tree["result"]) == ("lead", "completed", "read the task")
     assert tree["refusals"][0]["rule"] == "self"
     assert tree["children"][0]["receipt"]["saw"][1][0] == "notes/seen"
 

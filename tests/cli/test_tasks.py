@@ -334,10 +334,10 @@ def test_cancel_and_retry(cli, tmp_path: Path):
 
 def test_prune_takes_away_what_ended_long_ago(cli, tmp_path: Path):
     carried_out(tmp_path)
-    assert "0 runs ended more than 4 days ago and would be taken away" in cli("prune", "--dry-run").out
+    assert "0 runs ended more than 4 days ago and would be deleted" in cli("prune", "--dry-run").out
     while json.loads(cli("prune", "--days", "1e-9", "--dry-run", "--json").out) != {"pruned": 0, "old": 1}:
         assert "completed" in cli("runs").out  # it has only just ended
-    assert "1 run that ended more than 1e-09 days ago taken away" in cli("prune", "--days", "1e-9").out
+    assert "1 run that ended more than 1e-09 days ago deleted" in cli("prune", "--days", "1e-9").out
     assert "no runs yet in remit.db" in cli("runs").out
     assert "is sound" in cli("doctor").out
 

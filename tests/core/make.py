@@ -5,7 +5,7 @@ The alphabets are small on purpose: values drawn from them meet, nest and collid
 
 from hypothesis import strategies as st
 
-from remit.core import kinds as facts
+from remit.core import kinds
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
 from remit.core.entry import Draft, Entry, Writer, written
@@ -42,11 +42,11 @@ def entry(namespace: str = "codebase", key: str = "auth", value: object = "MVC",
     return written(None, Draft(namespace, key, value, **how), by, now)
 
 
-def journal(*facts: Unsealed, stamps: tuple[Stamp, ...] = ()) -> list[Event]:
-    """The facts in their places, each sealed after the one before."""
+def journal(*unsealed: Unsealed, stamps: tuple[Stamp, ...] = ()) -> list[Event]:
+    """The events in their places, each sealed after the one before."""
     events: list[Event] = []
     head = Head()
-    for index, fact in enumerate(facts):
+    for index, fact in enumerate(unsealed):
         stamp = stamps[index] if index < len(stamps) else Stamp()
         event = seal(fact, encode(fact.data), "home", head, stamp)
         events.append(event)
@@ -63,20 +63,20 @@ def emptied(event: Event) -> Event:
 
 
 def submitted(remit: Remit, at: int = NOW, asked_how: str = "submit", **how: object) -> Unsealed:
-    return facts.submitted(remit, at, Queued(asked_how, 260 * SECOND, 4, at, **how))
+    return kinds.submitted(remit, at, Queued(asked_how, 260 * SECOND, 4, at, **how))
 
 
 def claimed(remit: Remit, at: int, attempt: int = 1, worker: str = "w1") -> Unsealed:
-    return facts.claimed(facts.place(remit), remit.holder, at, Claim(worker, attempt, attempt))
+    return kinds.claimed(kinds.place(remit), remit.holder, at, Claim(worker, attempt, attempt))
 
 
 def moved(remit: Remit, word: str, at: int, **data: object) -> Unsealed:
-    return facts.moved(f"task.{word}", facts.place(remit), remit.holder, at, data)
+    return kinds.moved(f"task.{word}", kinds.place(remit), remit.holder, at, data)
 
 
 def requeued(remit: Remit, word: str, at: int, attempt: int = 1, **data: object) -> Unsealed:
     rest = Requeue("", attempt + 1, at + SECOND, attempt, attempt)
-    return facts.requeued(f"task.{word}", facts.place(remit), remit.holder, at, rest, data)
+    return kinds.requeued(f"task.{word}", kinds.place(remit), remit.holder, at, rest, data)
 
 
 # --- strategies --------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from hypothesis import given
 
 from core.make import AGENTS, agent_names, agent_sets
 from remit.core.allow import ANY, NONE, agents, both, either, has, spelled, within
-from remit.core.checks import whole
 from remit.errors import BadInput
 
 # --- reading what people write -----------------------------------------------------------------
@@ -52,24 +51,6 @@ def test_an_empty_list_allows_no_one(written):
 def test_a_list_that_cannot_be_meant_is_refused(written, reason):
     with pytest.raises(BadInput, match=reason):
         agents(written, "asks")
-
-
-@pytest.mark.parametrize(("given_", "least"), [(None, 0), (0, 0), (7, 0), (1, 1), (2**63 - 1, 0)])
-def test_a_whole_number_is_taken_as_it_is(given_, least):
-    assert whole(given_, "depth", least=least) == given_
-
-
-@pytest.mark.parametrize("given_", [0, -1, 1.0, "1", True, [1]])
-def test_a_number_below_the_least_or_not_whole_is_refused(given_):
-    with pytest.raises(BadInput, match="concurrency is a whole number of at least 1 or None, not"):
-        whole(given_, "concurrency", least=1)
-
-
-@pytest.mark.rule("input.json")
-@pytest.mark.parametrize("given_", [2**63, pytest.param(10**5000, id="enormous")])
-def test_a_number_that_no_store_can_hold_is_refused(given_):
-    with pytest.raises(BadInput, match="tokens"):
-        whole(given_, "tokens")
 
 
 # --- the lattice -------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def test_network_errors_of_client_libraries_are_known_by_where_they_are_defined(
 @pytest.mark.parametrize("status", [True, "503", None, 0, 99, 600, 5003, 50.3])
 def test_what_is_no_status_is_not_taken_for_one(status):
     assert not retryable(ClientError(status_code=status))
-    assert retryable(ClientError(status_code=status, state=503))
+    assert retryable(ClientError(status_code=status, status=503))
 
 
 @pytest.mark.rule("retry.which")

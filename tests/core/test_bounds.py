@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from core.make import NOW, agent_names, bounds, figures, keys, namespaces, tool_names
 from remit.core.allow import ANY, NONE
-from remit.core.bounds import TOP, Bounds, restored
+from remit.core.bounds import TOP, Bounds, ceiling, restored
 from remit.core.scope import BOARD, NOTHING, Scope, board_of
 from remit.core.values import checked
 from remit.errors import BadInput
 
 
-class Authority(NamedTuple):
+class Act(NamedTuple):
     """Something that an agent is about to do under some bounds."""
 
     agent: str
@@ -31,7 +31,7 @@ class Authority(NamedTuple):
 
 
 acts = st.builds(
-    Authority,
+    Act,
     agent_names,
     tool_names,
     namespaces,
@@ -48,7 +48,7 @@ ceilings = st.builds(
 )
 
 
-def admits(ceiling: Bounds, act: Authority) -> bool:
+def admits(ceiling: Bounds, act: Act) -> bool:
     """What bounds mean, said without any of the code under test."""
     return (
         (ceiling.agents is ANY or act.agent in ceiling.agents)
@@ -314,3 +314,9 @@ def test_every_bound_is_restored():
 
     assert restored(ceiling.data) == ceiling
     assert restored({}) == TOP
+
+
+@pytest.mark.rule("chain.depth", "handoff.limit")
+def test_what_an_owner_leaves_open_has_a_default_and_what_an_owner_says_counts():
+    assert ceiling(Bounds(tokens=9)) == Bounds(tokens=9, depth=3, handoffs=5)
+    assert ceiling(Bounds(depth=9, handoffs=0)) == Bounds(depth=9, handoffs=0)

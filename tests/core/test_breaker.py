@@ -1,5 +1,7 @@
 """The breaker: when it opens, whom it lets try, and that it never stays shut by accident."""
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -319,3 +321,19 @@ class Life(RuleBasedStateMachine):
 @pytest.mark.rule("breaker.opens", "breaker.probe", "breaker.expires")
 class TestAnyHistory(Life.TestCase):
     pass
+
+
+# --- as Python has it --------------------------------------------------------------------------
+
+
+def test_until_when_a_breaker_rests_is_a_datetime_too():
+    at = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+
+    assert Breaker("open", 3, 1_700_000_000_000_000).rests_until == at
+    assert CLOSED.rests_until is None
+    assert tripped(CLOSED, "enough").rests_until is None
+
+
+def test_a_breaker_says_what_it_is():
+    assert repr(CLOSED) == "<Breaker closed, failures 0>"
+    assert repr(Breaker("open", 3, 1, "", "no disk")) == "<Breaker open, failures 3: no disk>"

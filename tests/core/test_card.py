@@ -3,8 +3,9 @@
 import pytest
 
 from remit.core.allow import ANY, NONE
-from remit.core.card import Card
+from remit.core.card import Card, restored
 from remit.core.scope import BOARD, NOTHING, Scope, memory_of
+from remit.core.values import decode, encode
 from remit.errors import BadInput
 
 
@@ -94,3 +95,15 @@ def test_a_card_that_cannot_be_meant_is_refused(wrong, reason):
 
 def test_a_card_knows_the_memory_of_its_agent():
     assert Card("Coder").memory == "memory:coder" == memory_of("coder").namespace
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        Card("coder"),
+        Card("lead", "leads", can=("plan", "write"), asks="*", reads=["spec"], writes=["code"], tools=["exec"]),
+        Card("poet", asks=["coder"], writes=(), concurrency=3),
+    ],
+)
+def test_a_card_comes_back_from_its_data_as_it_was(card):
+    assert restored(decode(encode(card.data))) == card

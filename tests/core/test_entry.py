@@ -1,7 +1,7 @@
 """Entries: written, read, extended and ended, by the clock that is handed in."""
 
 import math
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -10,17 +10,14 @@ from hypothesis import strategies as st
 from core.make import NOW, SECOND, entry, json_values, texts
 from remit.core.entry import (
     MEMORY,
-    SUMMARY_LIMIT,
     Draft,
     Writer,
     address,
     lifetime,
-    limit,
     read_extends,
     rendered,
     snapshot,
     structured,
-    summary,
     touched,
     written,
 )
@@ -109,17 +106,6 @@ def test_a_ttl_that_is_no_time_is_refused(ttl):
 @pytest.mark.parametrize(("ttl", "found"), [(None, None), (86_400, DAY), (timedelta(days=7), 7 * DAY), (0.5, 500_000)])
 def test_a_ttl_is_read_as_people_write_it(ttl, found):
     assert lifetime(ttl) == found
-
-
-@pytest.mark.parametrize("given_", [1, 50, 10_000])
-def test_a_limit_is_a_whole_number(given_):
-    assert limit(given_) == given_
-
-
-@pytest.mark.parametrize("given_", [0, -1, 10_001, 1.0, "5", True, None])
-def test_a_limit_out_of_range_is_refused(given_):
-    with pytest.raises(BadInput, match="limit is a whole number from 1 to 10,000, not"):
-        limit(given_)
 
 
 # --- writing -----------------------------------------------------------------------------------
@@ -313,20 +299,6 @@ def test_an_entry_as_text_is_its_text_or_its_json(value):
     assert entry(value=value).text == (value if isinstance(value, str) else encode(value))
 
 
-def test_a_summary_cuts_long_values_to_197_characters_and_an_ellipsis():
-    assert summary(entry(value="x" * 200)) == "x" * 200
-    assert summary(entry(value="x" * 201)) == "x" * 197 + "…"
-    assert summary(entry(value={"a": 1})) == '{"a":1}'
-
-
-@given(texts)
-def test_a_summary_is_one_line_and_never_long(text):
-    found = summary(entry(value=text * 20))
-
-    assert len(found) <= SUMMARY_LIMIT
-    assert len(found.splitlines()) <= 1
-
-
 # --- for models and people ---------------------------------------------------------------------
 
 
@@ -382,3 +354,19 @@ def test_on_a_board_too_what_came_from_outside_is_told_from_what_did_not():
 
     assert "outside" in outside
     assert inside != outside
+
+
+# --- as Python has it --------------------------------------------------------------------------
+
+
+def test_the_times_of_an_entry_are_datetimes_too():
+    found = entry(lifetime=60 * SECOND)
+
+    assert found.created == found.updated == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    assert found.expires == found.updated + timedelta(minutes=1)
+    assert entry().expires is None
+
+
+def test_an_entry_says_what_it_is():
+    assert repr(entry()) == "<Entry codebase/auth v1 by coder: 'MVC'>"
+    assert repr(entry(by=Writer(""), value="x" * 1_000)).endswith("x…>")

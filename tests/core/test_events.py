@@ -1,5 +1,7 @@
 """Events: each sealed with the hash of the one before, so that nothing is changed unnoticed."""
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,3 +166,17 @@ def test_the_event_of_one_workspace_is_not_genuine_in_another():
     elsewhere = seal(fact, "{}", "away", Head())
 
     assert not genuine(elsewhere._replace(workspace="home"), Head())
+
+
+def test_when_an_event_happened_is_a_datetime_too():
+    event = seal(Unsealed("task.waiting", 1_700_000_000_000_001, {}), "{}", "home", Head())
+
+    assert event.happened == datetime(2023, 11, 14, 22, 13, 20, 1, tzinfo=UTC)
+
+
+def test_an_event_says_what_it_is():
+    inside = seal(Unsealed("task.waiting", 1, {}, "t1", "s1", "t2", "coder"), "{}", "home", Head())
+    outside = seal(Unsealed("entries.removed", 1, {}), "{}", "home", Head(6))
+
+    assert repr(inside) == "<Event 1 task.waiting by coder, task t2>"
+    assert repr(outside) == "<Event 7 entries.removed by person>"

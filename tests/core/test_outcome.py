@@ -36,3 +36,14 @@ def test_a_refused_outcome_says_why():
     assert str(REFUSED) == "coder: 'coder' is busy"
     with pytest.raises(Refused, match="is busy"):
         REFUSED.unwrap()
+
+
+def test_an_outcome_says_what_it_is():
+    assert repr(Outcome("coder", "t2", "completed", "done")) == "<Outcome of 'coder', task t2, completed: 'done'>"
+    failed = Outcome("coder", "t2", "failed", error=Failed("no disk", agent="coder", task="t2"))
+    assert repr(failed) == "<Outcome of 'coder', task t2, failed: no disk>"
+
+
+def test_a_refused_outcome_names_its_rule():
+    assert Outcome("coder", "", "refused", error=Refused("no", rule="loop")).rule == "loop"
+    assert Outcome("coder", "t2", "failed", error=Failed("no disk", agent="coder", task="t2")).rule == ""

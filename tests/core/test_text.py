@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import texts
-from remit.core.text import NAME_LIMIT, canonical, line, plain, shown, tokens_in
+from remit.core.text import NAME_LIMIT, SUMMARY_LIMIT, canonical, line, plain, shown, summary, tokens_in
 from remit.errors import BadInput
 
 LETTERS = string.ascii_lowercase + string.digits
@@ -181,3 +181,20 @@ def test_four_characters_are_a_token_rounded_up(length):
     tokens = tokens_in("x" * length)
 
     assert 4 * tokens >= length > 4 * (tokens - 1)
+
+
+# --- summaries ---------------------------------------------------------------------------------
+
+
+def test_a_summary_cuts_long_text_to_197_characters_and_an_ellipsis():
+    assert summary("x" * 200) == "x" * 200
+    assert summary("x" * 201) == "x" * 197 + "…"
+    assert summary(" one\n\ttwo ") == "one two"
+
+
+@given(texts)
+def test_a_summary_is_one_line_and_never_long(text):
+    found = summary(text * 20)
+
+    assert len(found) <= SUMMARY_LIMIT
+    assert len(found.splitlines()) <= 1

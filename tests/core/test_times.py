@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.times import DAY, SECOND, iso, moment, span
+from remit.core.times import DAY, SECOND, aware, iso, moment, span
 from remit.errors import BadInput
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -128,3 +128,8 @@ def test_iso_says_the_moment_to_the_microsecond(when):
 
 def test_iso_reads_like_this():
     assert iso(1_794_710_214_123_456) == "2026-11-15T02:36:54.123456Z"
+
+
+@given(st.integers(-(10**15), 4 * 10**15))
+def test_a_moment_as_a_datetime_is_exact(at):
+    assert moment(aware(at), "it") == at

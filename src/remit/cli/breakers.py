@@ -1,4 +1,4 @@
-"""`remit breakers` and `remit breaker`: who is left alone because it fails, and an operator's hand on it."""
+"""`remit breakers` and `remit breaker`: agents that are not asked because they fail, and how to change that."""
 
 import asyncio
 
@@ -6,34 +6,32 @@ from rich.table import Table
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
-from remit.cli.terminal import tabled
+from remit.cli.terminal import COLOURS, tabled
 from remit.core.breaker import UNTIL_RESET, Breaker, admits
 from remit.core.text import canonical
-from remit.engine.system import SystemClock, TimedIds
-from remit.engine.upkeep.breakers import Breakers
-from remit.ports import Store
+from remit.report import wire
+from remit.report.figures import duration
+from remit.report.looks import BREAKER_ROLES
 from remit.report.printable import escaped
-from remit.report.words import duration
-
-COLOURS = {"closed": "green", "half-open": "yellow", "open": "red"}
 
 
 def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
-    """The breakers of the agents that have failed of late, or were taken out.
+    """List the breakers of agents that have failed of late, or were taken out.
 
     Parameters
     ----------
     json
         Print JSON instead of a table.
     """
-    with opened(place) as (_, store):
-        found = asyncio.run(_switchboard(store).all())
+    with opened(place) as workspace:
+        named = asyncio.run(workspace.breakers())
+        now = workspace.clock.now()
     if json:
-        emit([{"agent": name, **breaker._asdict()} for name, breaker in found.items()])
-    elif not found:
+        emit([wire.breaker(name, breaker) for name, breaker in named.items()])
+    elif not named:
         out().print(Text("no agent has failed of late, and none was taken out", "dim"))
     else:
-        out().print(table(found, SystemClock().now()))
+        out().print(table(named, now))
 
 
 def trip(agent: str, *, why: str, place: Where = HERE, json: AsJson = False) -> None:
@@ -42,14 +40,14 @@ def trip(agent: str, *, why: str, place: Where = HERE, json: AsJson = False) -> 
     Parameters
     ----------
     agent
-        Whom to take out.
+        The agent.
     why
-        What those are told who want to ask it.
+        The reason, shown to everyone who asks for the agent.
     json
         Print what came of it as JSON.
     """
-    with opened(place) as (_, store):
-        changed = asyncio.run(_switchboard(store).trip(agent, why))
+    with opened(place) as workspace:
+        changed = asyncio.run(workspace.trip(agent, why))
     name = canonical(agent)
     _tell(name, "open", f"'{name}' is out; let it in again with: remit breaker reset {name}", changed, as_json=json)
 
@@ -60,34 +58,38 @@ def reset(agent: str, *, why: str = "", place: Where = HERE, json: AsJson = Fals
     Parameters
     ----------
     agent
-        Whom to let in.
+        The agent.
     why
         A note for the journal.
     json
         Print what came of it as JSON.
     """
-    with opened(place) as (_, store):
-        changed = asyncio.run(_switchboard(store).reset(agent, why))
+    with opened(place) as workspace:
+        changed = asyncio.run(workspace.reset(agent, why))
     name = canonical(agent)
     _tell(name, "closed", f"'{name}' can be asked again", changed, as_json=json)
 
 
-def table(found: dict[str, Breaker], now: int) -> Table:
+def table(named: dict[str, Breaker], now: int) -> Table:
     rows = [
         [
             Text(escaped(name, 64), "bold"),
-            Text(breaker.state, COLOURS[breaker.state]),
+            breaker_state(breaker.state),
             next_for(breaker, now),
             str(breaker.failures),
             Text(escaped(breaker.why, 200), "dim"),
         ]
-        for name, breaker in found.items()
+        for name, breaker in named.items()
     ]
     return tabled(("agent", "breaker", "next", "failures", "why"), rows, left=3, gives_way="why")
 
 
+def breaker_state(state: str) -> Text:
+    return Text(state, COLOURS[BREAKER_ROLES.get(state, "idle")])
+
+
 def next_for(breaker: Breaker, now: int) -> str:
-    """What it takes until the agent can be asked."""
+    """Say what it takes until the agent can be asked."""
     if breaker.state == "closed":
         return "can be asked"
     if breaker.until == UNTIL_RESET:
@@ -96,10 +98,6 @@ def next_for(breaker: Breaker, now: int) -> str:
         return "the next to ask tries it"
     left = duration(breaker.until - now)
     return f"being tried, {left} left" if breaker.state == "half-open" else f"rests {left} more"
-
-
-def _switchboard(store: Store) -> Breakers:
-    return Breakers(store, SystemClock(), TimedIds())
 
 
 def _tell(name: str, state: str, sentence: str, changed: bool, *, as_json: bool) -> None:

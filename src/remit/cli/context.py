@@ -8,63 +8,62 @@ from rich.table import Table
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.terminal import moment, tabled
 from remit.core import checks
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry
-from remit.core.scope import Scope
+from remit.core.scope import BOARD_PREFIX, Scope
 from remit.core.text import shown
-from remit.core.times import iso
 from remit.core.values import Json, decode
-from remit.engine.sharing.entries import Entries
-from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput, NotFound
-from remit.ports import Store
+from remit.report import wire
+from remit.report.figures import duration
 from remit.report.printable import block, escaped
-from remit.report.words import duration
+from remit.runtime.workspace import Workspace
 
 
 def listing(
     namespace: str = "", *, place: Where = HERE, prefix: str = "", limit: int = 100, json: AsJson = False
 ) -> None:
-    """Namespaces and how many entries each has; or the entries of one.
+    """List namespaces and how many entries each has; or the entries of one.
 
     Parameters
     ----------
     namespace
-        Show the entries of this namespace.
+        List the entries of this namespace.
     prefix
         Only keys that begin with exactly this.
     limit
-        At most so many.
+        At most this many.
     json
         Print JSON instead of a table.
     """
-    clock = SystemClock()
-    with opened(place) as (_, store):
+    with opened(place) as workspace:
         if not namespace:
-            found = asyncio.run(store.read(lambda view: view.namespaces(clock.now())))
-            _print_namespaces(found, as_json=json)
+            _print_namespaces(asyncio.run(workspace.namespaces()), as_json=json)
             return
-        wanted = Scope(namespace, prefix=prefix)
-        rows = asyncio.run(_shelf(store).by_key([wanted], checks.limit(limit)))
+        scope, most, now = Scope(namespace, prefix=prefix), checks.limit(limit), workspace.clock.now()
+        rows = asyncio.run(workspace.read(lambda view: view.by_key(scope, now, most)))
     if json:
-        emit([_data(entry) for entry in rows])
+        emit([wire.entry(entry) for entry in rows])
     else:
-        out().print(_table(rows, clock.now()) if rows else Text(f"nothing in {namespace}", "dim"))
+        out().print(_table(rows, now) if rows else Text(f"nothing in {namespace}", "dim"))
 
 
 def get(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) -> None:
-    """One entry's value; with --json all that is known of it."""
-    with opened(place) as (_, store):
-        found = asyncio.run(_shelf(store).get(namespace, key))
-    if found is None:
+    """Print one entry's value; with --json all that is known of it."""
+    entries.address(namespace, key)
+    with opened(place) as workspace:
+        entry = asyncio.run(workspace.read(lambda view: view.entry(namespace, key)))
+        now = workspace.clock.now()
+    if entry is None or not entry.alive(now):
         raise NotFound(f"there is no entry {shown(f'{namespace}/{key}')}, or it has expired")
     if json:
-        emit(_data(found))
+        emit(wire.entry(entry))
     else:
         console = out()
         # A terminal obeys escape codes, a file or a pipe gets the value as it is.
-        console.print(Text(block(found.text) if console.is_terminal else found.text), soft_wrap=True)
+        console.print(Text(block(entry.text) if console.is_terminal else entry.text), soft_wrap=True)
 
 
 def put(
@@ -82,16 +81,16 @@ def put(
     Parameters
     ----------
     ttl
-        Seconds until it expires; for good if left out.
+        Seconds until it expires; without it, it never does.
     as_json
         The value is JSON, not text.
     json
         Print what was written as JSON.
     """
+    # Checked before a file is made.
     draft = Draft(namespace, key, _parsed(value) if as_json else value, entries.lifetime(ttl))
-    with opened(place, create=True) as (_, store):
-        shelf = _shelf(store)
-        version = asyncio.run(shelf.put(draft, shelf.owner()))
+    with opened(place, create=True) as workspace:
+        version = asyncio.run(_put(workspace, draft, ttl))
     if json:
         emit({"namespace": namespace, "key": key, "version": version})
     else:
@@ -99,10 +98,9 @@ def put(
 
 
 def remove(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) -> None:
-    """Take an entry away."""
-    with opened(place) as (_, store):
-        shelf = _shelf(store)
-        gone = asyncio.run(shelf.remove(namespace, key, shelf.owner()))
+    """Remove an entry."""
+    with opened(place) as workspace:
+        gone = asyncio.run(_remove(workspace, namespace, key))
     if not gone:
         raise NotFound(f"there is no entry {shown(f'{namespace}/{key}')}, or it has expired")
     if json:
@@ -112,17 +110,30 @@ def remove(namespace: str, key: str, *, place: Where = HERE, json: AsJson = Fals
 
 
 def cleanup(*, place: Where = HERE, json: AsJson = False) -> None:
-    """Remove what has expired."""
-    with opened(place) as (_, store):
-        count = asyncio.run(_shelf(store).cleanup())
+    """Remove entries that have expired."""
+    with opened(place) as workspace:
+        count = asyncio.run(workspace.cleanup())
     if json:
         emit({"removed": count})
     else:
         out().print(Text(f"{count} expired entries removed"))
 
 
-def _shelf(store: Store) -> Entries:
-    return Entries(store, SystemClock(), TimedIds())
+async def _put(workspace: Workspace, draft: Draft, ttl: float | None) -> int:
+    if (session := _session(draft.namespace)) is not None:
+        return await workspace.context(session).board.write(draft.key, draft.value, ttl)
+    return await workspace.context().set(draft.namespace, draft.key, draft.value, ttl)
+
+
+async def _remove(workspace: Workspace, namespace: str, key: str) -> bool:
+    if (session := _session(namespace)) is not None:
+        return await workspace.context(session).board.delete(key)
+    return await workspace.context().remove(namespace, key)
+
+
+def _session(namespace: str) -> str | None:
+    """Give the session whose board a namespace is; None if it is none."""
+    return namespace.removeprefix(BOARD_PREFIX) if namespace.startswith(BOARD_PREFIX) else None
 
 
 def _parsed(value: str) -> Json:
@@ -132,46 +143,28 @@ def _parsed(value: str) -> Json:
         raise BadInput(f"the value is not JSON ({error}); leave out --as-json to write it as text") from error
 
 
-def _print_namespaces(found: list[tuple[str, int]], *, as_json: bool) -> None:
+def _print_namespaces(namespaces: dict[str, int], *, as_json: bool) -> None:
     if as_json:
-        emit([{"namespace": namespace, "entries": count} for namespace, count in found])
+        emit([{"namespace": namespace, "entries": count} for namespace, count in namespaces.items()])
         return
     console = out()
-    if not found:
+    if not namespaces:
         console.print(Text("no entries yet", "dim"))
-    for namespace, count in found:
+    for namespace, count in namespaces.items():
         console.print(Text.assemble((f"{count:>7}  ", "dim"), (escaped(namespace, 64), "blue")))
 
 
-def _table(found: list[Entry], now: int) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("key", "version", "by", "updated", "expires in", "value"):
-        table.add_column(name, no_wrap=True)
-    for entry in found:
-        left = "never" if entry.expires_at is None else duration(entry.expires_at - now)
-        table.add_row(
-            Text(escaped(entry.key, 48), "blue"),
-            f"v{entry.version}",
-            Text(entry.agent or "person"),
-            f"{iso(entry.updated_at)[:19]}Z",
-            left,
-            Text(escaped(entry.text, 60)),
-        )
-    return table
+def _table(rows: list[Entry], now: int) -> Table:
+    names = ("key", "version", "by", "updated", "expires in", "value")
+    return tabled(names, [_row(entry, now) for entry in rows], left=len(names), gives_way="value")
 
 
-def _data(entry: Entry) -> dict[str, Json]:
-    return {
-        "namespace": entry.namespace,
-        "key": entry.key,
-        "value": entry.value,
-        "agent": entry.agent,
-        "version": entry.version,
-        "digest": entry.digest,
-        "created_at": entry.created_at,
-        "updated_at": entry.updated_at,
-        "expires_at": entry.expires_at,
-        "trust": entry.trust,
-        "task": entry.task,
-        "chain": list(entry.chain),
-    }
+def _row(entry: Entry, now: int) -> list[Text | str]:
+    return [
+        Text(escaped(entry.key, 48), "blue"),
+        f"v{entry.version}",
+        Text(entry.agent or "person"),
+        moment(entry.updated_at),
+        "never" if entry.expires_at is None else duration(entry.expires_at - now),
+        Text(escaped(entry.text, 200)),
+    ]

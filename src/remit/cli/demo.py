@@ -9,12 +9,14 @@ from rich.console import Console
 from rich.text import Text
 
 from remit.cli.demo_team import team
-from remit.cli.live import watching
 from remit.cli.options import STORE_NAMES, AsJson, emit, out
-from remit.cli.terminal import answer, receipts, refusals, summary
+from remit.cli.screen import watching
+from remit.cli.terminal import answer, colour, receipts, refusals, summary
 from remit.engine.system import SystemClock
+from remit.report import wire
+from remit.report.looks import mark
 from remit.report.printable import escaped
-from remit.report.tree import Node, node_data, tree
+from remit.report.tree import Node
 from remit.runtime.runtime import Runtime
 
 TASK = "build the login of the shop"
@@ -26,7 +28,7 @@ def demo(
     pace: float = 1.0,
     json: AsJson = False,
 ) -> int:
-    """Scripted agents at work: no key, no server, a few seconds.
+    """Watch scripted agents at work: no key, no server, a few seconds.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ def demo(
     with team(store, max(pace, 0)) as runtime:
         root = asyncio.run(_run(runtime, None if json else out()))
     if json:
-        emit(node_data(root))
+        emit(wire.tree(root))
     else:
         _tell(root, store)
     return 0 if root.state == "completed" else 1
@@ -53,7 +55,7 @@ async def _run(runtime: Runtime, console: Console | None) -> Node:
         console.print(Text.assemble(("remit", "bold"), f"  lead is asked to {TASK}\n"))
         with watching(runtime, console):
             outcome = await runtime.outcome("lead", TASK)
-    root = tree(await runtime.history(run=outcome.task))
+    root = await runtime.workspace.root(outcome.id)
     assert root is not None
     return root
 
@@ -85,21 +87,22 @@ def _tell(root: Node, store: str) -> None:
 
 
 def _steps(root: Node) -> Iterator[Text]:
-    """The steps of every plan: who did each, what it had to wait for, and what became of it."""
+    """Say of each step of every plan who did it, what it had to wait for, and what became of it."""
     for step in (step for node in root.walk() for plan in node.plans for step in plan):
         after = f", after {' and '.join(step.after)}" if step.after else ""
         what = f"  {step.agent}: {escaped(step.title, 60)}"
-        yield Text.assemble(("▸ ", "cyan"), (step.id, "bold"), what, (f"  {step.state}{after}", "dim"))
+        yield Text.assemble(
+            (f"{mark(step.state)} ", colour(step.state)), (step.id, "bold"), what, (f"  {step.state}{after}", "dim")
+        )
 
 
 def _handoffs(root: Node) -> Iterator[Text]:
-    """Who gave which task to whom."""
+    """Say who gave which task to whom."""
     for node in root.walk():
-        for move in node.trail:
-            whom = f"{move.sender} > {', '.join(move.to)}"
-            yield Text.assemble(
-                ("→ ", "cyan"), (whom, "bold"), f"  {escaped(node.task, 60)}", (f"  {move.phase}", "dim")
-            )
+        for handoff in node.trail:
+            whom = f"{handoff.sender} > {', '.join(handoff.to)}"
+            arrow = (f"{mark('handed')} ", colour("handed"))
+            yield Text.assemble(arrow, (whom, "bold"), f"  {escaped(node.task, 60)}", (f"  {handoff.phase}", "dim"))
 
 
 def _heading(console: Console, text: str) -> None:

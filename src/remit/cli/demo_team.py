@@ -23,7 +23,7 @@ Work: TypeAlias = Callable[[float], Awaitable[None]]
 
 
 def team(store: str, pace: float) -> Runtime:
-    """A lead who plans, delegates and hands over; those who research and build for it; and a releaser."""
+    """Make the team: a lead who plans, delegates and hands over, those who research and build for it, a releaser."""
     rt = Runtime(store)
 
     async def work(seconds: float) -> None:
@@ -32,11 +32,11 @@ def team(store: str, pace: float) -> Runtime:
     @rt.agent(role="splits the work and puts the pieces together", asks="*")
     async def lead(turn: Turn) -> Command:
         await turn.context.set("spec", "auth", SPEC)
-        found = (await turn.run_plan(RESEARCH)).steps
-        await turn.context.set("spec", "decision", found["decision"].value)
+        steps = (await turn.run_plan(RESEARCH)).steps
+        await turn.context.set("spec", "decision", steps["decision"].value)
         built = await turn.delegate("coder", "write the auth module", sees=["spec"])
-        asked = [found[step] for step in ("today", "advice", "before")]
-        research = f"{sum(one.state == 'completed' for one in asked)} of {len(asked)} researchers answered"
+        asked = [steps[name] for name in ("today", "advice", "before")]
+        research = f"{sum(step.state == 'completed' for step in asked)} of {len(asked)} researchers answered"
         return await turn.hand_off(
             "releaser", {"phase": "release", "context": {"research": research}, "artifacts": {"module": built}}
         )
@@ -53,7 +53,7 @@ def team(store: str, pace: float) -> Runtime:
 
 
 def _add_researchers(rt: Runtime, work: Work) -> None:
-    """Those who do the steps of the plan; one of them has a bad day."""
+    """Add those who do the steps of the plan; one of them has a bad day."""
 
     @rt.agent(can="read documents")
     async def docs_reader(turn: Turn) -> str:
@@ -78,7 +78,7 @@ def _add_researchers(rt: Runtime, work: Work) -> None:
 
 
 def _add_builders(rt: Runtime, work: Work) -> None:
-    """A coder, a reviewer and a linter, each asking the next; two of them ask where they may not."""
+    """Add a coder, a reviewer and a linter, each asking the next; two of them ask where they may not."""
 
     @rt.agent(can="write code", asks=["reviewer"])
     async def coder(turn: Turn) -> str:

@@ -1,12 +1,12 @@
-"""`remit doctor`: whether a store still keeps what it promises."""
+"""`remit doctor`: verify that a store keeps what it promises."""
 
 import asyncio
 
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
-from remit.engine.system import SystemClock
 from remit.engine.upkeep.doctor import Health, examine
+from remit.report import wire
 
 
 def doctor(*, place: Where = HERE, json: AsJson = False) -> int:
@@ -20,12 +20,11 @@ def doctor(*, place: Where = HERE, json: AsJson = False) -> int:
     json
         Print JSON instead.
     """
-    with opened(place) as (database, _):
-        where = where_is(database)
-        health = asyncio.run(examine(database, SystemClock().now()))
+    with opened(place) as workspace:
+        where = where_is(workspace.database)
+        health = asyncio.run(examine(workspace.database, workspace.clock.now()))
     if json:
-        findings = [finding._asdict() for finding in health.findings]
-        emit({"sound": health.sound, **health._asdict(), "findings": findings})
+        emit({"sound": health.sound, **wire.named(health)})
     else:
         _print(health, where)
     return 0 if health.sound else 1

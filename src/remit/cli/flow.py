@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.look import root_of
 from remit.cli.options import HERE, Where, out
+from remit.cli.show import root_of
 from remit.engine.system import SystemClock
 from remit.report import flow as flows
 
@@ -19,7 +19,7 @@ def flow(
     format: Literal["text", "mermaid", "svg"] = "text",
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
 ) -> None:
-    """One run as a picture.
+    """Draw one run.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def flow(
     format
         Text for a terminal, Mermaid for Markdown, SVG for a browser.
     output
-        Write it to this file instead.
+        Write the picture to this file instead.
     """
     root = root_of(run, place)
     now = SystemClock().now()

@@ -35,7 +35,7 @@ def load(where: str) -> Runtime:
 
 def lasting(runtime: Runtime, why: str) -> Runtime:
     """The same runtime, if others can see its store."""
-    if not runtime.database.lasting:
+    if not runtime.workspace.database.lasting:
         raise BadInput(f"this runtime keeps everything in memory, so {why}; add --store FILE")
     return runtime
 

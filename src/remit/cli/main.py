@@ -21,45 +21,45 @@ app = App(
     help="Agents hand work to each other, and nobody loses control of it.",
     help_epilogue=EXIT_CODES,
     version=f"remit {__version__}",
-    group_commands=Group("Besides", sort_key=9),
+    group_commands=Group("Other", sort_key=9),
 )
 WORK, LOOK, MEND = (Group(name, sort_key=place) for place, name in enumerate(("Work", "Look", "Mend")))
 
 # Commands are imported when they are used, so that `remit runs` does not pay for `remit run`.
 _COMMANDS: Final = (
-    (WORK, "demo", "demo:demo", "Scripted agents at work: no key, no server, a few seconds."),
+    (WORK, "demo", "demo:demo", "Watch scripted agents at work: no key, no server, a few seconds."),
     (WORK, "run", "run:run", "Ask an agent to do a task, and watch it happen."),
     (WORK, "submit", "submit:submit", "Put a task into the queue and come back at once."),
-    (WORK, "worker", "worker:worker", "Carry out what is in the queue, until it is stopped."),
+    (WORK, "worker", "worker:worker", "Run the tasks in the queue, until it is stopped."),
     (WORK, "wait", "watch:wait", "Wait until a task has ended, and print its result."),
-    (LOOK, "ps", "ps:ps", "The tasks that are open, and who is there."),
-    (LOOK, "status", "status:status", "One task: where it stands, its attempts, its result."),
-    (LOOK, "watch", "watch:watch", "What happens, while it happens, in every process."),
-    (LOOK, "runs", "look:runs", "The latest runs of a store."),
-    (LOOK, "show", "look:show", "One run: its tree, times, refusals and receipts."),
-    (LOOK, "flow", "flow:flow", "One run as a picture: text, Mermaid or SVG."),
-    (LOOK, "history", "look:history", "The journal, or a part of it."),
-    (LOOK, "stats", "stats:stats", "Who works, how long, and how often tasks change hands."),
-    (LOOK, "breakers", "breakers:breakers", "Agents that are left alone because they fail."),
-    (MEND, "cancel", "mend:cancel", "Stop a task and everything below it, wherever it runs."),
-    (MEND, "retry", "mend:retry", "Have a task carried out once more that did not complete."),
-    (MEND, "prune", "mend:prune", "Take away the runs that ended long ago."),
-    (MEND, "doctor", "doctor:doctor", "Whether a store still keeps what it promises."),
+    (LOOK, "ps", "ps:ps", "List the tasks that are open, and the processes that run them."),
+    (LOOK, "status", "status:status", "Show one task: where it stands, its attempts, its result."),
+    (LOOK, "watch", "watch:watch", "Watch what happens, in every process, while it happens."),
+    (LOOK, "runs", "runs:runs", "List the latest runs of a store."),
+    (LOOK, "show", "show:show", "Show one run: its tree, times, refusals and receipts."),
+    (LOOK, "flow", "flow:flow", "Draw one run: as text, Mermaid or SVG."),
+    (LOOK, "history", "history:history", "Print the journal, or a part of it."),
+    (LOOK, "stats", "stats:stats", "Show who works, how long, and how often tasks change hands."),
+    (LOOK, "breakers", "breakers:breakers", "List agents that are not asked because they fail."),
+    (MEND, "cancel", "cancel:cancel", "Stop a task and everything below it, wherever it runs."),
+    (MEND, "retry", "retry:retry", "Run a task again that did not complete."),
+    (MEND, "prune", "prune:prune", "Delete runs that ended long ago; the journal keeps a line of each."),
+    (MEND, "doctor", "doctor:doctor", "Verify that a store keeps what it promises."),
 )
-for group, name, where, told in _COMMANDS:
-    app.command(f"remit.cli.{where}", name=name, help=told, group=group)
+for group, name, where, sentence in _COMMANDS:
+    app.command(f"remit.cli.{where}", name=name, help=sentence, group=group)
 
 context = App(name="context", help="Look at and change the entries that agents share.", group=MEND)
-context.command("remit.cli.context:listing", name="ls", help="Namespaces, or the entries of one.")
-context.command("remit.cli.context:get", name="get", help="One entry's value.")
+context.command("remit.cli.context:listing", name="ls", help="List namespaces, or the entries of one.")
+context.command("remit.cli.context:get", name="get", help="Print one entry's value.")
 context.command("remit.cli.context:put", name="set", help="Write an entry.")
-context.command("remit.cli.context:remove", name="rm", help="Take an entry away.")
-context.command("remit.cli.context:cleanup", name="cleanup", help="Remove what has expired.")
+context.command("remit.cli.context:remove", name="rm", help="Remove an entry.")
+context.command("remit.cli.context:cleanup", name="cleanup", help="Remove entries that have expired.")
 app.command(context)
 
 breaker = App(name="breaker", help="Take an agent out, or let it in again.", group=MEND)
-breaker.command("remit.cli.breakers:trip", name="trip", help="Nobody can ask this agent until it is reset.")
-breaker.command("remit.cli.breakers:reset", name="reset", help="Let this agent be asked again at once.")
+breaker.command("remit.cli.breakers:trip", name="trip", help="Take an agent out: nobody can ask it until it is reset.")
+breaker.command("remit.cli.breakers:reset", name="reset", help="Let an agent be asked again at once.")
 app.command(breaker)
 
 db = App(name="db", help="Make a store, or bring it up to date.", group=MEND)
@@ -69,13 +69,13 @@ app.register_install_completion_command(help="Teach your shell to complete remit
 
 
 def exit_code(error: RemitError) -> int:
-    """The most telling code for an error."""
+    """Choose the most telling code for an error."""
     codes = ((BadInput, 2), (Refused, 3), (Conflict, 3), (NotFound, 4), (StoreError, 5))
     return next((code for kind, code in codes if isinstance(error, kind)), 1)
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """The entry point: an error of ours is a sentence and a code, never a traceback."""
+    """Run a command; an error of ours is a sentence and a code, never a traceback."""
     try:
         code = app(sys.argv[1:] if words is None else words, exit_on_error=False, result_action="return_value")
         sys.stdout.flush()

@@ -12,9 +12,9 @@ from typing import Annotated, Final, TypeAlias
 from cyclopts import Parameter
 from rich.console import Console
 
-from remit.core.text import NAME_LIMIT, line
-from remit.ports import Database, Store
-from remit.stores.opening import database_at, is_server
+from remit.ports import Database
+from remit.runtime.workspace import Workspace
+from remit.stores.opening import is_server
 
 DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"
@@ -28,7 +28,7 @@ AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Where:
-    """Where to look."""
+    """The store and the workspace that a command works on."""
 
     store: StoreAt = DEFAULT_STORE
     """The store: a file, or a server as postgresql://user@host/database."""
@@ -41,23 +41,19 @@ HERE = Where()
 
 
 @contextmanager
-def opened(place: Where, *, create: bool = False) -> Generator[tuple[Database, Store]]:
-    """The store of a command; looking never makes a new file."""
-    workspace = line(place.workspace, "a workspace", NAME_LIMIT)
-    database = database_at(place.store, create=create)
-    try:
-        yield database, database.store(workspace)
-    finally:
-        database.close()
+def opened(place: Where, *, create: bool = False) -> Generator[Workspace]:
+    """Open the workspace of a command; looking never makes a new file."""
+    with Workspace(place.store, place.workspace, create=create) as workspace:
+        yield workspace
 
 
 def where_is(database: Database) -> str:
-    """A store's address as people may see it: without a password."""
+    """Give a store's address as people may see it: without a password."""
     return str(getattr(database, "where", "the store"))
 
 
 def options_for(database: Database, workspace: str, given: str | None = None) -> str:
-    """What another command needs to find the same place, to be copied: ` --store team.db`."""
+    """Write what another command needs to find the same place, to be copied: ` --store team.db`."""
     store = given or where_is(database)
     words: list[str] = []
     if store != os.environ.get("REMIT_STORE", DEFAULT_STORE):
@@ -68,7 +64,7 @@ def options_for(database: Database, workspace: str, given: str | None = None) ->
 
 
 class Output(Console):
-    """When its reader goes away, as `| head` does, the work goes on without a word; `quiet` says so."""
+    """A console. When its reader goes away, as `| head` does, the work goes on silently; `quiet` says so."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -78,15 +74,15 @@ class Output(Console):
 
 
 def out() -> Console:
-    """Where people read. Agent text is printed as plain text, never as markup."""
+    """Print for people. Agent text is printed as plain text, never as markup."""
     return Output(highlight=False, soft_wrap=not sys.stdout.isatty())
 
 
 def aside() -> Console:
-    """Where people read what is not the answer: programs that read the answer do not see it."""
+    """Print for people what is not the answer: programs that read the answer do not see it."""
     return Output(highlight=False, soft_wrap=not sys.stderr.isatty(), stderr=True)
 
 
 def emit(data: object) -> None:
-    """Where programs read: one JSON document."""
+    """Print for programs: one JSON document."""
     sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")

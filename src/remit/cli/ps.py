@@ -1,43 +1,32 @@
-"""`remit ps`: the tasks that are open, and who is there to carry them out."""
+"""`remit ps`: the tasks that are open, and the processes that run them."""
 
 import asyncio
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, options_for, out
-from remit.cli.terminal import age, tabled
+from remit.cli.terminal import state_text, tabled
 from remit.core.checks import limit as checked_limit
 from remit.core.message import Message
 from remit.core.record import Record
 from remit.core.text import canonical
 from remit.core.values import Json
-from remit.engine.system import SystemClock
 from remit.ports import View, Which
+from remit.report import wire
+from remit.report.figures import age, count, duration
 from remit.report.printable import escaped
-from remit.report.words import count, duration
 from remit.runtime.finding import task_of
 from remit.runtime.workers import Crew, Peer
 
 StateName: TypeAlias = Literal[
     "open", "pending", "running", "waiting", "cancelling", "completed", "failed", "cancelled", "dead"
 ]
-COLOURS: Final = {
-    "pending": "bright_black",
-    "running": "cyan",
-    "waiting": "blue",
-    "cancelling": "yellow",
-    "completed": "green",
-    "failed": "red",
-    "cancelled": "yellow",
-    "dead": "red",
-    "lost": "magenta",
-}
 _ORPHANS: Final = 100
-_TOLD: Final = 3  # announcements that are spelled out; the rest is counted
+_SPELLED_OUT: Final = 3  # announcements; the rest is counted
 
 
 class Snapshot(NamedTuple):
@@ -59,22 +48,22 @@ def ps(
     limit: int = 100,
     json: AsJson = False,
 ) -> None:
-    """The tasks that are open, newest first, and who is there to carry them out.
+    """List the tasks that are open, newest first, and the processes that run them.
 
     Parameters
     ----------
     all
-        Those that have ended, too.
+        List tasks that have ended, too.
     state
         Only tasks in this state.
     agent
-        Only what this agent holds.
+        Only tasks that this agent holds.
     session
-        Only this session's.
+        Only tasks of this session.
     parent
         Only what this task asked for; its id as `remit status` takes it.
     limit
-        At most so many.
+        At most this many.
     json
         Print JSON instead of a table.
     """
@@ -84,59 +73,59 @@ def ps(
         state=state or (None if all else "open"),
         limit=checked_limit(limit, most=100_000),
     )
-    now = SystemClock().now()
-    with opened(place) as (database, store):
-        found = asyncio.run(store.read(lambda view: _picture(view, which, parent)))
-        hint = f"remit worker module:runtime{options_for(database, store.workspace, place.store)}"
+    with opened(place) as workspace:
+        now = workspace.clock.now()
+        snapshot = asyncio.run(workspace.read(lambda view: _snapshot(view, which, parent)))
+        hint = f"remit worker module:runtime{options_for(workspace.database, workspace.name, place.store)}"
     if json:
-        emit(_data(found, now))
+        emit(_data(snapshot, now))
         return
     console = out()
-    if found.tasks:
-        console.print(_table(found, now))
+    if snapshot.tasks:
+        console.print(_table(snapshot, now))
     else:
         narrowed = all or state or agent or session or parent
         console.print(Text("no such tasks" if narrowed else "nothing is open; `remit ps --all` lists the rest", "dim"))
-    for text in _below(found, hint, now):
+    for text in _below(snapshot, hint, now):
         console.print(text)
 
 
-def _picture(view: View, which: Which, parent: str) -> Snapshot:
+def _snapshot(view: View, which: Which, parent: str) -> Snapshot:
     if parent:
         above = task_of(view, parent).id
         which = Which(which.session, which.agent, which.state, above, limit=which.limit)
     return Snapshot(view.tasks(which), Crew(view.workers()), view.orphans(_ORPHANS))
 
 
-def _table(found: Snapshot, now: int) -> Table:
+def _table(snapshot: Snapshot, now: int) -> Table:
     names = ("id", "state", "agent", "task", "try", "took", "age", "where")
-    rows = [_row(record, task, found.crew, now) for record, task in found.tasks]
+    rows = [_row(record, task, snapshot.crew, now) for record, task in snapshot.tasks]
     return tabled(names, rows, left=3, gives_way="task")
 
 
 def _row(record: Record, task: str, crew: Crew, now: int) -> list[Text | str]:
-    state = crew.state(record, now)
     return [
         Text(record.id),
-        Text(state, COLOURS[state]),
+        state_text(crew.state(record, now)),
         Text(escaped(record.holder, 20), "bold"),
         Text(escaped(task, 200)),
         str(record.attempt) if record.attempt else "",
         took(record, now),
         age(now - record.asked_at),
-        Text(_where(record, crew, now), "dim"),
+        Text(where(record, crew, now), "dim"),
     ]
 
 
 def took(record: Record, now: int) -> str:
-    """How long it has been worked on; what is pending has not been."""
+    """Say how long a task has been worked on; what is pending has not been."""
     if record.state == "pending":
         return ""
     began = record.claimed_at if record.claimed_at is not None else record.asked_at
     return duration((record.ended_at if record.ended_at is not None else now) - began)
 
 
-def _where(record: Record, crew: Crew, now: int) -> str:
+def where(record: Record, crew: Crew, now: int) -> str:
+    """Say who runs a task, or when it is due."""
     if record.ended_at is not None:
         return ""
     if record.state == "pending" and record.ready_at > now:
@@ -144,22 +133,22 @@ def _where(record: Record, crew: Crew, now: int) -> str:
     return crew.where(record.worker)
 
 
-def _below(found: Snapshot, hint: str, now: int) -> Iterator[Text]:
-    """Who is there, and what nobody has read."""
-    crew = found.crew.workers
+def _below(snapshot: Snapshot, hint: str, now: int) -> Iterator[Text]:
+    """Say who is there, and what nobody has read."""
+    crew = snapshot.crew.workers
     workers = [worker for worker in crew if worker.hands]
     others = [worker for worker in crew if not worker.hands]
     if workers:
         yield Text(
             f"{count(len(workers), 'worker')}, {sum(w.hands for w in workers):,} hands: {_called(workers)}", "dim"
         )
-    elif any(record.state == "pending" for record, _ in found.tasks):
+    elif any(record.state == "pending" for record, _ in snapshot.tasks):
         yield Text(f"no worker is there: start one with `{hint}`", "yellow")
-    elif any(found.crew.lost(record, now) for record, _ in found.tasks):
+    elif any(snapshot.crew.lost(record, now) for record, _ in snapshot.tasks):
         yield Text(f"no worker is there: `{hint}` ends or resumes what was left behind", "yellow")
     if others:
         yield Text(f"{_called(others)} at work without a queue", "dim")
-    yield from _unread(found.orphans)
+    yield from _unread(snapshot.orphans)
 
 
 def _called(crew: list[Peer]) -> str:
@@ -172,41 +161,19 @@ def _unread(orphans: list[Message]) -> Iterator[Text]:
         return
     many = f"at least {_ORPHANS}" if len(orphans) == _ORPHANS else str(len(orphans))
     yield Text(f"{many} announced and never read, because whoever asked had ended:", "dim")
-    for message in orphans[:_TOLD]:
+    for message in orphans[:_SPELLED_OUT]:
         yield Text.assemble(("  to ", "dim"), (escaped(message.to, 64), "bold"), f"  {escaped(message.text, 120)}")
-    if len(orphans) > _TOLD:
-        yield Text(f"  … and {len(orphans) - _TOLD} more; --json lists them", "dim")
+    if len(orphans) > _SPELLED_OUT:
+        yield Text(f"  … and {len(orphans) - _SPELLED_OUT} more; --json lists them", "dim")
 
 
-def record_data(record: Record, task: str, crew: Crew, now: int) -> dict[str, Json]:
-    """A task for programs."""
+def task_data(record: Record, task: str, crew: Crew, now: int) -> dict[str, Json]:
+    return wire.task(record, task, state=crew.state(record, now), where=where(record, crew, now))
+
+
+def _data(snapshot: Snapshot, now: int) -> dict[str, Json]:
     return {
-        "id": record.id,
-        "state": crew.state(record, now),
-        "agent": record.holder,
-        "task": task,
-        "session": record.session,
-        "run": record.run,
-        "parent": record.parent,
-        "asked_how": record.asked_how,
-        "attempt": record.attempt,
-        "worker": record.worker,
-        "where": _where(record, crew, now),
-        "asked_at": record.asked_at,
-        "ready_at": record.ready_at,
-        "claimed_at": record.claimed_at,
-        "ended_at": record.ended_at,
-        "until": record.until,
-    }
-
-
-def _data(found: Snapshot, now: int) -> dict[str, Json]:
-    orphans = [
-        {"task": one.about, "by": one.sender, "to": one.to, "asker": one.reader, "text": one.text, "at": one.sent_at}
-        for one in found.orphans
-    ]
-    return {
-        "tasks": [record_data(record, task, found.crew, now) for record, task in found.tasks],
-        "workers": [{"id": worker.id, "process": worker.number} for worker in found.crew.workers],
-        "orphans": cast("list[Json]", orphans),
+        "tasks": [task_data(record, task, snapshot.crew, now) for record, task in snapshot.tasks],
+        "workers": [wire.worker(worker) for worker in snapshot.crew.workers],
+        "orphans": [wire.announcement(message) for message in snapshot.orphans],
     }

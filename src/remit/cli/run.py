@@ -9,22 +9,22 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
-from remit.cli.live import watching
 from remit.cli.loading import load
 from remit.cli.options import AsJson, OwnStore, aside, emit, options_for, out
+from remit.cli.screen import watching
 from remit.cli.terminal import answer, summary
 from remit.core.bounds import TOP, Bounds
 from remit.core.credits import credits as money
 from remit.core.events import Event
 from remit.core.outcome import Outcome
-from remit.engine.presence.heartbeat import process_address
+from remit.engine.asking import Starting
+from remit.engine.presence.peers import process_address
 from remit.engine.system import SystemClock
 from remit.errors import Conflict
 from remit.ports import View, Which
-from remit.report.tree import node_data, tree
-from remit.report.words import count
-from remit.runtime.following import following
-from remit.runtime.runtime import RunHow, Runtime
+from remit.report import wire
+from remit.report.figures import count
+from remit.runtime.runtime import Runtime
 
 HAND_BACK_SECONDS: Final = 5.0  # what other runs' tasks that were begun here have to end
 
@@ -58,7 +58,7 @@ class Ask(NamedTuple):
 
     agent: str
     task: str
-    how: RunHow
+    how: Starting
     store: str | None
     as_json: bool
 
@@ -96,18 +96,16 @@ def run(
         Print the run as JSON instead.
     """
     within = Bounds(depth=limits.depth, credits=money(limits.credits or None)) if limits != _OPEN else TOP
-    how: RunHow = {
+    how: Starting = {
         "session": session,
         "within": within,
         "seconds": limits.seconds,
         "tier": limits.tier or "",
         "handoffs": not limits.no_handoffs,
     }
-    with load(runtime) as found:
-        if store is not None:
-            found.reopen(store)
+    with load(runtime).at(store) as team:
         try:
-            return asyncio.run(_run(found, Ask(agent, task, how, store, json)))
+            return asyncio.run(_run(team, Ask(agent, task, how, store, json)))
         except asyncio.CancelledError:  # the second Ctrl-C
             return INTERRUPTED
 
@@ -124,7 +122,7 @@ async def _run(runtime: Runtime, ask: Ask) -> int:
         interrupted = heard.count > 0
         if not ask.as_json:
             await _report(runtime, outcome, ask)
-        await _settle(runtime, outcome.task, heard)
+        await _settle(runtime, outcome.id, heard)
         if ask.as_json:
             await _report(runtime, outcome, ask)
     if interrupted and outcome.state == "cancelled":
@@ -139,7 +137,7 @@ async def _asked(runtime: Runtime, ask: Ask, heard: Interrupts) -> Outcome:
     def note(events: Sequence[Event]) -> None:
         runs.extend(event.run for event in events if event.kind == "task.started" and event.task == event.run)
 
-    stop = runtime.watch(note)
+    stop = runtime.workspace.watch(note)
     work = asyncio.create_task(runtime.outcome(ask.agent, ask.task, **ask.how))
     told = asyncio.create_task(heard.first.wait())
     try:
@@ -158,7 +156,7 @@ async def _cancel(runtime: Runtime, runs: list[str], work: "asyncio.Task[Outcome
         work.cancel()
         return
     try:
-        await runtime.cancel(runs[0], "interrupted")
+        await runtime.workspace.cancel(runs[0], "interrupted")
     except Conflict:  # it ended at the same moment
         return
 
@@ -167,7 +165,7 @@ async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
     """Waits for what the run left running in this process; then takes nothing more, and hands back the rest."""
     if not heard.count and runtime.hands:
         await _wait_for_rest(runtime, run, heard)
-    others = await runtime.store.read(_held)
+    others = await runtime.workspace.read(_held)
     if others and not heard.count:
         begun = f"{count(others, 'task')} of other runs begun here"
         aside().print(Text(f"{begun}; what has not ended in {HAND_BACK_SECONDS:g} s is handed back", "dim"))
@@ -175,19 +173,20 @@ async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
 
 
 async def _wait_for_rest(runtime: Runtime, run: str, heard: Interrupts) -> None:
-    store = runtime.store
-    left = await store.read(lambda view: _rest(view, run, lasting=runtime.database.lasting))
+    workspace = runtime.workspace
+    lasting = workspace.database.lasting
+    left = await workspace.read(lambda view: _rest(view, run, lasting=lasting))
     if not left:
         return
-    word = "hands back what has not ended" if runtime.database.lasting else "drops what has not ended"
+    word = "hands back what has not ended" if lasting else "drops what has not ended"
     aside().print(Text(f"waiting for {count(left, 'task')} it left running; Ctrl-C {word}", "yellow"))
-    async with following(store, run=run) as follow:
+    async with workspace.following(run=run) as follow:
         told = asyncio.create_task(heard.first.wait())
-        told.add_done_callback(lambda _: follow.rung.set())
+        told.add_done_callback(lambda _: follow.changed.set())
         try:
             while left and not heard.count:
                 await follow.next()
-                left = await store.read(lambda view: _rest(view, run, lasting=runtime.database.lasting))
+                left = await workspace.read(lambda view: _rest(view, run, lasting=lasting))
         finally:
             told.cancel()
 
@@ -211,16 +210,17 @@ def _here(view: View) -> set[str]:
 
 
 async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
-    root = tree(await runtime.history(run=outcome.task))
+    workspace = runtime.workspace
+    root = await workspace.root(outcome.id)
     assert root is not None
     if ask.as_json:
-        emit(node_data(root))
+        emit(wire.tree(root))
         return
     console = out()
     console.print(summary(root, SystemClock().now()))
     console.print(answer(root))
-    if runtime.database.lasting:
-        where = options_for(runtime.database, runtime.store.workspace, ask.store)
-        console.print(Text(f"remit show {outcome.task}{where}", "dim"))
+    if workspace.database.lasting:
+        where = options_for(workspace.database, workspace.name, ask.store)
+        console.print(Text(f"remit show {outcome.id}{where}", "dim"))
     else:
         console.print(Text("kept in memory only; add --store FILE to keep the run", "dim"))

@@ -10,7 +10,9 @@ from remit.cli.loading import lasting, load
 from remit.cli.options import AsJson, OwnStore, aside, emit, options_for, out
 from remit.cli.watch import answered, print_end, waited
 from remit.core.backoff import ATTEMPTS
-from remit.runtime.runtime import RunHow, Runtime
+from remit.engine.asking import Submitting
+from remit.engine.settings import Serving
+from remit.runtime.runtime import Runtime
 
 
 def submit(
@@ -41,7 +43,7 @@ def submit(
     store
         The store whose queue it is, a file or postgresql://...; the runtime's own unless told otherwise.
     key
-        A name of your own for this task: what is submitted under it again is not done again.
+        Idempotency key: submitting it again returns the same task.
     attempts
         How often it is tried before it is dead.
     seconds
@@ -53,27 +55,27 @@ def submit(
     json
         Print JSON instead.
     """
-    how: RunHow = {"session": session}
+    how: Submitting = {"session": session}
     if seconds is not None:
         how["seconds"] = seconds
-    with load(runtime) as found:
-        if store is not None:
-            found.reopen(store)
-        lasting(found, "nobody would ever carry the task out").reopen(hands=0)
-        return asyncio.run(_submit(found, (agent, task), (key, attempts), how, options=(store, wait, json)))
+    with load(runtime).at(store, serving=Serving(hands=0)) as team:
+        lasting(team, "nobody would ever carry the task out")
+        return asyncio.run(_submit(team, (agent, task), (key, attempts), how, options=(store, wait, json)))
 
 
 async def _submit(
     runtime: Runtime,
     ask: tuple[str, str],
     queue: tuple[str, int],
-    how: RunHow,
+    how: Submitting,
     *,
     options: tuple[str | None, bool, bool],
 ) -> int:
     store, wait, as_json = options
-    handle = await runtime.submit(*ask, key=queue[0], attempts=queue[1], **how)
-    where = options_for(runtime.database, runtime.store.workspace, store)
+    how = {**how, "key": queue[0], "attempts": queue[1]}
+    handle = await runtime.submit(*ask, **how)
+    workspace = runtime.workspace
+    where = options_for(workspace.database, workspace.name, store)
     if not wait:
         if as_json:
             emit({"task": handle.id})
@@ -83,11 +85,11 @@ async def _submit(
         return 0
     if not as_json:
         aside().print(Text(f"waiting for {handle.id}; Ctrl-C leaves it in the queue", "dim"))
-    record = await runtime.store.read(lambda view: view.record(handle.id))
+    record = await workspace.read(lambda view: view.record(handle.id))
     assert record is not None
-    found, screen = await waited(runtime.store, record, None, None if as_json else out())
+    seen, screen = await waited(workspace, record, None, None if as_json else out())
     if as_json:
-        return answered(found, as_json=True, seconds=None)
-    print_end(out(), found, screen)
+        return answered(seen, as_json=True, seconds=None)
+    print_end(out(), seen, screen)
     out().print(Text(f"remit show {record.run}{where}", "dim"))
-    return 0 if found.record.state == "completed" else 1
+    return 0 if seen.record.state == "completed" else 1

@@ -12,24 +12,23 @@ from rich.text import Text
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import lasting, load
 from remit.cli.options import OwnStore, out, where_is
+from remit.cli.terminal import COLOURS, colour
 from remit.core.checks import whole
 from remit.core.events import Event
+from remit.core.lifecycle import ENDS, lands
 from remit.core.times import iso
-from remit.engine.queue.worker import HANDS
+from remit.engine.settings import HANDS, SILENCE_SECONDS, Serving
 from remit.engine.system import SystemClock
 from remit.errors import BadInput
+from remit.report.figures import count, duration
+from remit.report.looks import look
 from remit.report.printable import escaped
-from remit.report.words import count, duration
 from remit.runtime.runtime import Runtime
 
 # What ends an attempt, and how it is told.
-_TOLD: Final = {
-    "task.completed": ("completed", "green"),
-    "task.failed": ("failed", "red"),
-    "task.died": ("dead", "red"),
-    "task.cancelled": ("cancelled", "yellow"),
-    "task.retrying": ("tried again", "yellow"),
-    "task.released": ("handed back", "yellow"),
+_TOLD: Final = {kind: (look(lands(kind)).word, colour(lands(kind))) for kind in sorted(ENDS)} | {
+    "task.retrying": ("tried again", COLOURS["stopped"]),
+    "task.released": ("handed back", COLOURS["stopped"]),
 }
 _QUEUED: Final = ("submit", "spawn")
 
@@ -62,19 +61,18 @@ def worker(
     """
     if whole(hands, "--hands", least=1) is None or drain_seconds < 0:
         raise BadInput("--drain-seconds is a number of seconds, 0 for handing back at once")
-    with load(runtime) as found:
-        if store is not None:
-            found.reopen(store)
-        lasting(found, "nobody else could put a task into its queue").reopen(hands=hands, silence=silence)
+    serving = Serving(hands=hands, silence=SILENCE_SECONDS if silence is None else silence)
+    with load(runtime).at(store, serving=serving) as team:
+        lasting(team, "nobody else could put a task into its queue")
         try:
-            return asyncio.run(_work(found, runtime, hands, drain_seconds))
+            return asyncio.run(_work(team, runtime, hands, drain_seconds))
         except asyncio.CancelledError:  # the second signal
             return INTERRUPTED
 
 
 async def _work(runtime: Runtime, called: str, hands: int, drain_seconds: float) -> int:
     log = Log(out())
-    stop = runtime.watch(log.feed)
+    stop = runtime.workspace.watch(log.feed)
     serving = asyncio.create_task(runtime.serve())
     try:
         with interrupts() as heard:
@@ -89,7 +87,8 @@ async def _work(runtime: Runtime, called: str, hands: int, drain_seconds: float)
 
 
 def _greeting(runtime: Runtime, called: str, hands: int) -> str:
-    where = f"{where_is(runtime.database)}, workspace {runtime.store.workspace}"
+    workspace = runtime.workspace
+    where = f"{where_is(workspace.database)}, workspace {workspace.name}"
     return f"{called} works for {where}, on {count(hands, 'task')} at a time; Ctrl-C drains"
 
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def listed(given: object, what: str, read: Callable[[object], T]) -> frozenset[T] | Literal[Unbounded.ANY]:
-    """What a person wrote as a list: ANY or "*" for everything, one item, or several."""
+    """Read what a person wrote as a list: ANY or "*" for everything, one item, or several."""
     if given is ANY or given == "*":
         return ANY
     if given is None:
@@ -44,7 +44,7 @@ def agents(given: object, what: str = "agents") -> Names:
 
 
 def both(a: Names, b: Names) -> Names:
-    """What both allow."""
+    """Allow what both allow."""
     if a is ANY:
         return b
     if b is ANY:
@@ -53,14 +53,14 @@ def both(a: Names, b: Names) -> Names:
 
 
 def either(a: Names, b: Names) -> Names:
-    """What at least one allows."""
+    """Allow what at least one of them allows."""
     if a is ANY or b is ANY:
         return ANY
     return a | b
 
 
 def within(a: Names, b: Names) -> bool:
-    """Whether `a` allows nothing that `b` does not."""
+    """Tell whether `a` allows nothing that `b` does not."""
     return b is ANY or (a is not ANY and a <= b)
 
 
@@ -69,17 +69,17 @@ def has(names: Names, name: str) -> bool:
 
 
 def spelled(names: Names) -> str:
-    """For people: 'anyone', 'no one', or the names."""
+    """Spell the names for people: 'anyone', 'no one', or the names in order."""
     if names is ANY:
         return "anyone"
     return ", ".join(sorted(names)) if names else "no one"
 
 
 def names_data(names: Names) -> Json:
-    """Names as JSON."""
+    """Write names as JSON."""
     return "*" if names is ANY else [*sorted(names)]
 
 
 def names_restored(data: Json) -> Names:
-    """Names as `names_data` wrote them."""
+    """Read names as `names_data` wrote them."""
     return ANY if data == "*" else frozenset(cast("list[str]", data))

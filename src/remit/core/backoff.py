@@ -1,4 +1,4 @@
-"""Trying again: whether it can help, decided by type and status and never by words, and how long to wait before."""
+"""Backoff: whether trying again can help, judged by type and status and never by words, and how long to wait."""
 
 from typing import Final
 
@@ -32,7 +32,7 @@ _NAMED: Final = frozenset(
 
 
 def retryable(error: BaseException) -> bool:
-    """Whether the same thing, done again a little later, may go well."""
+    """Tell whether the same thing, done again a little later, may go well."""
     if isinstance(error, RemitError):
         return error.retryable
     status = _status(error)
@@ -42,24 +42,24 @@ def retryable(error: BaseException) -> bool:
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status an error carries, in one of the places where client libraries put it."""
+    """Find the HTTP status that an error carries, in one of the places where client libraries put it."""
     places = (error, getattr(error, "response", None))
     for place in places:
         for name in ("status_code", "status"):
-            found = getattr(place, name, None)
-            if isinstance(found, int) and not isinstance(found, bool) and 100 <= found <= 599:
-                return found
+            status = getattr(place, name, None)
+            if isinstance(status, int) and not isinstance(status, bool) and 100 <= status <= 599:
+                return status
     return None
 
 
 def _path(kind: type) -> str:
-    """`httpx._exceptions.TransportError` is public as `httpx.TransportError`: private modules are left out."""
+    """Name a class as it is public: `httpx._exceptions.TransportError` is `httpx.TransportError`."""
     parts = [part for part in kind.__module__.split(".") if not part.startswith("_")]
     return ".".join((*parts, kind.__qualname__))
 
 
 def delay(tries: int, chance: float) -> int:
-    """How long to wait after so many failures: 1, 2, 4, 8, 10 s, and up to a fifth more so that not all come back at
-    once. `chance` is between 0 and 1."""
+    """Choose how long to wait after so many failures: 1, 2, 4, 8, 10 s, and up to a fifth more so that not all come
+    back at once. `chance` is between 0 and 1."""
     plain = min(MOST, FIRST << min(max(tries - 1, 0), 10))
     return plain + round(plain * JITTER * chance)

@@ -68,7 +68,7 @@ class Bounds:
         )
 
     def __le__(self, other: "Bounds") -> bool:
-        """Whether these bounds admit nothing that the other ones do not."""
+        """Tell whether these bounds admit nothing that the other ones do not."""
         return (
             allow.within(self.agents, other.agents)
             and allow.within(self.tools, other.tools)
@@ -77,7 +77,7 @@ class Bounds:
         )
 
     def until(self, deadline: int) -> "Bounds":
-        """The same, but no later than that."""
+        """Give the same bounds, but no later than that."""
         if self.deadline is not None and self.deadline <= deadline:
             return self
         return _exact(
@@ -93,7 +93,7 @@ class Bounds:
         )
 
     def on_board(self, session: str) -> "Bounds":
-        """The same, with BOARD meaning that session's board."""
+        """Give the same bounds, with BOARD meaning that session's board."""
         sees = scope.on_board(self.sees, session)
         if sees is self.sees:
             return self
@@ -110,14 +110,14 @@ class Bounds:
 
 
 def ceiling(bounds: Bounds) -> Bounds:
-    """What an owner left open has a default; what the owner said, however wide, is the ceiling."""
+    """Make the ceiling of a runtime: what its owner left open has a default, what the owner said counts."""
     depth = DEFAULT_DEPTH if bounds.depth is None else bounds.depth
     handoffs = DEFAULT_HANDOFFS if bounds.handoffs is None else bounds.handoffs
     return bounds & Bounds(depth=depth, handoffs=handoffs)
 
 
 def restored(data: dict[str, Json]) -> Bounds:
-    """Bounds as `data` told them."""
+    """Read bounds as `data` wrote them."""
     return _exact(
         agents=names_restored(data.get("agents", "*")),
         tools=names_restored(data.get("tools", "*")),
@@ -137,7 +137,7 @@ def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
     handoffs: int | None = None,
     members: int | None = None,
 ) -> Bounds:
-    """Bounds from parts that are already in their inside form: no second reading on the hot path."""
+    """Make bounds from parts that are already in their inside form: no second check on the hot path."""
     made = object.__new__(Bounds)
     put = object.__setattr__
     put(made, "agents", agents)

@@ -5,9 +5,10 @@ half-open: exactly one probe goes through, and what becomes of it decides. A pro
 state is for ever, except the one an operator chose.
 """
 
+from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
-from remit.core.times import SECOND
+from remit.core.times import SECOND, aware
 
 BreakerState = Literal["closed", "open", "half-open"]
 Admits = Literal["yes", "probe", "no"]
@@ -29,7 +30,8 @@ TRANSITIONS: Final[dict[BreakerState, dict[str, BreakerState]]] = {
 
 
 class BreakerPolicy(NamedTuple):
-    """How many failures in a row open a breaker, and for how many seconds it rests; a probe has as many to report."""
+    """How many failures in a row open a breaker, for how many seconds it then rests, and how many a probe has to
+    report."""
 
     failures: int = 3
     cool_off: float = 60
@@ -37,13 +39,22 @@ class BreakerPolicy(NamedTuple):
 
 
 class Breaker(NamedTuple):
-    """`until` is when the cool-off ends, or when the probe expires; `probe` is the task that is trying."""
+    """Whether one agent may be asked. `until` is when the cool-off ends, or when the probe expires; `probe` is the
+    task that is trying."""
 
     state: BreakerState = "closed"
     failures: int = 0
     until: int = 0
     probe: str = ""
     why: str = ""
+
+    @property
+    def rests_until(self) -> datetime | None:
+        """Until when it stays as it is; None for one that is closed, or that an operator must reset."""
+        return None if self.state == "closed" or self.until == UNTIL_RESET else aware(self.until)
+
+    def __repr__(self) -> str:
+        return f"<Breaker {self.state}, failures {self.failures}{f': {self.why}' if self.why else ''}>"
 
 
 CLOSED: Final = Breaker()
@@ -55,38 +66,38 @@ def admits(breaker: Breaker, now: int) -> Admits:
     return "probe" if now >= breaker.until else "no"
 
 
-def probing(breaker: Breaker, breaker_policy: BreakerPolicy, task: str, now: int) -> Breaker:
-    """One task is let through to see; until it reports or expires, no other is."""
-    return breaker._replace(state="half-open", until=now + _span(breaker_policy.probe), probe=task)
+def probing(breaker: Breaker, policy: BreakerPolicy, task: str, now: int) -> Breaker:
+    """Let one task through to try; until it reports or expires, no other is let through."""
+    return breaker._replace(state="half-open", until=now + _span(policy.probe), probe=task)
 
 
 def succeeded(breaker: Breaker, task: str) -> Breaker:
-    """A success ends the row of failures. While half-open only the probe's counts: others began before."""
+    """Count a success, which ends the row of failures. While half-open only the probe's counts: others began before."""
     if breaker.state == "closed" or (breaker.state == "half-open" and breaker.probe == task):
         return CLOSED
     return breaker
 
 
-def failed(breaker: Breaker, breaker_policy: BreakerPolicy, task: str, why: str, now: int) -> Breaker:
+def failed(breaker: Breaker, policy: BreakerPolicy, task: str, why: str, now: int) -> Breaker:
     failures = breaker.failures + 1
     match breaker.state:
-        case "closed" if failures < breaker_policy.failures:
+        case "closed" if failures < policy.failures:
             return breaker._replace(failures=failures, why=why)
         case "half-open" if breaker.probe != task:
             return breaker
         case "open":
             return breaker  # it began before the breaker opened and says nothing new
         case _:
-            return Breaker("open", failures, now + _span(breaker_policy.cool_off), "", why)
+            return Breaker("open", failures, now + _span(policy.cool_off), "", why)
 
 
 def tripped(breaker: Breaker, why: str) -> Breaker:
-    """Opened by an operator, and open until an operator resets it."""
+    """Open a breaker on an operator's word, until an operator resets it."""
     return Breaker("open", breaker.failures, UNTIL_RESET, "", why)
 
 
 def sentence(name: str, breaker: Breaker, now: int) -> str:
-    """Why it says no, and what to do."""
+    """Say why the agent is not asked, and what to do instead."""
     if breaker.state == "half-open":
         return f"'{name}' failed {breaker.failures} times in a row and is being tried again; ask someone else meanwhile"
     if breaker.until == UNTIL_RESET:
@@ -96,7 +107,7 @@ def sentence(name: str, breaker: Breaker, now: int) -> str:
 
 
 def mermaid() -> str:
-    """The table as a state diagram."""
+    """Draw the table as a state diagram."""
     lines = ["stateDiagram-v2", "    [*] --> closed"]
     for state, moves in TRANSITIONS.items():
         lines += [f"    {_word(state)} --> {_word(to)}: {what}" for what, to in moves.items()]

@@ -50,7 +50,7 @@ class Card:
 
     @property
     def data(self) -> dict[str, Json]:
-        """The card as JSON."""
+        """The card as JSON, for events and for `restored`."""
         return {
             "name": self.name,
             "role": self.role,
@@ -64,7 +64,7 @@ class Card:
 
 
 def restored(data: dict[str, Json]) -> Card:
-    """Make the card that `data` tells of."""
+    """Make the card that `data` describes."""
     return Card(
         name=cast("str", data["name"]),
         role=cast("str", data["role"]),
@@ -78,7 +78,7 @@ def restored(data: dict[str, Json]) -> Card:
 
 
 def _capabilities(given: object) -> tuple[str, ...]:
-    """In the order written, or sorted if there is none; each once. "*" alone is everything."""
+    """Read capabilities in the order written, a set in sorted order; each once. "*" alone is everything."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         items: tuple[object, ...] = (given,)
     else:

@@ -26,21 +26,21 @@ class Chain:
         return len(self.hops)
 
     def involves(self, name: str) -> bool:
-        """Whether that agent asks or holds anywhere in here."""
+        """Tell whether that agent asks or holds anywhere in the chain."""
         for hop in self.hops:  # noqa: SIM110 - asked at every hop, and a generator costs more than the question
             if name in (hop.asker, hop.holder):
                 return True
         return False
 
     def replace_holder(self, name: str) -> "Chain":
-        """After a handoff the new holder stands where the old one stood."""
+        """Give the chain after a handoff: the new holder stands where the old one stood."""
         if not self.hops:
             return self
         last = self.hops[-1]
         return Chain((*self.hops[:-1], Hop(last.asker, name, last.task)))
 
     def names(self, holder: str) -> tuple[str, ...]:
-        """The path of agents that ends with the present holder."""
+        """Give the path of agents that ends with the present holder."""
         return (*[hop.asker for hop in self.hops], holder)
 
 

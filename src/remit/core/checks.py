@@ -26,6 +26,11 @@ def whole(given: object, what: str, *, least: int = 0) -> int | None:
 
 def limit(given: object, *, most: int = 10_000) -> int:
     """Give back how many rows to list."""
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
-        raise BadInput(f"limit is a whole number from 1 to {most:,}, not {shown(given)}")
+    return between(given, "limit", 1, most)
+
+
+def between(given: object, what: str, least: int, most: int) -> int:
+    """Give back a whole number that is in the range."""
+    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+        raise BadInput(f"{what} is a whole number from {least} to {most:,}, not {shown(given)}")
     return given

@@ -100,7 +100,7 @@ class Move(NamedTuple):
 
 
 def merged(state: HandoffState, update: Update) -> HandoffState:
-    """The state after an update; what grew too large is refused and changes nothing."""
+    """Give the state after an update; what grew too large is refused and changes nothing."""
     metrics = cast("dict[str, int]", update.get("metrics", {}))
     completed = (*state.completed, *_strings(update, "completed"))
     after = HandoffState(
@@ -119,18 +119,18 @@ def merged(state: HandoffState, update: Update) -> HandoffState:
 
 
 def move(sender: str, to: str, update: Update) -> Move:
-    """Figures are left out of the content: they grow even when nothing else does."""
+    """Make the move of a handoff. Figures are no part of its content: they grow even when nothing else does."""
     content = {key: value for key, value in update.items() if key != "metrics"}
     return Move(sender, to, digest(encode(content)))
 
 
 def repeated(trail: Sequence[Move], wanted: Move) -> bool:
-    """Whether the same handoff with the same content was made just before: nobody is getting anywhere."""
+    """Tell whether the same handoff with the same content was made just before: nobody is getting anywhere."""
     return wanted in trail[-REPEAT_WINDOW:]
 
 
 def checked_update(given: object) -> Update:
-    """An update as plain JSON, or an error that names the part that is wrong."""
+    """Give an update as plain JSON, or raise an error that names the part that is wrong."""
     if not isinstance(given, Mapping):
         raise BadInput(f"an update is a mapping, not {shown(given)}")
     update = cast("Update", checked(dict(cast("Mapping[object, object]", given)), "update", STATE_LIMIT))
@@ -174,7 +174,7 @@ def _goto(given: object) -> "str | End | tuple[Send, ...]":
         return (given,)
     if isinstance(given, list | tuple):
         sends = cast("Sequence[object]", given)
-        if not sends or not all(isinstance(one, Send) for one in sends):
+        if not sends or not all(isinstance(send, Send) for send in sends):
             raise BadInput(f"goto is an agent, END, or a list of at least one Send, not {shown(sends)}")
         return tuple(cast("Sequence[Send]", sends))
     raise BadInput(f"goto is an agent, END, or a list of Send, not {shown(given)}")
@@ -189,5 +189,5 @@ def _without(remaining: tuple[str, ...], completed: tuple[str, ...]) -> tuple[st
 
 
 def narrowed(command: Command, goto: str) -> Command:
-    """The same update, for one place to go: how a parallel handoff joins at a named agent."""
+    """Give the same update for one place to go: how a parallel handoff joins at a named agent."""
     return replace(command, goto=goto, join="", result=None)

@@ -12,11 +12,11 @@ _DOLLARS = re.compile(r"\$?(\d{1,9})(?:\.(\d{1,6}))?")
 
 
 def credits(given: object) -> int | None:  # noqa: A001 - the word of the domain; nobody exits a REPL in here
-    """Credits as a person writes them: "$0.50", or a whole number of millionths; None for no limit."""
+    """Read credits as a person writes them: "$0.50", or a whole number of millionths; None for no limit."""
     if given is None:
         return None
-    if isinstance(given, str) and (found := _DOLLARS.fullmatch(given.strip())):
-        return int(found[1]) * DOLLAR + int((found[2] or "").ljust(6, "0"))
+    if isinstance(given, str) and (match := _DOLLARS.fullmatch(given.strip())):
+        return int(match[1]) * DOLLAR + int((match[2] or "").ljust(6, "0"))
     if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= INT_LIMIT:
         raise BadInput(f'credits are written "$0.50" or as whole millionths of a dollar, not {shown(given)}')
     return given

@@ -1,22 +1,26 @@
 """Entries: keyed values that agents leave for each other, with an author, a version and an end."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT
-from remit.core.text import plain, shown
-from remit.core.times import DAY, span
+from remit.core.text import plain, shown, summary
+from remit.core.times import DAY, aware, span
 from remit.core.values import Json, checked, decode, digest, encode
 from remit.errors import BadInput, Conflict
 
 Trust = Literal["inside", "outside"]
 
 MEMORY: Final = 90 * DAY
-SUMMARY_LIMIT = 200
 
 
 class Entry(NamedTuple):
-    """Times are microseconds since 1970. `extension` is set on memory entries, which live on when they are read."""
+    """A value under a namespace and a key. `extension` is set on memory entries, which live on when they are read.
+
+    Times are microseconds since 1970; `created`, `updated` and `expires` are the same as datetimes. Like every named
+    tuple it is a list to a JSON encoder; `remit.report.wire.entry` makes an object of it.
+    """
 
     namespace: str
     key: str
@@ -39,6 +43,21 @@ class Entry(NamedTuple):
     def text(self) -> str:
         """The value as text: itself, or its JSON."""
         return self.value if isinstance(self.value, str) else encode(self.value)
+
+    @property
+    def created(self) -> datetime:
+        return aware(self.created_at)
+
+    @property
+    def updated(self) -> datetime:
+        return aware(self.updated_at)
+
+    @property
+    def expires(self) -> datetime | None:
+        return None if self.expires_at is None else aware(self.expires_at)
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.namespace}/{self.key} v{self.version} by {self.agent or 'person'}: {shown(self.value)}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +86,12 @@ class Draft:
         object.__setattr__(self, "value", checked(self.value, "a value"))
         if self.trust not in ("inside", "outside"):
             raise BadInput(f"trust is 'inside' or 'outside', not {shown(self.trust)}")
-        if self.expect is not None and (isinstance(self.expect, bool) or not isinstance(self.expect, int)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"expect is the version you read, or 0 for 'not there yet', not {shown(self.expect)}")
+        _expected(self.expect)
+
+
+def _expected(version: object) -> None:
+    if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
+        raise BadInput(f"expect is the version you read, or 0 for 'not there yet', not {shown(version)}")
 
 
 def address(namespace: object, key: object) -> None:
@@ -77,12 +100,12 @@ def address(namespace: object, key: object) -> None:
 
 
 def lifetime(ttl: object) -> int | None:
-    """Seconds as a person writes them; None means for good."""
+    """Read seconds as a person writes them; None means for good."""
     return None if ttl is None else span(ttl, "ttl")
 
 
 def written(old: Entry | None, draft: Draft, by: Writer, now: int) -> Entry:
-    """The entry after the write. A version the writer did not expect is a conflict and changes nothing."""
+    """Make the entry after a write. A version the writer did not expect is a conflict and changes nothing."""
     living = old is not None and old.alive(now)
     current = old.version if old is not None and living else 0
     if draft.expect is not None and draft.expect != current:
@@ -106,7 +129,7 @@ def written(old: Entry | None, draft: Draft, by: Writer, now: int) -> Entry:
 
 
 def touched(entry: Entry | None, by: int, now: int) -> Entry | None:
-    """The entry with a later end; None if there is nothing alive to extend. What is permanent stays permanent."""
+    """Give the entry a later end; None if there is nothing alive to extend. What is permanent stays permanent."""
     if entry is None or not entry.alive(now):
         return None
     if entry.expires_at is None or entry.expires_at >= now + by:
@@ -115,7 +138,7 @@ def touched(entry: Entry | None, by: int, now: int) -> Entry | None:
 
 
 def read_extends(entry: Entry, now: int) -> int | None:
-    """By how much reading extends this entry: memory does, what came from outside never.
+    """Tell by how much reading extends an entry: memory is extended, what came from outside never.
 
     Gains under a thousandth of the extension are left out, so that a loop of reads is not a loop of writes.
     """
@@ -126,7 +149,7 @@ def read_extends(entry: Entry, now: int) -> int | None:
 
 
 def structured(entry: Entry) -> Json:
-    """The value as JSON, parsed if it was stored as text."""
+    """Give the value as JSON, parsed if it was stored as text."""
     if not isinstance(entry.value, str):
         return entry.value
     try:
@@ -135,14 +158,8 @@ def structured(entry: Entry) -> Json:
         raise BadInput(f"{entry.namespace}/{entry.key} is not JSON ({error}): {shown(entry.value)}") from error
 
 
-def summary(entry: Entry) -> str:
-    """One line; long values cut to 197 characters and an ellipsis."""
-    text = _one_line(entry.text)
-    return text if len(text) <= SUMMARY_LIMIT else f"{text[: SUMMARY_LIMIT - 3]}…"
-
-
 def rendered(entry: Entry) -> str:
-    """As a model may see it: what came from outside is quoted, so that it reads as data and not as an order."""
+    """Show a value to a model: what came from outside is quoted, so that it reads as data and not as an order."""
     if entry.trust == "inside":
         return entry.text
     quoted = "\n".join(f"> {line}" for line in entry.text.splitlines())
@@ -150,13 +167,13 @@ def rendered(entry: Entry) -> str:
 
 
 def snapshot(entries: list[Entry]) -> str:
-    """A board as text, sorted by key, with authors; one line for each entry, so that none can pose as another."""
+    """Write a board as text, sorted by key, with authors; one line an entry, so that none can pose as another."""
     return "\n".join(_listed(entry) for entry in sorted(entries, key=lambda e: e.key))
 
 
 def _listed(entry: Entry) -> str:
     mark = "" if entry.trust == "inside" else "[from outside, quoted as data] > "
-    return f"{_one_line(entry.key)} ({entry.agent or 'person'}): {mark}{summary(entry)}"
+    return f"{_one_line(entry.key)} ({entry.agent or 'person'}): {mark}{summary(entry.text)}"
 
 
 def _one_line(text: str) -> str:

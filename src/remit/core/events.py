@@ -4,8 +4,10 @@ These are named tuples: as immutable as everything in the core, and made several
 """
 
 import hashlib
+from datetime import datetime
 from typing import Final, NamedTuple
 
+from remit.core.times import aware
 from remit.core.values import Json
 
 GENESIS: Final = "0" * 64
@@ -24,12 +26,12 @@ class Unsealed(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A fact with its place: `seq` counts from 1 per workspace, `hash` covers this event and the previous
-    hash.
+    """A fact with its place: `seq` counts from 1 per workspace, `hash` covers this event and the previous hash.
 
-    `text` is `data` as it was sealed: the hash is over these very bytes, so it does not depend on how a
-    value is written as JSON. `op` is the operation it belongs to and `answer` what that operation
-    answered, as JSON text.
+    `at` is microseconds since 1970, and `happened` the same as a datetime. `text` is `data` as it was sealed: the hash
+    is over these very bytes, so it does not depend on how a value is written as JSON. `op` is the operation it belongs
+    to and `answer` what that operation answered, as JSON text. Like every named tuple it is a list to a JSON encoder;
+    `remit.report.wire.event` makes an object of it.
     """
 
     workspace: str
@@ -45,6 +47,13 @@ class Event(NamedTuple):
     answer: str | None
     hash: str
     data: dict[str, Json]
+
+    @property
+    def happened(self) -> datetime:
+        return aware(self.at)
+
+    def __repr__(self) -> str:
+        return f"<Event {self.seq} {self.kind} by {self.agent or 'person'}{f', task {self.task}' if self.task else ''}>"
 
 
 class Head(NamedTuple):
@@ -64,13 +73,12 @@ class Stamp(NamedTuple):
 NO_STAMP: Final = Stamp()
 
 
-def seal(fact: Unsealed, text: str, workspace: str, head: Head, stamp: Stamp = NO_STAMP) -> Event:
-    """Gives a fact its place after `head`; `text` is its data as JSON.
+def seal(event: Unsealed, text: str, workspace: str, head: Head, stamp: Stamp = NO_STAMP) -> Event:
+    """Give an event its place after `head`; `text` is its data as JSON.
 
-    The hash is over one part a line: JSON text has no line breaks of its own, and the names are checked
-    for them.
+    The hash is over one part a line: JSON text has no line breaks of its own, and the names are checked for them.
     """
-    kind, at, data, run, session, task, agent = fact
+    kind, at, data, run, session, task, agent = event
     before, last = head
     seq = before + 1
     op, answer = stamp
@@ -80,6 +88,6 @@ def seal(fact: Unsealed, text: str, workspace: str, head: Head, stamp: Stamp = N
 
 
 def genuine(event: Event, head: Head) -> bool:
-    """Whether the event is what was sealed after `head`."""
-    fact = Unsealed(event.kind, event.at, event.data, event.run, event.session, event.task, event.agent)
-    return event == seal(fact, event.text, event.workspace, head, Stamp(event.op, event.answer))
+    """Tell whether the event is what was sealed after `head`."""
+    unsealed = Unsealed(event.kind, event.at, event.data, event.run, event.session, event.task, event.agent)
+    return event == seal(unsealed, event.text, event.workspace, head, Stamp(event.op, event.answer))

@@ -1,4 +1,4 @@
-"""Finding an agent by what it can do: deterministic, best match first, then by name."""
+"""Matches: agents found by what they can do; deterministic, best match first, then by name."""
 
 import re
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ class Match:
 
 
 def rank(wanted: str, cards: Iterable[Card]) -> list[Match]:
-    """The cards that have at least one word of what is wanted, by the share of it they cover."""
+    """Rank the cards that have at least one word of what is wanted, by the share of it they cover."""
     words = _words(wanted)
-    found = [match for card in cards if (match := _match(words, card)) is not None]
-    return sorted(found, key=lambda m: (-m.score, m.card.name))
+    matches = [match for card in cards if (match := _match(words, card)) is not None]
+    return sorted(matches, key=lambda match: (-match.score, match.card.name))
 
 
 def _match(wanted: frozenset[str], card: Card) -> Match | None:
@@ -42,5 +42,5 @@ def _match(wanted: frozenset[str], card: Card) -> Match | None:
 
 
 def _words(text: str) -> frozenset[str]:
-    found = (word.removesuffix("s") for word in _WORD.findall(text.lower()))
-    return frozenset(word for word in found if len(word) >= _SHORTEST or not word.isalpha())
+    words = (word.removesuffix("s") for word in _WORD.findall(text.lower()))
+    return frozenset(word for word in words if len(word) >= _SHORTEST or not word.isalpha())

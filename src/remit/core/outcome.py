@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from remit.core.text import shown
 from remit.core.values import Json
 from remit.errors import Refused, RemitError
 
@@ -42,3 +43,7 @@ class Outcome:
 
     def __str__(self) -> str:
         return f"{self.agent}: {self.value if self.ok else self.error}"
+
+    def __repr__(self) -> str:
+        what = shown(self.value) if self.ok else str(self.error)
+        return f"<Outcome of '{self.agent}', task {self.id}, {self.state}: {what}>"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from remit.core.card import Card
+from remit.core.checks import between, of_type
 from remit.core.match import rank
 from remit.core.text import TASK_LIMIT, canonical, plain, shown
 from remit.core.values import Json, checked
@@ -53,12 +54,11 @@ class Step:
         _one_of(self.payload, ("text", "structured"), "payload")
         _one_of(self.context, ("direct", "transitive"), "context")
         _one_of(self.memory_scope, ("own", "all"), "memory_scope")
-        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or not 0 <= self.retries <= 10:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"retries is a whole number from 0 to 10, not {shown(self.retries)}")
-        if self.schema is not None and not isinstance(self.schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"a schema is an object, not {shown(self.schema)}")
-        if self.schema is not None and self.payload != "structured":
-            raise BadInput(f"step {shown(self.id)} has a schema, so its payload must be 'structured'")
+        between(self.retries, "retries", 0, 10)
+        if self.schema is not None:
+            of_type(self.schema, Mapping, "a schema is an object")
+            if self.payload != "structured":
+                raise BadInput(f"step {shown(self.id)} has a schema, so its payload must be 'structured'")
 
     def data(self) -> dict[str, Json]:
         return {
@@ -83,83 +83,83 @@ class Plan:
 
 
 def faults(plan: Plan, cards: Mapping[str, Card], *, most: int = STEP_LIMIT) -> list[str]:
-    """Everything that is wrong with a plan; nothing starts unless this is empty. `cards` are those who may be asked."""
+    """List all that is wrong with a plan; nothing starts unless this is empty. `cards` are those who may be asked."""
     if not plan.steps:
         return ["the plan has no steps"]
     if len(plan.steps) > most:
         return [f"the plan has {len(plan.steps):,} steps and at most {most:,} are allowed"]
     ids = {step.id for step in plan.steps}
-    found = _doubles(plan)
+    wrong = _doubles(plan)
     for step in plan.steps:
-        found += _dependency_faults(step, ids)
-        found += _assignee_faults(step, cards)
-    if not found and (circle := cycle(plan)):
-        found.append(f"steps {', '.join(shown(one) for one in circle[:10])} wait for each other")
-    return found
+        wrong += _dependency_faults(step, ids)
+        wrong += _assignee_faults(step, cards)
+    if not wrong and (circle := cycle(plan)):
+        wrong.append(f"steps {', '.join(shown(id_) for id_ in circle[:10])} wait for each other")
+    return wrong
 
 
 def assignee(step: Step, cards: Mapping[str, Card]) -> str:
-    """Who does a step: the agent it names, or the best match for the capability, then by name."""
+    """Choose who does a step: the agent it names, or the best match for the capability, then by name."""
     if step.agent:
         return step.agent
     return rank(step.capability, cards.values())[0].card.name
 
 
 def cycle(plan: Plan) -> list[str]:
-    """Steps that wait for each other in a circle, in the order of the plan; empty if every step can start."""
-    open_ = {step.id: len(step.after) for step in plan.steps}
-    next_ = followers(plan)
-    ready = deque(one for one, count in open_.items() if count == 0)
+    """Find steps that wait for each other in a circle, in the order of the plan; none if every step can start."""
+    missing = {step.id: len(step.after) for step in plan.steps}
+    after = followers(plan)
+    ready = deque(id_ for id_, count in missing.items() if count == 0)
     while ready:
         done = ready.popleft()
-        del open_[done]
-        for one in next_[done]:
-            open_[one] -= 1
-            if open_[one] == 0:
-                ready.append(one)
-    stuck = {step.id: step for step in plan.steps if step.id in open_}
+        del missing[done]
+        for id_ in after[done]:
+            missing[id_] -= 1
+            if missing[id_] == 0:
+                ready.append(id_)
+    stuck = {step.id: step for step in plan.steps if step.id in missing}
     circle = _circle(stuck) if stuck else set[str]()
-    return [one for one in stuck if one in circle]
+    return [id_ for id_ in stuck if id_ in circle]
 
 
 def _circle(stuck: Mapping[str, Step]) -> set[str]:
-    """Whoever is stuck waits for someone who is stuck, so going from one to the next ends in a circle."""
+    """Follow the steps that are stuck: each waits for another that is stuck, so this ends in a circle."""
     trail: dict[str, None] = {}
-    one = next(iter(stuck))
-    while one not in trail:
-        trail[one] = None
-        one = next(before for before in stuck[one].after if before in stuck)
+    id_ = next(iter(stuck))
+    while id_ not in trail:
+        trail[id_] = None
+        id_ = next(before for before in stuck[id_].after if before in stuck)
     path = list(trail)
-    return set(path[path.index(one) :])
+    return set(path[path.index(id_) :])
 
 
 def followers(plan: Plan) -> dict[str, list[str]]:
-    """For each step, those that wait for it, in the order of the plan."""
-    found: dict[str, list[str]] = {step.id: [] for step in plan.steps}
+    """List for each step those that wait for it, in the order of the plan."""
+    after: dict[str, list[str]] = {step.id: [] for step in plan.steps}
     for step in plan.steps:
         for before in step.after:
-            found[before].append(step.id)
-    return found
+            after[before].append(step.id)
+    return after
 
 
 def sources(step: Step, steps: Mapping[str, Step]) -> list[str]:
-    """Whose results a step sees: its own dependencies in the order given, and with "transitive" theirs before them."""
+    """List whose results a step sees: its dependencies in the order given, with "transitive" theirs before them."""
     if step.context == "direct":
         return list(step.after)
     order: dict[str, None] = {}
-    waiting = [(one, False) for one in reversed(step.after)]
+    waiting = [(id_, False) for id_ in reversed(step.after)]
     while waiting:
-        one, seen = waiting.pop()
+        id_, seen = waiting.pop()
         if seen:
-            order.setdefault(one)
-        elif one not in order:
-            waiting.append((one, True))
-            waiting.extend((before, False) for before in reversed(steps[one].after))
+            order.setdefault(id_)
+        elif id_ not in order:
+            waiting.append((id_, True))
+            waiting.extend((before, False) for before in reversed(steps[id_].after))
     return list(order)
 
 
 def drafted(data: Json, *, goal: str) -> Plan:
-    """A plan as a model wrote it. It may not ask to see more than a caller gave: no memory scope, no wider context."""
+    """Read a plan that a model wrote. It may not see more than a caller gave: no memory scope, no wider context."""
     data = checked(data, "the plan")
     if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
         raise BadInput('the answer must be a JSON object with a list "steps"')
@@ -188,23 +188,23 @@ def _drafted_step(data: Json, number: int) -> Step:
 
 def _doubles(plan: Plan) -> list[str]:
     seen: set[str] = set()
-    found: list[str] = []
+    wrong: list[str] = []
     for step in plan.steps:
         if step.id in seen:
-            found.append(f"two steps have the id {shown(step.id)}")
+            wrong.append(f"two steps have the id {shown(step.id)}")
         seen.add(step.id)
-    return found
+    return wrong
 
 
 def _dependency_faults(step: Step, ids: set[str]) -> list[str]:
-    found = [
-        f"step {shown(step.id)} waits for {shown(one)}, which is not in the plan"
-        for one in step.after
-        if one not in ids
+    wrong = [
+        f"step {shown(step.id)} waits for {shown(before)}, which is not in the plan"
+        for before in step.after
+        if before not in ids
     ]
     if step.id in step.after:
-        found.append(f"step {shown(step.id)} waits for itself")
-    return found
+        wrong.append(f"step {shown(step.id)} waits for itself")
+    return wrong
 
 
 def _assignee_faults(step: Step, cards: Mapping[str, Card]) -> list[str]:
@@ -223,7 +223,7 @@ def _assignee_faults(step: Step, cards: Mapping[str, Card]) -> list[str]:
 def _ids(given: object) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise BadInput(f"after is a list of step ids, not {shown(given)}")
-    ids = [plain(one, "a step's id", 64) for one in cast("Iterable[object]", given)]
+    ids = [plain(item, "a step's id", 64) for item in cast("Iterable[object]", given)]
     # A set has no order, and what a step is told has one.
     return tuple(dict.fromkeys(sorted(ids) if isinstance(given, set | frozenset) else ids))
 
@@ -237,9 +237,9 @@ def _steps(given: object) -> tuple[Step, ...]:
 
 def _one_of(given: object, known: tuple[str, ...], what: str) -> None:
     if given not in known:
-        raise BadInput(f"{what} is {' or '.join(repr(one) for one in known)}, not {shown(given)}")
+        raise BadInput(f"{what} is {' or '.join(repr(word) for word in known)}, not {shown(given)}")
 
 
 def structured(result: Json, where: str) -> Json:
-    """A structured result, already read if it came as text: JSON within its limit, or an error."""
+    """Check a structured result, already read if it came as text: JSON within its limit, or an error."""
     return checked(result, where, RESULT_LIMIT)

@@ -1,11 +1,10 @@
-"""What a step is told, to the byte. A step without dependencies is told its task and nothing else."""
+"""Prompts: what a step is told, to the byte. One without dependencies is told its task and nothing else."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from remit.core.plan import Step
-
-SUMMARY_LIMIT = 200
+from remit.core.text import summary
 
 
 class Done(NamedTuple):
@@ -31,31 +30,31 @@ class Reveal(NamedTuple):
 
 
 def prompt(step: Step, done: Sequence[Done] = (), notes: Sequence[Note] = (), reveal: Reveal | None = None) -> str:
-    """The task, then the results it depends on in their order, then messages; each part only if there is something."""
+    """Write the task, then the results it depends on in their order, then messages; no part is empty."""
     parts = [] if reveal is None else _whole(reveal)
     parts.append(f"# Task: {step.title}")
     if step.description:
         parts += ["", step.description]
-    told = [one for one in done if one.text]
-    if told:
+    results = [result for result in done if result.text]
+    if results:
         parts += ["", "## Context from prerequisite tasks"]
-        for one in told:
-            parts += ["", f"### {one.title} (by {one.agent})", one.text]
+        for result in results:
+            parts += ["", f"### {result.title} (by {result.agent})", result.text]
     return "\n".join([*parts, *_messages(notes)])
 
 
 def prompt_with_summary(
     step: Step, done: Sequence[Done], notes: Sequence[Note] = (), reveal: Reveal | None = None
 ) -> str:
-    """For a step that may see all of it: a summary of every result so far instead of its dependencies' results."""
+    """Write the same for a step that may see everything: a summary of every result so far, not only of some."""
     parts = [prompt(step, (), (), reveal)]
-    told = [one for one in done if one.text]
-    if told:
+    results = [result for result in done if result.text]
+    if results:
         parts += [
             "",
             "## Shared memory",
             "",
-            *(f"- **{one.title}** (by {one.agent}): {summary(one.text)}" for one in told),
+            *(f"- **{result.title}** (by {result.agent}): {summary(result.text)}" for result in results),
         ]
     return "\n".join([*parts, *_messages(notes)])
 
@@ -69,9 +68,3 @@ def _messages(notes: Sequence[Note]) -> list[str]:
 def _whole(reveal: Reveal) -> list[str]:
     roster = [f"- **{name}**: {role}" if role else f"- **{name}**" for name, role in reveal.roster]
     return [f"# Goal: {reveal.goal}", "", "## Team", "", *roster, ""]
-
-
-def summary(text: str) -> str:
-    """A result on one line, cut to 197 characters and an ellipsis if it is long."""
-    line = " ".join(text.split())
-    return line if len(line) <= SUMMARY_LIMIT else f"{line[: SUMMARY_LIMIT - 3]}…"

@@ -26,12 +26,12 @@ class Slice(NamedTuple):
 
     @classmethod
     def of(cls, what: str, why: Why, text: str) -> "Slice":
-        """Something that is not an entry, so it has no versions."""
+        """Make a slice of something that is not an entry, so it has no versions."""
         return cls(what, why, tokens_in(text), 1, digest(text))
 
 
 class Receipt:
-    """Filled while the turn runs; written once, with the event that ends it."""
+    """What one turn saw. It is filled while the turn runs and written once, with the event that ends the turn."""
 
     __slots__ = ("_in_text", "saw", "tokens", "unlisted", "withheld")
 
@@ -43,19 +43,19 @@ class Receipt:
         self._in_text = 0
 
     def task(self, text: str) -> None:
-        """What every turn sees first."""
+        """Note the task's text, which every turn sees first."""
         tokens = max(0, tokens_in(text) - self._in_text)  # what came into it from elsewhere is listed by itself
         self.tokens += tokens
         self.saw["task", 1, ""] = Slice("task", "task", tokens, 1, digest(text))
 
     def given(self, parts: Iterable[Slice]) -> None:
-        """What the task's own text brings along: results of earlier steps, messages."""
+        """Note what the task's own text brings along: results of earlier steps, messages."""
         for part in parts:
             self._in_text += part.tokens
             self._add(part)
 
     def beside(self, parts: Iterable[Slice]) -> None:
-        """What comes beside the task's text: what was handed over, results that are back."""
+        """Note what comes beside the task's text: what was handed over, results that are back."""
         for part in parts:
             self._add(part)
 
@@ -90,15 +90,15 @@ class Receipt:
 
 
 def kept_back(sight: Sees, passed: Sees, wished: Sees) -> dict[str, str]:
-    """What the asker sees and did not pass on, and what it wished to pass on without seeing it itself."""
-    found: dict[str, str] = {}
+    """List what the asker sees and did not pass on, and what it wished to pass on without seeing it itself."""
+    reasons: dict[str, str] = {}
     if sight is ANY:
         if passed is not ANY:
-            found["everything else"] = "not passed"
+            reasons["everything else"] = "not passed"
     else:
-        kept = (one for one in sight if not scope.within(frozenset((one,)), passed))
-        found.update({str(one): "not passed" for one in sorted(kept, key=str)})
+        kept = (seen for seen in sight if not scope.within(frozenset((seen,)), passed))
+        reasons |= {str(scope_): "not passed" for scope_ in sorted(kept, key=str)}
     if wished is not ANY:
-        unseen = (one for one in wished if not scope.within(frozenset((one,)), sight))
-        found.update({str(one): "the asker does not see all of it" for one in sorted(unseen, key=str)})
-    return found
+        unseen = (wish for wish in wished if not scope.within(frozenset((wish,)), sight))
+        reasons |= {str(scope_): "the asker does not see all of it" for scope_ in sorted(unseen, key=str)}
+    return reasons

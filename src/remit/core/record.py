@@ -45,7 +45,7 @@ class Standing(NamedTuple):
 
     @property
     def is_rerun(self) -> bool:
-        """Releasing a task gives its attempt back but never lowers the fence, so the fence tells."""
+        """Whether an earlier attempt was made: releasing a task gives its attempt back but never lowers the fence."""
         return self.fence > 1 or self.failures > 0
 
 

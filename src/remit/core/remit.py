@@ -45,16 +45,18 @@ class Pass:
             put(self, "sees", scope.scopes(self.sees))
         if self.tools is not NONE and self.tools is not ANY:
             put(self, "tools", tools(self.tools))
-        if not isinstance(self.within, Bounds):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(
-                f"within takes Bounds(...), not {type(self.within).__name__}; a remit is derived, never given"
-            )
+        _ceiling(self.within)
         if self.seconds != DEFAULT_SECONDS:
             put(self, "microseconds", span(self.seconds, "seconds"))
 
 
+def _ceiling(within: object) -> None:
+    if not isinstance(within, Bounds):
+        raise BadInput(f"within takes Bounds(...), not {type(within).__name__}; a remit is derived, never given")
+
+
 class Remit(NamedTuple):
-    """Immutable. Nobody hands one to the engine: it derives each from its own record of the parent."""
+    """The assignment that travels. Nobody hands one to the engine, which derives each from its record of the parent."""
 
     id: str
     workspace: str
@@ -86,7 +88,7 @@ class Origin(NamedTuple):
 
 
 def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int) -> Remit:
-    """The first remit of a run. The person who starts it passes on what `wish` says, within the ceiling."""
+    """Make the first remit of a run. The person who starts it passes on what `wish` says, within the ceiling."""
     bounds = (ceiling & wish.within).on_board(origin.session).until(until)
     return Remit(
         id=origin.id,
@@ -104,7 +106,7 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int) -> Remit:
 
 
 def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, until: int) -> Remit:
-    """A child's remit: never wider than the parent's, and given only what the asker itself sees and may use."""
+    """Derive a child's remit: never wider than the parent's, and only what the asker itself sees and may use."""
     bounds = parent.bounds
     if wish.within is not TOP:
         bounds &= wish.within.on_board(parent.session)
@@ -125,7 +127,7 @@ def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, until
     )
 
 
-class Asked(TypedDict):
+class RemitData(TypedDict):
     """What the first event of a task says of its remit, as JSON."""
 
     asker: str
@@ -138,8 +140,8 @@ class Asked(TypedDict):
 
 
 def restored(event: Event) -> Remit:
-    """The remit of a task from the event that began it. Of the hops before the last, the journal has the tasks."""
-    data = cast("Asked", event.data)
+    """Read a task's remit from the event that began it. Of the hops before the last, the journal has the tasks."""
+    data = cast("RemitData", event.data)
     names = data["chain"]
     hops = [Hop(asker, holder, "") for asker, holder in pairwise(names)]
     if hops:
@@ -160,21 +162,21 @@ def restored(event: Event) -> Remit:
 
 
 def handed_to(remit: Remit, to: str) -> Remit:
-    """The same assignment in other hands: the new holder stands in the chain where the old one stood."""
+    """Put the same assignment in other hands: the new holder stands in the chain where the old one stood."""
     return remit._replace(holder=to, chain=remit.chain.replace_holder(to))
 
 
 def sight(remit: Remit, card: Card) -> Sees:
-    """What the holder sees before it writes anything itself: bounds & (card | passed | its own memory)."""
+    """Tell what the holder sees before it writes anything itself: bounds & (card | passed | its own memory)."""
     own = scope.either(scope.on_board(card.reads, remit.session), frozenset((memory_of(card.name),)))
     return scope.both(remit.bounds.sees, scope.either(own, remit.sees))
 
 
 def reach(remit: Remit, card: Card) -> Sees:
-    """Where the holder may write: where the ceiling admits it, narrowed by the card."""
+    """Tell where the holder may write: where the ceiling admits it, narrowed by the card."""
     return scope.both(remit.bounds.sees, scope.on_board(card.writes, remit.session))
 
 
 def kit(remit: Remit, card: Card) -> Names:
-    """The tools the holder may use: bounds & (card | passed)."""
+    """Tell which tools the holder may use: bounds & (card | passed)."""
     return allow.both(remit.bounds.tools, allow.either(card.tools, remit.tools))

@@ -1,4 +1,4 @@
-"""Which steps of a plan may start, and what a failure means for those that wait: bookkeeping, linear in the edges."""
+"""Schedules: which steps of a plan may start, and what a failure means for those that wait; linear in the edges."""
 
 from typing import Literal, NamedTuple
 
@@ -24,44 +24,44 @@ class Schedule:
         self.states: dict[str, StepState] = dict.fromkeys(self._waits_for, "waiting")
 
     def first(self) -> list[str]:
-        return [one for one, count in self._waits_for.items() if count == 0]
+        return [id_ for id_, count in self._waits_for.items() if count == 0]
 
     def start(self, step: str) -> None:
         self.states[step] = "running"
 
     def complete(self, step: str) -> list[str]:
-        """The steps that may start now."""
+        """Give the steps that may start now."""
         self.states[step] = "completed"
         ready: list[str] = []
-        for one in self._followers[step]:
-            self._waits_for[one] -= 1
-            if self._waits_for[one] == 0 and self.states[one] == "waiting":
-                ready.append(one)
+        for id_ in self._followers[step]:
+            self._waits_for[id_] -= 1
+            if self._waits_for[id_] == 0 and self.states[id_] == "waiting":
+                ready.append(id_)
         return ready
 
     def fail(self, step: str) -> list[Ended]:
-        """Those who depend on it fail too, and those who depend on them."""
+        """Fail a step, and with it those that depend on it, and those that depend on them."""
         return self._give_up(step, "failed", "failed")
 
     def skip(self, step: str) -> list[Ended]:
         return self._give_up(step, "skipped", "was skipped")
 
     def skip_rest(self, reason: str) -> list[Ended]:
-        """Nothing more is admitted; what runs may finish."""
-        waiting = [one for one, state in self.states.items() if state == "waiting"]
-        for one in waiting:
-            self.states[one] = "skipped"
-        return [Ended(one, "skipped", reason) for one in waiting]
+        """Admit nothing more; what runs may finish."""
+        waiting = [id_ for id_, state in self.states.items() if state == "waiting"]
+        for id_ in waiting:
+            self.states[id_] = "skipped"
+        return [Ended(id_, "skipped", reason) for id_ in waiting]
 
     def _give_up(self, step: str, state: StepState, word: str) -> list[Ended]:
         self.states[step] = state
-        found: list[Ended] = []
+        ended: list[Ended] = []
         pending = [step]
         while pending:
             cause = pending.pop()
-            for one in self._followers[cause]:
-                if self.states[one] == "waiting":
-                    self.states[one] = state
-                    found.append(Ended(one, state, f'dependency "{cause}" {word}'))
-                    pending.append(one)
-        return found
+            for id_ in self._followers[cause]:
+                if self.states[id_] == "waiting":
+                    self.states[id_] = state
+                    ended.append(Ended(id_, state, f'dependency "{cause}" {word}'))
+                    pending.append(id_)
+        return ended

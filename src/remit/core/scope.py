@@ -36,7 +36,7 @@ class Scope:
         return key == self.key if self.key is not None else key.startswith(self.prefix)
 
     def __and__(self, other: "Scope") -> "Scope | None":
-        """The part both cover: one of the two, or nothing, because scopes nest or are apart."""
+        """Give the part both cover: one of the two, or nothing, because scopes nest or are apart."""
         if other.contains(self):
             return self
         return other if self.contains(other) else None
@@ -55,12 +55,12 @@ class Scope:
 
 
 def key_spelled(namespace: str, key: str) -> str:
-    """One key's scope as text, without making the scope: every entry that is read is named on a receipt."""
+    """Spell one key's scope without making it: every entry that is read is named on a receipt."""
     return f"{_escaped(namespace, '/')}/{_escaped(key, '*')}"
 
 
 def of_key(namespace: str, key: str) -> Scope:
-    """The scope of one key that has been checked already."""
+    """Make the scope of one key that has been checked already."""
     made = object.__new__(Scope)
     put = object.__setattr__
     put(made, "namespace", namespace)
@@ -70,7 +70,7 @@ def of_key(namespace: str, key: str) -> Scope:
 
 
 def _escaped(text: str, mark: str) -> str:
-    """The text with `mark` and the backslash escaped, so that no two scopes share a spelling."""
+    """Escape `mark` and the backslash, so that no two scopes share a spelling."""
     if mark not in text and "\\" not in text:
         return text
     return text.replace("\\", "\\\\").replace(mark, f"\\{mark}")
@@ -85,29 +85,29 @@ BOARD: Final = Scope(BOARD_PREFIX)
 
 
 def scopes(given: object, what: str = "sees") -> Sees:
-    """What a person wrote as scopes: text is a whole namespace, taken literally."""
+    """Read what a person wrote as scopes: text is a whole namespace, taken literally."""
     return normal(listed(given, what, _scope))
 
 
 def _scope(item: object) -> Scope:
-    found = item if isinstance(item, Scope) else Scope(plain(item, "a namespace", NAMESPACE_LIMIT))
-    if found.namespace.startswith(BOARD_PREFIX) and found != BOARD:
+    scope = item if isinstance(item, Scope) else Scope(plain(item, "a namespace", NAMESPACE_LIMIT))
+    if scope.namespace.startswith(BOARD_PREFIX) and scope != BOARD:
         raise BadInput(
-            f"namespace {shown(found.namespace)} is a session's board; say remit.BOARD for your own session's"
+            f"namespace {shown(scope.namespace)} is a session's board; say remit.BOARD for your own session's"
         )
-    return found
+    return scope
 
 
 def normal(sees: Sees) -> Sees:
-    """Without the scopes that another one contains, so that equal sights are equal values."""
+    """Drop the scopes that another one contains, so that equal sights are equal values."""
     if sees is ANY or len(sees) < 2:
         return sees
     wide = [one for one in sees if one.key is None]  # one key never contains another scope, so only these can
-    return frozenset(one for one in sees if not any(big != one and big.contains(one) for big in wide))
+    return frozenset(scope for scope in sees if not any(big != scope and big.contains(scope) for big in wide))
 
 
 def both(a: Sees, b: Sees) -> Sees:
-    """What both can see."""
+    """See what both can see."""
     if a is ANY:
         return b
     if b is ANY:
@@ -118,7 +118,7 @@ def both(a: Sees, b: Sees) -> Sees:
 
 
 def either(a: Sees, b: Sees) -> Sees:
-    """What at least one can see."""
+    """See what at least one of them can see."""
     if a is ANY or b is ANY:
         return ANY
     if not a:
@@ -127,7 +127,7 @@ def either(a: Sees, b: Sees) -> Sees:
 
 
 def within(a: Sees, b: Sees) -> bool:
-    """Whether `a` sees nothing that `b` does not."""
+    """Tell whether `a` sees nothing that `b` does not."""
     if b is ANY:
         return True
     return a is not ANY and all(any(big.contains(small) for big in b) for small in a)
@@ -138,16 +138,16 @@ def covers(sees: Sees, namespace: str, key: str) -> bool:
 
 
 def parts(sees: Sees, wanted: Scope) -> list[Scope]:
-    """The scopes, apart from each other and in order, through which `sees` shows any of `wanted`."""
+    """List the scopes, apart from each other and in order, through which `sees` shows any of `wanted`."""
     if sees is ANY:
         return [wanted]
-    found = both(sees, frozenset((wanted,)))
-    assert found is not ANY
-    return sorted(found, key=lambda s: (s.key or s.prefix, s.key is None))
+    shared = both(sees, frozenset((wanted,)))
+    assert shared is not ANY
+    return sorted(shared, key=lambda scope: (scope.key or scope.prefix, scope.key is None))
 
 
 def on_board(sees: Sees, session: str) -> Sees:
-    """Puts the session's own board where BOARD stands."""
+    """Put the session's own board where BOARD stands."""
     if sees is ANY or BOARD not in sees:
         return sees
     return (sees - {BOARD}) | {board_of(session)}
@@ -158,7 +158,7 @@ def board_of(session: str) -> Scope:
 
 
 def memory_of(agent: str) -> Scope:
-    """`memory:{agent}`; a name too long for a namespace is cut and told apart by its digest."""
+    """Name `memory:{agent}`; a name too long for a namespace is cut and told apart by its digest."""
     namespace = f"memory:{agent}"
     if len(namespace) > NAMESPACE_LIMIT:
         namespace = f"{namespace[: NAMESPACE_LIMIT - 17]}~{digest(agent)}"  # no name has a ~
@@ -166,12 +166,12 @@ def memory_of(agent: str) -> Scope:
 
 
 def restored(texts: list[str]) -> Sees:
-    """Scopes as `spelled` wrote them."""
+    """Read scopes as `spelled` wrote them."""
     return ANY if texts == ["*"] else frozenset(_read(text) for text in texts)
 
 
 def _read(text: str) -> Scope:
-    """Up to the first bare slash the namespace; then a key, or a prefix if a bare star ends it."""
+    """Read one scope: up to the first bare slash the namespace, then a key, or a prefix if a bare star ends it."""
     parts: list[list[str]] = [[]]
     starred = False
     letters = iter(text)
@@ -189,5 +189,5 @@ def _read(text: str) -> Scope:
 
 
 def spelled(sees: Sees) -> list[str]:
-    """For people and for the journal: '*' or the scopes in order."""
+    """Spell what is seen, for people and for the journal: '*' or the scopes in order."""
     return ["*"] if sees is ANY else sorted([str(s) for s in sees])

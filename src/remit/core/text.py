@@ -9,12 +9,13 @@ NAME_LIMIT = 64
 INT_LIMIT = 2**63 - 1  # the largest whole number that every store keeps
 TASK_LIMIT = 1_048_576
 SESSION_LIMIT = 56  # leaves room for "board:" in a namespace of 64
+SUMMARY_LIMIT = 200
 
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value as it appears in an error message: quoted, escaped, never long."""
+    """Show a value in an error message: quoted, escaped, never long."""
     try:
         quoted = repr(value)
     except (ValueError, RecursionError):  # a number of thousands of digits, or a list without end
@@ -23,7 +24,7 @@ def shown(value: object, limit: int = 60) -> str:
 
 
 def canonical(name: object) -> str:
-    """The one spelling of an agent's name: names that differ only by case, spaces or punctuation are one agent."""
+    """Give the one spelling of an agent's name: case, spaces and punctuation do not tell agents apart."""
     if not isinstance(name, str):
         raise BadInput(f"an agent is named by text, not {type(name).__name__}: {shown(name)}")
     return _canonical(name)
@@ -40,7 +41,7 @@ def _canonical(name: str) -> str:
 
 
 def plain(text: object, what: str, limit: int, *, empty: bool = False) -> str:
-    """Text that SQLite and PostgreSQL keep byte for byte; anything else is refused, never repaired."""
+    """Check for text that SQLite and PostgreSQL keep byte for byte; anything else is refused, never repaired."""
     if not isinstance(text, str):
         raise BadInput(f"{what} must be text, not {type(text).__name__}: {shown(text)}")
     if not text and not empty:
@@ -55,11 +56,11 @@ def plain(text: object, what: str, limit: int, *, empty: bool = False) -> str:
 
 
 def line(text: object, what: str, limit: int) -> str:
-    """Plain text on one line, as the names of sessions, workspaces and operations are."""
-    found = plain(text, what, limit)
-    if not found.isprintable():
-        raise BadInput(f"{what} must be one line of printable characters: {shown(found)}")
-    return found
+    """Check for plain text on one line, as the names of sessions, workspaces and operations are."""
+    checked = plain(text, what, limit)
+    if not checked.isprintable():
+        raise BadInput(f"{what} must be one line of printable characters: {shown(checked)}")
+    return checked
 
 
 def _encodable(text: str) -> bool:
@@ -70,6 +71,12 @@ def _encodable(text: str) -> bool:
     return True
 
 
+def summary(text: str) -> str:
+    """Put text on one line; long text is cut to 197 characters and an ellipsis."""
+    line = " ".join(text.split())
+    return line if len(line) <= SUMMARY_LIMIT else f"{line[: SUMMARY_LIMIT - 3]}…"
+
+
 def tokens_in(text: str) -> int:
-    """A rough count where no tokenizer is at hand: four characters to a token, rounded up."""
+    """Count roughly where no tokenizer is at hand: four characters to a token, rounded up."""
     return -(-len(text) // 4)

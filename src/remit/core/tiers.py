@@ -1,4 +1,4 @@
-"""Economic tiers: bounds with a name, for tasks of a kind. Given by the caller, or chosen by a classifier."""
+"""Tiers: bounds with a name, for tasks of a kind; given by the caller, or chosen by a classifier."""
 
 from typing import Final
 
@@ -14,8 +14,8 @@ TIERS: Final[dict[str, Bounds]] = {
 
 
 def tier(name: object) -> Bounds:
-    """The bounds a tier stands for."""
-    found = TIERS.get(name) if isinstance(name, str) else None
-    if found is None:
+    """Give the bounds that a tier stands for."""
+    bounds = TIERS.get(name) if isinstance(name, str) else None
+    if bounds is None:
         raise BadInput(f"there is no tier {shown(name)}; the tiers are {', '.join(TIERS)}")
-    return found
+    return bounds

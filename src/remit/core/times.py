@@ -1,4 +1,4 @@
-"""Time as whole microseconds since 1970, so that it is exact in JSON, in SQL and in comparisons."""
+"""Times: whole microseconds since 1970, so that they are exact in JSON, in SQL and in comparisons."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ _LONGEST = 200 * 365 * 86_400  # two centuries in seconds: longer is a mistake, 
 
 
 def span(seconds: object, what: str) -> int:
-    """A duration given by a person, in seconds or as a timedelta: positive, finite, not absurd."""
+    """Read a duration that a person gives, in seconds or as a timedelta: positive, finite, not absurd."""
     if isinstance(seconds, timedelta):
         seconds = seconds.total_seconds()
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
@@ -29,7 +29,7 @@ def span(seconds: object, what: str) -> int:
 
 
 def moment(when: object, what: str) -> int:
-    """A point in time given by a person: an aware datetime, or microseconds since 1970."""
+    """Read a moment that a person gives: an aware datetime, or microseconds since 1970."""
     if isinstance(when, datetime):
         if when.utcoffset() is None:
             raise BadInput(f"{what} needs a time zone; say datetime.now(UTC) + timedelta(...)")
@@ -45,5 +45,5 @@ def iso(at: int) -> str:
 
 
 def aware(at: int) -> datetime:
-    """The same moment as a datetime in UTC, exact to the microsecond."""
+    """Give the same moment as a datetime in UTC, exact to the microsecond."""
     return _EPOCH + timedelta(microseconds=at)

@@ -1,4 +1,4 @@
-"""Named groups of tools. Groups are expanded where a person writes them; inside there are only tool names."""
+"""Tool groups: names for sets of tools, expanded where a person writes them; inside there are only tool names."""
 
 from typing import Final, Literal
 
@@ -30,9 +30,9 @@ GROUPS: Final[dict[str, frozenset[str]]] = {
 
 
 def tools(given: object, what: str = "tools") -> Names:
-    """Tool names with every `group:` replaced by its members; a group nobody knows is an error, not an empty set."""
-    found: frozenset[frozenset[str]] | Literal[Unbounded.ANY] = listed(given, what, _members)
-    return ANY if found is ANY else frozenset[str]().union(*found)
+    """Read tool names, every `group:` replaced by its members; an unknown group is an error, not an empty set."""
+    sets: frozenset[frozenset[str]] | Literal[Unbounded.ANY] = listed(given, what, _members)
+    return ANY if sets is ANY else frozenset[str]().union(*sets)
 
 
 def _members(item: object) -> frozenset[str]:

@@ -20,7 +20,7 @@ _canonical = json.JSONEncoder(
 
 
 def encode(value: object) -> str:
-    """The canonical text of a value that is known to be JSON."""
+    """Write the canonical text of a value that is known to be JSON."""
     return _canonical(value)
 
 
@@ -29,14 +29,14 @@ def decode(text: str) -> Json:
 
 
 def checked(value: object, what: str, limit: int = VALUE_LIMIT) -> Json:
-    """The value as plain JSON, or an error that says which part of it is not."""
+    """Give the value as plain JSON, or raise an error that says which part of it is not."""
     if isinstance(value, str):
         return plain(value, what, limit, empty=True)
-    found = _json(value, what, DEPTH_LIMIT)
-    size = len(encode(found))
+    plain_json = _json(value, what, DEPTH_LIMIT)
+    size = len(encode(plain_json))
     if size > limit:
         raise BadInput(f"{what} has at most {limit:,} characters as JSON, got {size:,}")
-    return found
+    return plain_json
 
 
 def _json(value: object, where: str, depth: int) -> Json:
@@ -76,15 +76,15 @@ def _finite(value: float, where: str) -> float:
 
 
 def _object(value: dict[object, object], where: str, depth: int) -> dict[str, Json]:
-    found: dict[str, Json] = {}
+    made: dict[str, Json] = {}
     for key, item in value.items():
         if not isinstance(key, str):
             raise BadInput(f"{where} has a key that is not text: {shown(key)}")
         plain(key, f"a key of {where}", VALUE_LIMIT, empty=True)
-        found[key] = _json(item, f"{where}.{shown(key)[1:-1]}", depth)
-    return found
+        made[key] = _json(item, f"{where}.{shown(key)[1:-1]}", depth)
+    return made
 
 
 def digest(text: str) -> str:
-    """Sixteen hex digits that name a content: enough to compare, short enough to read."""
+    """Name a content by sixteen hex digits: enough to compare, short enough to read."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,15 +1,17 @@
 """The journal as plain lines, for files and pipes."""
 
 from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from typing import Final
 
+from remit.core import kinds
 from remit.core.events import Event
+from remit.core.kinds import read
 from remit.core.times import iso
-from remit.core.values import Json
+from remit.report.figures import count
 from remit.report.printable import escaped
-from remit.report.words import count
 
-Data: TypeAlias = dict[str, Json]
+_STEPS: Final = 20  # of a plan that are named
+_RUNS: Final = 5  # of those pruned that are named
 
 
 def plain_line(event: Event) -> str:
@@ -19,74 +21,118 @@ def plain_line(event: Event) -> str:
 
 
 def detail(event: Event) -> str:
-    """What an event says besides who did what; of one that was pruned, only that."""
+    """Say what an event says besides who did what; of one that was pruned, only that."""
     if not event.text:
         return " (pruned)"
-    return escaped(_TOLD[event.kind](event.data), 240) if event.kind in _TOLD else ""
+    return escaped(_SAID[event.kind](event), 240) if event.kind in _SAID else ""
 
 
-def _handed(data: Data) -> str:
+# -- one reader for each kind of event -----------------------------------------------------------------------
+
+
+def _started(event: Event) -> str:
+    return f": {read(event, kinds.FirstData)['task']}"
+
+
+def _submitted(event: Event) -> str:
+    """: write the auth module (spawn)"""
+    data = read(event, kinds.FirstData)
+    asked_how = data.get("asked_how", "submit")
+    return f": {data['task']}" + (f" ({asked_how})" if asked_how != "submit" else "")
+
+
+def _claimed(event: Event) -> str:
+    data = read(event, kinds.Claimed)
+    return f": attempt {data['attempt']} on {data['worker']}"
+
+
+def _retrying(event: Event) -> str:
+    """: attempt 1: 'coder' failed: OSError: no disk; again from 02:36:55.123Z"""
+    data = read(event, kinds.Retrying)
+    return f": attempt {data['attempt']}: {data.get('error', '')}; again from {iso(data['ready_at'])[11:23]}Z"
+
+
+def _lost(event: Event) -> str:
+    return f": the process that had it is gone: {read(event, kinds.Retrying).get('lost_by', '')}"
+
+
+def _cancelling(event: Event) -> str:
+    return f": {read(event, kinds.Cancelling)['why']}"
+
+
+def _completed(event: Event) -> str:
+    return f": {read(event, kinds.Completed)['result']}"
+
+
+def _failed(event: Event) -> str:
+    return f": {read(event, kinds.FailedData)['error']}"
+
+
+def _handed(event: Event) -> str:
     """to billing (phase refund)"""
-    to, phase = data["to"], cast("dict[str, Json]", data["update"]).get("phase")
-    whom = ", ".join(cast("list[str]", to)) if isinstance(to, list) else str(to)
+    data = read(event, kinds.Handed)
+    to, phase = data["to"], data["update"].get("phase")
+    whom = to if isinstance(to, str) else ", ".join(to)
     return f" to {whom}" + (f" (phase {phase})" if phase else "")
 
 
-def _refused(data: Data) -> str:
+def _refused(event: Event) -> str:
+    data = read(event, kinds.HopRefused)
     word = "handoff to " if data.get("handoff") else ""
     return f": {word}{data['to']} ({data['rule']}): {data['sentence']}"
 
 
-def _planned(data: Data) -> str:
-    steps = cast("list[dict[str, Json]]", data["steps"])
-    return f": {len(steps)} steps: {', '.join(str(step['title']) for step in steps[:20])}"
+def _planned(event: Event) -> str:
+    steps = read(event, kinds.PlanStarted)["steps"]
+    return f": {len(steps)} steps: {', '.join(step['title'] for step in steps[:_STEPS])}"
 
 
-def _breaker(data: Data) -> str:
+def _step(event: Event) -> str:
+    data = read(event, kinds.StepEnded)
+    return f": step {data['step']} {data['state']}: {data['reason']}"
+
+
+def _breaker(event: Event) -> str:
     """: open after 3 failures: no disk"""
-    failures = f" after {count(cast('int', data['failures']), 'failure')}" if data["failures"] else ""
+    data = read(event, kinds.BreakerSet)
+    failures = f" after {count(data['failures'], 'failure')}" if data["failures"] else ""
     return f": {data['state']}{failures}" + (f": {data['why']}" if data["why"] else "")
 
 
-def _submitted(data: Data) -> str:
-    """: write the auth module (spawn)"""
-    return f": {data['task']}" + (f" ({data['way']})" if data["asked_how"] != "submit" else "")
+def _entry(event: Event) -> str:
+    data = read(event, kinds.EntrySet)
+    return f": {data['namespace']}/{data['key']} v{data['version']}"
 
 
-def _retrying(data: Data) -> str:
-    """: attempt 1: 'coder' failed: OSError: no disk; again from 02:36:55.123Z"""
-    return f": attempt {data['attempt']}: {data['error']}; again from {iso(cast('int', data['ready_at']))[11:23]}Z"
-
-
-def _pruned(data: Data) -> str:
+def _pruned(event: Event) -> str:
     """: 2 runs: 0123, 4567"""
-    runs = cast("list[dict[str, Json]]", data["runs"])
-    return f": {count(len(runs), 'run')}: {', '.join(str(run['id']) for run in runs[:5])}"
+    runs = read(event, kinds.RunsPruned)["runs"]
+    return f": {count(len(runs), 'run')}: {', '.join(run['id'] for run in runs[:_RUNS])}"
 
 
-_TOLD: Final[dict[str, Callable[[Data], str]]] = {
-    "task.started": lambda data: f": {data['task']}",
+_SAID: Final[dict[str, Callable[[Event], str]]] = {
+    "task.started": _started,
     "task.submitted": _submitted,
-    "task.fenced": lambda _data: ": its process is gone; it waits for its asker",
-    "task.claimed": lambda data: f": attempt {data['attempt']} on {data['worker']}",
+    "task.fenced": lambda _: ": its process is gone; it waits for its asker",
+    "task.claimed": _claimed,
     "task.waiting": lambda _: ": waits for a task it submitted",
     "task.resumed": lambda _: ": goes on",
     "task.queued": lambda _: ": waits for its turn to go on",
     "task.retrying": _retrying,
     "task.released": lambda _: ": its process stops; another carries it out",
-    "task.lost": lambda data: f": the process that had it is gone: {data['lost_by']}",
-    "task.cancelling": lambda data: f": {data['why']}",
-    "task.died": lambda data: f": {data['error']}",
-    "effect.done": lambda data: f": {data['key']}",
-    "runs.pruned": _pruned,
-    "task.completed": lambda data: f": {data['result']}",
-    "task.failed": lambda data: f": {data['error']}",
-    "task.cancelled": lambda data: f": {data['error']}",
+    "task.lost": _lost,
+    "task.cancelling": _cancelling,
+    "task.completed": _completed,
+    "task.failed": _failed,
+    "task.cancelled": _failed,
+    "task.died": _failed,
     "task.handed": _handed,
     "hop.refused": _refused,
+    "effect.done": lambda event: f": {read(event, kinds.EffectDone)['key']}",
     "plan.started": _planned,
-    "step.ended": lambda data: f": step {data['step']} {data['state']}: {data['reason']}",
+    "step.ended": _step,
     "breaker.set": _breaker,
-    "entry.set": lambda data: f": {data['namespace']}/{data['key']} v{data['version']}",
-    "message.sent": lambda data: f" to {data['to']}",
+    "entry.set": _entry,
+    "message.sent": lambda event: f" to {read(event, kinds.MessageSent)['to']}",
+    "runs.pruned": _pruned,
 }

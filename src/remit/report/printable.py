@@ -8,17 +8,17 @@ _JOINER: Final = "\u200d"  # holds families of emoji together; the one invisible
 
 
 def escaped(text: str, columns: int) -> str:
-    """One line for a terminal: control and format characters are shown as escapes, so none of them acts."""
+    """Write one line for a terminal: control and format characters become escapes, so none of them acts."""
     return cut("".join(_visible(char) for char in text[: columns * 4]), columns, more=len(text) > columns * 4)
 
 
 def block(text: str) -> str:
-    """Several lines for a terminal: line breaks stay, everything else that could act is shown as an escape."""
+    """Write several lines for a terminal: line breaks stay, everything else that could act becomes an escape."""
     return "\n".join("".join(_visible(char) for char in line) for line in text.split("\n"))
 
 
 def cleaned(text: str, columns: int) -> str:
-    """One line for a picture: white space is one space, and characters that do not print are left out."""
+    """Write one line for a picture: white space is one space, and characters that do not print are left out."""
     start = text[: columns * 4]
     if not start.isprintable():
         start = "".join(char if _prints(char) else " " if char.isspace() else "" for char in start)
@@ -26,7 +26,7 @@ def cleaned(text: str, columns: int) -> str:
 
 
 def cut(text: str, columns: int, *, more: bool = False) -> str:
-    """At most this many columns; an ellipsis stands for the rest. `more` says that some is already gone."""
+    """Cut text to this many columns; an ellipsis stands for the rest. `more` says that some is already gone."""
     used = 0
     for index, char in enumerate(text):
         used += columns_of(char)
@@ -38,7 +38,7 @@ def cut(text: str, columns: int, *, more: bool = False) -> str:
 
 @lru_cache(maxsize=4096)  # a picture measures the same few characters over and over
 def columns_of(char: str) -> int:
-    """How many columns a character takes where all columns are equally wide."""
+    """Count the columns a character takes where all columns are equally wide."""
     if unicodedata.combining(char) or char == _JOINER:
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -1,13 +1,13 @@
 """Figures over any stretch of the journal: who works, how long, how often tasks change hands, what is refused."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
-from remit.core import lifecycle
+from remit.core import kinds, lifecycle
 from remit.core.events import Event
-from remit.core.values import Json
+from remit.core.kinds import read
 
 _DEADLOCK: Final = "deadlock"
 _BEGINS: Final = frozenset(("task.started", "task.claimed"))
@@ -18,11 +18,11 @@ _TURN_ENDS: Final = {"task.handed": "handed", "task.retrying": "retries"} | {
 }
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Times:
     """Some durations in microseconds."""
 
-    all: list[int] = field(default_factory=list[int])
+    all: tuple[int, ...] = ()
 
     @property
     def total(self) -> int:
@@ -33,12 +33,15 @@ class Times:
         return self.total // len(self.all) if self.all else 0
 
     def percentile(self, share: int) -> int:
-        """The least that so many in a hundred do not exceed."""
+        """Find the least duration that so many in a hundred do not exceed."""
         ranked = sorted(self.all)
         return ranked[-(-len(ranked) * share // 100) - 1] if ranked else 0
 
 
-@dataclass(slots=True)
+_NO_TIMES: Final = Times()
+
+
+@dataclass(frozen=True, slots=True)
 class AgentStats:
     """The turns of one agent that are over, by how they ended. A turn whose beginning is not told has no time.
 
@@ -52,15 +55,15 @@ class AgentStats:
     cancelled: int = 0
     handed: int = 0
     tokens: int = 0
-    times: Times = field(default_factory=Times)
+    times: Times = _NO_TIMES
     attempts: int = 0
     retries: int = 0
     dead: int = 0
-    queue: Times = field(default_factory=Times)
+    queue: Times = _NO_TIMES
 
 
-@dataclass(slots=True)
-class BreakerState:
+@dataclass(frozen=True, slots=True)
+class BreakerStats:
     """A breaker as the journal last told of it."""
 
     state: str
@@ -70,33 +73,33 @@ class BreakerState:
     at: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Stats:
     """`handoffs` is how often each task was handed over; tasks that never were are there with 0."""
 
     events: int = 0
     runs: Counter[str] = field(default_factory=Counter[str])
     handoffs: dict[str, int] = field(default_factory=dict[str, int])
-    latency: Times = field(default_factory=Times)
+    latency: Times = _NO_TIMES
     agents: dict[str, AgentStats] = field(default_factory=dict[str, AgentStats])
     refusals: Counter[str] = field(default_factory=Counter[str])
-    breakers: dict[str, BreakerState] = field(default_factory=dict[str, BreakerState])
+    breakers: dict[str, BreakerStats] = field(default_factory=dict[str, BreakerStats])
 
     @property
     def attempts(self) -> int:
-        return sum(one.attempts for one in self.agents.values())
+        return sum(agent.attempts for agent in self.agents.values())
 
     @property
     def retries(self) -> int:
-        return sum(one.retries for one in self.agents.values())
+        return sum(agent.retries for agent in self.agents.values())
 
     @property
     def dead(self) -> int:
-        return sum(one.dead for one in self.agents.values())
+        return sum(agent.dead for agent in self.agents.values())
 
     @property
     def queue(self) -> Times:
-        return Times([waited for one in self.agents.values() for waited in one.queue.all])
+        return Times(tuple(waited for agent in self.agents.values() for waited in agent.queue.all))
 
     @property
     def deadlocks(self) -> int:
@@ -116,149 +119,120 @@ class Stats:
 
 
 def stats(events: Iterable[Event], agent: str = "") -> Stats:
-    """The figures of these events, in order; of one agent, what it did itself and what its breaker did."""
+    """Count these events, which are in order; of one agent, what it did itself and what its breaker did."""
     counting = _Counting(agent)
     for event in events:
         counting.add(event)
-    return counting.done()
+    return counting.result()
+
+
+class _AgentCount:
+    """The figures of one agent while they are counted."""
+
+    def __init__(self) -> None:
+        self.figures: Counter[str] = Counter()
+        self.times: list[int] = []
+        self.queue: list[int] = []
+
+    def result(self) -> AgentStats:
+        return AgentStats(times=Times(tuple(self.times)), queue=Times(tuple(self.queue)), **self.figures)
 
 
 class _Counting:
+    """Counts events; `ours` says of each whether it is one of the agent that was asked for."""
+
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._found = Stats()
+        self._events = 0
+        self._agents: defaultdict[str, _AgentCount] = defaultdict(_AgentCount)
+        self._handoffs: dict[str, int] = {}
+        self._latency: list[int] = []
+        self._refusals: Counter[str] = Counter()
+        self._breakers: dict[str, BreakerStats] = {}
+        self._runs: dict[str, str] = {}
         self._turns: dict[str, int] = {}  # when the present turn of a task began
         self._handed: dict[str, int] = {}  # when a task was handed over to someone not heard of since
         self._asked: dict[str, int] = {}  # when a task was put into a queue that nobody has begun yet
-        self._runs: dict[str, str] = {}
+
+    def result(self) -> Stats:
+        return Stats(
+            events=self._events,
+            runs=Counter(self._runs.values()),
+            handoffs=self._handoffs,
+            latency=Times(tuple(self._latency)),
+            agents={name: count.result() for name, count in self._agents.items()},
+            refusals=self._refusals,
+            breakers=self._breakers,
+        )
 
     def add(self, event: Event) -> None:
-        told = not self._agent or event.agent == self._agent
-        self._found.events += told
+        ours = not self._agent or event.agent == self._agent
+        self._events += ours
         if not event.text:  # pruned: that it happened is all that is left
             return
         if event.kind == "breaker.set":
-            if told:
+            if ours:
                 self._breaker(event)
             return  # it is told along with a handoff or an end, and is no sign of the new holder
-        if told and event.task in self._handed:
-            self._found.latency.all.append(event.at - self._handed[event.task])
+        if ours and event.task in self._handed:
+            self._latency.append(event.at - self._handed[event.task])
         self._handed.pop(event.task, None)
         if event.kind in lifecycle.MOVES:
-            self._moved(event, told=told)
-        elif event.kind == "hop.refused" and told:
-            self._found.refusals[cast("str", event.data["rule"])] += 1
+            self._moved(event, ours=ours)
+        elif event.kind == "hop.refused" and ours:
+            self._refusals[read(event, kinds.HopRefused)["rule"]] += 1
 
-    def _moved(self, event: Event, *, told: bool) -> None:
+    def _moved(self, event: Event, *, ours: bool) -> None:
         if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
-            self._asked_for(event, told=told)
+            self._asked_for(event, ours=ours)
         if event.kind in _BEGINS:
-            self._begun(event, told=told)
+            self._begun(event, ours=ours)
         elif event.kind in _TURN_ENDS:
-            self._turn_over(event, told=told)
+            self._turn_over(event, ours=ours)
         elif event.kind in _LEFT:
             self._turns.pop(event.task, None)
         if event.task == event.run and event.run in self._runs:
             self._runs[event.run] = lifecycle.lands(event.kind)
 
-    def done(self) -> Stats:
-        self._found.runs.update(self._runs.values())
-        return self._found
-
-    def _asked_for(self, event: Event, *, told: bool) -> None:
+    def _asked_for(self, event: Event, *, ours: bool) -> None:
         if "asked_how" in event.data:  # submitted; it may have been begun at once
             self._asked[event.task] = event.at
-        if told:
-            self._found.handoffs.setdefault(event.task, 0)
+        if ours:
+            self._handoffs.setdefault(event.task, 0)
             if event.task == event.run:
                 self._runs[event.run] = ""
 
-    def _begun(self, event: Event, *, told: bool) -> None:
+    def _begun(self, event: Event, *, ours: bool) -> None:
         self._turns[event.task] = event.at
         asked = self._asked.pop(event.task, None)
-        if told:
-            who = self._who(event)
-            who.attempts += 1
+        if ours:
+            agent = self._agents[event.agent]
+            agent.figures["attempts"] += 1
             if asked is not None:
-                who.queue.all.append(event.at - asked)
+                agent.queue.append(event.at - asked)
 
-    def _turn_over(self, event: Event, *, told: bool) -> None:
+    def _turn_over(self, event: Event, *, ours: bool) -> None:
         began = self._turns.pop(event.task, None)
         handed = event.kind == "task.handed"
         if handed:
             self._turns[event.task] = self._handed[event.task] = event.at
-        elif event.kind in lifecycle.ENDS and event.task == event.run and told:
+        elif event.kind in lifecycle.ENDS and event.task == event.run and ours:
             self._runs.setdefault(event.run, "")
-        if told:
+        if ours:
             self._count(event, began)
             if handed:
-                self._found.handoffs[event.task] = self._found.handoffs.get(event.task, 0) + 1
+                self._handoffs[event.task] = self._handoffs.get(event.task, 0) + 1
 
     def _count(self, event: Event, began: int | None) -> None:
-        who, word = self._who(event), _TURN_ENDS[event.kind]
-        who.turns += 1
-        setattr(who, word, cast("int", getattr(who, word)) + 1)
-        who.tokens += cast("int", event.data.get("tokens", 0))
+        agent = self._agents[event.agent]
+        agent.figures["turns"] += 1
+        agent.figures[_TURN_ENDS[event.kind]] += 1
+        agent.figures["tokens"] += read(event, kinds.TurnData).get("tokens", 0)
         if began is not None:
-            who.times.all.append(event.at - began)
-
-    def _who(self, event: Event) -> AgentStats:
-        return self._found.agents.setdefault(event.agent, AgentStats())
+            agent.times.append(event.at - began)
 
     def _breaker(self, event: Event) -> None:
-        data = event.data
-        self._found.breakers[cast("str", data["name"])] = BreakerState(
-            state=cast("str", data["state"]),
-            failures=cast("int", data["failures"]),
-            until=cast("int", data["until"]),
-            why=cast("str", data["why"]),
-            at=event.at,
+        data = read(event, kinds.BreakerSet)
+        self._breakers[data["name"]] = BreakerStats(
+            state=data["state"], failures=data["failures"], until=data["until"], why=data["why"], at=event.at
         )
-
-
-def stats_data(found: Stats) -> dict[str, Json]:
-    """The figures for programs; times are whole microseconds."""
-    return {
-        "events": found.events,
-        "runs": dict(sorted(found.runs.items())),
-        "tasks": len(found.handoffs),
-        "handoffs": {
-            "total": found.total_handoffs,
-            "mean": round(found.mean_handoffs, 3),
-            "max": found.most_handoffs,
-            "latency_mean": found.latency.mean,
-            "latency_p95": found.latency.percentile(95),
-        },
-        "queue": {
-            "attempts": found.attempts,
-            "retries": found.retries,
-            "dead": found.dead,
-            "mean": found.queue.mean,
-            "p95": found.queue.percentile(95),
-        },
-        "deadlocks": found.deadlocks,
-        "refusals": dict(sorted(found.refusals.items())),
-        "agents": {name: _agent_data(one) for name, one in sorted(found.agents.items())},
-        "breakers": {
-            name: {"state": one.state, "failures": one.failures, "until": one.until, "why": one.why, "at": one.at}
-            for name, one in sorted(found.breakers.items())
-        },
-    }
-
-
-def _agent_data(one: AgentStats) -> dict[str, Json]:
-    return {
-        "turns": one.turns,
-        "completed": one.completed,
-        "failed": one.failed,
-        "cancelled": one.cancelled,
-        "handed": one.handed,
-        "tokens": one.tokens,
-        "time_total": one.times.total,
-        "time_mean": one.times.mean,
-        "attempts": one.attempts,
-        "retries": one.retries,
-        "dead": one.dead,
-        "queue_mean": one.queue.mean,
-        "queue_p95": one.queue.percentile(95),
-    }

@@ -1,19 +1,23 @@
-"""Reports: what a run looks like, folded from its events and from nothing else."""
+"""The tree of a run, folded from its events and from nothing else."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, cast
 
-from remit.core import lifecycle
+from remit.core import kinds, lifecycle
 from remit.core.events import Event
+from remit.core.kinds import read
+from remit.core.receipt import Slice
 from remit.core.values import Json, encode
+from remit.report import receipts
+from remit.report.receipts import Receipt, Withheld
 
 STEP_STATES: Final = ("completed", "failed", "skipped", "running", "waiting")
 GONE: Final = "its process was gone"
 WAYS: Final = ("delegate", "submit", "spawn")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A hop that was not allowed; it stays visible. `turn` is how often the task had been handed over by then."""
 
@@ -34,7 +38,7 @@ class HandoffMade(NamedTuple):
     to: tuple[str, ...]
     elapsed: int = 0
     phase: str = ""
-    receipt: dict[str, Json] = {}  # noqa: RUF012 - never changed
+    receipt: Receipt = {}  # noqa: RUF012 - never changed
     parallel: bool = False
 
 
@@ -45,7 +49,7 @@ class Retry(NamedTuple):
     attempt: int
     agent: str
     error: str
-    receipt: dict[str, Json] = {}  # noqa: RUF012 - never changed
+    receipt: Receipt = {}  # noqa: RUF012 - never changed
     turn: int = 0
 
 
@@ -72,8 +76,10 @@ class Node:
     """One task in the tree of a run. `agent` is its present holder, `first` the one who was asked.
 
     `turn` is how often its asker's task had been handed over when it was asked, `step` the step it carries out.
-    `asked_how` is how it was asked: delegate, submit or spawn. `asked_at` is when; `started_at` is when it was first begun,
-    and the same until then. `attempts` is which attempt it is in: 0 before the first.
+    `asked_how` is delegate, submit or spawn, and `asked_at` when that was; `started_at` is when the task was first
+    begun, and the same until then. `attempts` is which attempt it is in: 0 before the first.
+
+    A tree grows with its run, so a node changes as long as events are fed to its `Growing`.
     """
 
     id: str
@@ -86,7 +92,7 @@ class Node:
     result: Json = None
     error: str = ""
     sees: list[str] = field(default_factory=list[str])
-    receipt: dict[str, Json] = field(default_factory=dict[str, Json])
+    receipt: Receipt = field(default_factory=dict[str, Json])
     children: "list[Node]" = field(default_factory=list["Node"])
     refusals: list[Refusal] = field(default_factory=list[Refusal])
     trail: list[HandoffMade] = field(default_factory=list[HandoffMade])
@@ -113,17 +119,17 @@ class Node:
         return self.trail[-1].at if self.trail else self.started_at
 
     def elapsed(self, now: int) -> int:
-        """How long it has been worked on; waiting to be begun is not work."""
+        """Tell how long it has been worked on; waiting to be begun is not work."""
         return (self.ended_at if self.ended_at is not None else now) - self.started_at if self.begun else 0
 
     def queued(self, now: int) -> int:
-        """How long it waited to be begun."""
+        """Tell how long it waited to be begun."""
         if self.begun:
             return self.started_at - self.asked_at
         return (self.ended_at if self.ended_at is not None else now) - self.asked_at
 
     def walk(self) -> "Iterator[Node]":
-        """Every task in tree order; without recursion, because a run may be deeper than Python's stack."""
+        """Give every task in tree order; without recursion, because a run may be deeper than Python's stack."""
         waiting: list[Node] = [self]
         while waiting:
             node = waiting.pop()
@@ -131,14 +137,14 @@ class Node:
             waiting.extend(reversed(node.children))
 
     @property
-    def saw(self) -> list[list[Json]]:
-        """Slices as the receipt lists them: what, why, tokens, version, digest."""
-        return cast("list[list[Json]]", self.receipt.get("saw", []))
+    def saw(self) -> list[Slice]:
+        """What the last turn saw, and why."""
+        return receipts.saw(self.receipt)
 
     @property
-    def withheld(self) -> list[list[str]]:
-        """What was withheld, and why."""
-        return cast("list[list[str]]", self.receipt.get("withheld", []))
+    def withheld(self) -> list[Withheld]:
+        """What was withheld from it, and why."""
+        return receipts.withheld(self.receipt)
 
 
 class Growing:
@@ -156,7 +162,7 @@ class Growing:
         node = self._nodes.get(event.task)
         if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
             if node is None:
-                self._start(_node(event), cast("str", event.data["parent"]))
+                self._start(_node(event), read(event, kinds.FirstData)["parent"])
             return
         # A damaged journal is for the doctor to name; a report shows the first end a task had, and nothing after it.
         if node is None or node.state in lifecycle.TERMINAL:
@@ -167,7 +173,7 @@ class Growing:
             node.plans.append(_plan(event))
             self._planned.update({(node.id, step.id): step for step in node.plans[-1]})
         elif event.kind == "step.ended":
-            _give_up(self._planned.get((node.id, cast("str", event.data["step"]))), event)
+            self._end_unstarted(node, read(event, kinds.StepEnded))
         elif event.kind in _NOTES:
             _NOTES[event.kind](node, event)
 
@@ -197,87 +203,52 @@ class Growing:
         elif self.root is None:
             self.root = node
 
+    def _end_unstarted(self, node: Node, ended: kinds.StepEnded) -> None:
+        """A step may end without a task of its own: it was skipped, or what it waited for failed."""
+        step = self._planned.get((node.id, ended["step"]))
+        if step is not None:
+            step.state, step.reason = ended["state"], ended["reason"]
+
 
 def tree(events: Iterable[Event]) -> Node | None:
-    """The run as a tree of tasks, in the order they started; None if there is no such run."""
+    """Fold a run into a tree of tasks, in the order they started; None if there is no such run."""
     growing = Growing()
     for event in events:
         growing.add(event)
     return growing.root
 
 
-def members(events: Iterable[Event]) -> frozenset[str]:
-    """Everyone who has held a task of the run."""
-    found: set[str] = set()
-    for event in events:
-        if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
-            found.add(event.agent)
-        elif event.kind == "task.handed" and isinstance(to := event.data.get("to"), str):
-            found.add(to)
-    return frozenset(found)
-
-
-def tokens_used(events: Iterable[Event]) -> int:
-    """What the agents of the run said they used; each turn says it once, at its end."""
-    return sum(cast("int", event.data.get("tokens", 0)) for event in events)
-
-
-def node_data(root: Node) -> dict[str, Json]:
-    """The tree for programs."""
-    made: dict[str, dict[str, Json]] = {}
-    for node in root.walk():
-        made[node.id] = _flat(node)
-    for node in root.walk():
-        made[node.id]["children"] = [made[child.id] for child in node.children]
-    return made[root.id]
-
-
-def _flat(node: Node) -> dict[str, Json]:
-    return {
-        "id": node.id,
-        "agent": node.agent,
-        "first": node.first,
-        "task": node.task,
-        "state": node.state,
-        "started_at": node.started_at,
-        "ended_at": node.ended_at,
-        "result": node.result,
-        "error": node.error,
-        "sees": list(node.sees),
-        "receipt": node.receipt,
-        "refusals": [asdict(refusal) for refusal in node.refusals],
-        "trail": [{**handoff._asdict(), "to": list(handoff.to)} for handoff in node.trail],
-        "plans": [[asdict(step) for step in plan] for plan in node.plans],
-        "step": node.step,
-        "tokens": node.tokens,
-        "turn": node.turn,
-        "asked_at": node.asked_at,
-        "asked_how": node.asked_how,
-        "attempts": node.attempts,
-        "retries": [retry._asdict() for retry in node.retries],
-    }
-
-
 def result_text(node: Node) -> str:
     return node.result if isinstance(node.result, str) else encode(node.result)
 
 
+# -- readers, one for each kind of event ---------------------------------------------------------------------
+
+
 def _node(event: Event) -> Node:
-    bounds = cast("dict[str, int]", event.data["bounds"])
+    data = read(event, kinds.FirstData)
     state = lifecycle.lands(event.kind)
     return Node(
         id=event.task,
         agent=event.agent,
-        task=cast("str", event.data["task"]),
+        task=data["task"],
         started_at=event.at,
-        until=bounds["deadline"],
-        sees=cast("list[str]", event.data["sees"]),
-        step=cast("str", event.data.get("step", "")),
+        until=cast("int", data["bounds"]["deadline"]),
+        sees=data["sees"],
+        step=data.get("step", ""),
         state=state,
         asked_at=event.at,
-        asked_how=cast("str", event.data.get("asked_how", WAYS[0])),
+        asked_how=data.get("asked_how", WAYS[0]),
         attempts=1 if state == "running" else 0,
     )
+
+
+def _tokens(event: Event) -> int:
+    return read(event, kinds.TurnData).get("tokens", 0)
+
+
+def _receipt(event: Event) -> Receipt:
+    return read(event, kinds.TurnData).get("receipt", {})
 
 
 def _claimed(node: Node, event: Event) -> None:
@@ -285,14 +256,13 @@ def _claimed(node: Node, event: Event) -> None:
         node.started_at = event.at
     elif node.state != "pending":  # nobody put it back: its process was gone before it could
         node.retries.append(_cut_short(node, event))
-    node.attempts = cast("int", event.data["attempt"])  # one that was only put back does not count
+    node.attempts = read(event, kinds.Claimed)["attempt"]  # one that was only put back does not count
 
 
 def _retrying(node: Node, event: Event) -> None:
-    receipt = cast("dict[str, Json]", event.data.get("receipt", {}))
-    error = cast("str", event.data.get("error", ""))
-    node.retries.append(Retry(event.at, node.attempts, event.agent, error, receipt, len(node.trail)))
-    node.tokens += cast("int", event.data.get("tokens", 0))
+    error = read(event, kinds.Retrying).get("error", "")
+    node.retries.append(Retry(event.at, node.attempts, event.agent, error, _receipt(event), len(node.trail)))
+    node.tokens += _tokens(event)
 
 
 def _lost(node: Node, event: Event) -> None:
@@ -305,11 +275,12 @@ def _cut_short(node: Node, event: Event) -> Retry:
 
 
 def _end(node: Node, event: Event) -> None:
+    data = read(event, kinds.Ended)
     node.ended_at = event.at
-    node.result = event.data.get("result")
-    node.error = cast("str", event.data.get("error", ""))
-    node.receipt = cast("dict[str, Json]", event.data.get("receipt", {}))
-    node.tokens += cast("int", event.data.get("tokens", 0))
+    node.result = data.get("result")
+    node.error = data.get("error", "")
+    node.receipt = _receipt(event)
+    node.tokens += _tokens(event)
     for plan in node.plans:
         for step in plan:
             if step.state == "waiting":  # nobody is left who could start it
@@ -324,23 +295,28 @@ def _end_step(step: PlanStep, node: Node) -> None:
 
 
 def _handed(node: Node, event: Event) -> None:
-    to = event.data["to"]
-    update = cast("dict[str, str]", event.data.get("update", {}))
-    receipt = cast("dict[str, Json]", event.data.get("receipt", {}))
-    whom = (to,) if isinstance(to, str) else tuple(cast("list[str]", to))
+    data = read(event, kinds.Handed)
+    to, phase = data["to"], data.get("update", {}).get("phase", "")
     elapsed = event.at - node.turn_began
-    several = not isinstance(to, str)
-    node.trail.append(HandoffMade(event.at, event.agent, whom, elapsed, update.get("phase", ""), receipt, several))
-    node.tokens += cast("int", event.data.get("tokens", 0))
+    whom, several = ((to,), False) if isinstance(to, str) else (tuple(to), True)
+    node.trail.append(HandoffMade(event.at, event.agent, whom, elapsed, phase, _receipt(event), several))
+    node.tokens += _tokens(event)
     if not several:
         node.agent = whom[0]
 
 
 def _hop_refused(node: Node, event: Event) -> None:
-    data = cast("dict[str, str]", event.data)
-    handoff = event.data.get("handoff") is True
+    data = read(event, kinds.HopRefused)
     node.refusals.append(
-        Refusal(event.at, data["to"], data["task"], data["rule"], data["sentence"], handoff, len(node.trail))
+        Refusal(
+            event.at,
+            data["to"],
+            data["task"],
+            data["rule"],
+            data["sentence"],
+            handoff=data.get("handoff", False),
+            turn=len(node.trail),
+        )
     )
 
 
@@ -354,14 +330,7 @@ _NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {
 
 
 def _plan(event: Event) -> list[PlanStep]:
-    steps = cast("list[dict[str, str]]", event.data["steps"])
     return [
-        PlanStep(one["id"], one["title"], one["agent"], list(cast("list[str]", one["after"])), planner=event.agent)
-        for one in steps
+        PlanStep(step["id"], step["title"], step["agent"], [*step["after"]], planner=event.agent)
+        for step in read(event, kinds.PlanStarted)["steps"]
     ]
-
-
-def _give_up(step: PlanStep | None, event: Event) -> None:
-    data = cast("dict[str, str]", event.data)
-    if step is not None:
-        step.state, step.reason = data["state"], data["reason"]

@@ -1,87 +1,28 @@
-"""Words and figures that every drawing of a run shares."""
+"""Words that every drawing of a run shares."""
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, TypeAlias, cast
+from typing import Final
 
-from remit.core.times import DAY, SECOND
-from remit.core.values import Json
+from remit.report import receipts as receipts_
+from remit.report.figures import count, duration
+from remit.report.looks import LOOKS, known
 from remit.report.printable import escaped
 from remit.report.tally import receipts, steps_sentence, tokens_seen
 from remit.report.tree import Node, PlanStep, Refusal, Retry
 
-Receipt: TypeAlias = dict[str, Json]
-
-MARKS: Final = {
-    "completed": "✓",
-    "running": "◐",
-    "failed": "✗",
-    "dead": "†",
-    "cancelled": "⊖",
-    "cancelling": "⊝",
-    "pending": "◌",
-    "refused": "⊘",
-    "handed": "→",
-    "waiting": "○",
-    "skipped": "↷",
-}
-AGAIN: Final = "↻"  # an attempt that was tried again
 ASKED: Final = {"submit": "submitted", "spawn": "spawned"}  # what nobody waits for
-_SPOKEN: Final = frozenset(("dead", "cancelling", "pending", "waiting"))  # less known than their marks deserve
-UNKNOWN: Final = "unknown"  # how a status is drawn that this version has no mark for
-
-_MINUTE: Final = 60 * SECOND
-_HOUR: Final = 60 * _MINUTE
-
-
-def duration(microseconds: int) -> str:
-    """12 ms, 1.3 s, 2 min 14 s: rounded down, so that it never claims more time than has passed."""
-    left = max(0, microseconds)  # clocks go backwards now and then
-    if left < SECOND:
-        return f"{left} µs" if 0 < left < 1_000 else f"{left // 1_000} ms"
-    if left < _MINUTE:
-        return f"{left // SECOND}.{left % SECOND // 100_000} s"
-    if left < _HOUR:
-        return _two(left // _MINUTE, "min", left % _MINUTE // SECOND, "s")
-    if left < DAY:
-        return _two(left // _HOUR, "h", left % _HOUR // _MINUTE, "min")
-    return _two(left // DAY, "d", left % DAY // _HOUR, "h")
-
-
-def _two(large: int, unit: str, small: int, smaller: str) -> str:
-    return f"{large} {unit} {small} {smaller}" if small else f"{large} {unit}"
-
-
-def count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
-
-
-def short(number: int) -> str:
-    """2412 as 2.4k: a figure for a small label, rounded down."""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if number >= size:
-            whole, tenth = number // size, number % size * 10 // size
-            return f"{whole}.{tenth}{unit}" if whole < 100 else f"{whole}{unit}"
-    return str(number)
+_PLAIN: Final = frozenset(("completed", "running", "failed", "cancelled"))  # states whose marks say enough
 
 
 # -- what a task was given -----------------------------------------------------------------------------------
 
 
-def known(state: str) -> str:
-    """The status if it has a mark; the names of classes are made of it."""
-    return state if state in MARKS else UNKNOWN
-
-
-def mark(state: str) -> str:
-    return MARKS.get(state, "?")
-
-
 def saw(node: Node) -> str:
-    """What its turns saw; a receipt is written at the end of a turn, so before that: what it may see."""
-    found = receipts(node)
-    if found:
-        return f"{count(sum(map(slices, found)), 'slice')}, {count(tokens_seen(node), 'token')}"
+    """2 slices, 11 tokens; a receipt is written at the end of a turn, so before that: what the task may see"""
+    written = receipts(node)
+    if written:
+        return f"{count(sum(map(receipts_.slices, written)), 'slice')}, {count(tokens_seen(node), 'token')}"
     return may_see(node)
 
 
@@ -94,17 +35,8 @@ def may_see(node: Node) -> str:
     return f"may see {escaped(node.sees[0], 40)}" + (f" and {others} more" if others else "")
 
 
-def tokens(receipt: Receipt) -> int:
-    return cast("int", receipt.get("tokens", 0))
-
-
-def slices(receipt: Receipt) -> int:
-    listed = cast("list[Json]", receipt.get("saw", []))
-    return len(listed) + cast("int", receipt.get("unlisted", 0))
-
-
 def called(node: Node) -> str:
-    """What a task is about: the title of the step it carries out, or its own text."""
+    """Say what a task is about: the title of the step it carries out, or its own text."""
     return f"{node.step}: {node.title}" if node.title else node.task
 
 
@@ -113,9 +45,9 @@ def refused_word(refusal: Refusal) -> str:
 
 
 def notes(node: Node) -> list[str]:
-    """What else there is to say of a task: how it was asked, where it stands, which attempt it is."""
-    told = (ASKED.get(node.asked_how), node.state if node.state in _SPOKEN else "", attempt(node))
-    return [one for one in told if one]
+    """Say what else there is to say of a task: how it was asked, where it stands, which attempt it is."""
+    spoken = node.state if node.state in LOOKS and node.state not in _PLAIN else ""
+    return [note for note in (ASKED.get(node.asked_how), spoken, attempt(node)) if note]
 
 
 # -- attempts ------------------------------------------------------------------------------------------------
@@ -146,7 +78,7 @@ def progress(plan: Iterable[PlanStep]) -> str:
 
 
 def plan_of(agent: str) -> str:
-    """A plan that a person runs has no coordinator, only a holder of that name."""
+    """Name a plan by its coordinator; one that a person runs has none, only a holder of that name."""
     return "Plan" if agent == "plan" else f"Plan of {agent}"
 
 
@@ -158,11 +90,11 @@ def tries(step: PlanStep) -> str:
 
 
 def reason(node: Node) -> str:
-    """Why it did not deliver, without the name that stands beside it anyway."""
+    """Say why a task did not deliver, without the name that stands beside it anyway."""
     return node.error.removeprefix(f"'{node.agent}' ")
 
 
-def statuses(found: Iterable[str]) -> str:
-    """41 completed, 1 failed: in the order of the marks, whatever has none last."""
-    counted = Counter(known(state) for state in found)
-    return ", ".join(f"{counted[state]:,} {state}" for state in (*MARKS, UNKNOWN) if counted[state])
+def states(words: Iterable[str]) -> str:
+    """41 completed, 1 failed: in the order of the looks, whatever has none last."""
+    counted = Counter(known(word) for word in words)
+    return ", ".join(f"{counted[state]:,} {state}" for state in LOOKS if counted[state])

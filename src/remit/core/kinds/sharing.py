@@ -1,6 +1,6 @@
 """Events of what agents share: entries and messages."""
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from remit.core.entry import Entry, Writer
 from remit.core.events import Unsealed
@@ -65,14 +65,14 @@ def entries_removed(keys: list[tuple[str, str]], why: str, by: Writer, at: Place
     return Unsealed("entries.removed", now, data, at.run, at.session, at.task, by.agent)
 
 
-class MessageSent(TypedDict, total=False):
+class MessageSent(TypedDict):
     """The data of `message.sent`; `reader` and `about` are there for an announcement."""
 
     id: str
     text: str
     to: str
-    reader: str
-    about: str
+    reader: NotRequired[str]
+    about: NotRequired[str]
 
 
 def message_sent(message: Message, at: Place) -> Unsealed:

@@ -1,12 +1,12 @@
 """Events of a task: it begins, moves from state to state, and ends."""
 
-from typing import Any, Final, NamedTuple, Required, TypedDict
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
 from remit.core import scope
 from remit.core.allow import names_data
 from remit.core.events import Unsealed
 from remit.core.kinds.place import Place
-from remit.core.remit import Asked, Pass, Remit
+from remit.core.remit import Pass, Remit, RemitData
 from remit.core.values import Json
 
 
@@ -37,7 +37,7 @@ class Queued(NamedTuple):
     dedup_key: str = ""
 
 
-class FirstData(Asked, total=False):
+class FirstData(RemitData, total=False):
     """The data of `task.started` and `task.submitted`. `origin` is the first task of those retried by hand."""
 
     worker: str
@@ -108,19 +108,25 @@ class FailedData(TurnData):
 
     error: str
     type: str
+    retryable: NotRequired[bool]
+    spared: NotRequired[bool]
 
 
-class Ended(FailedData, total=False):
+class Ended(TurnData, total=False):
+    """The data of any end, for readers to whom it does not matter which."""
+
     result: Json
+    error: str
+    type: str
     retryable: bool
     spared: bool
 
 
-class Cancelling(TypedDict, total=False):
+class Cancelling(TypedDict):
     """The data of `task.cancelling`."""
 
     why: str
-    by: str
+    by: NotRequired[str]
 
 
 class Nothing(TypedDict):
@@ -193,17 +199,16 @@ def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
     return moved("task.fenced", at, agent, now, {**claim._asdict()})
 
 
-class Handed(TurnData, total=False):
-    """The data of `task.handed`: to whom, what changed on the way, and a digest of that. `payloads` and `join` are there
-    when parts of it go to several at once."""
+class Handed(TurnData):
+    """The data of `task.handed`: to whom, what changed on the way, and a digest of that. `payloads` and `join` are
+    there when parts of it go to several at once."""
 
-    to: Required[str | list[str]]
-    update: Required[dict[str, Any]]
-    content: Required[str]
-
-    payloads: list[Json]
-    join: str
-    joins: bool
+    to: str | list[str]
+    update: dict[str, Any]
+    content: str
+    payloads: NotRequired[list[Json]]
+    join: NotRequired[str]
+    joins: NotRequired[bool]
 
 
 def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -> Unsealed:
@@ -212,14 +217,14 @@ def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -
     return Unsealed("task.handed", now, {**data, "to": whom}, remit.root, remit.session, remit.id, remit.holder)
 
 
-class HopRefused(TypedDict, total=False):
+class HopRefused(TypedDict):
     """The data of `hop.refused`; `handoff` is there when it was to be a handoff."""
 
     rule: str
     sentence: str
     task: str
     to: str
-    handoff: bool
+    handoff: NotRequired[bool]
 
 
 def refused(remit: Remit, wish: Pass, now: int, *, rule: str, sentence: str, handoff: bool = False) -> Unsealed:

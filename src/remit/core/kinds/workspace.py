@@ -1,6 +1,6 @@
 """Events within a task and of a whole workspace: effects, plans, breakers, cards, pruning."""
 
-from typing import Literal, TypedDict, cast
+from typing import Literal, NotRequired, TypedDict, cast
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
@@ -28,15 +28,16 @@ class StepData(TypedDict):
     id: str
     title: str
     agent: str
+    capability: str
     after: list[str]
 
 
-class PlanStarted(TypedDict, total=False):
+class PlanStarted(TypedDict):
     """The data of `plan.started`."""
 
     steps: list[StepData]
-    goal: str
-    receipt: dict[str, Json]
+    goal: NotRequired[str]
+    receipt: NotRequired[dict[str, Json]]
 
 
 def plan_started(remit: Remit, steps: list[Json], now: int, data: dict[str, Json]) -> Unsealed:
@@ -80,7 +81,7 @@ def runs_pruned(runs: list[PrunedRun], now: int) -> Unsealed:
     return Unsealed("runs.pruned", now, {"runs": cast("list[Json]", [*runs])})
 
 
-class BreakerSet(TypedDict, total=False):
+class BreakerSet(TypedDict):
     """The data of `breaker.set`."""
 
     name: str
@@ -89,7 +90,7 @@ class BreakerSet(TypedDict, total=False):
     until: int
     probe: str
     why: str
-    by: str
+    by: NotRequired[str]
 
 
 def breaker_set(name: str, breaker: Breaker, at: Place, now: int, by: str = "") -> Unsealed:
@@ -99,7 +100,7 @@ def breaker_set(name: str, breaker: Breaker, at: Place, now: int, by: str = "") 
     return Unsealed("breaker.set", now, data, at.run, at.session, at.task, name)
 
 
-class CardData(TypedDict, total=False):
+class CardData(TypedDict):
     """A card as JSON."""
 
     name: str

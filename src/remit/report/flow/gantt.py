@@ -3,11 +3,13 @@
 from typing import Final, NamedTuple
 
 from remit.core.times import DAY, SECOND
+from remit.report.figures import duration
 from remit.report.flow.shapes import tooltip, words
 from remit.report.flow.stays import Stay
 from remit.report.flow.tiles import Stack, Tile
+from remit.report.looks import FOLDED, known
 from remit.report.tree import Node, Refusal
-from remit.report.words import ASKED, duration, known
+from remit.report.words import ASKED
 
 _ROWS: Final = 40
 _ROW: Final = 20
@@ -58,9 +60,9 @@ class Scale(NamedTuple):
         return self.left + inside * self.width // self.span
 
 
-def gantt(cards: list[Tile], now: int, at: tuple[int, int], room: int) -> tuple[str, int]:
-    """The strip and its height."""
-    bars = [bar for card in cards if (bar := _bar(card, now)) is not None]
+def gantt(tiles: list[Tile], now: int, at: tuple[int, int], room: int) -> tuple[str, int]:
+    """Draw the strip; give its height, too."""
+    bars = [bar for tile in tiles if (bar := _bar(tile, now)) is not None]
     left, top = at
     width = min(room, _WIDEST)
     scale = _scale(bars, left + _NAMES, width - _NAMES - _TAIL)
@@ -76,12 +78,12 @@ def gantt(cards: list[Tile], now: int, at: tuple[int, int], room: int) -> tuple[
     return "\n".join([panel, axis, *rows]), height
 
 
-def _bar(card: Tile, now: int) -> Bar | None:
-    match card.shows:
+def _bar(tile: Tile, now: int) -> Bar | None:
+    match tile.shows:
         case Stay() as stay:
-            return _held(stay, card.depth, now)
+            return _held(stay, tile.depth, now)
         case Stack() as stack:
-            return _folded(stack, card.depth, now)
+            return _folded(stack, tile.depth, now)
         case _:
             return None  # it took no time; it is a mark on the bar of the asker
 
@@ -109,7 +111,7 @@ def _folded(stack: Stack, depth: int, now: int) -> Bar | None:
     if not took:
         return None
     start = min(map(_start, took))
-    return Bar(f"+{len(took):,} more", depth, start, max(_end(hop, now) for hop in took), "folded")
+    return Bar(f"+{len(took):,} more", depth, start, max(_end(hop, now) for hop in took), FOLDED)
 
 
 def _start(hop: Node | Stay) -> int:
@@ -135,7 +137,7 @@ def _row(bar: Bar, left: int, top: int, scale: Scale) -> str:
         _block(f"fill bar {bar.state}", (start, top + 4), (end - start, 11)),
         *(_refused(scale.x(at), top) for at in bar.refused),
         *(_again(scale.x(at), top) for at in bar.retries),
-        words(_told(bar), (end + 8, top + 13), "mono faint", _TAIL),
+        words(_length(bar), (end + 8, top + 13), "mono faint", _TAIL),
         "</g>",
     ]
     if bar.first < bar.start:
@@ -145,7 +147,7 @@ def _row(bar: Bar, left: int, top: int, scale: Scale) -> str:
     return "".join(parts)
 
 
-def _told(bar: Bar) -> str:
+def _length(bar: Bar) -> str:
     return duration(bar.end - bar.start) if bar.begun else "not begun"
 
 
@@ -154,17 +156,17 @@ def _block(look: str, at: tuple[int, int], size: tuple[int, int]) -> str:
 
 
 def _refused(x: int, top: int) -> str:
-    """A ring, which is seen even on a bar of its own colour."""
+    """Draw a ring, which is seen even on a bar of its own colour."""
     return f'<circle class="pill ring refused" cx="{x}" cy="{top + 9}" r="4"/>'
 
 
 def _again(x: int, top: int) -> str:
-    """A small wedge where an attempt ended and another was to follow."""
+    """Draw a small wedge where an attempt ended and another was to follow."""
     return f'<path class="tick" d="M{x - 5} {top + 2}h10l-5 8z"/>'
 
 
 def _axis(scale: Scale, top: int, bottom: int) -> str:
-    """Round steps of time, as lines behind the bars."""
+    """Draw round steps of time, as lines behind the bars."""
     lines: list[str] = []
     for at in range(0, scale.span + 1, _step(scale.span)):
         x = scale.x(scale.zero + at)
@@ -174,5 +176,5 @@ def _axis(scale: Scale, top: int, bottom: int) -> str:
 
 
 def _step(span: int) -> int:
-    """The smallest round step of which at most a few fit."""
+    """Choose the smallest round step of which at most a few fit."""
     return next((step for step in _ROUND if span // step <= _STEPS), max(1, span // _STEPS))

@@ -1,21 +1,21 @@
 """The labels of edges: what went along, and what was kept back."""
 
-from typing import cast
-
-from remit.core.values import Json
+from remit.report import receipts
+from remit.report.figures import count, short
 from remit.report.flow.stays import Stay
-from remit.report.words import count, may_see, short, slices, tokens
+from remit.report.receipts import slices, tokens
+from remit.report.words import may_see
 
 
 def saw_here(stay: Stay) -> str:
-    """What a holder saw while the task was with it."""
+    """Say what a holder saw while the task was with it."""
     if stay.receipt:
         return f"{count(slices(stay.receipt), 'slice')}, {count(tokens(stay.receipt), 'token')}"
     return may_see(stay.node)
 
 
 def passed(stay: Stay) -> str:
-    """The same, as short as the label of an edge."""
+    """Say the same, as short as the label of an edge."""
     if stay.receipt:
         return f"{slices(stay.receipt)} ctx · {short(tokens(stay.receipt))} tok"
     sees = stay.node.sees
@@ -25,10 +25,10 @@ def passed(stay: Stay) -> str:
 
 
 def kept_back(stay: Stay) -> str:
-    """How many slices were withheld."""
+    """Say how many slices were withheld."""
     number = withheld(stay)
     return f"\N{MINUS SIGN}{number}" if number else ""
 
 
 def withheld(stay: Stay) -> int:
-    return len(cast("list[Json]", stay.receipt.get("withheld", [])))
+    return len(receipts.withheld(stay.receipt))

@@ -1,6 +1,6 @@
-"""Where the cards of a run go: a tree from left to right, as boxes and edges with whole coordinates.
+"""Layout: where the tiles of a run go, a tree from left to right, as boxes and edges with whole coordinates.
 
-Every leaf has a row of its own, and an asker sits in the middle of those it asked: two passes over the cards. Whoever
+Every leaf has a row of its own, and an asker sits in the middle of those it asked: two passes over the tiles. Whoever
 takes a task over stands below the one who had it, in the same column: handing over leads no deeper.
 A new kind of hop is a new `EdgeKind`, and the drawing says how it looks and how it ends.
 """
@@ -9,10 +9,11 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remit.report.flow.labels import kept_back, passed, saw_here, withheld
 from remit.report.flow.stays import Stay, member_of
-from remit.report.flow.tiles import Tile, cards_of
+from remit.report.flow.tiles import Tile, tiles_of
+from remit.report.looks import FOLDED, known, mark
 from remit.report.printable import cleaned
 from remit.report.tree import Refusal
-from remit.report.words import ASKED, known
+from remit.report.words import ASKED
 
 CARD_WIDTH: Final = 244
 CARD_HEIGHT: Final = 82
@@ -25,9 +26,9 @@ EdgeKind: TypeAlias = Literal["delegation", "submitted", "spawned", "member", "h
 
 
 class Box(NamedTuple):
-    """A card with its place; `x` and `y` are its upper left corner."""
+    """A tile with its place; `x` and `y` are its upper left corner."""
 
-    card: Tile
+    tile: Tile
     x: int
     y: int
 
@@ -65,29 +66,29 @@ class Picture(NamedTuple):
 
 
 def place(top: Tile, left: int = 0, upper: int = 0) -> Picture:
-    """Every card as a box in tree order, and an edge to each from the one that asked."""
-    order = list(cards_of(top))
+    """Place every tile as a box in tree order, with an edge to each from the one that asked."""
+    order = list(tiles_of(top))
     rows = _rows(order)
-    boxes = {card: Box(card, left + card.depth * COLUMN, upper + rows[card]) for card in order}
-    edges = [_edge(boxes[card], boxes[child]) for card in order for child in card.children]
-    edges += [_handoff(boxes[card], boxes[card.heir]) for card in order if card.heir is not None]
-    width = max(card.depth for card in order) * COLUMN + CARD_WIDTH
+    boxes = {tile: Box(tile, left + tile.depth * COLUMN, upper + rows[tile]) for tile in order}
+    edges = [_edge(boxes[tile], boxes[child]) for tile in order for child in tile.children]
+    edges += [_handoff(boxes[tile], boxes[tile.heir]) for tile in order if tile.heir is not None]
+    width = max(tile.depth for tile in order) * COLUMN + CARD_WIDTH
     height = max(rows.values()) + CARD_HEIGHT
     return Picture(list(boxes.values()), edges, width, height)
 
 
 def _rows(order: list[Tile]) -> dict[Tile, int]:
     rows: dict[Tile, int] = {}
-    heirs = {card.heir for card in order if card.heir is not None}
+    heirs = {tile.heir for tile in order if tile.heir is not None}
     top = 0
-    for card in order:
-        top += HANDOFF_GAP * (card in heirs)
-        if not card.children:
-            rows[card] = top
+    for tile in order:
+        top += HANDOFF_GAP * (tile in heirs)
+        if not tile.children:
+            rows[tile] = top
             top += ROW
-    for card in reversed(order):  # tree order backwards: whoever was asked comes before the asker
-        if card.children:
-            rows[card] = (rows[card.children[0]] + rows[card.children[-1]]) // 2
+    for tile in reversed(order):  # tree order backwards: whoever was asked comes before the asker
+        if tile.children:
+            rows[tile] = (rows[tile.children[0]] + rows[tile.children[-1]]) // 2
     return rows
 
 
@@ -95,7 +96,7 @@ _KINDS: Final[dict[str, EdgeKind]] = {"submit": "submitted", "spawn": "spawned"}
 
 
 def _edge(start: Box, end: Box) -> Edge:
-    asker, shown = start.card.shows, end.card.shows
+    asker, shown = start.tile.shows, end.tile.shows
     match shown:
         case Stay():
             member = isinstance(asker, Stay) and member_of(shown.node, asker.node)
@@ -103,16 +104,18 @@ def _edge(start: Box, end: Box) -> Edge:
             word = ASKED.get(shown.node.asked_how, "")
             return Edge(kind, start, end, known(shown.state), passed(shown), kept_back(shown), _tip(shown), word)
         case Refusal() as refusal:
-            return Edge("refusal", start, end, "refused", f"⊘ {cleaned(refusal.rule, 16)}", tip=refusal.sentence)
+            return Edge(
+                "refusal", start, end, "refused", f"{mark('refused')} {cleaned(refusal.rule, 16)}", tip=refusal.sentence
+            )
         case _:
-            return Edge("stack", start, end, "folded")
+            return Edge("stack", start, end, FOLDED)
 
 
 def _handoff(start: Box, end: Box) -> Edge:
-    """The same task in other hands; the label is the phase it was handed over in."""
-    came = end.card.shows.came if isinstance(end.card.shows, Stay) else None
+    """Make the edge of a handoff; its label is the phase the task was handed over in."""
+    came = end.tile.shows.came if isinstance(end.tile.shows, Stay) else None
     if came is None:
-        return Edge("handoff", start, end, "folded")
+        return Edge("handoff", start, end, FOLDED)
     tip = f"{came.sender} handed the task to {came.to[0]}"
     return Edge("handoff", start, end, "handed", cleaned(came.phase, 28) or "handed over", tip=tip)
 

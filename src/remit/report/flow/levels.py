@@ -4,8 +4,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from remit.report.looks import FOLDED, known
 from remit.report.tree import PlanStep
-from remit.report.words import known, statuses
+from remit.report.words import states
 
 COLUMNS: Final = 8
 ROWS: Final = 8
@@ -21,10 +22,10 @@ class Cell(NamedTuple):
     @property
     def state(self) -> str:
         first, *others = self.steps
-        return "folded" if others else known(first.state)
+        return FOLDED if others else known(first.state)
 
     def sentence(self) -> str:
-        return f"+{len(self.steps):,} more ({statuses(step.state for step in self.steps)})"
+        return f"+{len(self.steps):,} more ({states(step.state for step in self.steps)})"
 
 
 class Grid(NamedTuple):
@@ -61,7 +62,7 @@ def _columns(plan: Sequence[PlanStep]) -> list[list[PlanStep]]:
 
 
 def _depths(plan: Sequence[PlanStep]) -> dict[str, int]:
-    """How many steps come before each one, on its longest way; the last column takes whatever is farther."""
+    """Count the steps before each step, on its longest way; the last column takes whatever is farther."""
     ids = {step.id for step in plan}
     missing = {step.id: sum(before in ids for before in step.after) for step in plan}
     after: dict[str, list[str]] = {id_: [] for id_ in ids}
@@ -72,16 +73,16 @@ def _depths(plan: Sequence[PlanStep]) -> dict[str, int]:
     depths = dict.fromkeys(ready, 0)
     while ready:
         done = ready.popleft()
-        for one in after[done]:
-            missing[one] -= 1
-            depths[one] = max(depths.get(one, 0), min(depths[done] + 1, COLUMNS - 1))
-            if missing[one] == 0:
-                ready.append(one)
+        for id_ in after[done]:
+            missing[id_] -= 1
+            depths[id_] = max(depths.get(id_, 0), min(depths[done] + 1, COLUMNS - 1))
+            if missing[id_] == 0:
+                ready.append(id_)
     return depths
 
 
 def _sorted(steps: list[PlanStep], home: dict[str, int], cells: list[Cell]) -> list[PlanStep]:
-    """Each near the row of what it waits for, so that edges rarely cross."""
+    """Sort steps near the rows of what they wait for, so that edges rarely cross."""
 
     def middle(step: PlanStep) -> float:
         rows = [cells[home[before]].row for before in step.after if before in home]

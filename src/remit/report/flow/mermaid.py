@@ -5,10 +5,11 @@ from typing import Final
 
 from remit.report.flow.labels import kept_back, passed
 from remit.report.flow.stays import Stay, member_of
-from remit.report.flow.tiles import Tile, cards_of, outline
+from remit.report.flow.tiles import Tile, outline, tiles_of
+from remit.report.looks import FOLDED, Line, Role, known, look, mark
 from remit.report.printable import cleaned
 from remit.report.tree import Node, PlanStep, Refusal
-from remit.report.words import ASKED, called, known, mark, notes, plan_of, progress, statuses, took
+from remit.report.words import ASKED, called, notes, plan_of, progress, states, took
 
 # Mermaid draws at most 500 edges and 50,000 characters; with stacks, this many cards and steps stay below both.
 _CARDS: Final = 48
@@ -20,61 +21,58 @@ _TASK: Final = 40
 # Besides letters and digits only these mean nothing to Mermaid, to Markdown or to HTML inside a quoted label.
 _PLAIN: Final = frozenset(" ,.'/()+=?!-")
 
-CLASSES: Final = {
-    "completed": "fill:#dff5e7,stroke:#1a7f4b,color:#0b3d24",
-    "running": "fill:#e2eaff,stroke:#2f5fd0,color:#14306f",
-    "failed": "fill:#ffe3e1,stroke:#c62f2f,color:#6b1414",
-    "dead": "fill:#fbdcec,stroke:#a8125e,color:#5e0733,stroke-width:2px",
-    "cancelled": "fill:#eceff3,stroke:#6b7280,color:#2b313b",
-    "unknown": "fill:#eceff3,stroke:#6b7280,color:#2b313b",
-    "refused": "fill:#fff5f5,stroke:#c62f2f,color:#8f1d1d,stroke-dasharray:4 3",
-    "handed": "fill:#efe8fd,stroke:#6d3fc4,color:#3a1d78",
-    "pending": "fill:#f3f5f9,stroke:#566482,color:#2b313b,stroke-dasharray:1 3",
-    "cancelling": "fill:#eceff3,stroke:#6b7280,color:#2b313b,stroke-dasharray:3 3",
-    "waiting": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b",
-    "skipped": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b,stroke-dasharray:3 3",
-    "folded": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b,stroke-dasharray:2 2",
+_COLOURS: Final[dict[Role, str]] = {
+    "good": "fill:#dff5e7,stroke:#1a7f4b,color:#0b3d24",
+    "busy": "fill:#e2eaff,stroke:#2f5fd0,color:#14306f",
+    "bad": "fill:#ffe3e1,stroke:#c62f2f,color:#6b1414",
+    "grave": "fill:#fbdcec,stroke:#a8125e,color:#5e0733,stroke-width:2px",
+    "refused": "fill:#fff5f5,stroke:#c62f2f,color:#8f1d1d",
+    "moved": "fill:#efe8fd,stroke:#6d3fc4,color:#3a1d78",
+    "queued": "fill:#f3f5f9,stroke:#566482,color:#2b313b",
+    "stopped": "fill:#eceff3,stroke:#6b7280,color:#2b313b",
+    "idle": "fill:#f6f7f9,stroke:#6b7280,color:#2b313b",
 }
+_LINES: Final[dict[Line, str]] = {"solid": "", "dashed": ",stroke-dasharray:3 3", "dotted": ",stroke-dasharray:1 3"}
 
 
 def mermaid(root: Node, now: int) -> str:
-    """A flowchart from left to right; tasks far from the root are folded when there are very many."""
+    """Draw a flowchart from left to right; tasks far from the root are folded when there are very many."""
     planned = min(_STEPS, sum(len(plan) for node in root.walk() for plan in node.plans))
-    order = list(cards_of(outline(root, _CARDS - planned)))
-    names = {card: f"n{index}" for index, card in enumerate(order)}
-    hops = [(card, child) for card in order for child in card.children]
+    order = list(tiles_of(outline(root, _CARDS - planned)))
+    names = {tile: f"n{index}" for index, tile in enumerate(order)}
+    hops = [(tile, child) for tile in order for child in tile.children]
     refused = [str(at) for at, (_, child) in enumerate(hops) if isinstance(child.shows, Refusal)]
-    plans, states = _plans(order, names)
+    plans, steps = _plans(order, names)
     lines = ["flowchart LR"]
-    lines += [f"    {names[card]}{_node(card, now)}" for card in order]
-    lines += [f"    {names[card]} {_edge(card, child)} {names[child]}" for card, child in hops]
-    lines += [f"    {names[card]} {_handoff(card.heir)} {names[card.heir]}" for card in order if card.heir is not None]
+    lines += [f"    {names[tile]}{_node(tile, now)}" for tile in order]
+    lines += [f"    {names[tile]} {_edge(tile, child)} {names[child]}" for tile, child in hops]
+    lines += [f"    {names[tile]} {_handoff(tile.heir)} {names[tile.heir]}" for tile in order if tile.heir is not None]
     lines += plans
-    classes = states | {_class(card) for card in order}
-    lines += [f"    classDef {name} {CLASSES[name]}" for name in sorted(classes)]
+    classes = steps | {_class(tile) for tile in order}
+    lines += [f"    classDef {name} {class_style(name)}" for name in sorted(classes)]
     if refused:
         lines.append(f"    linkStyle {','.join(refused)} stroke:#c62f2f,color:#8f1d1d")
     return "\n".join(lines) + "\n"
 
 
-def _node(card: Tile, now: int) -> str:
-    match card.shows:
+def _node(tile: Tile, now: int) -> str:
+    match tile.shows:
         case Stay() as stay:
             about = "" if stay.came else f"{_label(called(stay.node), _TASK)}<br/>"
             head = f"{mark(stay.state)} {_label(stay.holder, _AGENT)}"
-            told = [took(stay.node, stay.elapsed(now), now)]
+            parts = [took(stay.node, stay.elapsed(now), now)]
             if stay.left is None:
-                told = [note for note in notes(stay.node) if note not in ASKED.values()] + told
-            label = f'["{head}<br/>{about}{", ".join(told)}"]'
+                parts = [note for note in notes(stay.node) if note not in ASKED.values()] + parts
+            label = f'["{head}<br/>{about}{", ".join(parts)}"]'
         case Refusal() as refusal:
             label = f'(["{mark("refused")} {_label(refusal.rule, _AGENT)}"])'
         case stack:
             label = f'[["{_label(stack.sentence(), 99)}"]]'
-    return f"{label}:::{_class(card)}"
+    return f"{label}:::{_class(tile)}"
 
 
-def _edge(asker: Tile, card: Tile) -> str:
-    match card.shows:
+def _edge(asker: Tile, tile: Tile) -> str:
+    match tile.shows:
         case Stay() as stay:
             member = isinstance(asker.shows, Stay) and member_of(stay.node, asker.shows.node)
             asked = ASKED.get(stay.node.asked_how, "")
@@ -89,41 +87,47 @@ def _edge(asker: Tile, card: Tile) -> str:
 
 
 def _handoff(heir: Tile) -> str:
-    """The same task in other hands."""
+    """Draw the edge of a handoff: the same task in other hands."""
     came = heir.shows.came if isinstance(heir.shows, Stay) else None
     phase = _label(came.phase, _AGENT) if came else ""
     return f'==>|"{phase}"|' if phase else "==>"
 
 
-def _class(card: Tile) -> str:
-    match card.shows:
+def _class(tile: Tile) -> str:
+    match tile.shows:
         case Stay() as stay:
             return known(stay.state)
         case Refusal():
             return "refused"
         case _:
-            return "folded"
+            return FOLDED
+
+
+def class_style(state: str) -> str:
+    """fill:#dff5e7,stroke:#1a7f4b,color:#0b3d24"""
+    drawn = look(state)
+    return _COLOURS[drawn.role] + _LINES[drawn.line]
 
 
 # -- plans ---------------------------------------------------------------------------------------------------
 
 
 def _plans(order: list[Tile], names: dict[Tile, str]) -> tuple[list[str], set[str]]:
-    """The plans of the tasks that are shown, each in a box of its own, and the states their steps are in."""
+    """Draw the plans of the tasks that are shown, each in a box of its own; give the classes of their steps, too."""
     lines: list[str] = []
-    states: set[str] = set()
+    classes: set[str] = set()
     room = _STEPS
-    for card in order:
-        stay = card.shows
+    for tile in order:
+        stay = tile.shows
         if not isinstance(stay, Stay) or stay.left is not None:
             continue
         for index, plan in enumerate(stay.node.plans):
             if not room or not plan:
                 break
-            lines += _subgraph(plan, room, (names[card], f"{names[card]}p{index}", stay.holder))
-            states |= {known(step.state) for step in plan[:room]} | ({"folded"} if len(plan) > room else set())
+            lines += _subgraph(plan, room, (names[tile], f"{names[tile]}p{index}", stay.holder))
+            classes |= {known(step.state) for step in plan[:room]} | ({FOLDED} if len(plan) > room else set())
             room -= min(room, len(plan))
-    return lines, states
+    return lines, classes
 
 
 def _subgraph(plan: list[PlanStep], room: int, who: tuple[str, str, str]) -> list[str]:
@@ -136,8 +140,8 @@ def _subgraph(plan: list[PlanStep], room: int, who: tuple[str, str, str]) -> lis
     ]
     lines += [f"        {names[step.id]}{_step(step)}" for step in shown]
     if len(plan) > room:
-        rest = f"+{len(plan) - room:,} more ({statuses(step.state for step in plan[room:])})"
-        lines.append(f'        {box}rest[["{rest}"]]:::folded')
+        rest = f"+{len(plan) - room:,} more ({states(step.state for step in plan[room:])})"
+        lines.append(f'        {box}rest[["{rest}"]]:::{FOLDED}')
     for step in shown:
         needs = [names[before] for before in step.after if before in names]
         lines += [f"        {before} --> {names[step.id]}" for before in needs[:_NEEDS]]
@@ -153,7 +157,7 @@ def _step(step: PlanStep) -> str:
 
 
 def _label(text: str, columns: int) -> str:
-    """Text inside a quoted label: whatever could mean something is written as the number of its character."""
+    """Write text inside a quoted label: whatever could mean something becomes the number of its character."""
     return "".join(_characters(cleaned(text, columns)))
 
 

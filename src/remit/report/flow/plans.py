@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from remit.report.figures import duration
 from remit.report.flow.levels import Cell, Grid, grid
-from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, status_dot, tooltip, words
+from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, state_dot, tooltip, words
 from remit.report.flow.stays import Stay
 from remit.report.flow.tiles import Tile
+from remit.report.looks import known, look
 from remit.report.tree import Node, PlanStep
-from remit.report.words import duration, known, plan_of, progress, tries
+from remit.report.words import plan_of, progress, tries
 
 _PLANS: Final = 4
 _WIDTH: Final = 190
@@ -55,7 +57,7 @@ class Panel(NamedTuple):
 
     def _cell(self, cell: Cell) -> str:
         x, y = _place(cell)
-        rim = " rim" if cell.state in ("failed", "running") else ""
+        rim = " rim" if look(cell.state).rimmed else ""
         back = f'<rect class="card {cell.state}{rim}" width="{_WIDTH}" height="{_HEIGHT}" rx="8"/>'
         inside = self._step(cell.steps[0]) if len(cell.steps) == 1 else _rest(cell)
         return moved(x, y, back + inside)
@@ -63,30 +65,30 @@ class Panel(NamedTuple):
     def _step(self, step: PlanStep) -> str:
         task = self.tasks.get(step.task)
         took = duration(task.elapsed(self.now)) if task is not None else ""
-        told = " · ".join(part for part in (step.agent, took, tries(step)) if part)
+        who = " · ".join(part for part in (step.agent, took, tries(step)) if part)
         bad = step.state == "failed" and step.reason
         why = step.reason.removeprefix(f"'{step.agent}' ")
-        second = (why, "fill failed") if bad else (why or told, "faint")
+        second = (why, "fill failed") if bad else (why or who, "faint")
         return (
             tooltip(f"{step.id}: {step.title} ({step.agent}) {step.reason}")
-            + status_dot(known(step.state), 18, 25)
+            + state_dot(known(step.state), 18, 25)
             + words(step.title, (34, 21), "ink", _ROOM)
             + words(second[0], (34, 38), second[1], _ROOM)
         )
 
 
-def panels(cards: list[Tile], now: int) -> list[Panel]:
-    """The plans of the tasks that are shown; of very many, the first."""
-    nodes = [card.shows.node for card in cards if isinstance(card.shows, Stay) and card.shows.left is None]
-    found: list[Panel] = []
+def panels(tiles: list[Tile], now: int) -> list[Panel]:
+    """Make the panels of the plans of the tasks that are shown; of very many, the first."""
+    nodes = [tile.shows.node for tile in tiles if isinstance(tile.shows, Stay) and tile.shows.left is None]
+    made: list[Panel] = []
     for node in nodes:
         tasks = {child.id: child for child in node.children if child.step}
-        found += [
+        made += [
             Panel(plan_of(plan[0].planner or node.agent), plan, grid(plan), tasks, now)
             for plan in node.plans[:_PLANS]
             if plan
         ]
-    return found[:_PLANS]
+    return made[:_PLANS]
 
 
 def _rest(cell: Cell) -> str:
@@ -103,7 +105,7 @@ def _place(cell: Cell) -> tuple[int, int]:
 
 
 def _need(before: Cell, after: Cell) -> str:
-    """What a step waits for, in the colour of how that went."""
+    """Draw the edge from what a step waits for, in the colour of how that went."""
     (left, top), (x, y) = _place(before), _place(after)
     left, top, y = left + _WIDTH, top + _HEIGHT // 2, y + _HEIGHT // 2
     bend, half = x - _GAP, x - _GAP // 2 - 3

@@ -7,37 +7,19 @@ from html import escape
 from itertools import accumulate
 from typing import Final, Literal
 
+from remit.report.looks import known, look
 from remit.report.printable import cleaned, columns_of
-from remit.report.words import known
 
 _NARROW: Final = frozenset("fijlrtI.,:;!|()[]{}'`/\\ -·")
 _WIDER: Final = frozenset("<>=+~#&$→")
 _BROAD: Final = frozenset("mwMW@%—…")
 _TOOLTIP: Final = 400
 
-_SIGNS: Final = {
-    "completed": "M-3 .2l2 2.2 4-4.6",
-    "failed": "M-2.4-2.4l4.8 4.8M2.4-2.4l-4.8 4.8",
-    "dead": "M0-3.8v7.6M-2.4-1.4h4.8",
-    "cancelled": "M-2.8 0h5.6",
-    "refused": "M-2.6 2.6l5.2-5.2",
-    "handed": "M-3.2 0h6M.4-2.6L3 0L.4 2.6",
-    "skipped": "M-3-2.6L-.4 0L-3 2.6M.6-2.6L3.2 0L.6 2.6",
-    "unknown": "M0-3v3.4M0 3v.1",
-}
-
-
-_HOLLOW: Final = {
-    "pending": "",  # a dotted ring
-    "waiting": "",
-    "cancelling": '<path class="edge cancelling" d="M-2.6 0h5.2"/>',
-}
-
 
 def words(
     text: str, at: tuple[int, int], look: str, width: int, anchor: Literal["start", "end", "middle"] = "start"
 ) -> str:
-    """A line of text, cut to the width it has."""
+    """Draw a line of text, cut to the width it has."""
     x, y = at
     side = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text class="{look}" x="{x}" y="{y}"{side}>{xml(fitted(text, width, look))}</text>'
@@ -52,7 +34,7 @@ def xml(text: str) -> str:
 
 
 def fitted(text: str, width: int, look: str = "") -> str:
-    """The text that has room in this many pixels, as far as that can be told without the font at hand."""
+    """Cut text to this many pixels, as far as that can be told without the font at hand."""
     line = cleaned(text, max(4, width // 3))
     if line_width(line, look) <= width:
         return line
@@ -78,34 +60,31 @@ def _advance(char: str, look: str) -> float:
     return size * (0.9 if char in _BROAD else 0.72 if char.isupper() or char in _WIDER else 0.56)
 
 
-def status_dot(state: str, x: int, y: int) -> str:
-    """The status as colour and as a sign, because not everybody sees the colour; hollow while it is alive."""
-    if state == "running":
-        return moved(
-            x,
-            y,
-            '<circle class="ring running" r="6" fill="none"/><circle class="fill running pulse" r="2.8"/>',
-        )
-    if state in _HOLLOW:
-        return moved(x, y, f'<circle class="ring {state}" r="6" fill="none"/>{_HOLLOW[state]}')
-    drawn = known(state)
-    return moved(x, y, f'<circle class="fill {drawn}" r="7"/><path class="sign" d="{_SIGNS[drawn]}"/>')
+def state_dot(state: str, x: int, y: int) -> str:
+    """Draw the state as colour and as a sign, because not everybody sees the colour; hollow while it is alive."""
+    drawn, (_, _, _, sign, dot, _) = known(state), look(state)
+    if dot == "full":
+        return moved(x, y, f'<circle class="fill {drawn}" r="7"/><path class="sign" d="{sign}"/>')
+    inside = f'<path class="edge {drawn}" d="{sign}"/>' if sign else ""
+    if dot == "pulse":
+        inside += f'<circle class="fill {drawn} pulse" r="2.8"/>'
+    return moved(x, y, f'<circle class="ring {drawn}" r="6" fill="none"/>{inside}')
 
 
-def share_bar(found: list[str], at: tuple[int, int], width: int) -> str:
-    """How many there are of each status, as parts of one bar; the rarest is still wide enough to be seen."""
-    counted = Counter(known(state) for state in found)
+def share_bar(states: list[str], at: tuple[int, int], width: int) -> str:
+    """Draw how many there are of each state, as parts of one bar; the rarest is still wide enough to be seen."""
+    counted = Counter(known(state) for state in states)
     left, top = at
     parts: list[str] = []
     for state, number in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
-        long = max(5, (width - 7 * (len(counted) - 1)) * number // len(found))
+        long = max(5, (width - 7 * (len(counted) - 1)) * number // len(states))
         parts.append(f'<rect class="fill {state}" x="{left}" y="{top}" width="{long}" height="6" rx="3"/>')
         left += long + 2
     return "".join(parts)
 
 
 def arrow_head(x: int, y: int, look: str, *, down: bool = False) -> str:
-    """A solid head whose tip is at this point: something has gone over there."""
+    """Draw a solid head whose tip is at this point: something has gone over there."""
     shape = "M0 0l-5.5-9.5q5.5 2.6 11 0z" if down else "M0 0l-9.5-5.5q2.6 5.5 0 11z"
     return moved(x, y, f'<path class="fill {look}" d="{shape}"/>')
 

@@ -37,29 +37,29 @@ class Stay(NamedTuple):
         return (self.node.ended_at if self.node.ended_at is not None else now) - self.start
 
     def hops(self) -> list[Node | Refusal]:
-        """Whom the holder asked meanwhile, with the refused ones where they happened."""
+        """List whom the holder asked meanwhile, with the refused ones where they happened."""
         first, last = self.turns
-        found = (hop for hop in (*self.node.children, *self.node.refusals) if first <= hop.turn <= last)
-        return sorted(found, key=order)
+        hops = (hop for hop in (*self.node.children, *self.node.refusals) if first <= hop.turn <= last)
+        return sorted(hops, key=order)
 
 
 def stays(node: Node) -> list[Stay]:
-    """The task in one pair of hands after another; most tasks have one."""
-    found: list[Stay] = []
+    """List the stays of a task, one for each pair of hands it was in; most tasks have one."""
+    ended: list[Stay] = []
     holder, start, began, came = node.first, node.started_at, 0, None
     for at, handoff in enumerate(node.trail):
         if not handoff.parallel:
-            found.append(Stay(node, holder, start, (began, at), came, handoff))
+            ended.append(Stay(node, holder, start, (began, at), came, handoff))
             holder, start, began, came = handoff.to[0], handoff.at, at + 1, handoff
-    return [*found, Stay(node, holder, start, (began, len(node.trail)), came)]
+    return [*ended, Stay(node, holder, start, (began, len(node.trail)), came)]
 
 
 def order(hop: Node | Refusal) -> Turn:
-    """By turn and then by time: a handoff and what follows may share a moment. A handoff comes first in its turn."""
+    """Sort by turn and then by time: a handoff and what follows may share a moment. A handoff comes first."""
     return (hop.turn, 1, hop.at if isinstance(hop, Refusal) else hop.asked_at)
 
 
 def member_of(child: Node, asker: Node) -> HandoffMade | None:
-    """The parallel handoff that gave a task to this one, if one did."""
+    """Find the parallel handoff that gave a task to this one, if one did."""
     before = asker.trail[child.turn - 1] if 0 < child.turn <= len(asker.trail) else None
     return before if before is not None and before.parallel and child.first in before.to else None

@@ -6,6 +6,7 @@ It is one self-contained SVG document: no scripts, no fonts and no images from e
 from collections.abc import Callable
 from typing import Final
 
+from remit.report.figures import count
 from remit.report.flow.gantt import gantt
 from remit.report.flow.labels import saw_here
 from remit.report.flow.layout import (
@@ -19,14 +20,15 @@ from remit.report.flow.layout import (
     place,
 )
 from remit.report.flow.plans import Panel, panels
-from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, status_dot, tooltip, words, xml
+from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, state_dot, tooltip, words, xml
 from remit.report.flow.stays import Stay
 from remit.report.flow.theme import Theme, style
 from remit.report.flow.tiles import SIBLINGS, Stack, outline
+from remit.report.looks import FOLDED, LOOKS, known, look
 from remit.report.printable import cleaned
 from remit.report.tally import steps_sentence, tally, waits_for
 from remit.report.tree import Node, Refusal, result_text
-from remit.report.words import called, count, known, reason, refused_word, retried, statuses, took
+from remit.report.words import called, reason, refused_word, retried, states, took
 
 _MARGIN: Final = 32
 _HEADER: Final = 92
@@ -39,15 +41,15 @@ _BEND: Final = 56  # how far an edge takes to reach the row of the one that was 
 
 
 def svg(root: Node, now: int, theme: Theme = "light") -> str:
-    """The picture as a document; `theme` is light, dark, or auto for what the reader prefers."""
+    """Draw the picture as a document; `theme` is light, dark, or auto for what the reader prefers."""
     sheet = style(theme)
     picture = place(outline(root), _MARGIN, _HEADER)
-    plans = panels([box.card for box in picture.boxes], now)
+    plans = panels([box.tile for box in picture.boxes], now)
     width = max(picture.width + 2 * _MARGIN, _NARROWEST, *(plan.width + 2 * _MARGIN for plan in plans))
     below = _HEADER + picture.height + 28
     strips = _strips(plans, below, width - 2 * _MARGIN)
     below += sum(plan.height + _APART for plan in plans)
-    bars, height = gantt([box.card for box in picture.boxes], now, (_MARGIN, below), width - 2 * _MARGIN)
+    bars, height = gantt([box.tile for box in picture.boxes], now, (_MARGIN, below), width - 2 * _MARGIN)
     parts = [
         _opening(root, now, (width, below + height + _MARGIN), sheet),
         _header(root, now, width),
@@ -93,21 +95,21 @@ def _header(root: Node, now: int, width: int) -> str:
 
 
 def _summary(root: Node, now: int) -> str:
-    """The run in figures, from its events and nothing else."""
-    found = tally(root)
+    """Tell the run in figures, from its events and nothing else."""
+    figures = tally(root)
     parts = [
         f"{cleaned(root.agent, 40)} {cleaned(root.state, 20)} · {took(root, root.elapsed(now), now)}",
-        f"{count(found.tasks, 'task')} ({statuses(found.states.elements())})",
-        f"{count(found.tokens_seen, 'token')} seen",
+        f"{count(figures.tasks, 'task')} ({states(figures.states.elements())})",
+        f"{count(figures.tokens_seen, 'token')} seen",
     ]
-    if found.handoffs:
-        parts.append(count(found.handoffs, "handoff"))
-    if found.steps:
-        parts.append(steps_sentence(found.steps))
-    if found.retries:
-        parts.append(f"tried again {count(found.retries, 'time')}")
-    if found.refused:
-        parts.append(f"{count(found.refused, 'hop')} refused")
+    if figures.handoffs:
+        parts.append(count(figures.handoffs, "handoff"))
+    if figures.steps:
+        parts.append(steps_sentence(figures.steps))
+    if figures.retries:
+        parts.append(f"tried again {count(figures.retries, 'time')}")
+    if figures.refused:
+        parts.append(f"{count(figures.refused, 'hop')} refused")
     return " · ".join(parts)
 
 
@@ -115,29 +117,29 @@ def _summary(root: Node, now: int) -> str:
 
 
 def _tree(picture: Picture, now: int) -> list[str]:
-    """Edges first, so that cards lie on them; labels last, so that nothing lies on those."""
+    """Draw edges first, so that cards lie on them, and labels last, so that nothing lies on those."""
     return [
         *(_curve(edge) for edge in picture.edges),
-        *(_card(box, now) for box in picture.boxes),
+        *(_tile(box, now) for box in picture.boxes),
         *(_ENDS[edge.kind](edge) for edge in picture.edges),
         *(_pill(edge) for edge in picture.edges if edge.label),
     ]
 
 
-def _card(box: Box, now: int) -> str:
-    match box.card.shows:
+def _tile(box: Box, now: int) -> str:
+    match box.tile.shows:
         case Stay() as stay:
             back, inside = _back(known(stay.state)), _task(stay, now)
         case Refusal() as refusal:
             back, inside = _back("refused"), _refused(refusal)
         case stack:
-            back, inside = _back("folded", 5) + _back("folded"), _stack(stack)
+            back, inside = _back(FOLDED, 5) + _back(FOLDED), _stack(stack)
     return moved(box.x, box.y, f'{back}<g clip-path="url(#remit-inside)">{inside}</g>')
 
 
 def _back(state: str, shift: int = 0) -> str:
-    """The card itself, with a little shade; cards that need a look have a rim in their colour."""
-    rim = " rim" if state in ("failed", "dead", "refused", "running") else ""
+    """Draw the card itself, with a little shade; cards that ask for attention have a rim in their colour."""
+    rim = " rim" if look(state).rimmed else ""
     size = f'width="{CARD_WIDTH}" height="{CARD_HEIGHT}" rx="10"'
     shade = f'<rect class="shade" x="{shift}" y="{shift + 2}" {size}/>'
     return f'{shade}<rect class="card {state}{rim}" x="{shift}" y="{shift}" {size}/>'
@@ -146,14 +148,14 @@ def _back(state: str, shift: int = 0) -> str:
 def _head(state: str, name: str, right: str) -> str:
     taken = line_width(right, "mono") + 10
     return (
-        status_dot(state, _PAD + 5, 22)
+        state_dot(state, _PAD + 5, 22)
         + words(name, (_PAD + 20, 27), "name", _INSIDE - 20 - taken)
         + words(right, (CARD_WIDTH - _PAD, 26), "mono faint", taken, "end")
     )
 
 
 def _task(stay: Stay, now: int) -> str:
-    """A task in somebody's hands. What it is about stands on the first card, and what came along on the others."""
+    """Draw a task in somebody's hands: on the first card what it is about, on the others what came along."""
     about = f"saw {saw_here(stay)}" if stay.came and stay.receipt else called(stay.node)
     return (
         tooltip("; ".join((f"{stay.holder}: {called(stay.node)}", *map(retried, stay.node.retries[-SIBLINGS:]))))
@@ -171,7 +173,7 @@ def _time(stay: Stay, now: int) -> str:
 
 
 def _ending(stay: Stay) -> str:
-    """The last line of a task: why it failed, what it answered, whose it is now, or what its holder is doing."""
+    """Write the last line of a task: why it failed, its answer, whose it is now, or what its holder is doing."""
     node = stay.node
     if stay.left is not None:
         return words(f"handed over to {stay.left.to[0]}", (_PAD, 68), "fill handed", _INSIDE)
@@ -179,21 +181,21 @@ def _ending(stay: Stay) -> str:
         answer = "done, no result" if node.result is None else f"→ {result_text(node)}"
         return words(answer, (_PAD, 68), "faint", _INSIDE)
     why = reason(node)
-    told = f"dead: {why}" if node.state == "dead" else why or _doing(node)
-    return words(told, (_PAD, 68), f"fill {known(node.state)}", _INSIDE)
+    text = f"dead: {why}" if node.state == "dead" else why or _doing(node)
+    return words(text, (_PAD, 68), f"fill {known(node.state)}", _INSIDE)
 
 
 def _doing(node: Node) -> str:
     if node.state == "pending" and node.retries:
         return f"pending again; {retried(node.retries[-1])}"
     if node.state not in ("running", "waiting"):
-        return _DOING.get(node.state, node.state)
+        return _DOING.get(node.state) or (LOOKS[node.state].word if node.state in LOOKS else node.state)
     asked = [child.agent for child in waits_for(node)]
     idle = "working" if node.state == "running" else "waiting"
     return f"waits for {', '.join(asked[:SIBLINGS])}" if asked else idle
 
 
-_DOING: Final = {"pending": "pending: nobody has taken it up", "cancelling": "being cancelled"}
+_DOING: Final = {"pending": "pending: nobody has taken it up"}
 
 
 def _refused(refusal: Refusal) -> str:
@@ -206,14 +208,14 @@ def _refused(refusal: Refusal) -> str:
 
 
 def _stack(stack: Stack) -> str:
-    found = stack.statuses
+    hidden = stack.states
     below = f"{stack.below:,} below" if stack.below else ""
     return (
         tooltip(stack.sentence())
-        + words(f"+{len(found):,} more", (_PAD, 27), "name", _INSIDE)
+        + words(f"+{len(hidden):,} more", (_PAD, 27), "name", _INSIDE)
         + words(below, (CARD_WIDTH - _PAD, 26), "mono faint", 100, "end")
-        + words(statuses(found), (_PAD, 48), "soft", _INSIDE)
-        + share_bar(found, (_PAD, 60), _INSIDE)
+        + words(states(hidden), (_PAD, 48), "soft", _INSIDE)
+        + share_bar(hidden, (_PAD, 60), _INSIDE)
     )
 
 
@@ -267,7 +269,7 @@ _ENDS: Final[dict[EdgeKind, Callable[[Edge], str]]] = {
 
 
 def _curve(edge: Edge) -> str:
-    """A bend right after the asker, then straight on, so that labels sit on a line of their own."""
+    """Draw a bend right after the asker, then straight on, so that labels sit on a line of their own."""
     if edge.kind == "handoff":
         x = edge.start.x + _HAND
         path = f"M{x} {edge.start.bottom}V{edge.end.y - 6}"

@@ -2,24 +2,21 @@
 
 from typing import Final, TypeAlias
 
+from remit.report.figures import duration
 from remit.report.flow.stays import Stay, order, stays
+from remit.report.looks import AGAIN, LOOKS, known, mark
 from remit.report.printable import escaped
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.report.words import (
-    AGAIN,
     ASKED,
-    MARKS,
     called,
-    duration,
-    known,
-    mark,
     notes,
     progress,
     reason,
     refused_word,
     retried,
     saw,
-    statuses,
+    states,
     took,
     tries,
 )
@@ -35,7 +32,7 @@ Row: TypeAlias = Node | Refusal | Stay | HandoffMade | Retry
 
 
 def text(root: Node, now: int) -> str:
-    """The tree with branches; safe to print whatever the agents wrote."""
+    """Draw the tree with branches; safe to print whatever the agents wrote."""
     lines = [_task(root, now)]
     waiting = _below(root, "", lines)
     while waiting:
@@ -48,14 +45,14 @@ def text(root: Node, now: int) -> str:
 
 
 def _dash(row: Row) -> str:
-    """Broken for what was refused, dotted for what nobody waits for."""
+    """Choose the line of a branch: broken for what was refused, dotted for what nobody waits for."""
     if isinstance(row, Refusal):
         return "╌"
     return "┄" if isinstance(row, Node) and row.asked_how in ASKED else "─"
 
 
 def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bool]]:
-    """Writes the plans of a task; gives back what branches off it, last one first: the next is taken from the end."""
+    """Write the plans of a task; give back what branches off it, last one first: the next is taken from the end."""
     rows = _rows(node)
     margin = guides + ("│  " if rows else "   ")
     lines.extend(f"{margin}{line}" for plan in node.plans for line in _plan(plan))
@@ -63,12 +60,12 @@ def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bo
 
 
 def _rows(node: Node) -> list[Row]:
-    """What became of a task, in order: who took over, who was asked, what was refused and what was tried again."""
+    """List what became of a task, in order: who took over, who was asked, what was refused, what was tried again."""
     rows: list[tuple[tuple[int, int, int], Row]] = [(order(hop), hop) for hop in (*node.children, *node.refusals)]
     rows += [((retry.turn, 1, retry.at), retry) for retry in node.retries[-_RETRIES:]]
     rows += [((stay.turns[0], 0, 0), stay) for stay in stays(node)[1:]]
     rows += [((at, 0, 0), handoff) for at, handoff in enumerate(node.trail, 1) if handoff.parallel]
-    return [row for _, row in sorted(rows, key=lambda one: one[0])]
+    return [row for _, row in sorted(rows, key=lambda placed: placed[0])]
 
 
 def _nearest(guides: str) -> str:
@@ -82,7 +79,7 @@ def _line(row: Row, now: int) -> str:
         case Refusal():
             return _refused(row)
         case Stay():
-            return f"{_handed('→', row.came)} · {duration(row.elapsed(now))}"
+            return f"{_handed(mark('handed'), row.came)} · {duration(row.elapsed(now))}"
         case Retry():
             return f"{AGAIN} {escaped(retried(row), _SENTENCE)}"
         case _:
@@ -92,7 +89,7 @@ def _line(row: Row, now: int) -> str:
 def _task(node: Node, now: int) -> str:
     head = f"{mark(node.state)} {escaped(node.first, _AGENT)}: {escaped(called(node), _TASK)}"
     parts = [head, *notes(node), took(node, node.elapsed(now), now), saw(node)]
-    if node.state not in MARKS:
+    if node.state not in LOOKS:
         parts.append(escaped(node.state, _AGENT))
     if node.error:
         parts.append(escaped(reason(node), _SENTENCE))
@@ -108,14 +105,14 @@ def _handed(arrow: str, handoff: HandoffMade | None) -> str:
 
 def _refused(refusal: Refusal) -> str:
     what = refused_word(refusal) if refusal.handoff else escaped(refusal.task, _TASK)
-    head = f"{MARKS['refused']} {escaped(refusal.to, _AGENT)}: {what}"
+    head = f"{mark('refused')} {escaped(refusal.to, _AGENT)}: {what}"
     return f"{head} · {escaped(refusal.rule, _AGENT)}: {escaped(refusal.sentence, _SENTENCE)}"
 
 
 def _plan(plan: list[PlanStep]) -> list[str]:
     lines = [f"plan: {progress(plan)}", *(f"  {_step(step)}" for step in plan[:_STEPS])]
     if len(plan) > _STEPS:
-        rest = statuses(step.state for step in plan[_STEPS:])
+        rest = states(step.state for step in plan[_STEPS:])
         lines.append(f"  … and {len(plan) - _STEPS:,} more ({rest})")
     return lines
 

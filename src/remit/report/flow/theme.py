@@ -4,64 +4,69 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.text import shown
 from remit.errors import BadInput
+from remit.report.looks import LOOKS, Line, Role
 
 Theme: TypeAlias = Literal["light", "dark", "auto"]
 
 
 class Palette(NamedTuple):
+    """The colours of one theme: of grounds and lines, of text, and one for each role that a state can have."""
+
     page: str
     dots: str
     card: str
+    refused_card: str
     line: str
     ink: str
     soft: str
     faint: str
-    completed: str
-    running: str
-    failed: str
-    cancelled: str
     aside: str
-    refused_card: str
-    handed: str
-    dead: str
-    pending: str
+    roles: dict[Role, str]
 
 
 LIGHT: Final = Palette(
     page="#f6f7f9",
     dots="#dde1e7",
     card="#ffffff",
+    refused_card="#fff7f7",
     line="#d3d8e0",
     ink="#12161d",
     soft="#434c5a",
     faint="#626b7a",
-    completed="#15804a",
-    running="#2b5fd9",
-    failed="#c32b2b",
-    cancelled="#6a7280",
     aside="#8a5700",
-    refused_card="#fff7f7",
-    handed="#6d3fc4",
-    dead="#a8125e",
-    pending="#566482",
+    roles={
+        "good": "#15804a",
+        "busy": "#2b5fd9",
+        "bad": "#c32b2b",
+        "grave": "#a8125e",
+        "refused": "#c32b2b",
+        "moved": "#6d3fc4",
+        "queued": "#566482",
+        "stopped": "#6a7280",
+        "idle": "#6a7280",
+    },
 )
 DARK: Final = Palette(
     page="#0f1217",
     dots="#20262f",
     card="#181d24",
+    refused_card="#21191c",
     line="#323b47",
     ink="#eef1f5",
     soft="#b6bfcb",
     faint="#8f99a8",
-    completed="#41bd83",
-    running="#7ea6ff",
-    failed="#ff7d75",
-    cancelled="#98a2b0",
     aside="#e2aa48",
-    refused_card="#21191c",
-    handed="#b79bff",
-    dead="#ff82bd",
-    pending="#93a4c4",
+    roles={
+        "good": "#41bd83",
+        "busy": "#7ea6ff",
+        "bad": "#ff7d75",
+        "grave": "#ff82bd",
+        "refused": "#ff7d75",
+        "moved": "#b79bff",
+        "queued": "#93a4c4",
+        "stopped": "#98a2b0",
+        "idle": "#98a2b0",
+    },
 )
 
 _SHAPE: Final = """\
@@ -75,13 +80,9 @@ _SHAPE: Final = """\
 .remit-flow .handoff.edge{stroke-width:2.5}
 .remit-flow .need.edge{stroke-width:1.5}
 .remit-flow .stack.edge{stroke-dasharray:1 5;stroke-linecap:round}
-.remit-flow .refused.edge,.remit-flow .refused.card{stroke-dasharray:5 4}
+.remit-flow .refused.edge{stroke-dasharray:5 4}
 .remit-flow .submitted.edge,.remit-flow .spawned.edge{stroke-dasharray:7 5}
-.remit-flow .skipped.card,.remit-flow .waiting.card,.remit-flow .cancelling.card{stroke-dasharray:3 3}
-.remit-flow .pending.card{stroke-dasharray:1.5 3.5}
-.remit-flow .pending.ring{stroke-dasharray:2 2.7}
 .remit-flow .queue{fill:none;stroke-width:1.5;stroke-dasharray:1 3;stroke-linecap:round}
-.remit-flow .dead.rim{stroke-width:2.5}
 .remit-flow .sign{fill:none;stroke-width:1.8;stroke-linecap:round;stroke-linejoin:round}
 .remit-flow .shade{fill:#000;opacity:.06}
 .remit-flow .grid{stroke-dasharray:2 4}
@@ -92,18 +93,32 @@ _SHAPE: Final = """\
 """
 
 
+_LINES: Final[dict[Line, str]] = {
+    "solid": "",
+    "dashed": ".remit-flow .{0}.card{{stroke-dasharray:3 3}}\n",
+    "dotted": ".remit-flow .{0}.card{{stroke-dasharray:1.5 3.5}}\n.remit-flow .{0}.ring{{stroke-dasharray:2 2.7}}\n",
+}
+
+
 def style(theme: Theme) -> str:
-    """The style sheet of the picture: one theme, or both and the reader's choice."""
+    """Write the style sheet of the picture: one theme, or both and the reader's choice."""
     if theme == "auto":
-        return f"{_SHAPE}{_colours(LIGHT)}@media (prefers-color-scheme:dark){{\n{_colours(DARK)}}}\n"
-    found = {"light": LIGHT, "dark": DARK}.get(theme)
-    if found is None:
+        return f"{_shape()}{_colours(LIGHT)}@media (prefers-color-scheme:dark){{\n{_colours(DARK)}}}\n"
+    palette = {"light": LIGHT, "dark": DARK}.get(theme)
+    if palette is None:
         raise BadInput(f"a theme is light, dark or auto, not {shown(theme)}")
-    return _SHAPE + _colours(found)
+    return _shape() + _colours(palette)
+
+
+def _shape() -> str:
+    """Write sizes and lines, which are the same in every theme."""
+    lines = "".join(_LINES[look.line].format(state) for state, look in LOOKS.items())
+    grave = ",".join(f".remit-flow .{state}.rim" for state, look in LOOKS.items() if look.role == "grave")
+    return f"{_SHAPE}{lines}{grave}{{stroke-width:2.5}}\n"
 
 
 def _colours(palette: Palette) -> str:
-    """Plain colours, not variables: viewers outside browsers know only those."""
+    """Write plain colours, not variables: viewers outside browsers know only those."""
     grounds = {
         ".page": f"fill:{palette.page}",
         ".dot": f"fill:{palette.dots}",
@@ -118,28 +133,14 @@ def _colours(palette: Palette) -> str:
         ".queue": f"stroke:{palette.faint}",
         ".tick": f"fill:{palette.aside};stroke:{palette.card}",
     }
-    statuses = {
-        "completed": palette.completed,
-        "running": palette.running,
-        "failed": palette.failed,
-        "dead": palette.dead,
-        "refused": palette.failed,
-        "cancelled": palette.cancelled,
-        "unknown": palette.cancelled,
-        "folded": palette.cancelled,
-        "handed": palette.handed,
-        "pending": palette.pending,
-        "waiting": palette.cancelled,
-        "cancelling": palette.cancelled,
-        "skipped": palette.cancelled,
-    }
     rules = [f"{_scoped(where)}{{{what}}}" for where, what in grounds.items()]
-    for state, colour in statuses.items():
+    for state, look in LOOKS.items():
+        colour = palette.roles[look.role]
         rules.append(f"{_scoped(f'.fill.{state}')}{{fill:{colour}}}")
         rules.append(f"{_scoped(f'.edge.{state},.ring.{state},.rim.{state}')}{{stroke:{colour}}}")
     return "\n".join(rules) + "\n"
 
 
 def _scoped(where: str) -> str:
-    """Only inside the picture: a page may hold it among other things."""
-    return ",".join(f".remit-flow {one}" for one in where.split(","))
+    """Limit a rule to the picture: a page may hold it among other things."""
+    return ",".join(f".remit-flow {selector}" for selector in where.split(","))

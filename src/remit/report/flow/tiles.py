@@ -1,4 +1,4 @@
-"""What is drawn of a run: cards for tasks in somebody's hands, for refused hops, and for what is too many to show.
+"""Tiles: what is drawn of a run, for tasks in somebody's hands, for refused hops, and for what is too many to show.
 
 Trees are walked with a list, not with recursion: a run may be deeper than Python's stack.
 """
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from remit.report.flow.stays import Stay, stays
 from remit.report.tree import Node, Refusal
-from remit.report.words import statuses
+from remit.report.words import states
 
 SIBLINGS: Final = 8
 _NO_LIMIT: Final = 10**9
@@ -20,13 +20,13 @@ Hop: TypeAlias = Node | Refusal | Stay
 
 
 class Stack(NamedTuple):
-    """Siblings, or stays of one task, folded into one card."""
+    """Siblings, or stays of one task, folded into one tile."""
 
     hidden: tuple[Hop, ...]
 
     @property
-    def statuses(self) -> list[str]:
-        return [status_of(hop) for hop in self.hidden]
+    def states(self) -> list[str]:
+        return [_state(hop) for hop in self.hidden]
 
     @property
     def below(self) -> int:
@@ -35,10 +35,10 @@ class Stack(NamedTuple):
         return sum(sum(1 for _ in node.walk()) for node in under)
 
     def sentence(self) -> str:
-        return f"+{len(self.hidden):,} more ({statuses(self.statuses)})"
+        return f"+{len(self.hidden):,} more ({states(self.states)})"
 
 
-@dataclass(slots=True, eq=False)  # a card is itself: places are kept per card
+@dataclass(slots=True, eq=False)  # a tile is itself: places are kept per tile
 class Tile:
     """`children` are those it asked, `heir` is the same task in the next hands."""
 
@@ -48,53 +48,53 @@ class Tile:
     heir: "Tile | None" = None
 
 
-def status_of(hop: Hop) -> str:
+def _state(hop: Hop) -> str:
     return "refused" if isinstance(hop, Refusal) else hop.state
 
 
 def outline(root: Node, at_most: int = _NO_LIMIT) -> Tile:
-    """The cards to draw. It goes level by level: under a limit, the tasks nearest to the root stay."""
+    """Choose the tiles to draw, level by level: under a limit, the tasks nearest to the root stay."""
     made = _strung(root, 0, at_most)
     top, room = made[0], at_most - len(made)
     waiting = deque(made)
     while waiting:
-        card = waiting.popleft()
-        hops = card.shows.hops() if isinstance(card.shows, Stay) else []
+        tile = waiting.popleft()
+        hops = tile.shows.hops() if isinstance(tile.shows, Stay) else []
         for at, hop in enumerate(hops):
             if at == SIBLINGS or room <= 0:
-                card.children.append(Tile(Stack(tuple(hops[at:])), card.depth + 1))
+                tile.children.append(Tile(Stack(tuple(hops[at:])), tile.depth + 1))
                 break
-            made = _strung(hop, card.depth + 1, room)
-            card.children.append(made[0])
+            made = _strung(hop, tile.depth + 1, room)
+            tile.children.append(made[0])
             room -= len(made)
             waiting.extend(made)
     return top
 
 
-def cards_of(top: Tile) -> Iterator[Tile]:
-    """Every card in tree order: who was asked comes before who took over."""
+def tiles_of(top: Tile) -> Iterator[Tile]:
+    """Give every tile in tree order: who was asked comes before who took over."""
     waiting = [top]
     while waiting:
-        card = waiting.pop()
-        yield card
-        if card.heir is not None:
-            waiting.append(card.heir)
-        waiting.extend(reversed(card.children))
+        tile = waiting.pop()
+        yield tile
+        if tile.heir is not None:
+            waiting.append(tile.heir)
+        waiting.extend(reversed(tile.children))
 
 
 def _strung(hop: Node | Refusal, depth: int, room: int) -> list[Tile]:
-    """One card for each stay of a task; of very many, the first ones and the last."""
+    """Make one tile for each stay of a task; of very many, the first ones and the last."""
     if isinstance(hop, Refusal):
         return [Tile(hop, depth)]
-    found = stays(hop)
+    every = stays(hop)
     most = max(3, min(SIBLINGS, room))
-    shown: list[Stay | Stack] = [*found]
-    if len(found) > most:
-        shown = [*found[: most - 2], Stack(tuple(found[most - 2 : -1])), found[-1]]
-    cards = [Tile(one, depth) for one in shown]
-    for card, heir in pairwise(cards):
-        card.heir = heir
-    return cards
+    shown: list[Stay | Stack] = [*every]
+    if len(every) > most:
+        shown = [*every[: most - 2], Stack(tuple(every[most - 2 : -1])), every[-1]]
+    tiles = [Tile(stay, depth) for stay in shown]
+    for tile, heir in pairwise(tiles):
+        tile.heir = heir
+    return tiles
 
 
 def _under(hop: Hop) -> list[Node]:

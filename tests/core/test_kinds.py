@@ -1,16 +1,21 @@
-"""The vocabulary of the journal: each kind of fact, and what it says."""
+"""The vocabulary of the journal: each kind of event, and what it says."""
+
+from typing import get_type_hints
 
 import pytest
 
-from core.make import NOW, UNTIL, entry, first_remit, remit_along
-from remit.core import kinds as facts
+from core.made import MADE
+from core.make import NOW, UNTIL, entry, first_remit, journal, remit_along
+from core.shapes import event_faults
+from remit.core import kinds, lifecycle
 from remit.core.allow import ANY
 from remit.core.bounds import Bounds
-from remit.core.breaker import CLOSED, Breaker
+from remit.core.breaker import Breaker
 from remit.core.entry import Writer
 from remit.core.events import Unsealed
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
 from remit.core.message import Message
+from remit.core.projection import PROJECTION, changes
 from remit.core.remit import Pass, handed_to
 from remit.core.scope import Scope
 from remit.core.values import checked
@@ -29,7 +34,7 @@ def test_a_started_task_says_who_asked_within_what_and_what_was_passed():
         sees=frozenset({Scope("notes"), Scope("code", key="k")}), tools=frozenset({"exec"})
     )
 
-    assert facts.started(child, NOW) == Unsealed(
+    assert kinds.started(child, NOW) == Unsealed(
         "task.started",
         NOW,
         {
@@ -49,20 +54,20 @@ def test_a_started_task_says_who_asked_within_what_and_what_was_passed():
 
 
 def test_a_first_task_has_no_asker_and_may_have_been_passed_everything():
-    found = facts.started(first_remit(sees=ANY, tools=ANY), NOW).data
+    found = kinds.started(first_remit(sees=ANY, tools=ANY), NOW).data
 
     assert (found["asker"], found["parent"], found["chain"]) == ("", "", ["lead"])
     assert (found["sees"], found["tools"]) == (["*"], "*")
 
 
 def test_a_task_ends_with_what_the_engine_says_about_it():
-    found = facts.ended(remit_along("lead", "coder"), "task.completed", NOW, {"result": "done"})
+    found = kinds.ended(remit_along("lead", "coder"), "task.completed", NOW, {"result": "done"})
 
     assert found == Unsealed("task.completed", NOW, {"result": "done"}, "t1", "s1", "t2", "coder")
 
 
 def test_a_refused_hop_names_the_rule_the_sentence_and_what_was_wished():
-    found = facts.refused(first_remit(), Pass("Lead", "again"), NOW, rule="self", sentence="no")
+    found = kinds.refused(first_remit(), Pass("Lead", "again"), NOW, rule="self", sentence="no")
 
     data = {"rule": "self", "sentence": "no", "task": "again", "to": "lead"}
     assert found == Unsealed("hop.refused", NOW, data, "t1", "s1", "t1", "lead")
@@ -72,7 +77,7 @@ def test_a_refused_handoff_says_that_it_was_one():
     wish = Pass("coder", "again")
 
     hop, handoff = (
-        facts.refused(first_remit(), wish, NOW, rule="loop", sentence="no", handoff=handoff).data
+        kinds.refused(first_remit(), wish, NOW, rule="loop", sentence="no", handoff=handoff).data
         for handoff in (False, True)
     )
 
@@ -81,60 +86,60 @@ def test_a_refused_handoff_says_that_it_was_one():
 
 
 def test_a_task_of_a_plan_says_which_step_it_is():
-    plain, step = facts.started(first_remit(), NOW).data, facts.started(first_remit(), NOW, Begun(step="draft")).data
+    plain, step = kinds.started(first_remit(), NOW).data, kinds.started(first_remit(), NOW, Begun(step="draft")).data
 
     assert step == {**plain, "step": "draft"}
     assert "step" not in plain
 
 
 def test_a_task_says_which_process_has_it_and_what_the_engine_does_in_its_holder_s_place():
-    plain, told = (facts.started(first_remit(), NOW, begun).data for begun in (Begun(), Begun("w1", lead="plan")))
+    plain, told = (kinds.started(first_remit(), NOW, begun).data for begun in (Begun(), Begun("w1", led_as="plan")))
 
-    assert told == {**plain, "worker": "w1", "lead": "plan"}
+    assert told == {**plain, "worker": "w1", "led_as": "plan"}
 
 
 def test_a_submitted_task_says_what_a_started_one_says_and_how_it_is_to_be_carried_out():
     remit = remit_along("lead", "coder")
 
-    found = facts.submitted(remit, NOW, Queued("spawn", 260, 4, NOW + 1, "key/d"))
+    found = kinds.submitted(remit, NOW, Queued("spawn", 260, 4, NOW + 1, "key/d"))
 
     how = {"asked_how": "spawn", "timeout": 260, "attempts": 4, "ready_at": NOW + 1, "dedup_key": "key/d"}
-    assert found == facts.started(remit, NOW)._replace(
-        kind="task.submitted", data={**facts.started(remit, NOW).data, **how}
+    assert found == kinds.started(remit, NOW)._replace(
+        kind="task.submitted", data={**kinds.started(remit, NOW).data, **how}
     )
 
 
 def test_a_submitted_task_that_is_carried_out_at_once_says_both():
     queued = Queued("submit", 260, 4, NOW, "key/d")
 
-    found = facts.started(first_remit(), NOW, Begun("w1"), queued).data
+    found = kinds.started(first_remit(), NOW, Begun("w1"), queued).data
 
-    assert found == {**facts.submitted(first_remit(), NOW, queued).data, "worker": "w1"}
+    assert found == {**kinds.submitted(first_remit(), NOW, queued).data, "worker": "w1"}
 
 
 def test_a_claim_says_who_has_a_task_now():
-    found = facts.claimed(Place("t1", "s1", "t2"), "coder", NOW, Claim("w1", 3, 2))
+    found = kinds.claimed(Place("t1", "s1", "t2"), "coder", NOW, Claim("w1", 3, 2))
 
     assert found == Unsealed("task.claimed", NOW, {"worker": "w1", "fence": 3, "attempt": 2}, "t1", "s1", "t2", "coder")
 
 
 def test_a_task_that_is_put_back_says_for_whom_from_when_and_how_often_it_was_tried():
-    found = facts.requeued(
+    found = kinds.requeued(
         "task.retrying", Place("t1", "s1", "t2"), "coder", NOW, Requeue("", 4, NOW + 9, 2, 1), {"error": "x"}
     )
 
-    data = {"error": "x", "worker": "", "fence": 4, "ready_at": NOW + 9, "attempt": 2, "tries": 1}
+    data = {"error": "x", "worker": "", "fence": 4, "ready_at": NOW + 9, "attempt": 2, "failures": 1}
     assert found == Unsealed("task.retrying", NOW, data, "t1", "s1", "t2", "coder")
 
 
 def test_a_task_that_moves_says_what_the_engine_says_about_it():
-    found = facts.moved("task.cancelling", Place("t1", "s1", "t2"), "coder", NOW, {"why": "enough"})
+    found = kinds.moved("task.cancelling", Place("t1", "s1", "t2"), "coder", NOW, {"why": "enough"})
 
     assert found == Unsealed("task.cancelling", NOW, {"why": "enough"}, "t1", "s1", "t2", "coder")
 
 
 def test_an_effect_is_told_with_its_name_and_what_came_of_it():
-    found = facts.effect_done(remit_along("lead", "coder"), "charge", {"id": 7}, NOW)
+    found = kinds.effect_done(remit_along("lead", "coder"), "charge", {"id": 7}, NOW)
 
     assert found == Unsealed("effect.done", NOW, {"key": "charge", "result": {"id": 7}}, "t1", "s1", "t2", "coder")
 
@@ -143,7 +148,7 @@ def test_an_effect_is_told_with_its_name_and_what_came_of_it():
 def test_pruned_runs_are_told_by_what_is_kept_of_them():
     kept = [{"id": "t1", "tasks": ["t1", "t2"]}]
 
-    found = facts.runs_pruned(kept, NOW)
+    found = kinds.runs_pruned(kept, NOW)
 
     assert found == Unsealed("runs.pruned", NOW, {"runs": [{"id": "t1", "tasks": ["t1", "t2"]}]})
     assert found.data["runs"] is not kept
@@ -153,7 +158,7 @@ def test_pruned_runs_are_told_by_what_is_kept_of_them():
 def test_a_handoff_is_told_by_the_one_who_held_the_task_until_then():
     remit = remit_along("lead", "coder")
 
-    found = facts.handed(remit, "tester", NOW, {"update": {"phase": "test"}, "content": "d"})
+    found = kinds.handed(remit, "tester", NOW, {"update": {"phase": "test"}, "content": "d"})
 
     data = {"update": {"phase": "test"}, "content": "d", "to": "tester"}
     assert found == Unsealed("task.handed", NOW, data, "t1", "s1", "t2", "coder")
@@ -161,7 +166,7 @@ def test_a_handoff_is_told_by_the_one_who_held_the_task_until_then():
 
 @pytest.mark.rule("handoff.chain")
 def test_a_task_started_in_other_hands_names_the_asker_and_not_the_old_holder():
-    found = facts.started(handed_to(remit_along("lead", "coder"), "tester"), NOW)
+    found = kinds.started(handed_to(remit_along("lead", "coder"), "tester"), NOW)
 
     assert (found.agent, found.data["asker"], found.data["chain"]) == ("tester", "lead", ["lead", "tester"])
 
@@ -170,7 +175,7 @@ def test_a_task_started_in_other_hands_names_the_asker_and_not_the_old_holder():
 def test_a_parallel_handoff_names_all_members_in_their_order():
     members = ["tester", "reviewer", "tester"]
 
-    found = facts.handed(first_remit(), members, NOW, {})
+    found = kinds.handed(first_remit(), members, NOW, {})
 
     assert found == Unsealed("task.handed", NOW, {"to": ["tester", "reviewer", "tester"]}, "t1", "s1", "t1", "lead")
     assert found.data["to"] is not members
@@ -179,21 +184,21 @@ def test_a_parallel_handoff_names_all_members_in_their_order():
 @pytest.mark.rule("breaker.shared")
 @pytest.mark.parametrize("at", [Place(), Place("t1", "s1", "t2")])
 def test_a_breaker_is_told_whole_and_about_the_agent_it_belongs_to(at):
-    found = facts.breaker_set("coder", Breaker("half-open", 3, NOW + 5, "t2", "it broke"), at, NOW)
+    found = kinds.breaker_set("coder", Breaker("half-open", 3, NOW + 5, "t2", "it broke"), at, NOW)
 
     data = {"name": "coder", "state": "half-open", "failures": 3, "until": NOW + 5, "probe": "t2", "why": "it broke"}
     assert found == Unsealed("breaker.set", NOW, data, at.run, at.session, at.task, "coder")
 
 
 def test_a_plan_is_told_with_its_steps():
-    found = facts.plan_started(first_remit(), [{"id": "a"}], NOW, {"receipt": {}})
+    found = kinds.plan_started(first_remit(), [{"id": "a"}], NOW, {"receipt": {}})
 
     assert found == Unsealed("plan.started", NOW, {"receipt": {}, "steps": [{"id": "a"}]}, "t1", "s1", "t1", "lead")
 
 
 @pytest.mark.rule("plan.failure")
 def test_a_step_that_ended_without_a_task_of_its_own_says_why():
-    found = facts.step_ended(first_remit(), "b", "failed", 'dependency "a" failed', NOW)
+    found = kinds.step_ended(first_remit(), "b", "failed", 'dependency "a" failed', NOW)
 
     data = {"step": "b", "state": "failed", "reason": 'dependency "a" failed'}
     assert found == Unsealed("step.ended", NOW, data, "t1", "s1", "t1", "lead")
@@ -202,7 +207,7 @@ def test_a_step_that_ended_without_a_task_of_its_own_says_why():
 def test_a_written_entry_is_told_whole():
     one = entry(value={"a": [1]}, by=Writer("coder", "t2", ("lead", "coder")), lifetime=60, extend=True)
 
-    found = facts.entry_set(one, Place("t1", "s1", "t2"))
+    found = kinds.entry_set(one, Place("t1", "s1", "t2"))
 
     assert found == Unsealed(
         "entry.set",
@@ -227,14 +232,14 @@ def test_a_written_entry_is_told_whole():
 
 
 def test_a_touched_entry_tells_its_new_end_and_who_touched_it():
-    found = facts.entry_touched(entry(lifetime=60), Writer("tester"), Place("t1", "s1", "t3"), NOW + 1)
+    found = kinds.entry_touched(entry(lifetime=60), Writer("tester"), Place("t1", "s1", "t3"), NOW + 1)
 
     data = {"expires_at": NOW + 60, "key": "auth", "namespace": "codebase"}
     assert found == Unsealed("entry.touched", NOW + 1, data, "t1", "s1", "t3", "tester")
 
 
 def test_removed_entries_are_told_in_one_fact_with_the_reason():
-    found = facts.entries_removed([("n", "a"), ("n", "b")], "expired", Writer(""), Place(), NOW)
+    found = kinds.entries_removed([("n", "a"), ("n", "b")], "expired", Writer(""), Place(), NOW)
 
     assert found == Unsealed("entries.removed", NOW, {"keys": [["n", "a"], ["n", "b"]], "why": "expired"})
 
@@ -242,7 +247,7 @@ def test_removed_entries_are_told_in_one_fact_with_the_reason():
 def test_a_message_is_told_from_its_sender_in_its_own_session():
     message = Message("m1", "s1", "coder", "tester", "look", NOW)
 
-    found = facts.message_sent(message, Place("t1", "s1", "t2"))
+    found = kinds.message_sent(message, Place("t1", "s1", "t2"))
 
     assert found == Unsealed(
         "message.sent", NOW, {"id": "m1", "text": "look", "to": "tester"}, "t1", "s1", "t2", "coder"
@@ -252,34 +257,61 @@ def test_a_message_is_told_from_its_sender_in_its_own_session():
 def test_an_announcement_says_for_which_task_it_is_and_about_which():
     message = Message("t2/told", "s1", "coder", "lead", "done", NOW, reader="t1", about="t2")
 
-    found = facts.message_sent(message, Place("t1", "s1", "t2")).data
+    found = kinds.message_sent(message, Place("t1", "s1", "t2")).data
 
     assert found == {"id": "t2/told", "text": "done", "to": "lead", "reader": "t1", "about": "t2"}
 
 
 def test_taken_messages_are_told_by_their_ids():
-    found = facts.messages_taken(["m1", "m2"], "tester", Place("t1", "s1", "t3"), NOW)
+    found = kinds.messages_taken(["m1", "m2"], "tester", Place("t1", "s1", "t3"), NOW)
 
     assert found == Unsealed("messages.taken", NOW, {"ids": ["m1", "m2"]}, "t1", "s1", "t3", "tester")
 
 
-def test_every_fact_is_json():
-    one = entry(value=["x"])
-    told = [
-        facts.started(first_remit(), NOW),
-        facts.started(first_remit(), NOW, Begun("w1", "draft", "plan")),
-        facts.submitted(first_remit(), NOW, Queued("submit", 1, 4, NOW)),
-        facts.claimed(Place(), "coder", NOW, Claim("w1", 1, 1)),
-        facts.requeued("task.lost", Place(), "coder", NOW, Requeue("", 1, NOW, 1, 0), {}),
-        facts.effect_done(first_remit(), "charge", [1], NOW),
-        facts.runs_pruned([{"id": "t1", "tasks": []}], NOW),
-        facts.refused(first_remit(), Pass("lead", "again"), NOW, rule="self", sentence="no", handoff=True),
-        facts.handed(first_remit(), ["coder", "tester"], NOW, {"update": {}}),
-        facts.breaker_set("coder", CLOSED, Place(), NOW),
-        facts.plan_started(first_remit(), [{"id": "a"}], NOW, {}),
-        facts.step_ended(first_remit(), "a", "skipped", "stop", NOW),
-        facts.entry_set(one, Place()),
-        facts.entries_removed([("n", "a")], "expired", Writer(""), Place(), NOW),
-    ]
+# --- shapes ------------------------------------------------------------------------------------
 
-    assert [checked(fact.data, fact.kind) for fact in told] == [fact.data for fact in told]
+
+def test_every_kind_has_a_shape_a_maker_and_a_projection():
+    assert {event.kind for event in MADE} == set(kinds.SHAPES) == set(PROJECTION)
+
+
+def test_every_move_of_a_task_is_a_kind():
+    assert set(kinds.SHAPES) >= lifecycle.MOVES
+
+
+@pytest.mark.parametrize("kind", sorted(kinds.SHAPES))
+def test_a_maker_writes_the_keys_that_the_shape_of_its_kind_has_and_no_others(kind):
+    made = [event for event in MADE if event.kind == kind]
+
+    assert [fault for event in made for fault in event_faults(event)] == []
+    assert set().union(*(event.data for event in made)) == set(get_type_hints(kinds.SHAPES[kind]))
+
+
+def test_every_event_of_a_journal_has_the_shape_of_its_kind_and_changes_the_tables():
+    events = journal(*MADE)
+
+    assert [fault for event in events for fault in event_faults(event)] == []
+    assert all(kinds.read(event, kinds.SHAPES[event.kind]) == event.data for event in events)
+    assert sum(len(changes(event)) for event in events) > len(events)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "fault"),
+    [
+        ("task.claimed", {"worker": "w1", "fence": 1}, "task.claimed lacks attempt"),
+        ("task.claimed", {"worker": "w1", "fence": 1, "attempt": True}, "task.claimed.attempt is True, not int"),
+        ("task.waiting", {"why": "x"}, "task.waiting has why, which its shape does not know"),
+        ("runs.pruned", {"runs": "t1"}, "runs.pruned.runs is 't1', not list"),
+        ("step.ended", {"step": "a", "state": "lost", "reason": ""}, "step.ended.state is 'lost', not one of"),
+        ("entries.removed", {"keys": [["n"]], "why": ""}, "entries.removed.keys[0] is ['n'], not tuple"),
+        ("messages.taken", {"ids": ["m1", 2]}, "messages.taken.ids[1] is 2, not str"),
+    ],
+)
+def test_an_event_of_another_shape_is_noticed(kind, data, fault):
+    (found,) = event_faults(Unsealed(kind, NOW, data))
+
+    assert found.startswith(fault)
+
+
+def test_what_every_maker_writes_is_json():
+    assert [checked(event.data, event.kind) for event in MADE] == [event.data for event in MADE]

@@ -1,0 +1,84 @@
+"""`remit cancel`: stop a task and everything below it, wherever it runs."""
+
+import asyncio
+from typing import Final, NamedTuple
+
+from rich.text import Text
+
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.core.lifecycle import TERMINAL
+from remit.core.record import Record
+from remit.ports import View
+from remit.report.figures import count
+from remit.runtime.finding import task_of
+from remit.runtime.workers import Crew
+from remit.runtime.workspace import Workspace
+
+STOP_SECONDS: Final = 5.0  # how long `cancel` waits until everything has stopped
+
+
+class Stopping(NamedTuple):
+    """Tasks that have not stopped yet; `abandoned` if their processes are gone, `alone` if there is no process."""
+
+    tasks: list[str]
+    abandoned: bool
+    alone: bool
+
+
+def cancel(task: str, *, place: Where = HERE, why: str = "cancelled by its owner", json: AsJson = False) -> None:
+    """Stop a task, or a whole run, and everything below it, wherever it runs.
+
+    Parameters
+    ----------
+    task
+        Its id, the id's beginning or end as long as only one fits, or `last`.
+    why
+        The reason, shown to everyone who waits for it.
+    json
+        Print what came of it as JSON.
+    """
+    with opened(place) as workspace:
+        asyncio.run(_cancel(workspace, task, why, as_json=json))
+
+
+async def _cancel(workspace: Workspace, typed: str, why: str, *, as_json: bool) -> None:
+    console = out()
+    top, *below = await workspace.read(lambda view: _subtree(view, typed))
+    if not as_json and below:
+        console.print(Text(f"stopping {top.id} and {count(len(below), 'task')} below it", "yellow"))
+    number = await workspace.cancel(top.id, why)
+    stopping = await _stopped(workspace, [top.id, *(record.id for record in below)])
+    if as_json:
+        emit({"task": top.id, "cancelled": number, "stopping": stopping.tasks})
+    elif not stopping.tasks:
+        console.print(Text(f"{top.id} is cancelled" + ("; all of it has stopped" if below else "")))
+    else:
+        gone = "their process is gone; `remit worker` ends them"
+        who = gone if stopping.abandoned else "their process has been told"
+        console.print(Text(f"{len(stopping.tasks)} of {number} have not stopped yet: {who}", "yellow"))
+
+
+def _subtree(view: View, typed: str) -> list[Record]:
+    """List the task, then what is open below it."""
+    record = task_of(view, typed)
+    return [record, *(below for below in view.below(record.id) if below.id != record.id)]
+
+
+async def _stopped(workspace: Workspace, tasks: list[str]) -> Stopping:
+    """Wait a few seconds until they have stopped; give back which have not."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + STOP_SECONDS
+    async with workspace.following() as follow:
+        stopping = await workspace.read(lambda view: _stopping(view, tasks))
+        while stopping.tasks and loop.time() < until and not (stopping.abandoned and stopping.alone):
+            await follow.next()
+            stopping = await workspace.read(lambda view: _stopping(view, tasks))
+    return stopping
+
+
+def _stopping(view: View, tasks: list[str]) -> Stopping:
+    records = [record for task in tasks if (record := view.record(task)) is not None]
+    left = [record for record in records if record.state not in TERMINAL]
+    crew = Crew(view.workers())
+    abandoned = all(crew.where(record.worker) in ("", "gone") for record in left)
+    return Stopping([record.id for record in left], abandoned, not crew.workers)

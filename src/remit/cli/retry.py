@@ -1,0 +1,34 @@
+"""`remit retry`: run a task again."""
+
+import asyncio
+
+from rich.text import Text
+
+from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, options_for, out
+from remit.runtime.finding import task_of
+from remit.runtime.workspace import Workspace
+
+
+def retry(task: str, *, place: Where = HERE, json: AsJson = False) -> None:
+    """Run a task again that did not complete; what it had finished is not done again.
+
+    Parameters
+    ----------
+    task
+        Its id, the id's beginning or end as long as only one fits, or `last`.
+    json
+        Print the new task's id as JSON.
+    """
+    with opened(place) as workspace:
+        again = asyncio.run(_retry(workspace, task))
+        where = options_for(workspace.database, workspace.name, place.store)
+    if json:
+        emit({"task": again})
+        return
+    out().print(Text(again))
+    aside().print(Text(f"remit wait {again}{where}", "dim"))
+
+
+async def _retry(workspace: Workspace, typed: str) -> str:
+    record = await workspace.read(lambda view: task_of(view, typed))
+    return (await workspace.retry(record.id)).id

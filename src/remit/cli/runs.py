@@ -1,0 +1,58 @@
+"""`remit runs`: the latest runs of a store."""
+
+import asyncio
+
+from rich.table import Table
+from rich.text import Text
+
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
+from remit.cli.ps import took
+from remit.cli.terminal import state_text, tabled
+from remit.core.checks import limit as checked_limit
+from remit.ports import RunLine
+from remit.report import wire
+from remit.report.figures import age
+from remit.report.printable import escaped
+from remit.runtime.workers import Crew
+
+
+def runs(*, place: Where = HERE, limit: int = 20, json: AsJson = False) -> None:
+    """List the latest runs of a store, newest first.
+
+    Parameters
+    ----------
+    limit
+        How many.
+    json
+        Print JSON instead of a table.
+    """
+    most = checked_limit(limit)
+    with opened(place) as workspace:
+        now = workspace.clock.now()
+        lines, crew = asyncio.run(workspace.read(lambda view: (view.runs(most), Crew(view.workers()))))
+        where = where_is(workspace.database)
+    if json:
+        emit([wire.run(line, state=crew.state(line.record, now)) for line in lines])
+    elif not lines:
+        out().print(Text(f"no runs yet in {where}; start one with: remit run module:runtime AGENT 'task'"))
+    else:
+        out().print(_table(lines, crew, now))
+
+
+def _table(lines: list[RunLine], crew: Crew, now: int) -> Table:
+    names = ("run", "state", "agent", "task", "tasks", "refused", "took", "age")
+    return tabled(names, [_row(line, crew, now) for line in lines], left=3, gives_way="task")
+
+
+def _row(line: RunLine, crew: Crew, now: int) -> list[Text | str]:
+    record = line.record
+    return [
+        Text(record.id),
+        state_text(crew.state(record, now)),
+        Text(escaped(record.holder, 20), "bold"),
+        Text(escaped(line.task, 200)),
+        str(line.facts.tasks),
+        str(line.facts.refusals) if line.facts.refusals else "",
+        took(record, min(now, record.until)),
+        age(now - record.asked_at),
+    ]

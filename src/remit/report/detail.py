@@ -1,0 +1,79 @@
+"""One task in detail: how it came to be where it is, folded from its record and its events."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from remit.core import kinds
+from remit.core.events import Event
+from remit.core.kinds import read
+from remit.core.record import Record
+from remit.core.values import Json
+
+# What ends an attempt without ending the task, and how it is told.
+_BACK: Final = {"task.retrying": "failed", "task.released": "handed back", "task.lost": "lost with its process"}
+_BEGINS: Final = ("task.claimed", "task.started")
+
+
+class EarlierAttempt(NamedTuple):
+    """One that did not end the task. Only those that failed, or whose process died, count."""
+
+    how: str
+    at: int
+    elapsed: int | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """All that is known of a task. `below` counts the tasks under it by state, `why` is why it is being cancelled."""
+
+    record: Record
+    task: str
+    asker: str
+    attempts: int
+    earlier: tuple[EarlierAttempt, ...]
+    below: Counter[str]
+    result: Json
+    error: str
+    why: str
+
+
+def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> Detail:
+    """Fold what is known of a task from its events; `run` are the records of its run."""
+    began = next(read(event, kinds.FirstData) for event in events if event.seq == record.began)
+    end = next((read(event, kinds.Ended) for event in events if event.seq == record.ended), kinds.Ended())
+    reasons = [read(event, kinds.Cancelling).get("why", "") for event in events if event.kind == "task.cancelling"]
+    return Detail(
+        record=record,
+        task=began["task"],
+        asker=began.get("asker", ""),
+        attempts=began.get("attempts", 1),
+        earlier=tuple(_earlier(events)),
+        below=Counter(_below(record, run)),
+        result=end.get("result"),
+        error=end.get("error", ""),
+        why=reasons[-1] if reasons else "",
+    )
+
+
+def _earlier(events: Iterable[Event]) -> Iterator[EarlierAttempt]:
+    began: int | None = None
+    for event in events:
+        if event.kind in _BEGINS:
+            began = event.at
+        elif event.kind in _BACK:
+            elapsed = event.at - began if began is not None else None
+            error = read(event, kinds.Retrying).get("error", "")
+            yield EarlierAttempt(_BACK[event.kind], event.at, elapsed, error)
+            began = None
+
+
+def _below(record: Record, run: Iterable[Record]) -> Iterator[str]:
+    """Give the states of all tasks under it; an asker began before those it asked."""
+    under = {record.id}
+    for other in sorted(run, key=lambda task: task.began):
+        if other.parent in under:
+            under.add(other.id)
+            yield other.state

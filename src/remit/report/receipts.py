@@ -1,0 +1,39 @@
+"""Receipts as the journal keeps them: which slices of context a turn saw and why, and what was withheld from it."""
+
+from typing import NamedTuple, TypeAlias, cast
+
+from remit.core.receipt import Slice, Why
+from remit.core.values import Json
+
+Receipt: TypeAlias = dict[str, Json]
+
+
+class Withheld(NamedTuple):
+    """Something that a turn was not shown."""
+
+    what: str
+    why: str
+
+
+def saw(receipt: Receipt) -> list[Slice]:
+    """List the slices; of very many, the first ones."""
+    rows = cast("list[tuple[str, Why, int, int, str]]", receipt.get("saw", []))
+    return [Slice(*row) for row in rows]
+
+
+def withheld(receipt: Receipt) -> list[Withheld]:
+    return [Withheld(*row) for row in cast("list[tuple[str, str]]", receipt.get("withheld", []))]
+
+
+def tokens(receipt: Receipt) -> int:
+    """Count the tokens of everything that the turn saw."""
+    return _figure(receipt, "tokens")
+
+
+def slices(receipt: Receipt) -> int:
+    """Count the slices, those included that are not listed."""
+    return len(saw(receipt)) + _figure(receipt, "unlisted")
+
+
+def _figure(receipt: Receipt, name: str) -> int:
+    return cast("int", receipt.get(name, 0))

@@ -1,0 +1,274 @@
+"""The one way from what remit knows to JSON: for `--json`, for servers, for pages.
+
+Each function gives a dict of plain JSON. Times are whole microseconds since 1970, as everywhere inside; names of fields
+are the names of the values they come from.
+"""
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, is_dataclass
+from typing import Any, Protocol, TypeAlias, cast
+
+from remit.core.breaker import Breaker
+from remit.core.card import Card
+from remit.core.entry import Entry
+from remit.core.events import Event
+from remit.core.message import Message
+from remit.core.outcome import Outcome
+from remit.core.record import Record
+from remit.core.values import Json
+from remit.ports import RunLine
+from remit.report.detail import Detail
+from remit.report.stats import AgentStats, Stats
+from remit.report.tree import Node
+
+Data: TypeAlias = dict[str, Json]
+
+
+class IsWorker(Protocol):
+    """A process that has said that it is there; `number` is that of a process of this machine, or empty."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def number(self) -> str: ...
+    @property
+    def hands(self) -> int: ...
+
+
+# -- tasks and runs ------------------------------------------------------------------------------------------
+
+
+def task(record: Record, text: str, *, state: str, where: str) -> Data:
+    """A task. `state` is the record's, or `lost`; `where` says who runs it, which the record does not know."""
+    return {
+        "id": record.id,
+        "state": state,
+        "agent": record.holder,
+        "task": text,
+        "session": record.session,
+        "run": record.run,
+        "parent": record.parent,
+        "asked_how": record.asked_how,
+        "attempt": record.attempt,
+        "worker": record.worker,
+        "where": where,
+        "asked_at": record.asked_at,
+        "ready_at": record.ready_at,
+        "claimed_at": record.claimed_at,
+        "ended_at": record.ended_at,
+        "until": record.until,
+    }
+
+
+def task_detail(detail: Detail, *, state: str, where: str) -> Data:
+    """A task, how it came to be where it is, and what came of it."""
+    return {
+        **task(detail.record, detail.task, state=state, where=where),
+        "asker": detail.asker,
+        "attempts": detail.attempts,
+        "earlier": value(detail.earlier),
+        "below": value(detail.below),
+        "result": detail.result,
+        "error": detail.error,
+    }
+
+
+def outcome(outcome: Outcome) -> Data:
+    return {**named(outcome), "error": None if outcome.error is None else str(outcome.error)}
+
+
+def run(line: RunLine, *, state: str) -> Data:
+    """A run as a list shows it."""
+    return {
+        "id": line.record.id,
+        "state": state,
+        "agent": line.record.holder,
+        "task": line.task,
+        "session": line.record.session,
+        "tasks": line.facts.tasks,
+        "handoffs": line.facts.handoffs,
+        "tokens": line.facts.tokens,
+        "refused": line.facts.refusals,
+        "by": line.facts.by,
+        "asked_at": line.record.asked_at,
+        "ended_at": line.record.ended_at,
+    }
+
+
+def tree(root: Node) -> Data:
+    """A run as its tree; made without recursion, because a run may be deeper than Python's stack."""
+    made = {node.id: _node(node) for node in root.walk()}
+    for node in root.walk():
+        made[node.id]["children"] = [made[child.id] for child in node.children]
+    return made[root.id]
+
+
+def _node(node: Node) -> Data:
+    return {
+        "id": node.id,
+        "agent": node.agent,
+        "first": node.first,
+        "task": node.task,
+        "state": node.state,
+        "started_at": node.started_at,
+        "ended_at": node.ended_at,
+        "result": node.result,
+        "error": node.error,
+        "sees": [*node.sees],
+        "receipt": node.receipt,
+        "refusals": value(node.refusals),
+        "trail": value(node.trail),
+        "plans": value(node.plans),
+        "step": node.step,
+        "tokens": node.tokens,
+        "turn": node.turn,
+        "asked_at": node.asked_at,
+        "asked_how": node.asked_how,
+        "attempts": node.attempts,
+        "retries": value(node.retries),
+    }
+
+
+# -- the journal, and what agents share ----------------------------------------------------------------------
+
+
+def event(event: Event) -> Data:
+    return {
+        "seq": event.seq,
+        "at": event.at,
+        "kind": event.kind,
+        "run": event.run,
+        "session": event.session,
+        "task": event.task,
+        "agent": event.agent,
+        "data": event.data,
+        "hash": event.hash,
+    }
+
+
+def entry(entry: Entry) -> Data:
+    return {
+        "namespace": entry.namespace,
+        "key": entry.key,
+        "value": entry.value,
+        "agent": entry.agent,
+        "version": entry.version,
+        "digest": entry.digest,
+        "created_at": entry.created_at,
+        "updated_at": entry.updated_at,
+        "expires_at": entry.expires_at,
+        "trust": entry.trust,
+        "task": entry.task,
+        "chain": [*entry.chain],
+    }
+
+
+def message(message: Message) -> Data:
+    return named(message)
+
+
+def announcement(message: Message) -> Data:
+    """An announcement that nobody has read: about which task, from whom and for whom."""
+    return {
+        "task": message.about,
+        "by": message.sender,
+        "to": message.to,
+        "asker": message.reader,
+        "text": message.text,
+        "at": message.sent_at,
+    }
+
+
+# -- agents and processes ------------------------------------------------------------------------------------
+
+
+def card(card: Card, published_at: int | None = None) -> Data:
+    return card.data if published_at is None else {**card.data, "published_at": published_at}
+
+
+def breaker(agent: str, breaker: Breaker) -> Data:
+    return {"agent": agent, **named(breaker)}
+
+
+def worker(worker: IsWorker) -> Data:
+    return {"id": worker.id, "process": worker.number, "hands": worker.hands}
+
+
+# -- figures -------------------------------------------------------------------------------------------------
+
+
+def stats(stats: Stats) -> Data:
+    queue = stats.queue
+    return {
+        "events": stats.events,
+        "runs": dict(sorted(stats.runs.items())),
+        "tasks": len(stats.handoffs),
+        "handoffs": {
+            "total": stats.total_handoffs,
+            "mean": round(stats.mean_handoffs, 3),
+            "max": stats.most_handoffs,
+            "latency_mean": stats.latency.mean,
+            "latency_p95": stats.latency.percentile(95),
+        },
+        "queue": {
+            "attempts": stats.attempts,
+            "retries": stats.retries,
+            "dead": stats.dead,
+            "mean": queue.mean,
+            "p95": queue.percentile(95),
+        },
+        "deadlocks": stats.deadlocks,
+        "refusals": dict(sorted(stats.refusals.items())),
+        "agents": {name: _agent(agent) for name, agent in sorted(stats.agents.items())},
+        "breakers": {name: value(breaker) for name, breaker in sorted(stats.breakers.items())},
+    }
+
+
+def _agent(agent: AgentStats) -> Data:
+    return {
+        "turns": agent.turns,
+        "completed": agent.completed,
+        "failed": agent.failed,
+        "cancelled": agent.cancelled,
+        "handed": agent.handed,
+        "tokens": agent.tokens,
+        "time_total": agent.times.total,
+        "time_mean": agent.times.mean,
+        "attempts": agent.attempts,
+        "retries": agent.retries,
+        "dead": agent.dead,
+        "queue_mean": agent.queue.mean,
+        "queue_p95": agent.queue.percentile(95),
+    }
+
+
+# -- anything with named fields ------------------------------------------------------------------------------
+
+
+def named(thing: object) -> Data:
+    """A value with named fields, such as a status or a finding, as an object with the same names.
+
+    Encoders write a named tuple as a list; this does not.
+    """
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return {field.name: value(getattr(thing, field.name)) for field in fields(thing)}
+    names = cast("tuple[str, ...]", getattr(thing, "_fields"))  # noqa: B009 - known at run time only
+    return {name: value(getattr(thing, name)) for name in names}
+
+
+def value(thing: object) -> Json:
+    """Anything made of our values and of JSON; whatever else there is becomes its text."""
+    match thing:
+        case None | bool() | int() | float() | str():
+            return thing
+        case Mapping():
+            return {str(key): value(item) for key, item in cast("Mapping[object, object]", thing).items()}
+        case AbstractSet():
+            return [value(item) for item in sorted(cast("Iterable[Any]", thing), key=str)]
+        case _ if is_dataclass(thing) or hasattr(thing, "_fields"):
+            return named(thing)
+        case list() | tuple():
+            return [value(item) for item in cast("Iterable[object]", thing)]
+        case _:
+            return str(thing)

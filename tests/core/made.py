@@ -1,0 +1,80 @@
+"""Events of every kind, as their makers make them."""
+
+from core.make import NOW, entry, remit_along
+from remit.core import kinds
+from remit.core.breaker import CLOSED, Breaker
+from remit.core.card import Card
+from remit.core.entry import Writer
+from remit.core.events import Unsealed
+from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
+from remit.core.message import Message
+from remit.core.plan import Step
+from remit.core.remit import Pass
+
+CODER = remit_along("lead", "coder")
+HERE = place(CODER)
+RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
+TURN = {"receipt": RECEIPT, "tokens": 7}
+BACK = Requeue("w1", 2, NOW + 9, 1, 1)
+QUEUED = Queued("submit", 260, 4, NOW, "key/d")
+BEGUN = Begun("w1", "draft", "plan", "ann", joins=True)
+FAILED = {"error": "no disk", "type": "OSError"}
+FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True}
+RETRIED = {"origin": "t0", "failures": 1}  # what a person's retry adds to the first event of the task before
+STEP = {"id": "a", "title": "Gather", "agent": "coder", "capability": "", "after": []}
+KEPT = {"id": "t1", "agent": "lead", "session": "s1", "task": "build it", "state": "completed"}
+PRUNED = {**KEPT, "asked_at": NOW, "ended_at": NOW + 1, "tasks": ["t1"]}
+
+
+def with_more(event: Unsealed, **more: object) -> Unsealed:
+    return event._replace(data={**event.data, **more})
+
+
+# The barest and the fullest event of each kind, as its maker makes it.
+MADE = [
+    kinds.started(CODER, NOW),
+    with_more(kinds.started(CODER, NOW, BEGUN, QUEUED), **RETRIED),
+    kinds.submitted(CODER, NOW, QUEUED),
+    with_more(kinds.submitted(CODER, NOW, QUEUED, BEGUN), **RETRIED),
+    kinds.claimed(HERE, "coder", NOW, Claim("w1", 1, 1)),
+    kinds.fenced(HERE, "coder", NOW, Claim("w1", 2, 1)),
+    kinds.handed(CODER, "tester", NOW, {"update": {}, "content": "d"}),
+    kinds.handed(
+        CODER,
+        ["tester", "writer"],
+        NOW,
+        {**TURN, "update": {"phase": "test"}, "content": "d", "payloads": ["a", 1], "join": "lead", "joins": True},
+    ),
+    kinds.moved("task.waiting", HERE, "coder", NOW, {}),
+    kinds.moved("task.resumed", HERE, "coder", NOW, {}),
+    kinds.moved("task.cancelling", HERE, "coder", NOW, {"why": "enough"}),
+    kinds.moved("task.cancelling", HERE, "coder", NOW, {"why": "enough", "by": "ann"}),
+    *(kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, {}) for word in ("queued", "released")),
+    *(kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, TURN) for word in ("queued", "released")),
+    *(kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, {}) for word in ("retrying", "lost")),
+    *(
+        kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, {**FAILED_FULLY, "lost_by": "w0"})
+        for word in ("retrying", "lost")
+    ),
+    kinds.ended(CODER, "task.completed", NOW, {"result": None}),
+    kinds.ended(CODER, "task.completed", NOW, {**TURN, "result": {"lines": 40}}),
+    *(kinds.ended(CODER, f"task.{word}", NOW, FAILED) for word in ("failed", "cancelled", "died")),
+    *(kinds.ended(CODER, f"task.{word}", NOW, FAILED_FULLY) for word in ("failed", "cancelled", "died")),
+    kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no"),
+    kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no", handoff=True),
+    kinds.effect_done(CODER, "charge", [1], NOW),
+    kinds.plan_started(CODER, [STEP], NOW, {}),
+    kinds.plan_started(CODER, [Step("a", "Gather", agent="coder").data()], NOW, {"goal": "g", "receipt": RECEIPT}),
+    kinds.step_ended(CODER, "a", "skipped", "stop", NOW),
+    kinds.runs_pruned([PRUNED], NOW),
+    kinds.breaker_set("coder", CLOSED, Place(), NOW),
+    kinds.breaker_set("coder", Breaker("half-open", 3, NOW + 5, "t2", "it broke"), HERE, NOW, "ann"),
+    kinds.cards_published([Card("coder"), Card("lead", asks="*", tools=["exec"], concurrency=2)], NOW),
+    kinds.entry_set(entry(value=["x"]), Place()),
+    kinds.entry_set(entry(by=Writer("coder", "t2", ("lead", "coder")), lifetime=60, extend=True), HERE),
+    kinds.entry_touched(entry(lifetime=60), Writer("tester"), HERE, NOW),
+    kinds.entries_removed([("n", "a")], "expired", Writer(""), Place(), NOW),
+    kinds.message_sent(Message("m1", "s1", "coder", "tester", "look", NOW), HERE),
+    kinds.message_sent(Message("t2/told", "s1", "coder", "lead", "done", NOW, reader="t1", about="t2"), HERE),
+    kinds.messages_taken(["m1"], "tester", HERE, NOW),
+]

@@ -1,0 +1,64 @@
+"""The journal as plain lines."""
+
+import pytest
+
+from core.made import MADE
+from core.make import NOW, emptied, first_remit, journal, submitted
+from remit.core.kinds import SHAPES
+from remit.report.lines import detail, plain_line
+
+EVENTS = journal(*MADE)
+SILENT = {"cards.published", "entry.touched", "entries.removed", "messages.taken"}  # their kind says enough
+
+
+def last(kind: str) -> str:
+    """What the fullest event of a kind says."""
+    return [detail(event) for event in EVENTS if event.kind == kind][-1]
+
+
+def test_a_line_says_when_what_and_who():
+    assert plain_line(EVENTS[0]) == "2023-11-14T22:13:20.000Z task.started coder: part 2"
+    assert plain_line(EVENTS[0]._replace(agent="")).split()[2] == "person:"
+
+
+def test_every_kind_of_event_is_one_harmless_line():
+    for event in EVENTS:
+        assert plain_line(event).isprintable()
+    assert {event.kind for event in EVENTS if not detail(event)} == SILENT
+    assert {event.kind for event in EVENTS} == set(SHAPES)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("task.submitted", ": part 2"),
+        ("task.claimed", ": attempt 1 on w1"),
+        ("task.retrying", ": attempt 1: no disk; again from 22:13:20.000Z"),
+        ("task.lost", ": the process that had it is gone: w0"),
+        ("task.cancelling", ": enough"),
+        ("task.completed", ": {'lines': 40}"),
+        ("task.failed", ": no disk"),
+        ("task.died", ": no disk"),
+        ("task.handed", " to tester, writer (phase test)"),
+        ("hop.refused", ": handoff to lead (loop): no"),
+        ("effect.done", ": charge"),
+        ("plan.started", ": 1 steps: Gather"),
+        ("step.ended", ": step a skipped: stop"),
+        ("breaker.set", ": half-open after 3 failures: it broke"),
+        ("entry.set", ": codebase/auth v1"),
+        ("message.sent", " to lead"),
+        ("runs.pruned", ": 1 run: t1"),
+    ],
+)
+def test_a_line_tells_what_its_event_is_about(kind, said):
+    assert last(kind) == said
+
+
+@pytest.mark.parametrize(("asked_how", "said"), [("submit", ": build it"), ("spawn", ": build it (spawn)")])
+def test_a_submitted_task_says_how_it_was_asked_for(asked_how, said):
+    assert detail(journal(submitted(first_remit(), NOW, asked_how))[0]) == said
+
+
+@pytest.mark.rule("prune.summary")
+def test_a_pruned_event_says_only_that():
+    assert all(detail(emptied(event)) == " (pruned)" for event in EVENTS)

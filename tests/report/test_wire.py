@@ -1,0 +1,302 @@
+"""The one way to JSON: every value, with the names of its fields, as plain JSON."""
+
+from collections import Counter
+from dataclasses import asdict
+from typing import NamedTuple
+
+from hypothesis import given
+
+from core.make import NOW, SECOND, entry, journal, json_values
+from remit.core import kinds
+from remit.core.breaker import Breaker
+from remit.core.card import Card
+from remit.core.entry import Writer
+from remit.core.kinds import Begun, Claim
+from remit.core.message import Message
+from remit.core.outcome import Outcome
+from remit.core.record import Record, RunFacts
+from remit.core.values import checked
+from remit.errors import Failed
+from remit.ports import RunLine
+from remit.report import wire
+from remit.report.detail import Detail, EarlierAttempt
+from remit.report.tree import tree
+from report.events import CODER, LEAD, RECEIPT, completed, failed, handed, planned, refused, run_of, runs
+
+
+def test_handoffs_as_data():
+    root = run_of(kinds.started(LEAD, NOW), handed(LEAD, "billing", NOW + 5, "refund"))
+
+    data = wire.tree(root)
+
+    assert (data["first"], data["agent"]) == ("lead", "billing")
+    assert data["trail"] == [
+        {
+            "at": NOW + 5,
+            "sender": "lead",
+            "to": ["billing"],
+            "elapsed": 5,
+            "phase": "refund",
+            "receipt": RECEIPT,
+            "parallel": False,
+        }
+    ]
+    assert checked(data, "a tree") == data
+
+
+def test_a_plan_as_data_is_json():
+    data = wire.tree(planned(kinds.started(CODER, NOW, Begun(step="a"))))
+
+    assert data["plans"][0][0] == {
+        "id": "a",
+        "title": "Gather",
+        "agent": "coder",
+        "after": [],
+        "state": "running",
+        "reason": "",
+        "task": "t2",
+        "tries": 1,
+        "planner": "lead",
+    }
+    assert data["children"][0]["step"] == "a"
+    assert checked(data, "a tree") == data
+
+
+def test_the_tree_as_data_has_everything_in_its_place():
+    root = run_of(
+        kinds.started(LEAD, NOW),
+        kinds.started(CODER, NOW),
+        refused(CODER, "lead"),
+        failed(CODER),
+        completed(LEAD),
+    )
+
+    data = wire.tree(root)
+
+    (child,) = data.pop("children")
+    assert data == {
+        "id": "t1",
+        "agent": "lead",
+        "first": "lead",
+        "task": "build it",
+        "state": "completed",
+        "started_at": NOW,
+        "ended_at": NOW + SECOND,
+        "result": "done",
+        "error": "",
+        "sees": ["*"],
+        "receipt": RECEIPT,
+        "refusals": [],
+        "trail": [],
+        "plans": [],
+        "step": "",
+        "tokens": 0,
+        "turn": 0,
+        "asked_at": NOW,
+        "asked_how": "delegate",
+        "attempts": 1,
+        "retries": [],
+    }
+    assert (child["id"], child["state"], child["error"], child["children"]) == (
+        "t2",
+        "failed",
+        "it broke",
+        [],
+    )
+    refusal = {"at": NOW, "to": "lead", "task": "again", "rule": "loop", "sentence": "'lead' no"}
+    assert child["refusals"] == [{**refusal, "handoff": False, "turn": 0}]
+
+
+@given(runs())
+def test_the_tree_of_any_run_as_data_is_json(run):
+    data = wire.tree(tree(run[1]))
+
+    assert checked(data, "a tree") == data
+
+
+# --- tasks, runs and what agents share ---------------------------------------------------------
+
+RECORD = Record(
+    id="t2",
+    run="t1",
+    parent="t1",
+    session="s1",
+    holder="coder",
+    state="running",
+    asked_how="submit",
+    led_as="",
+    worker="w1",
+    fence=3,
+    attempt=2,
+    failures=1,
+    asked_at=NOW,
+    ready_at=NOW + 1,
+    claimed_at=NOW + 2,
+    until=NOW + 9,
+    ended_at=None,
+    began=4,
+    ended=None,
+    dedup_key="key/d",
+)
+TASK = {
+    "id": "t2",
+    "state": "lost",
+    "agent": "coder",
+    "task": "part 2",
+    "session": "s1",
+    "run": "t1",
+    "parent": "t1",
+    "asked_how": "submit",
+    "attempt": 2,
+    "worker": "w1",
+    "where": "gone",
+    "asked_at": NOW,
+    "ready_at": NOW + 1,
+    "claimed_at": NOW + 2,
+    "ended_at": None,
+    "until": NOW + 9,
+}
+
+
+def test_a_task_says_where_it_stands_as_far_as_can_be_told_from_here():
+    assert wire.task(RECORD, "part 2", state="lost", where="gone") == TASK
+
+
+def test_a_task_in_detail_says_what_came_of_it_too():
+    earlier = (EarlierAttempt("failed", NOW, 5, "no disk"),)
+    found = Detail(RECORD, "part 2", "lead", 4, earlier, Counter(running=2), {"lines": 40}, "", "enough")
+
+    assert wire.task_detail(found, state="lost", where="gone") == {
+        **TASK,
+        "asker": "lead",
+        "attempts": 4,
+        "earlier": [{"how": "failed", "at": NOW, "elapsed": 5, "error": "no disk"}],
+        "below": {"running": 2},
+        "result": {"lines": 40},
+        "error": "",
+    }
+
+
+def test_a_run_is_its_first_task_and_its_figures():
+    line = RunLine(RECORD, "build it", RunFacts("t1", "ann", "lead coder", 2, 1, 70, 3))
+
+    assert wire.run(line, state="running") == {
+        "id": "t2",
+        "state": "running",
+        "agent": "coder",
+        "task": "build it",
+        "session": "s1",
+        "tasks": 2,
+        "handoffs": 1,
+        "tokens": 70,
+        "refused": 3,
+        "by": "ann",
+        "asked_at": NOW,
+        "ended_at": None,
+    }
+
+
+def test_an_outcome_has_its_value_or_the_sentence_of_its_error():
+    done = Outcome("coder", "t2", "completed", {"lines": 40})
+    broken = Outcome("coder", "t2", "failed", error=Failed("no disk", agent="coder", task="t2"), by="tester")
+
+    assert wire.outcome(done)["value"] == {"lines": 40}
+    assert wire.outcome(done)["error"] is None
+    assert (wire.outcome(broken)["error"], wire.outcome(broken)["by"]) == ("no disk", "tester")
+
+
+def test_an_event_is_its_place_and_its_data():
+    event = journal(kinds.started(LEAD, NOW))[0]
+
+    assert wire.event(event) == {
+        "seq": 1,
+        "at": NOW,
+        "kind": "task.started",
+        "run": "t1",
+        "session": "s1",
+        "task": "t1",
+        "agent": "lead",
+        "data": event.data,
+        "hash": event.hash,
+    }
+
+
+def test_an_entry_has_its_author_its_version_and_its_end():
+    one = entry(value={"a": [1]}, by=Writer("coder", "t2", ("lead", "coder")), lifetime=60)
+
+    assert wire.entry(one) == {
+        "namespace": "codebase",
+        "key": "auth",
+        "value": {"a": [1]},
+        "agent": "coder",
+        "version": 1,
+        "digest": one.digest,
+        "created_at": NOW,
+        "updated_at": NOW,
+        "expires_at": NOW + 60,
+        "trust": "inside",
+        "task": "t2",
+        "chain": ["lead", "coder"],
+    }
+
+
+def test_messages_and_announcements_say_from_whom_and_for_whom():
+    message = Message("t2/told", "s1", "coder", "lead", "done", NOW, reader="t1", about="t2")
+
+    assert wire.message(message) == asdict(message)
+    assert wire.announcement(message) == {
+        "task": "t2",
+        "by": "coder",
+        "to": "lead",
+        "asker": "t1",
+        "text": "done",
+        "at": NOW,
+    }
+
+
+def test_a_card_may_say_when_it_was_published():
+    assert wire.card(Card("coder", can="write")) == Card("coder", can="write").data
+    assert wire.card(Card("coder"), NOW)["published_at"] == NOW
+
+
+def test_a_breaker_names_its_agent():
+    assert wire.breaker("coder", Breaker("open", 3, NOW, "", "it broke")) == {
+        "agent": "coder",
+        "state": "open",
+        "failures": 3,
+        "until": NOW,
+        "probe": "",
+        "why": "it broke",
+    }
+
+
+def test_a_worker_says_how_many_tasks_it_takes():
+    class Peer(NamedTuple):
+        id: str
+        number: str
+        hands: int
+
+    assert wire.worker(Peer("w1", "4711", 8)) == {"id": "w1", "process": "4711", "hands": 8}
+
+
+# --- anything with named fields ----------------------------------------------------------------
+
+
+def test_values_with_named_fields_become_objects_and_never_lists():
+    found = wire.value([Claim("w1", 1, 2), RECORD, (1, 2.5), {"a": {"y", "x"}}, None, True, ValueError("no")])
+
+    assert found == [
+        {"worker": "w1", "fence": 1, "attempt": 2},
+        asdict(RECORD),
+        [1, 2.5],
+        {"a": ["x", "y"]},
+        None,
+        True,
+        "no",
+    ]
+    assert checked(found, "it") == found
+
+
+@given(json_values)
+def test_what_is_json_stays_as_it_is(value):
+    assert wire.value(value) == value
