@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture check bench docs pins fmt clean
+.PHONY: help demo test torture check bench limits docs pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
@@ -37,6 +37,9 @@ check: $(READY)  ## lint, types, layers
 
 bench: $(READY)  ## what remit costs, beside a bare floor and the peers that are installed
 	$(BIN)/python bench/run.py $(ARGS)
+
+limits: $(READY)  ## what stops agents that would go on for ever, here and in the peers that are installed
+	$(BIN)/python bench/limits.py $(ARGS)
 
 docs: $(READY)  ## draw the generated parts of docs/
 	$(BIN)/python docs/draw.py

@@ -19,7 +19,8 @@ from measure import Effort, Samples, Skipped, each
 Hop = Callable[[], Awaitable[object]]
 
 
-def _need(*modules: str) -> list[Any]:
+def need(*modules: str) -> list[Any]:
+    """Import the modules of a peer, or skip it if it is not there."""
     try:
         return [import_module(module) for module in modules]
     except ImportError as error:
@@ -53,13 +54,13 @@ def _graph(module: Any, saver: Any = None) -> Any:
 
 
 def langgraph(effort: Effort) -> Samples:
-    (module,) = _need("langgraph.graph")
+    (module,) = need("langgraph.graph")
     graph = _graph(module)
     return asyncio.run(_measured(effort, lambda: graph.ainvoke({"said": "go"})))
 
 
 def langgraph_durable(effort: Effort) -> Samples:
-    module, saving = _need("langgraph.graph", "langgraph.checkpoint.sqlite.aio")
+    module, saving = need("langgraph.graph", "langgraph.checkpoint.sqlite.aio")
 
     async def all_rounds() -> Samples:
         with TemporaryDirectory() as folder:
@@ -79,7 +80,7 @@ def langgraph_durable(effort: Effort) -> Samples:
 
 
 def pydantic_ai(effort: Effort) -> Samples:
-    library, messages, models = _need("pydantic_ai", "pydantic_ai.messages", "pydantic_ai.models.function")
+    library, messages, models = need("pydantic_ai", "pydantic_ai.messages", "pydantic_ai.models.function")
 
     def lead_says(history: list[Any], _info: Any) -> Any:
         asked = len(history) > 1
@@ -103,7 +104,7 @@ def pydantic_ai(effort: Effort) -> Samples:
 
 
 def openai_agents(effort: Effort) -> Samples:
-    library, items, usage, types = _need("agents", "agents.items", "agents.usage", "openai.types.responses")
+    library, items, usage, types = need("agents", "agents.items", "agents.usage", "openai.types.responses")
 
     class Scripted(library.Model):
         def __init__(self, output: Any) -> None:
@@ -130,7 +131,7 @@ def openai_agents(effort: Effort) -> Samples:
 
 
 def agent_framework(effort: Effort) -> Samples:
-    (library,) = _need("agent_framework")
+    (library,) = need("agent_framework")
 
     class Lead(library.Executor):
         @library.handler
