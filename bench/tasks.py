@@ -17,7 +17,6 @@ import remit
 from measure import Effort, Samples, Skipped, rounds
 from remit.core.events import Event
 from team import MEMORY, team
-from teams import team
 
 AT_ONCE = 50  # coroutines that submit
 HANDS = 1_000  # agents that do nothing need no one to hold them back

@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import remit
-from teams import team
 
 MEMORY = ":memory:"
 

@@ -1,7 +1,7 @@
 """The verbs of a turn as data: what a model, or anyone on another protocol, is offered as tools.
 
-Each verb has a name, a sentence, a JSON Schema of what it takes, and a call on a turn. A refusal is raised as `Refused`,
-whose sentence tells a model what to do instead.
+Each verb has a name, a sentence, a JSON Schema of what it takes, and a call on a turn. A refusal is raised as
+`Refused`, whose sentence tells a model what to do instead.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

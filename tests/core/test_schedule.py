@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from remit.core.plan import Plan, Step
-from remit.core.schedule import Ended, Schedule
+from remit.core.schedule import Schedule, StepEnd
 
 
 def plan(**after: str) -> Plan:
@@ -152,8 +152,8 @@ def test_the_reason_names_the_direct_dependency():
     schedule = Schedule(plan(a="", b="a", c="b", free=""))
 
     assert schedule.fail("a") == [
-        Ended("b", "failed", 'dependency "a" failed'),
-        Ended("c", "failed", 'dependency "b" failed'),
+        StepEnd("b", "failed", 'dependency "a" failed'),
+        StepEnd("c", "failed", 'dependency "b" failed'),
     ]
     assert schedule.states == {"a": "failed", "b": "failed", "c": "failed", "free": "waiting"}
 
@@ -163,8 +163,8 @@ def test_skipping_a_step_skips_those_who_wait_for_it():
     schedule = Schedule(plan(a="", b="a", c="b"))
 
     assert schedule.skip("a") == [
-        Ended("b", "skipped", 'dependency "a" was skipped'),
-        Ended("c", "skipped", 'dependency "b" was skipped'),
+        StepEnd("b", "skipped", 'dependency "a" was skipped'),
+        StepEnd("c", "skipped", 'dependency "b" was skipped'),
     ]
 
 
@@ -191,7 +191,7 @@ def test_draining_skips_exactly_what_waits_and_what_runs_finishes(found, data):
     gone = run.schedule.skip_rest("the plan was aborted")
 
     waited = [one for one, state in before.items() if state == "waiting"]
-    assert gone == [Ended(one, "skipped", "the plan was aborted") for one in waited]
+    assert gone == [StepEnd(one, "skipped", "the plan was aborted") for one in waited]
     assert run.states == {one: "skipped" if state == "waiting" else state for one, state in before.items()}
     for step in list(run.running):
         assert run.schedule.complete(step) == []
@@ -219,4 +219,4 @@ def test_the_longest_chain_is_given_up_whole():
     gone = Schedule(chain).fail("s0")
 
     assert len(gone) == 9_999
-    assert gone[-1] == Ended("s9999", "failed", 'dependency "s9998" failed')
+    assert gone[-1] == StepEnd("s9999", "failed", 'dependency "s9998" failed')

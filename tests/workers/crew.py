@@ -15,7 +15,6 @@ from psycopg.conninfo import conninfo_to_dict
 
 from remit import Runtime
 from remit.engine.upkeep.doctor import examine
-from teams import team
 from workers import team
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from remit.core.plan import Plan, followers
 StepState = Literal["waiting", "running", "completed", "failed", "skipped"]
 
 
-class Ended(NamedTuple):
+class StepEnd(NamedTuple):
     """A step that will not run, and why."""
 
     id: str
@@ -39,29 +39,29 @@ class Schedule:
                 ready.append(id_)
         return ready
 
-    def fail(self, step: str) -> list[Ended]:
+    def fail(self, step: str) -> list[StepEnd]:
         """Fail a step, and with it those that depend on it, and those that depend on them."""
         return self._give_up(step, "failed", "failed")
 
-    def skip(self, step: str) -> list[Ended]:
+    def skip(self, step: str) -> list[StepEnd]:
         return self._give_up(step, "skipped", "was skipped")
 
-    def skip_rest(self, reason: str) -> list[Ended]:
+    def skip_rest(self, reason: str) -> list[StepEnd]:
         """Admit nothing more; what runs may finish."""
         waiting = [id_ for id_, state in self.states.items() if state == "waiting"]
         for id_ in waiting:
             self.states[id_] = "skipped"
-        return [Ended(id_, "skipped", reason) for id_ in waiting]
+        return [StepEnd(id_, "skipped", reason) for id_ in waiting]
 
-    def _give_up(self, step: str, state: StepState, word: str) -> list[Ended]:
+    def _give_up(self, step: str, state: StepState, word: str) -> list[StepEnd]:
         self.states[step] = state
-        ended: list[Ended] = []
+        ended: list[StepEnd] = []
         pending = [step]
         while pending:
             cause = pending.pop()
             for id_ in self._followers[cause]:
                 if self.states[id_] == "waiting":
                     self.states[id_] = state
-                    ended.append(Ended(id_, state, f'dependency "{cause}" {word}'))
+                    ended.append(StepEnd(id_, state, f'dependency "{cause}" {word}'))
                     pending.append(id_)
         return ended

@@ -43,7 +43,7 @@ class Detail:
 def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> Detail:
     """Fold what is known of a task from its events; `run` are the records of its run."""
     began = next(read(event, kinds.FirstData) for event in events if event.seq == record.began)
-    end = next((read(event, kinds.Ended) for event in events if event.seq == record.ended), kinds.Ended())
+    end = next((read(event, kinds.EndData) for event in events if event.seq == record.ended), kinds.EndData())
     reasons = [read(event, kinds.Cancelling).get("why", "") for event in events if event.kind == "task.cancelling"]
     return Detail(
         record=record,

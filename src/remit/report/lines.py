@@ -42,7 +42,7 @@ def _submitted(event: Event) -> str:
 
 
 def _claimed(event: Event) -> str:
-    data = read(event, kinds.Claimed)
+    data = read(event, kinds.ClaimData)
     return f": attempt {data['attempt']} on {data['worker']}"
 
 

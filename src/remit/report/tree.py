@@ -256,7 +256,7 @@ def _claimed(node: Node, event: Event) -> None:
         node.started_at = event.at
     elif node.state != "pending":  # nobody put it back: its process was gone before it could
         node.retries.append(_cut_short(node, event))
-    node.attempts = read(event, kinds.Claimed)["attempt"]  # one that was only put back does not count
+    node.attempts = read(event, kinds.ClaimData)["attempt"]  # one that was only put back does not count
 
 
 def _retrying(node: Node, event: Event) -> None:
@@ -275,7 +275,7 @@ def _cut_short(node: Node, event: Event) -> Retry:
 
 
 def _end(node: Node, event: Event) -> None:
-    data = read(event, kinds.Ended)
+    data = read(event, kinds.EndData)
     node.ended_at = event.at
     node.result = data.get("result")
     node.error = data.get("error", "")

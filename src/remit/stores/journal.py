@@ -20,7 +20,7 @@ Rows: TypeAlias = Sequence[Sequence[Any]]
 _FILL = {name: query.fill for name, query in queries().items()}
 
 
-class Done(NamedTuple):
+class Recorded(NamedTuple):
     """An operation in the journal: its answer as JSON text, and the hash of its first event."""
 
     answer: str | None
@@ -37,7 +37,7 @@ class Sql(Protocol):
         """Tell where the journal of a workspace ends."""
         ...
 
-    def done(self, workspace: str, op: str) -> Done | None:
+    def done(self, workspace: str, op: str) -> Recorded | None:
         """Look an operation up; None if it has not been done."""
         ...
 

@@ -1,7 +1,7 @@
 """A process that others take for dead while its code runs on: it writes no heartbeat and hears nothing.
 
-`Runtime(Zombie.database("team.db"), system=System(clock=Zombie.clock(clock)))` is such a process: give it work, let time
-pass for the others, and see that nothing it does afterwards counts.
+`Runtime(Zombie.database("team.db"), system=System(clock=Zombie.clock(clock)))` is such a process: give it work, let
+time pass for the others, and see that nothing it does afterwards counts.
 """
 
 from collections.abc import Callable

@@ -112,7 +112,7 @@ class FailedData(TurnData):
     spared: NotRequired[bool]
 
 
-class Ended(TurnData, total=False):
+class EndData(TurnData, total=False):
     """The data of any end, for readers to whom it does not matter which."""
 
     result: Json
@@ -182,7 +182,7 @@ class Claim(NamedTuple):
     attempt: int
 
 
-class Claimed(TypedDict):
+class ClaimData(TypedDict):
     """The data of `task.claimed` and `task.fenced`."""
 
     worker: str

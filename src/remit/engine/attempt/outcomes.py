@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from remit.core.backoff import retryable
 from remit.core.events import Event
-from remit.core.kinds import Ended, read
+from remit.core.kinds import EndData, read
 from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome, OutcomeState
 from remit.core.record import Record
@@ -99,7 +99,7 @@ def from_events(began: Event, ended: Event) -> Outcome:
     """Read the outcome of a task from its first and last event."""
     asked, last = began.agent, ended.agent
     by = last if last != asked else ""
-    data = read(ended, Ended)
+    data = read(ended, EndData)
     if ended.kind == "task.completed":
         return Outcome(asked, ended.task, "completed", data.get("result"), by=by)
     state, kind = _KINDS[ended.kind]

@@ -16,7 +16,7 @@ from remit.core.plan import Plan, Step
 from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary
 from remit.core.receipt import Slice
 from remit.core.remit import Pass
-from remit.core.schedule import Ended, Schedule, StepState
+from remit.core.schedule import Schedule, StepEnd, StepState
 from remit.core.text import shown
 from remit.core.values import Json, decode, encode
 from remit.engine.attempt.live import LiveTask
@@ -240,7 +240,7 @@ class PlanRun:
     async def _turn_down(self, step: Step, reason: str) -> None:
         """A step that may not start is skipped, and with it all that has not started yet."""
         self._outcomes[step.id] = StepOutcome(step.id, step.title, self._who[step.id], "skipped", reason=reason)
-        await self._give_up([Ended(step.id, "skipped", reason), *self._schedule.skip(step.id)])
+        await self._give_up([StepEnd(step.id, "skipped", reason), *self._schedule.skip(step.id)])
         await self._drain(f'step "{step.id}": {reason}')
 
     async def _note(self, step: Step, outcome: Outcome) -> None:
@@ -255,7 +255,7 @@ class PlanRun:
         self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.id)
         # Its task says that it failed, unless there was none, or its result was found wanting afterwards.
         unsaid = not outcome.id or isinstance(outcome.error, BadInput)
-        own = (Ended(step.id, "failed", reason),) if unsaid else ()
+        own = (StepEnd(step.id, "failed", reason),) if unsaid else ()
         await self._give_up([*own, *self._schedule.fail(step.id)])
         if outcome.rule in _SPENT:
             await self._drain(f"the run's limits are spent: {reason}")
@@ -265,7 +265,7 @@ class PlanRun:
         self._ready.clear()
         await self._give_up(self._schedule.skip_rest(reason))
 
-    async def _give_up(self, gone: list[Ended]) -> None:
+    async def _give_up(self, gone: list[StepEnd]) -> None:
         """Records the steps that will not run, all in one transaction."""
         if not gone:
             return

@@ -33,7 +33,7 @@ _UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, Assert
 _log = logging.getLogger("remit")
 
 
-class Claimed(NamedTuple):
+class ClaimedTask(NamedTuple):
     """A task for this process to run."""
 
     resumed: Resumed
@@ -72,7 +72,7 @@ class Worker:
     def begin(self, remit: Remit, queued: Queued, now: int) -> None:
         """Run a task that is on record as begun here."""
         attempt = Attempt(asked_how=queued.asked_how, queued=True, timeout=queued.timeout, attempts=queued.attempts)
-        self._start(Claimed(Resumed(remit, attempt), now))
+        self._start(ClaimedTask(Resumed(remit, attempt), now))
 
     async def serve(self) -> None:
         """Work until cancelled or drained."""
@@ -165,7 +165,7 @@ class Worker:
 
     # -- claiming ---------------------------------------------------------------------------------------------
 
-    async def _claim(self) -> list[Claimed]:
+    async def _claim(self) -> list[ClaimedTask]:
         """Claim everything this process may begin now, in one transaction."""
         store, heartbeat = self._ground.store, self._services.heartbeat
         if not await store.read(lambda view: view.queues()):
@@ -173,7 +173,7 @@ class Worker:
 
         def decide(view: View) -> Decision[int]:
             events: list[Unsealed] = []
-            claims: list[Claimed] = []
+            claims: list[ClaimedTask] = []
             now = self._ground.clock.now()
             for record in self._due(view, now):
                 # However far back a clock was set, no more time is left than there was at the last claim.
@@ -205,7 +205,7 @@ class Worker:
         due.sort(key=lambda record: record.began)
         return due[:most]
 
-    def _taken(self, view: View, record: Record, now: int) -> tuple[list[Unsealed], list[Claimed]]:
+    def _taken(self, view: View, record: Record, now: int) -> tuple[list[Unsealed], list[ClaimedTask]]:
         """Take a task through the door; what can never be begun is ended."""
         claim = Claim(self._services.heartbeat.worker, record.fence + 1, record.attempt + 1)
         if now >= record.until:
@@ -223,11 +223,11 @@ class Worker:
         admitted = self._services.admission.admit(view, CLAIM, proposal)
         if not admitted.ok:
             return [], []
-        return [claimed(place_of(record), record.holder, now, claim), *admitted.events], [Claimed(resumed, now)]
+        return [claimed(place_of(record), record.holder, now, claim), *admitted.events], [ClaimedTask(resumed, now)]
 
     # -- running ----------------------------------------------------------------------------------------------
 
-    def _start(self, claim: Claimed) -> None:
+    def _start(self, claim: ClaimedTask) -> None:
         """Give each task an asyncio task of its own; a task group would cost more than the rest of it."""
         resumed = claim.resumed
         agent = self._ground.directory.get(resumed.remit.holder)

@@ -13,7 +13,7 @@ import psycopg
 
 from remit.core.events import Event, Head
 from remit.ports import Decide, Fault, Wants
-from remit.stores.journal import Done, Journal, Rows
+from remit.stores.journal import Journal, Recorded, Rows
 from remit.stores.operations import Applied
 from remit.stores.postgres.address import STATEMENTS, Connection, digest, lock_key
 
@@ -40,7 +40,7 @@ class Transactions:
         self.connection = connection
         self._pipeline = ExitStack()
         self._journal = Journal(self, fault)
-        self._done: dict[tuple[str, str], Done | None] = {}  # the operations of this transaction
+        self._done: dict[tuple[str, str], Recorded | None] = {}  # the operations of this transaction
         self._heads: dict[str, Head] = {}  # where each journal ended when we last saw it
         self._changed: set[str] = set()
         self.writes = 0  # in this transaction
@@ -58,7 +58,7 @@ class Transactions:
         self._notice_others({each.workspace: _head(each.head) for each in asked})
         for each in asked:
             self._done.update({(each.workspace, op): None for op in each.ops})
-            self._done.update({(each.workspace, op): Done(text, seal) for op, text, seal in each.done.fetchall()})
+            self._done.update({(each.workspace, op): Recorded(text, seal) for op, text, seal in each.done.fetchall()})
             view = self._journal.view(each.workspace)
             view.prime(_rows(each.standings), each.keys, _rows(each.same_requests), _rows(each.runs))
 
@@ -116,12 +116,12 @@ class Transactions:
         """Tell where a journal of this transaction ends; `begin` has asked."""
         return self._heads[workspace]
 
-    def done(self, workspace: str, op: str) -> Done | None:
+    def done(self, workspace: str, op: str) -> Recorded | None:
         """Look an operation up; the server is asked only about those that `begin` did not ask for."""
         if (workspace, op) in self._done:
             return self._done[workspace, op]
         rows = self.query("done", (workspace, op))
-        return Done(*rows[0]) if rows else None
+        return Recorded(*rows[0]) if rows else None
 
     def append(self, event: Event) -> bool:
         """Write an event. The server's answer is not waited for: a place that is taken fails the transaction."""
@@ -129,7 +129,7 @@ class Transactions:
         if op is not None:
             if self._done.get((workspace, op)) is not None:
                 return False
-            self._done[workspace, op] = Done(event.answer, event.hash)
+            self._done[workspace, op] = Recorded(event.answer, event.hash)
         self._changed.add(workspace)
         self._heads[workspace] = Head(event.seq, event.hash)
         self.write("append", event[:-1])  # the columns are the event's fields, without decoded data

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 from remit.core.events import Event, Head
 from remit.errors import StoreError
 from remit.ports import Decide, Fault, View
-from remit.stores.journal import Done, Journal, Rows
+from remit.stores.journal import Journal, Recorded, Rows
 from remit.stores.operations import Applied
 from remit.stores.queries import queries
 from remit.stores.sqlite.files import MEMORY, identity, is_busy, translated
@@ -102,9 +102,9 @@ class WritingConnection:
         rows = self.query("head", (workspace,))
         return Head(*rows[0]) if rows else Head()
 
-    def done(self, workspace: str, op: str) -> Done | None:
+    def done(self, workspace: str, op: str) -> Recorded | None:
         rows = self.query("done", (workspace, op))
-        return Done(*rows[0]) if rows else None
+        return Recorded(*rows[0]) if rows else None
 
     def append(self, event: Event) -> bool:
         return self._execute(_APPEND, event[:-1]).rowcount > 0  # the columns are the fields, without decoded data

@@ -1,0 +1,158 @@
+"""The shape of the code stays: sizes, files in a folder, one name for one class, tests through the front door."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "remit"
+MODULES = sorted(SOURCE.rglob("*.py"))
+TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py"))
+
+MODULE, CLASS, FUNCTION, PARAMETERS, FILES = 400, 250, 40, 6, 16
+
+# Folders that are lists: a file for each word of the glossary, and a file for each command.
+MORE_FILES = {"core": 32, "cli": 32}
+# A command has as many parameters as options; the constructors of the two things people make take each setting by name.
+# Bounds are made from all their parts on the hot path.
+MANY_PARAMETERS = {
+    "runtime/runtime.py:Runtime.__init__",
+    "runtime/workspace.py:Workspace.__init__",
+    "core/bounds.py:_exact",
+}
+# The one file of the tests that may reach inside; see its docstring.
+INSIDE = "inside.py"
+# What the standard library means to be used although its name begins with an underscore.
+PUBLIC_IN_SPITE_OF_IT = ("_replace", "_asdict", "_fields", "_make", "_exit")
+
+
+def name(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def tree(path: Path) -> ast.Module:
+    """A module without what only type checkers read."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(module):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
+    return module
+
+
+def definitions(node: ast.AST, where: str) -> Iterator[tuple[str, ast.AST]]:
+    """Every class and function with its dotted name."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            dotted = f"{where}.{child.name}" if where else child.name
+            yield dotted, child
+            yield from definitions(child, dotted)
+        else:
+            yield from definitions(child, where)
+
+
+def lines(node: ast.AST) -> int:
+    """How many lines there are to read besides the docstring, which for a command is its help."""
+    assert isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    doc = node.body[0] if ast.get_docstring(node) else None
+    said = (doc.end_lineno or doc.lineno) - doc.lineno + 1 if doc is not None else 0
+    return (node.end_lineno or node.lineno) - node.lineno + 1 - said
+
+
+def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    return len([arg for arg in given if arg.arg not in ("self", "cls")])
+
+
+def too_large(found: dict[str, int], limit: int) -> list[str]:
+    """The worst first, to be read when the test fails."""
+    worst = sorted(((size, where) for where, size in found.items() if size > limit), reverse=True)
+    return [f"{where}: {size}, at most {limit}" for size, where in worst]
+
+
+def sizes(kind: type | tuple[type, ...]) -> dict[str, int]:
+    return {
+        f"{name(path)}:{dotted}": lines(node)
+        for path in MODULES
+        for dotted, node in definitions(tree(path), "")
+        if isinstance(node, kind)
+    }
+
+
+def test_modules_are_small():
+    assert too_large({name(path): len(path.read_text().splitlines()) for path in MODULES}, MODULE) == []
+
+
+def test_classes_are_small():
+    assert too_large(sizes(ast.ClassDef), CLASS) == []
+
+
+def test_functions_are_small():
+    assert too_large(sizes((ast.FunctionDef, ast.AsyncFunctionDef)), FUNCTION) == []
+
+
+def test_functions_take_few_parameters():
+    found = {
+        f"{name(path)}:{dotted}": parameters(node)
+        for path in MODULES
+        if not name(path).startswith("cli/")
+        for dotted, node in definitions(tree(path), "")
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert too_large({where: count for where, count in found.items() if where not in MANY_PARAMETERS}, PARAMETERS) == []
+
+
+def test_folders_have_few_files():
+    folders: dict[str, int] = defaultdict(int)
+    for path in MODULES:
+        if path.name != "__init__.py":
+            folders[path.parent.relative_to(SOURCE).as_posix()] += 1
+    assert too_large({where: count for where, count in folders.items() if where not in MORE_FILES}, FILES) == []
+    assert [where for where, limit in MORE_FILES.items() if folders[where] > limit] == []
+
+
+def test_a_class_name_means_one_thing():
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in MODULES:
+        for dotted, node in definitions(tree(path), ""):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(f"{name(path)}:{dotted}")
+    assert {word: places for word, places in homes.items() if len(places) > 1} == {}
+
+
+def test_tests_go_through_the_front_door():
+    """No private name is touched from a test, except in the one file that says why it must."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
+        for path in TESTS
+        if path.name not in (INSIDE, Path(__file__).name)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and is_private(node)
+    ]
+    assert found == []
+
+
+def is_private(node: ast.Attribute) -> bool:
+    own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+    return bool(re.match(r"_(?!_)", node.attr)) and node.attr not in PUBLIC_IN_SPITE_OF_IT and not own
+
+
+def test_tests_patch_no_constants():
+    """What a test must change is a setting; only the process around it may be patched: environment, folder, streams."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in TESTS
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("monkeypatch.setattr")
+        and node.args
+        and ast.unparse(node.args[0]) not in ("sys", "os")
+    ]
+    assert found == []
+
+
+def test_the_package_has_no_holes():
+    """Nothing is called done that is not."""
+    holes = re.compile(r"NotImplementedError|\bTODO\b|\bFIXME\b|\bXXX\b")
+    assert [name(path) for path in MODULES if holes.search(path.read_text())] == []
