@@ -59,20 +59,22 @@ class Admitted(NamedTuple):
 class HopFacts:
     """The facts about one hop, each looked up when a guard asks for it."""
 
-    __slots__ = ("_directory", "_passage", "_proposal", "_view")
+    __slots__ = ("_directory", "_passage", "_proposal", "_view", "asks", "handoffs", "known", "limit", "now", "repeats")
 
     def __init__(self, view: View, directory: Directory, passage: Passage, proposal: Proposal) -> None:
         self._view = view
         self._directory = directory
         self._passage = passage
         self._proposal = proposal
+        card = self._card()
+        self.known = card is not None
+        self.limit = card.concurrency if card is not None else 0
+        self.asks: Names = proposal.asker.asks if proposal.asker is not None else ANY
+        self.now = proposal.now
+        self.handoffs = proposal.handoffs
+        self.repeats = proposal.repeats
 
-    @property
-    def now(self) -> int:
-        return self._proposal.now
-
-    @property
-    def card(self) -> Card | None:
+    def _card(self) -> Card | None:
         """The wanted agent's card: of this process, or for the queue also a published one."""
         if self._proposal.brought is not None:
             return self._proposal.brought
@@ -83,14 +85,6 @@ class HopFacts:
         return self._view.card(name) if self._passage.queued else None
 
     @property
-    def known(self) -> bool:
-        return self.card is not None
-
-    @property
-    def asks(self) -> Names:
-        return self._proposal.asker.asks if self._proposal.asker else ANY
-
-    @property
     def roster(self) -> tuple[str, ...]:
         asker = self._proposal.asker
         names = set(self._directory.names())
@@ -99,11 +93,6 @@ class HopFacts:
         if asker is None:
             return tuple(sorted(names))
         return askable(names, self._proposal.under, asker)
-
-    @property
-    def limit(self) -> int | None:
-        card = self.card
-        return card.concurrency if card is not None else 0
 
     @property
     def running(self) -> int:
@@ -120,14 +109,6 @@ class HopFacts:
     @property
     def spawned(self) -> int:
         return self._view.spawned(self._proposal.under.id)
-
-    @property
-    def handoffs(self) -> int:
-        return self._proposal.handoffs
-
-    @property
-    def repeats(self) -> bool:
-        return self._proposal.repeats
 
 
 class Admission:
@@ -146,7 +127,9 @@ class Admission:
         if verdict is not ALLOW:
             return Admitted(verdict, self._refused(passage, proposal, verdict))
         joins = under is not proposal.child and wish.to not in view.run(under.root).members.split()
-        return Admitted(verdict, self._probe(view, passage, proposal), joins)
+        # What is only queued, or sent out in parts, is not the one probe of a breaker.
+        probes = view.breaker(wish.to) is not CLOSED and not passage.queued and passage.name != "fan-out"
+        return Admitted(verdict, self.probe(view, proposal) if probes else (), joins)
 
     @staticmethod
     def _refused(passage: Passage, proposal: Proposal, verdict: Verdict) -> tuple[Unsealed, ...]:
@@ -157,12 +140,6 @@ class Admission:
         rule, sentence = verdict.rule, verdict.sentence
         event = refused(proposal.under, proposal.wish, proposal.now, rule=rule, sentence=sentence, handoff=handoff)
         return (event,)
-
-    def _probe(self, view: View, passage: Passage, proposal: Proposal) -> tuple[Unsealed, ...]:
-        """Whoever is let through a breaker that has cooled off is its one probe. What is only queued is none yet."""
-        if passage.queued or passage.name == "fan-out":
-            return ()
-        return self.probe(view, proposal)
 
     def probe(self, view: View, proposal: Proposal) -> tuple[Unsealed, ...]:
         """Give the event that makes this task the one probe of its agent's breaker, if it has cooled off."""

@@ -96,7 +96,7 @@ def checked(verb: str, how: Mapping[str, object], takes: type) -> dict[str, Any]
 
 def passed(verb: str, to: str, task: str, how: Along) -> Pass:
     """What an agent wants to pass on and waits for."""
-    return Pass(to, task, **checked(verb, how, Along))
+    return Pass(to, task, **checked(verb, how, Along)) if how else Pass(to, task)
 
 
 def submission(to: str, task: str, how: Queueing, asked_how: str = "submit") -> Submission:

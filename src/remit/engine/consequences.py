@@ -5,8 +5,8 @@ call site can forget it.
 consequences of its kind are appended in the same transaction.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from remit.core import breaker as breakers
 from remit.core import lifecycle
@@ -14,7 +14,7 @@ from remit.core.breaker import CLOSED, BreakerPolicy
 from remit.core.events import Unsealed
 from remit.core.kinds import FirstData, Place, breaker_set, message_sent, moved, read
 from remit.core.message import Message
-from remit.core.record import Record
+from remit.core.record import Record, Standing
 from remit.core.values import Json, encode
 from remit.ports import NOTHING, Decide, Decided, Decision, Store, View, Wants
 
@@ -25,10 +25,14 @@ _WHY: Final = 200
 
 
 class Happening(NamedTuple):
-    """An event of this decision, what it is decided on, and which tasks the same decision ends anyway."""
+    """An event of this decision, what it is decided on, and which tasks the same decision ends anyway.
+
+    `standing` is how its task stood before it.
+    """
 
     view: View
     event: Unsealed
+    standing: Standing | None
     ending: set[str]
     breaker_policy: BreakerPolicy
 
@@ -38,15 +42,15 @@ Consequence: TypeAlias = Callable[[Happening], Sequence[Unsealed]]
 
 def breaker_learns(happening: Happening) -> Sequence[Unsealed]:
     """A success ends a row of failures; a failure of the agent's own adds to it, unless it is marked as spared."""
-    event = happening.event
-    before = happening.view.breaker(event.agent)
+    view, event, _, _, policy = happening
+    before = view.breaker(event.agent)
     if event.kind in _SUCCESSES:
         if before is CLOSED:
             return ()
         after = breakers.succeeded(before, event.task)
     elif event.kind in _FAILURES and not event.data.get("spared"):
         why = str(event.data.get("error", ""))[:_WHY]
-        after = breakers.failed(before, happening.breaker_policy, event.task, why, event.at)
+        after = breakers.failed(before, policy, event.task, why, event.at)
     else:
         return ()
     return () if after == before else (breaker_set(event.agent, after, _place(event), event.at),)
@@ -54,9 +58,8 @@ def breaker_learns(happening: Happening) -> Sequence[Unsealed]:
 
 def delegated_children_end(happening: Happening) -> Sequence[Unsealed]:
     """What an earlier attempt delegated and this one did not ask for again ends too: nobody waits for it any more."""
-    view, event, ending = happening.view, happening.event, happening.ending
-    standing = view.standing(event.task)
-    if standing is not None and not standing.is_rerun and "receipt" in event.data:
+    view, event, standing, ending, _ = happening
+    if standing is not None and "receipt" in event.data and not standing.is_rerun:
         return ()  # whoever ran it in one go has seen the end of all that it delegated
     gone = {event.task}
     ends: list[Unsealed] = []
@@ -70,8 +73,7 @@ def delegated_children_end(happening: Happening) -> Sequence[Unsealed]:
 
 def asker_is_told(happening: Happening) -> Sequence[Unsealed]:
     """Whoever spawned a task finds its end announced in its inbox: sent with the end itself, so exactly once."""
-    view, event = happening.view, happening.event
-    standing = view.standing(event.task)
+    view, event, standing, _, _ = happening
     if standing is None or standing.asked_how != "spawn":
         return ()
     record = view.record(event.task)
@@ -92,6 +94,7 @@ CONSEQUENCES: Final[dict[str, tuple[Consequence, ...]]] = {
     "task.fenced": (),
     "task.claimed": (),
 }
+_FOLLOWED: Final = frozenset(kind for kind, consequences in CONSEQUENCES.items() if consequences)
 _SUCCESSES: Final = frozenset(("task.completed", "task.handed"))
 _FAILURES: Final = frozenset(("task.failed", "task.retrying", "task.died"))
 
@@ -109,33 +112,37 @@ class Consequent:
         self.subscribe = store.subscribe
         self.listen = store.listen
 
-    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
-        return await self._store.tx(op, self._completed(decide), wants)
+    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Coroutine[Any, Any, T]:
+        return self._store.tx(op, self._completed(decide), wants)
 
-    async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
-        return await self._store.transact(op, self._completed(decide), wants)
+    def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Coroutine[Any, Any, Decided[T]]:
+        return self._store.transact(op, self._completed(decide), wants)
 
     def _completed(self, decide: Decide[T]) -> Decide[T]:
         def completed(view: View) -> Decision[T]:
             decision = decide(view)
             for event in decision.events:
-                if CONSEQUENCES.get(event.kind):
-                    return decision._replace(events=self._all(view, decision.events))
+                if event.kind in _FOLLOWED:
+                    following = self._following(view, decision.events)
+                    return decision._replace(events=(*decision.events, *following)) if following else decision
             return decision
 
         return completed
 
-    def _all(self, view: View, decided: Sequence[Unsealed]) -> list[Unsealed]:
-        """The events with what follows from them, and what follows from that."""
+    def _following(self, view: View, decided: Sequence[Unsealed]) -> list[Unsealed]:
+        """List what follows from these events, and what follows from that."""
         events = list(decided)
         ending = {event.task for event in events if event.kind in lifecycle.ENDS}
         for event in events:  # grows while it is walked
-            happening = Happening(view, event, ending, self._breaker_policy)
-            for consequence in CONSEQUENCES.get(event.kind, ()):
-                following = consequence(happening)
-                events += following
-                ending.update(one.task for one in following if one.kind in lifecycle.ENDS)
-        return events
+            consequences = CONSEQUENCES.get(event.kind)
+            if not consequences:
+                continue
+            happening = Happening(view, event, view.standing(event.task), ending, self._breaker_policy)
+            for consequence in consequences:
+                if following := consequence(happening):
+                    events += following
+                    ending.update(one.task for one in following if one.kind in lifecycle.ENDS)
+        return events[len(decided) :]
 
 
 def ended_unrun(record: Record, kind: str, why: str, now: int, *, type_: str = "") -> Unsealed:

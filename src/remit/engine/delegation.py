@@ -1,7 +1,7 @@
 """Delegating: a hop is admitted through the door, then carried to its one end."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from remit.core.bounds import Bounds
 from remit.core.card import Card
@@ -127,9 +127,9 @@ class Delegations:
     async def _admitted_and_carried(self, live: LiveTask, op: str, decide: Decide[Json], wants: Wants) -> Outcome:
         conductor = self._services.conductor
         answer = await conductor.admit(live, op, decide, wants)
-        if isinstance(answer, dict):
-            return outcomes.refused(live.remit, Refused.read(answer))
-        return await conductor.carry(live)
+        if isinstance(answer, str):
+            return await conductor.carry(live)
+        return outcomes.refused(live.remit, Refused.read(cast("dict[str, Json]", answer)))
 
     # -- run again --------------------------------------------------------------------------------------------
 

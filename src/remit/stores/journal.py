@@ -6,10 +6,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from remit.codec import encode
 from remit.core import lifecycle
 from remit.core.events import NO_STAMP, Event, Head, Stamp, Unsealed, seal
-from remit.core.projection import changes
+from remit.core.projection import Tables, changes
+from remit.core.record import RunFacts
 from remit.core.values import Json
 from remit.errors import StoreError
-from remit.ports import Decide, Fault
+from remit.ports import Decide, Fault, RunLine
 from remit.stores.cached import CachedView
 from remit.stores.operations import Applied
 from remit.stores.queries import queries
@@ -17,6 +18,7 @@ from remit.stores.view import answer_of
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
+_FIGURES = ("members", "tasks", "handoffs", "tokens", "refusals")
 _FILL = {name: query.fill for name, query in queries().items()}
 
 
@@ -52,17 +54,19 @@ class Sql(Protocol):
 class Journal:
     """Applies operations: each happens once, however often it is asked for."""
 
-    __slots__ = ("_fault", "_heads", "_sql", "_views")
+    __slots__ = ("_counts", "_fault", "_heads", "_sql", "_views")
 
     def __init__(self, sql: Sql, fault: Fault) -> None:
         self._sql = sql
         self._fault = fault
         self._heads: dict[str, Head] = {}
         self._views: dict[str, CachedView] = {}
+        self._counts: dict[tuple[str, str], dict[str, Any]] = {}  # what is yet to be added to the rows of runs
 
     def forget(self) -> None:
         """Forget where the journals end and what the views remember: someone else may have written since."""
         self._heads.clear()
+        self._counts.clear()
         for view in self._views.values():
             view.forget()
 
@@ -72,6 +76,16 @@ class Journal:
         if view is None:
             view = self._views[workspace] = _JournalView(workspace, self, self._sql)
         return view
+
+    def flush(self) -> None:
+        """Add to the rows of runs what the events of this transaction count: once for each run, not for each event.
+
+        It must be done before anyone commits, and before the rows are read in this transaction.
+        """
+        if self._counts:
+            for row in self._counts.values():
+                self._sql.write("run_count", _FILL["run_count"](row))
+            self._counts.clear()
 
     def head(self, workspace: str) -> Head:
         """Tell where the journal of a workspace ends, what this transaction has appended included."""
@@ -145,12 +159,26 @@ class Journal:
         changed = changes(event)
         for table, verb, _, row in changed:
             row["workspace"] = event.workspace
+            if verb == "count":
+                self._count(event.workspace, row)
+                continue
+            if table == "run":
+                self.flush()  # a row that is dropped must not be counted on
             name = f"{table}_{verb}"
             self._sql.write(name, _FILL[name](row))
         if changed:
             (self._views.get(event.workspace) or self.view(event.workspace)).learn(event, changed)
         self._fault("store.projected")
         return True
+
+    def _count(self, workspace: str, row: dict[str, Any]) -> None:
+        key = (workspace, row["id"])
+        waiting = self._counts.get(key)
+        if waiting is None:
+            self._counts[key] = row
+            return
+        for name in _FIGURES:
+            waiting[name] += row[name]
 
 
 class _JournalView(CachedView):
@@ -165,6 +193,21 @@ class _JournalView(CachedView):
 
     def head(self) -> Head:
         return self._journal.head(self.workspace)
+
+    def run(self, run: str) -> RunFacts:
+        facts = self._runs.get(run)
+        if facts is not None:
+            return facts
+        self._journal.flush()
+        return super().run(run)
+
+    def runs(self, limit: int, before: int | None = None) -> list[RunLine]:
+        self._journal.flush()
+        return super().runs(limit, before)
+
+    def tables(self) -> Tables:
+        self._journal.flush()
+        return super().tables()
 
     def done(self, op: str) -> tuple[Json] | None:
         done = self._sql.done(self.workspace, op)

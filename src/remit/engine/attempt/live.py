@@ -19,8 +19,9 @@ from remit.core.remit import Remit
 from remit.core.scope import Scope, Sees
 from remit.core.values import digest
 from remit.engine.directory import Agent
+from remit.engine.timing import move_on_after
 from remit.errors import Refused
-from remit.ports import Decide, Decision, View
+from remit.ports import Clock, Decide, Decision, View
 
 T = TypeVar("T")
 
@@ -86,6 +87,10 @@ class Control:
     def stop(self, why: str) -> None:
         self.stopped = self.stopped or why
         self.scope.cancel()
+
+    def limited(self, clock: Clock) -> CancelScope | move_on_after:
+        """Give the scope to run in, which ends when the task's time is up."""
+        return self.scope if self.seconds is None else move_on_after(clock, self.seconds, self.scope)
 
     def release(self) -> None:
         """Stop, and go back into the queue."""

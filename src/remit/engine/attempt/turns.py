@@ -14,7 +14,6 @@ from remit.engine.attempt.handoffs import Handoffs, Sends
 from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.outcomes import Ending
 from remit.engine.ground import Ground
-from remit.engine.timing import move_on_after
 from remit.errors import Refused
 from remit.ports import NOTHING, Decide, Wants
 from remit.ports.turn import CURRENT_TURN, TurnLike
@@ -56,17 +55,13 @@ class Conductor:
         from where its record says it is."""
         self.alive.enter(live)
         try:
-            return await self._to_the_end(live, sends)
+            ending = await self._run(live, sends)
+            last = self.alive.latest(live)
+            recorded = await self._endings.finish(last, ending)
         except BaseException as error:
             await self._torn_down(live, error)
             raise
-        finally:
-            self.alive.leave(live)
-
-    async def _to_the_end(self, live: LiveTask, sends: Sends | None) -> Outcome:
-        ending = await self._run(live, sends)
-        last = self.alive.latest(live)
-        recorded = await self._endings.finish(last, ending)
+        self.alive.leave(live)
         if recorded is None:
             raise Superseded(f"another process has taken over the task of '{last.remit.holder}'", rule="over")
         outcome = recorded.outcome
@@ -76,7 +71,7 @@ class Conductor:
     async def _run(self, live: LiveTask, sends: Sends | None) -> Ending:
         ending: Ending | None = None
         control = live.control
-        with move_on_after(self._ground.clock, control.seconds, control.scope):
+        with control.limited(self._ground.clock):
             ending = await self._turns(live, sends)
         last = self.alive.latest(live).remit
         if control.stopped:

@@ -93,6 +93,7 @@ class Transactions:
 
     def commit(self) -> None:
         """Commit. If this raises a loss of the connection, it is not known whether it was committed."""
+        self._journal.flush()
         for workspace in self._changed:
             self._send("notify", (digest(workspace),))
         self._send("commit")

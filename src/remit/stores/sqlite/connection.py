@@ -81,8 +81,13 @@ class WritingConnection:
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
 
+    def flush(self) -> None:
+        """Write what the journal has only counted so far, before someone else reads from this connection."""
+        self._journal.flush()
+
     def commit(self) -> None:
         try:
+            self._journal.flush()
             self.connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
