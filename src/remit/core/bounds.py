@@ -106,7 +106,7 @@ class Bounds:
         if self._data is None:
             object.__setattr__(self, "_data", _data(self))
         assert self._data is not None
-        return {key: [*value] if isinstance(value, list) else value for key, value in self._data.items()}
+        return self._data.copy()
 
 
 def ceiling(bounds: Bounds) -> Bounds:

@@ -13,7 +13,7 @@ from remit.core.record import Record, RunFacts
 from remit.core.values import Json, encode
 
 Table = Literal["task", "run", "entry", "message", "breaker", "card", "event"]
-Verb = Literal["add", "put", "claim", "requeue", "set", "end", "hand", "touch", "take", "count", "drop", "empty"]
+Verb = Literal["add", "put", "claim", "requeue", "set", "end", "hand", "touch", "take", "drop", "empty"]
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
 
@@ -43,8 +43,7 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
 
 
 class Change(NamedTuple):
-    """One row: `add` and `put` write it whole, `drop` removes it, `count` adds to its columns, the other verbs change
-    the columns given."""
+    """One row: `add` and `put` write it whole, `drop` removes it, the other verbs change the columns given."""
 
     table: Table
     verb: Verb
@@ -62,7 +61,8 @@ def _started(event: Event) -> list[Change]:
     row["led_as"] = data.get("led_as", "")
     row["fence"] = row["attempt"] = 1
     row["claimed_at"] = event.at
-    return [Change("task", "add", (event.task,), row), _begins(event, data)]
+    change = Change("task", "add", (event.task,), row)
+    return [change] if data["parent"] else [change, _run(event, data)]
 
 
 def _submitted(event: Event) -> list[Change]:
@@ -72,7 +72,8 @@ def _submitted(event: Event) -> list[Change]:
     row["ready_at"] = data["ready_at"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
     row["dedup_key"] = data["dedup_key"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
     row["failures"] = data.get("failures", 0)
-    return [Change("task", "add", (event.task,), row), _begins(event, data)]
+    change = Change("task", "add", (event.task,), row)
+    return [change] if data["parent"] else [change, _run(event, data)]
 
 
 def _task(event: Event, data: FirstData) -> Row:
@@ -101,27 +102,18 @@ def _task(event: Event, data: FirstData) -> Row:
     }
 
 
-def _begins(event: Event, data: FirstData) -> Change:
-    """A root makes the row of its run; every other task adds to it."""
-    if data["parent"]:
-        return _counted(event, tasks=1, joining=event.agent if data.get("joins") else "")
-    row: Row = {"id": event.run, "by": data.get("by", ""), "members": event.agent, "tasks": 1, **_NO_FIGURES}
-    return Change("run", "add", (event.run,), row)
-
-
-_NO_FIGURES: Final[Row] = {"handoffs": 0, "tokens": 0, "refusals": 0}
-
-
-def _counted(event: Event, *, tasks: int = 0, handoffs: int = 0, refusals: int = 0, joining: str = "") -> Change:
+def _run(event: Event, data: FirstData) -> Change:
+    """The row of a run that begins; what happens in it later is counted."""
     row: Row = {
         "id": event.run,
-        "members": f" {joining}" if joining else "",
-        "tasks": tasks,
-        "handoffs": handoffs,
-        "tokens": event.data.get("tokens", 0),
-        "refusals": refusals,
+        "by": data.get("by", ""),
+        "members": event.agent,
+        "tasks": 1,
+        "handoffs": 0,
+        "tokens": 0,
+        "refusals": 0,
     }
-    return Change("run", "count", (event.run,), row)
+    return Change("run", "add", (event.run,), row)
 
 
 def _claimed(event: Event) -> list[Change]:
@@ -140,7 +132,7 @@ def _claimed(event: Event) -> list[Change]:
 def _requeued(event: Event) -> list[Change]:
     row: Row = {"id": event.task, "state": "pending"}
     row |= {name: event.data[name] for name in ("worker", "fence", "ready_at", "attempt", "failures")}
-    return _with_tokens(Change("task", "requeue", (event.task,), row), event)
+    return [Change("task", "requeue", (event.task,), row)]
 
 
 def _set(event: Event) -> list[Change]:
@@ -150,16 +142,7 @@ def _set(event: Event) -> list[Change]:
 def _ended(event: Event) -> list[Change]:
     state = lifecycle.lands(event.kind)
     row: Row = {"id": event.task, "state": state, "ended_at": event.at, "ended": event.seq}
-    return _with_tokens(Change("task", "end", (event.task,), row), event)
-
-
-def _with_tokens(change: Change, event: Event) -> list[Change]:
-    """The tokens of a turn count for its run when the turn ends."""
-    return [change, _counted(event)] if "tokens" in event.data else [change]
-
-
-def _refused(event: Event) -> list[Change]:
-    return [_counted(event, refusals=1)]
+    return [Change("task", "end", (event.task,), row)]
 
 
 def _pruned(event: Event) -> list[Change]:
@@ -174,10 +157,9 @@ def _pruned(event: Event) -> list[Change]:
 
 def _handed(event: Event) -> list[Change]:
     to = event.data["to"]
-    counted = _counted(event, handoffs=1, joining=to if isinstance(to, str) and event.data.get("joins") else "")
     if not isinstance(to, str):  # parts of it went to several; the holder is still the holder
-        return [counted]
-    return [Change("task", "hand", (event.task,), {"id": event.task, "holder": to}), counted]
+        return []
+    return [Change("task", "hand", (event.task,), {"id": event.task, "holder": to})]
 
 
 def _breaker_set(event: Event) -> list[Change]:
@@ -276,7 +258,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "task.failed": _ended,
     "task.cancelled": _ended,
     "task.died": _ended,
-    "hop.refused": _refused,
+    "hop.refused": _no_table,
     "effect.done": _no_table,
     "plan.started": _no_table,
     "step.ended": _no_table,
@@ -289,6 +271,69 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "message.sent": _message_sent,
     "messages.taken": _messages_taken,
 }
+
+
+class Count(NamedTuple):
+    """What an event adds to the row of its run. `members` is text that is appended: the name of who joins it."""
+
+    members: str = ""
+    tasks: int = 0
+    handoffs: int = 0
+    tokens: int = 0
+    refusals: int = 0
+
+    def plus(self, other: "Count") -> "Count":
+        members, tasks, handoffs, tokens, refusals = other
+        return Count(
+            self.members + members,
+            self.tasks + tasks,
+            self.handoffs + handoffs,
+            self.tokens + tokens,
+            self.refusals + refusals,
+        )
+
+
+_ONE_TASK: Final = Count(tasks=1)
+_ONE_REFUSAL: Final = Count(refusals=1)
+
+
+def _counts_task(event: Event) -> Count | None:
+    data = read(event, FirstData)
+    if not data["parent"]:
+        return None  # a root makes the row of its run
+    return Count(f" {event.agent}", 1) if data.get("joins") else _ONE_TASK
+
+
+def _counts_handoff(event: Event) -> Count:
+    to, tokens = event.data["to"], cast("int", event.data.get("tokens", 0))
+    joins = isinstance(to, str) and event.data.get("joins")
+    return Count(f" {to}" if joins else "", 0, 1, tokens)
+
+
+def _counts_tokens(event: Event) -> Count | None:
+    """The tokens of a turn count for its run when the turn ends."""
+    tokens = event.data.get("tokens")
+    return Count(tokens=cast("int", tokens)) if tokens else None
+
+
+def _counts_refusal(_event: Event) -> Count:
+    return _ONE_REFUSAL
+
+
+COUNTS: Final[dict[str, Callable[[Event], Count | None]]] = {
+    "task.submitted": _counts_task,
+    "task.started": _counts_task,
+    "task.handed": _counts_handoff,
+    "hop.refused": _counts_refusal,
+    **dict.fromkeys(("task.queued", "task.retrying", "task.released", "task.lost"), _counts_tokens),
+    **dict.fromkeys(sorted(lifecycle.ENDS), _counts_tokens),
+}
+
+
+def counted(event: Event) -> Count | None:
+    """Tell what an event adds to the figures of its run."""
+    counts = COUNTS.get(event.kind)
+    return counts(event) if counts is not None and event.text else None
 
 
 def changes(event: Event) -> list[Change]:
@@ -305,6 +350,8 @@ def fold(events: Iterable[Event]) -> Tables:
         for change in changes(event):
             if change.table != "event":
                 _apply(tables[change.table], change)
+        if (count := counted(event)) is not None:
+            _add(tables["run"].get((event.run,)), count)
     return tables
 
 
@@ -314,17 +361,15 @@ def _apply(rows: dict[Key, Row], change: Change) -> None:
             rows[change.key] = dict(change.row)
         case "drop":
             rows.pop(change.key, None)
-        case "count":
-            _count(rows.get(change.key), change.row)
         case _:
             row = rows.get(change.key)
             if row is not None and _open(row, change):
                 row.update(change.row)
 
 
-def _count(row: Row | None, added: Row) -> None:
+def _add(row: Row | None, count: Count) -> None:
     if row is not None:
-        row |= {name: row[name] + value for name, value in added.items() if name != "id"}  # pyright: ignore[reportOperatorIssue] - figures, or text that is appended
+        row |= {name: row[name] + value for name, value in count._asdict().items()}
 
 
 def _open(row: Row, change: Change) -> bool:

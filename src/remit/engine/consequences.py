@@ -5,8 +5,8 @@ call site can forget it.
 consequences of its kind are appended in the same transaction.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias, TypeVar
 
 from remit.core import breaker as breakers
 from remit.core import lifecycle
@@ -24,61 +24,75 @@ _ANNOUNCED: Final = 8_000  # characters of a result that an announcement quotes;
 _WHY: Final = 200
 
 
-class Happening(NamedTuple):
-    """An event of this decision, what it is decided on, and which tasks the same decision ends anyway.
+class Happening:
+    """A decision on its way to being complete: what it is decided on, and all its events so far."""
 
-    `standing` is how its task stood before it.
-    """
+    __slots__ = ("breaker_policy", "events", "view")
 
-    view: View
-    event: Unsealed
-    standing: Standing | None
-    ending: set[str]
-    breaker_policy: BreakerPolicy
+    def __init__(self, view: View, events: Sequence[Unsealed], breaker_policy: BreakerPolicy) -> None:
+        self.view = view
+        self.events: Sequence[Unsealed] = events
+        self.breaker_policy = breaker_policy
+
+    def ends(self, task: str) -> bool:
+        """Whether this decision ends the task anyway."""
+        return any(event.task == task and event.kind in lifecycle.ENDS for event in self.events)
+
+    def complete(self) -> Sequence[Unsealed]:
+        """Add what follows from the events, and what follows from that."""
+        place = 0
+        while place < len(self.events):
+            event = self.events[place]
+            place += 1
+            consequences = CONSEQUENCES.get(event.kind)
+            if consequences:
+                standing = self.view.standing(event.task)
+                for consequence in consequences:
+                    if following := consequence(self, event, standing):
+                        self.events = (*self.events, *following)
+        return self.events
 
 
-Consequence: TypeAlias = Callable[[Happening], Sequence[Unsealed]]
+# A decision, one of its events, and how the event's task stood before it -> what follows.
+Consequence: TypeAlias = Callable[[Happening, Unsealed, Standing | None], Sequence[Unsealed]]
 
 
-def breaker_learns(happening: Happening) -> Sequence[Unsealed]:
+def breaker_learns(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
     """A success ends a row of failures; a failure of the agent's own adds to it, unless it is marked as spared."""
-    view, event, _, _, policy = happening
-    before = view.breaker(event.agent)
+    before = happening.view.breaker(event.agent)
     if event.kind in _SUCCESSES:
         if before is CLOSED:
             return ()
         after = breakers.succeeded(before, event.task)
     elif event.kind in _FAILURES and not event.data.get("spared"):
         why = str(event.data.get("error", ""))[:_WHY]
-        after = breakers.failed(before, policy, event.task, why, event.at)
+        after = breakers.failed(before, happening.breaker_policy, event.task, why, event.at)
     else:
         return ()
     return () if after == before else (breaker_set(event.agent, after, _place(event), event.at),)
 
 
-def delegated_children_end(happening: Happening) -> Sequence[Unsealed]:
+def delegated_children_end(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
     """What an earlier attempt delegated and this one did not ask for again ends too: nobody waits for it any more."""
-    view, event, standing, ending, _ = happening
     if standing is not None and "receipt" in event.data and not standing.is_rerun:
         return ()  # whoever ran it in one go has seen the end of all that it delegated
     gone = {event.task}
     ends: list[Unsealed] = []
-    for record in view.below(event.task):
+    for record in happening.view.below(event.task):
         if record.parent in gone and record.asked_how == "delegate":
             gone.add(record.id)
-            if record.id not in ending:
+            if not happening.ends(record.id):
                 ends.append(ended_unrun(record, "task.cancelled", "its asker ended without it", event.at))
     return ends
 
 
-def asker_is_told(happening: Happening) -> Sequence[Unsealed]:
+def asker_is_told(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
     """Whoever spawned a task finds its end announced in its inbox: sent with the end itself, so exactly once."""
-    view, event, standing, _, _ = happening
     if standing is None or standing.asked_how != "spawn":
         return ()
-    record = view.record(event.task)
+    record = happening.view.record(event.task)
     assert record is not None
-    began = view.event(record.began)
+    began = happening.view.event(record.began)
     asker = read(began, FirstData)["asker"] if began is not None else ""
     return (announcement(event, asker, record.parent),)
 
@@ -112,10 +126,10 @@ class Consequent:
         self.subscribe = store.subscribe
         self.listen = store.listen
 
-    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Coroutine[Any, Any, T]:
+    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
         return self._store.tx(op, self._completed(decide), wants)
 
-    def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Coroutine[Any, Any, Decided[T]]:
+    def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
         return self._store.transact(op, self._completed(decide), wants)
 
     def _completed(self, decide: Decide[T]) -> Decide[T]:
@@ -123,26 +137,11 @@ class Consequent:
             decision = decide(view)
             for event in decision.events:
                 if event.kind in _FOLLOWED:
-                    following = self._following(view, decision.events)
-                    return decision._replace(events=(*decision.events, *following)) if following else decision
+                    events = Happening(view, decision.events, self._breaker_policy).complete()
+                    return decision if events is decision.events else decision._replace(events=events)
             return decision
 
         return completed
-
-    def _following(self, view: View, decided: Sequence[Unsealed]) -> list[Unsealed]:
-        """List what follows from these events, and what follows from that."""
-        events = list(decided)
-        ending = {event.task for event in events if event.kind in lifecycle.ENDS}
-        for event in events:  # grows while it is walked
-            consequences = CONSEQUENCES.get(event.kind)
-            if not consequences:
-                continue
-            happening = Happening(view, event, view.standing(event.task), ending, self._breaker_policy)
-            for consequence in consequences:
-                if following := consequence(happening):
-                    events += following
-                    ending.update(one.task for one in following if one.kind in lifecycle.ENDS)
-        return events[len(decided) :]
 
 
 def ended_unrun(record: Record, kind: str, why: str, now: int, *, type_: str = "") -> Unsealed:

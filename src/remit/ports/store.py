@@ -69,7 +69,7 @@ class Store(Protocol):
     @property
     def workspace(self) -> str: ...
 
-    async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
+    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
         """Read, decide, append events: the only way to change anything. All of it commits, or nothing does.
 
         The same operation id gives the same answer again and changes nothing a second time. `decide` may be called
@@ -78,7 +78,7 @@ class Store(Protocol):
         """
         ...
 
-    async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
+    def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
         """Do the same, and give back what the decision said aside, too."""
         ...
 

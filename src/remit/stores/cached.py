@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from remit.core.breaker import Breaker
 from remit.core.events import Event
-from remit.core.projection import Change
+from remit.core.projection import Change, Count
 from remit.core.record import NO_RUN, Record, RunFacts, Standing
 from remit.errors import StoreError
 from remit.stores.view import Ask, SqlView, Values, event_of
@@ -115,19 +115,24 @@ class CachedView(SqlView):
 
     def _learn_run(self, verb: str, run: str, row: dict[str, Any]) -> None:
         if verb == "add":
-            self._remember_run(RunFacts._make(_run_figures(row)))
-        elif verb == "drop":
+            self._remember_run(RunFacts(**{name: row[name] for name in RunFacts._fields}))
+        else:
             self._runs.pop(run, None)
-        elif (known := self._runs.get(run)) is not None:
+
+    def learn_count(self, run: str, count: Count) -> None:
+        """Add to the figures of a run what an event that was just written counts."""
+        known = self._runs.get(run)
+        if known is not None:
             _, by, members, tasks, handoffs, tokens, refusals = known
+            joining, more_tasks, more_handoffs, more_tokens, more_refusals = count
             self._runs[run] = RunFacts(
                 run,
                 by,
-                members + row["members"],
-                tasks + row["tasks"],
-                handoffs + row["handoffs"],
-                tokens + row["tokens"],
-                refusals + row["refusals"],
+                members + joining,
+                tasks + more_tasks,
+                handoffs + more_handoffs,
+                tokens + more_tokens,
+                refusals + more_refusals,
             )
 
     def _remember_run(self, facts: RunFacts) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from remit.codec import encode
 from remit.core import lifecycle
 from remit.core.events import NO_STAMP, Event, Head, Stamp, Unsealed, seal
-from remit.core.projection import Tables, changes
+from remit.core.projection import COUNTS, Count, Tables, changes
 from remit.core.record import RunFacts
 from remit.core.values import Json
 from remit.errors import StoreError
@@ -18,7 +18,7 @@ from remit.stores.view import answer_of
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
-_FIGURES = ("members", "tasks", "handoffs", "tokens", "refusals")
+_CHECKED = lifecycle.MOVES - lifecycle.BEGINNINGS
 _FILL = {name: query.fill for name, query in queries().items()}
 
 
@@ -61,7 +61,7 @@ class Journal:
         self._fault = fault
         self._heads: dict[str, Head] = {}
         self._views: dict[str, CachedView] = {}
-        self._counts: dict[tuple[str, str], dict[str, Any]] = {}  # what is yet to be added to the rows of runs
+        self._counts: dict[tuple[str, str], Count] = {}  # what is yet to be added to the rows of runs
 
     def forget(self) -> None:
         """Forget where the journals end and what the views remember: someone else may have written since."""
@@ -83,7 +83,8 @@ class Journal:
         It must be done before anyone commits, and before the rows are read in this transaction.
         """
         if self._counts:
-            for row in self._counts.values():
+            for (workspace, run), count in self._counts.items():
+                row = {"workspace": workspace, "id": run, **count._asdict()}
                 self._sql.write("run_count", _FILL["run_count"](row))
             self._counts.clear()
 
@@ -103,8 +104,10 @@ class Journal:
         view = self._views.get(workspace) or self.view(workspace)
         try:
             answer, unsealed, beat, aside = decide(view)
-            if unsealed:
-                _check_moves(view, unsealed)
+            for event in unsealed:
+                if event.kind in _CHECKED:
+                    _check_moves(view, unsealed)
+                    break
         except Exception:
             if (done := self._answer_of(workspace, op)) is not None:
                 return done
@@ -159,26 +162,24 @@ class Journal:
         changed = changes(event)
         for table, verb, _, row in changed:
             row["workspace"] = event.workspace
-            if verb == "count":
-                self._count(event.workspace, row)
-                continue
             if table == "run":
                 self.flush()  # a row that is dropped must not be counted on
             name = f"{table}_{verb}"
             self._sql.write(name, _FILL[name](row))
         if changed:
             (self._views.get(event.workspace) or self.view(event.workspace)).learn(event, changed)
+        counts = COUNTS.get(event.kind)
+        if counts is not None and event.text and (count := counts(event)) is not None:
+            self._count(event.workspace, event.run, count)
         self._fault("store.projected")
         return True
 
-    def _count(self, workspace: str, row: dict[str, Any]) -> None:
-        key = (workspace, row["id"])
-        waiting = self._counts.get(key)
-        if waiting is None:
-            self._counts[key] = row
-            return
-        for name in _FIGURES:
-            waiting[name] += row[name]
+    def _count(self, workspace: str, run: str, count: Count) -> None:
+        view = self._views.get(workspace) or self.view(workspace)
+        view.learn_count(run, count)
+        key = (workspace, run)
+        before = self._counts.get(key)
+        self._counts[key] = count if before is None else before.plus(count)
 
 
 class _JournalView(CachedView):

@@ -24,9 +24,6 @@ class Begun(NamedTuple):
     joins: bool = False
 
 
-_BEGUN: Final = Begun._fields
-
-
 class Queued(NamedTuple):
     """How a task is run that nobody waits for: `asked_how` is submit or spawn."""
 
@@ -74,7 +71,17 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
-    data |= {name: value for name, value in zip(_BEGUN, begun, strict=True) if value}
+    worker, step, led_as, by, joins = begun  # one by one: this is done for every task
+    if worker:
+        data["worker"] = worker
+    if step:
+        data["step"] = step
+    if led_as:
+        data["led_as"] = led_as
+    if by:
+        data["by"] = by
+    if joins:
+        data["joins"] = True
 
 
 def _asked(remit: Remit) -> dict[str, Json]:

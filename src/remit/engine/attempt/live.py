@@ -1,5 +1,6 @@
 """What is alive: the tree of running tasks, each with the scope that cancels it and everything below it."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple, Self, TypeVar
@@ -88,7 +89,7 @@ class Control:
         self.stopped = self.stopped or why
         self.scope.cancel()
 
-    def limited(self, clock: Clock) -> CancelScope | move_on_after:
+    def limited(self, clock: Clock) -> AbstractContextManager[object, bool]:
         """Give the scope to run in, which ends when the task's time is up."""
         return self.scope if self.seconds is None else move_on_after(clock, self.seconds, self.scope)
 
