@@ -105,9 +105,14 @@ def submission(to: str, task: str, how: Queueing, asked_how: str = "submit") -> 
     return Submission(Pass(to, task, **rest), asked_how=asked_how, **queue)
 
 
-def asked(verb: str, agent: str, task: str, how: Mapping[str, Any], classify: Callable[[str], str] | None) -> Asked:
-    """What a person asks for. They see and may use everything, and pass it on unless told otherwise."""
-    rest: dict[str, Any] = {"sees": ANY, "tools": ANY, **checked(verb, how, Starting)}
+def asked(verb: str, agent: str, task: str, how: Starting, classify: Callable[[str], str] | None) -> Asked:
+    """What a person asks for."""
+    return _asked(agent, task, checked(verb, how, Starting), classify)
+
+
+def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str], str] | None) -> Asked:
+    """They see and may use everything, and pass it on unless told otherwise."""
+    rest: dict[str, Any] = {"sees": ANY, "tools": ANY, **how}
     session, by = rest.pop("session", ""), rest.pop("by", "")
     if session:
         line(session, "a session", SESSION_LIMIT)
@@ -129,7 +134,7 @@ def asked(verb: str, agent: str, task: str, how: Mapping[str, Any], classify: Ca
 def submitted(agent: str, task: str, how: Submitting, classify: Callable[[str], str] | None) -> tuple[Submission, str]:
     """What a person puts into the queue, and the session it belongs to."""
     queue, rest = _queue(checked("submit", how, Submitting))
-    request = asked("submit", agent, task, rest, classify)
+    request = _asked(agent, task, rest, classify)
     return Submission(request.wish, by=request.by, **queue), request.session
 
 
@@ -144,7 +149,7 @@ def planned(
     """What a person asks for that is a plan or a team: apart from it, how the plan is run."""
     rest = checked(verb, how, StartingPlan)
     options = {name: rest.pop(name) for name in Planning.__annotations__ if name in rest}
-    return asked(verb, agent, task, rest, classify), PlanOptions(**options)
+    return _asked(agent, task, rest, classify), PlanOptions(**options)
 
 
 def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -12,7 +12,7 @@ from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
-from remit.core.remit import Pass, Remit
+from remit.core.remit import Pass, Remit, known_pass
 from remit.core.values import Json
 from remit.engine.admission import Proposal
 from remit.engine.attempt import outcomes
@@ -169,7 +169,7 @@ class Delegations:
                 return Decision(None)
             claim = Claim(services.heartbeat.worker, record.fence + 1, record.attempt + 1)
             resumed = resume(view, record, claim.fence, claim.attempt)
-            wish = Pass(record.holder, resumed.remit.task)
+            wish = known_pass(record.holder, resumed.remit.task)
             admitted = services.admission.admit(
                 view, RESUME, Proposal(resumed.remit, asker.remit, wish, asker.card, now)
             )

@@ -10,7 +10,7 @@ from remit.core.events import Unsealed
 from remit.core.guards import CLAIM
 from remit.core.kinds import Claim, Queued, claimed
 from remit.core.record import Record
-from remit.core.remit import Pass, Remit
+from remit.core.remit import Remit, known_pass
 from remit.engine.admission import Proposal
 from remit.engine.attempt.handoffs import Sends
 from remit.engine.attempt.live import Attempt, LiveTask
@@ -219,7 +219,7 @@ class Worker:
         if claim.attempt > resumed.attempt.attempts:
             why = f"the process that carried it out died {record.attempt} times"
             return [ended_unrun(record, "task.died", why, now)], []
-        proposal = Proposal(resumed.remit, resumed.remit, Pass(record.holder, resumed.remit.task), None, now)
+        proposal = Proposal(resumed.remit, resumed.remit, known_pass(record.holder, resumed.remit.task), None, now)
         admitted = self._services.admission.admit(view, CLAIM, proposal)
         if not admitted.ok:
             return [], []
