@@ -1,13 +1,14 @@
 """Bounds: the ceiling on what may happen at and below a remit. A meet-semilattice: `a & b` admits what both admit."""
 
 from dataclasses import dataclass, field
-from typing import cast
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
 
 from remit.core import allow, scope
-from remit.core.allow import ANY, Names, names_data, names_restored
+from remit.core.allow import ANY, Names, NamesGiven, names_data, names_restored
 from remit.core.checks import whole
-from remit.core.credits import credits  # noqa: A004 - the word of the domain
-from remit.core.scope import Sees
+from remit.core.credits import CreditsGiven, credits  # noqa: A004 - the word of the domain
+from remit.core.scope import Sees, SeesGiven
 from remit.core.times import moment
 from remit.core.toolgroups import tools
 from remit.core.values import Json
@@ -36,6 +37,22 @@ class Bounds:
     handoffs: int | None = None
     members: int | None = None
     _data: dict[str, Json] | None = field(default=None, init=False, repr=False, compare=False)
+
+    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+
+        def __init__(  # noqa: PLR0913
+            self,
+            *,
+            agents: NamesGiven = ANY,
+            tools: NamesGiven = ANY,
+            sees: SeesGiven = ANY,
+            depth: int | None = None,
+            deadline: datetime | int | None = None,
+            credits: CreditsGiven = None,
+            tokens: int | None = None,
+            handoffs: int | None = None,
+            members: int | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         # People write lists, group names, "$0.50" and datetimes; inside there is one form of each.

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from remit.core import allow, scope
-from remit.core.allow import ANY, NONE, Names, names_data, names_restored
+from remit.core.allow import ANY, NONE, Names, NamesGiven, names_data, names_restored
 from remit.core.checks import whole
-from remit.core.scope import NOTHING, Sees, memory_of
+from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.text import canonical, plain
 from remit.core.toolgroups import tools
 from remit.core.values import Json
@@ -31,6 +31,21 @@ class Card:
     writes: Sees = ANY
     tools: Names = NONE
     concurrency: int | None = None
+
+    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+
+        def __init__(  # noqa: PLR0913
+            self,
+            name: str,
+            role: str = "",
+            *,
+            can: str | Iterable[str] = (),
+            asks: NamesGiven = NONE,
+            reads: SeesGiven = NOTHING,
+            writes: SeesGiven = ANY,
+            tools: NamesGiven = NONE,
+            concurrency: int | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         put = object.__setattr__

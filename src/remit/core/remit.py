@@ -2,18 +2,18 @@
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
 
 from remit.core import allow, scope
 from remit.core import bounds as bounds_
-from remit.core.allow import ANY, NONE, Names
+from remit.core.allow import ANY, NONE, Names, NamesGiven
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.chain import Chain, Hop
 from remit.core.events import Event
-from remit.core.scope import NOTHING, Sees, memory_of
+from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.text import TASK_LIMIT, canonical, plain
-from remit.core.times import SECOND, span
+from remit.core.times import SECOND, SpanGiven, span
 from remit.core.toolgroups import tools
 from remit.core.values import Json
 from remit.errors import BadInput
@@ -36,6 +36,19 @@ class Pass:
     within: Bounds = TOP
     seconds: float = DEFAULT_SECONDS
     microseconds: int = field(init=False, repr=False, default=DEFAULT_SECONDS * SECOND)
+
+    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+
+        def __init__(
+            self,
+            to: str,
+            task: str,
+            *,
+            sees: SeesGiven = NOTHING,
+            tools: NamesGiven = NONE,
+            within: Bounds = TOP,
+            seconds: SpanGiven = DEFAULT_SECONDS,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         put = object.__setattr__

@@ -5,7 +5,6 @@ from typing import Final
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.kinds import Place, breaker_set, cards_published
-from remit.core.scope import scopes
 from remit.ports import Database, Decision
 from remit.testing.clauses.making import NOW, append, equal, look, sound
 
@@ -33,14 +32,14 @@ async def a_card_is_kept_as_it_was_last_published(database: Database) -> None:
     full = Card(
         "helper",
         "a role, ü \U0001f600 'quoted'",
-        ("write code", "review"),
-        frozenset({"lead"}),
-        scopes(["notes", "board"], "reads"),
-        scopes(["notes"], "writes"),
-        frozenset({"read_file"}),
-        3,
+        can=("write code", "review"),
+        asks=["lead"],
+        reads=["notes", "board"],
+        writes=["notes"],
+        tools=["read_file"],
+        concurrency=3,
     )
-    plain, open_ = Card("anna"), Card("zoe", asks="*", reads="*", tools="*")  # pyright: ignore[reportArgumentType] - checked and made canonical
+    plain, open_ = Card("anna"), Card("zoe", asks="*", reads="*", tools="*")
     await append(store, "publish", cards_published([full, open_, plain], NOW))
     await append(store, "nothing", cards_published([], NOW + 1))
     equal(await look(store, lambda view: view.cards()), [(plain, NOW), (full, NOW), (open_, NOW)], "the cards, by name")
