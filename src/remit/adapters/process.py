@@ -72,7 +72,7 @@ def program(
     limit: int = LIMIT,
     grace: float = GRACE,
 ) -> Callable[[HasTask], Awaitable[str]]:
-    """An agent that gives its task to a program and answers with what the program prints.
+    """Make an agent that gives its task to a program and answers with what the program prints.
 
     The task goes to stdin, or becomes the last argument. End `argv` with "--" in that case if the program takes
     options: remit hands the task over unread, and the program would read "-o" as an option.
@@ -114,7 +114,7 @@ async def run_process(
     limit: int = LIMIT,
     grace: float = GRACE,
 ) -> Finished:
-    """Runs a program with `text` on its stdin and waits until it and everyone in its process group is gone.
+    """Run a program with `text` on its stdin and wait until it and everyone in its process group is gone.
 
     Of our environment it gets PATH, HOME, LANG, LC_*, TMPDIR and TZ, and what `env` gives besides.
     When the caller is cancelled, or the program ends and leaves others behind, the group is asked to end (SIGTERM),
@@ -219,7 +219,7 @@ class _Child(asyncio.SubprocessProtocol):
 
 
 async def _clear(group: int, grace: float) -> None:
-    """Ends everyone in the group and waits until they are gone."""
+    """End everyone in the group and wait until they are gone."""
     for number, patience in ((SIGTERM, grace), (SIGKILL, None)):
         if not _alive(group):
             return

@@ -52,7 +52,7 @@ class Interrupts:
 
 @contextmanager
 def interrupts() -> Generator[Interrupts]:
-    """Listens for signals while the body runs; elsewhere than in the main thread there are none to hear.
+    """Listen for signals while the body runs; elsewhere than in the main thread there are none to hear.
 
     After a second signal it goes on listening, because what is left of the process may need a third.
     """

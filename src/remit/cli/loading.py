@@ -12,7 +12,7 @@ from remit.runtime.runtime import Runtime
 
 
 def load(where: str) -> Runtime:
-    """The runtime at `module:name`; what is wrong with the module is told in one sentence."""
+    """Load the runtime at `module:name`; what is wrong with the module is told in one sentence."""
     module_name, separator, name = where.partition(":")
     if not separator or not module_name or not name:
         raise BadInput(f"say where the runtime is as module:name, for example team:rt, not {shown(where)}")
@@ -34,7 +34,7 @@ def load(where: str) -> Runtime:
 
 
 def lasting(runtime: Runtime, why: str) -> Runtime:
-    """The same runtime, if others can see its store."""
+    """Give the runtime back, if others can see its store."""
     if not runtime.workspace.database.lasting:
         raise BadInput(f"this runtime keeps everything in memory, so {why}; add --store FILE")
     return runtime

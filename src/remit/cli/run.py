@@ -131,7 +131,7 @@ async def _run(runtime: Runtime, ask: Ask) -> int:
 
 
 async def _asked(runtime: Runtime, ask: Ask, heard: Interrupts) -> Outcome:
-    """What came of it; the first signal cancels the run, which then ends like any other."""
+    """Ask, and tell what came of it; the first signal cancels the run, which then ends like any other."""
     runs: list[str] = []
 
     def note(events: Sequence[Event]) -> None:
@@ -162,7 +162,7 @@ async def _cancel(runtime: Runtime, runs: list[str], work: "asyncio.Task[Outcome
 
 
 async def _settle(runtime: Runtime, run: str, heard: Interrupts) -> None:
-    """Waits for what the run left running in this process; then takes nothing more, and hands back the rest."""
+    """Wait for what the run left running in this process; then take nothing more, and requeue the rest."""
     if not heard.count and runtime.hands:
         await _wait_for_rest(runtime, run, heard)
     others = await runtime.workspace.read(_held)
@@ -192,7 +192,7 @@ async def _wait_for_rest(runtime: Runtime, run: str, heard: Interrupts) -> None:
 
 
 def _rest(view: View, run: str, *, lasting: bool) -> int:
-    """How many tasks of the run are open and are, or can be, carried out by this process."""
+    """Count the tasks of the run that are open and that this process runs or can run."""
     found = [record for record, _ in view.tasks(Which(state="open", run=run, limit=100_000))]
     if not lasting:
         return len(found)
@@ -200,12 +200,12 @@ def _rest(view: View, run: str, *, lasting: bool) -> int:
 
 
 def _held(view: View) -> int:
-    """How many tasks from the queue this process has begun and not ended."""
+    """Count the tasks from the queue that this process has begun and not ended."""
     return sum(record.asked_how != "delegate" for worker in _here(view) for record in view.held(worker))
 
 
 def _here(view: View) -> set[str]:
-    """What this process is called in the store."""
+    """Tell what this process is called in the store."""
     return {beat.worker for beat in view.workers() if beat.home == process_address()}
 
 

@@ -101,7 +101,7 @@ async def _until_told(serving: "asyncio.Task[None]", heard: Interrupts) -> None:
 
 
 async def drained(runtime: Runtime, log: "Log", seconds: float) -> None:
-    """Gives what still runs so long, and hands back the rest."""
+    """Give what still runs so long, and requeue the rest."""
     if log.open:
         still = f"{count(len(log.open), 'task')} still running"
         log.say(f"draining: {still}, press Ctrl-C again to stop now", "yellow")
@@ -143,7 +143,7 @@ class Log:
             self._line(event, "begun", "cyan", f"attempt {attempt}" if attempt != 1 else "")
 
     def _ended(self, event: Event) -> None:
-        """What was not begun here has no receipt: its process is gone, or its time was up before it could begin."""
+        """Tell of an end; what was not begun here has no receipt: its process is gone, or its time was up before."""
         word, colour = _TOLD[event.kind]
         self.counts[word] += 1
         began = self.open.pop(event.task, None)

@@ -75,7 +75,7 @@ class HopFacts:
         self.repeats = proposal.repeats
 
     def _card(self) -> Card | None:
-        """The wanted agent's card: of this process, or for the queue also a published one."""
+        """Find the wanted agent's card: of this process, or for the queue also a published one."""
         if self._proposal.brought is not None:
             return self._proposal.brought
         name = self._proposal.wish.to
@@ -133,7 +133,7 @@ class Admission:
 
     @staticmethod
     def _refused(passage: Passage, proposal: Proposal, verdict: Verdict) -> tuple[Unsealed, ...]:
-        """A refusal is recorded in the run of the agent that asked; a person or a worker has none to record it in."""
+        """Record a refusal in the run of the agent that asked; a person or a worker has none to record it in."""
         if proposal.asker is None:
             return ()
         handoff = passage.name in ("handoff", "fan-out")

@@ -95,23 +95,23 @@ def checked(verb: str, how: Mapping[str, object], takes: type) -> dict[str, Any]
 
 
 def passed(verb: str, to: str, task: str, how: Along) -> Pass:
-    """What an agent wants to pass on and waits for."""
+    """Make what an agent passes on and waits for."""
     return Pass(to, task, **checked(verb, how, Along)) if how else Pass(to, task)
 
 
 def submission(to: str, task: str, how: Queueing, asked_how: str = "submit") -> Submission:
-    """What an agent wants done without waiting for it."""
+    """Make what an agent submits without waiting for it."""
     queue, rest = _queue(checked(asked_how, how, Queueing))
     return Submission(Pass(to, task, **rest), asked_how=asked_how, **queue)
 
 
 def asked(verb: str, agent: str, task: str, how: Starting, classify: Callable[[str], str] | None) -> Asked:
-    """What a person asks for."""
+    """Make what a person asks for."""
     return _asked(agent, task, checked(verb, how, Starting), classify)
 
 
 def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str], str] | None) -> Asked:
-    """They see and may use everything, and pass it on unless told otherwise."""
+    """Make a request: a person sees and may use everything, and passes it on unless told otherwise."""
     rest: dict[str, Any] = {"sees": ANY, "tools": ANY, **how}
     session, by = rest.pop("session", ""), rest.pop("by", "")
     if session:
@@ -132,21 +132,21 @@ def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str],
 
 
 def submitted(agent: str, task: str, how: Submitting, classify: Callable[[str], str] | None) -> tuple[Submission, str]:
-    """What a person puts into the queue, and the session it belongs to."""
+    """Make what a person puts into the queue, and give the session it belongs to."""
     queue, rest = _queue(checked("submit", how, Submitting))
     request = _asked(agent, task, rest, classify)
     return Submission(request.wish, by=request.by, **queue), request.session
 
 
 def plan_options(verb: str, how: Mapping[str, Any]) -> PlanOptions:
-    """How a plan is to be run, as an agent says it."""
+    """Make the options of a plan that an agent runs."""
     return PlanOptions(**checked(verb, how, Planning))
 
 
 def planned(
     verb: str, agent: str, task: str, how: StartingPlan, classify: Callable[[str], str] | None
 ) -> tuple[Asked, PlanOptions]:
-    """What a person asks for that is a plan or a team: apart from it, how the plan is run."""
+    """Make what a person asks for that is a plan or a team, and the options of the plan."""
     rest = checked(verb, how, StartingPlan)
     options = {name: rest.pop(name) for name in Planning.__annotations__ if name in rest}
     return _asked(agent, task, rest, classify), PlanOptions(**options)

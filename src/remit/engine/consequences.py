@@ -58,7 +58,7 @@ Consequence: TypeAlias = Callable[[Happening, Unsealed, Standing | None], Sequen
 
 
 def breaker_learns(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """A success ends a row of failures; a failure of the agent's own adds to it, unless it is marked as spared."""
+    """End a row of failures with a success; add a failure of the agent's own to it, unless it is marked as spared."""
     before = happening.view.breaker(event.agent)
     if event.kind in _SUCCESSES:
         if before is CLOSED:
@@ -73,7 +73,7 @@ def breaker_learns(happening: Happening, event: Unsealed, standing: Standing | N
 
 
 def delegated_children_end(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """What an earlier attempt delegated and this one did not ask for again ends too: nobody waits for it any more."""
+    """End what an earlier attempt delegated and this one did not ask for again: nobody waits for it any more."""
     if standing is not None and "receipt" in event.data and not standing.is_rerun:
         return ()  # whoever ran it in one go has seen the end of all that it delegated
     gone = {event.task}
@@ -87,7 +87,7 @@ def delegated_children_end(happening: Happening, event: Unsealed, standing: Stan
 
 
 def asker_is_told(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """Whoever spawned a task finds its end announced in its inbox: sent with the end itself, so exactly once."""
+    """Announce the end of a spawned task in its asker's inbox: sent with the end itself, so exactly once."""
     if standing is None or standing.asked_how != "spawn":
         return ()
     record = happening.view.record(event.task)

@@ -24,7 +24,7 @@ Fault: TypeAlias = Callable[[str], None]
 
 
 def no_fault(_name: str) -> None:
-    """What a fault hook does outside of tests."""
+    """Do nothing: the fault hook outside of tests."""
 
 
 class Decision(NamedTuple, Generic[T]):
@@ -83,15 +83,15 @@ class Store(Protocol):
         ...
 
     async def read(self, look: Callable[[View], T]) -> T:
-        """Sees what is committed."""
+        """Look at what is committed."""
         ...
 
     def subscribe(self, sink: Sink) -> Callable[[], None]:
-        """Feeds committed events to `sink`, in order; gives back the way to stop."""
+        """Feed committed events to `sink`, in order; gives back the way to stop."""
         ...
 
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
-        """Calls `ring` on the loop's thread soon after another process has changed something; gives back the way to
+        """Call `ring` on the loop's thread soon after another process has changed something; gives back the way to
         stop. It may ring for nothing."""
         ...
 
@@ -100,7 +100,7 @@ class Dispatcher(Protocol):
     """What wakes a worker where listening to the store does not suffice."""
 
     async def serve(self, due: Callable[[], Awaitable[None]]) -> None:
-        """Calls `due` whenever there may be something to claim, until it is cancelled."""
+        """Call `due` whenever there may be something to claim, until cancelled."""
         ...
 
 
@@ -113,7 +113,7 @@ class Database(Protocol):
     def dispatcher(self, workspace: str) -> Dispatcher | None: ...
     def workspaces(self) -> list[str]: ...
     def faulty(self) -> list[str]:
-        """What the database itself finds wrong with its file."""
+        """List what the database itself finds wrong with its file."""
         ...
 
     def close(self) -> None: ...

@@ -14,7 +14,7 @@ _NAMED: Final = 5  # that fit too, in an error
 
 
 def task_of(view: View, given: str) -> Record:
-    """A task by its id, its beginning or its end as long as only one fits, or `last`."""
+    """Find a task by its id, its beginning or its end as long as only one fits, or `last`."""
     if given == LAST:
         newest = view.runs(1)
         if not newest:
@@ -26,7 +26,7 @@ def task_of(view: View, given: str) -> Record:
 
 
 def run_of(view: View, given: str) -> str:
-    """A run's id in the same way."""
+    """Find a run's id in the same way."""
     if given == LAST:
         newest = view.runs(1)
         if not newest:

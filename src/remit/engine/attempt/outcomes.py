@@ -81,7 +81,7 @@ def _ending(remit: Remit, event: str, state: OutcomeState, error: RemitError, *,
 
 
 def _kept(sentence: str) -> str:
-    """An error's text as the journal keeps it: not longer than a page, and only characters a database keeps."""
+    """Shorten an error's text to a page, and keep only characters that a database keeps."""
     clean = sentence.encode("utf-8", "replace").decode().replace("\0", "\\0")
     return clean if len(clean) <= _ERROR_LIMIT else f"{clean[: _ERROR_LIMIT - 1]}…"
 

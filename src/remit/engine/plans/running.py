@@ -140,7 +140,7 @@ class PlanRun:
         await self._runner.ground.store.tx(op, self._live.guarded(lambda _view: Decision(None, (started,))))
 
     async def _admit(self) -> None:
-        """Starts what may start. Called at the beginning and after each end, so no step waits for a round."""
+        """Start what may start. Called at the beginning and after each end, so no step waits for a round."""
         if self._options.abort is not None and self._options.abort.is_set():
             await self._drain("the plan was aborted")
         while self._ready and self._running < self._options.concurrency:
@@ -159,7 +159,7 @@ class PlanRun:
         await self._admit()
 
     async def _disapproved(self, step: Step) -> str:
-        """Why a step may not start. Whoever is to approve and fails has not approved."""
+        """Tell why a step may not start. Whoever is to approve and fails has not approved."""
         if self._options.approve is None:
             return ""
         try:
@@ -179,7 +179,7 @@ class PlanRun:
         return outcome
 
     async def _with_messages(self, step: Step) -> Outcome:
-        """With what is in the member's inbox. A message that someone took meanwhile means looking again."""
+        """Delegate a step with what is in the member's inbox; look again if someone took a message meanwhile."""
         who = self._who[step.id]
         while True:
             waiting = await self._runner.inbox.peek(self._live, who)
@@ -202,7 +202,7 @@ class PlanRun:
         return self._structured(step, outcome)
 
     def _structured(self, step: Step, outcome: Outcome) -> Outcome:
-        """A structured result is JSON that fits its schema, or a failure: it never falls back to text."""
+        """Check a structured result: JSON that fits its schema, or a failure. It never falls back to text."""
         value = outcome.value
         try:
             if isinstance(value, str):
@@ -217,7 +217,7 @@ class PlanRun:
         return replace(outcome, value=value)
 
     def _told(self, step: Step, notes: Sequence[Note]) -> tuple[str, list[Slice]]:
-        """The step's prompt, and what of it came from elsewhere."""
+        """Make the step's prompt, and list what of it came from elsewhere."""
         if step.memory_scope == "all":
             ids = [one for one, outcome in self._outcomes.items() if outcome.state == "completed"]
             done = [self._done(one) for one in ids]
@@ -238,13 +238,13 @@ class PlanRun:
         return Done(outcome.title, outcome.agent, "" if outcome.value is None else text)
 
     async def _turn_down(self, step: Step, reason: str) -> None:
-        """A step that may not start is skipped, and with it all that has not started yet."""
+        """Skip a step that may not start, and all that has not started yet."""
         self._outcomes[step.id] = StepOutcome(step.id, step.title, self._who[step.id], "skipped", reason=reason)
         await self._give_up([StepEnd(step.id, "skipped", reason), *self._schedule.skip(step.id)])
         await self._drain(f'step "{step.id}": {reason}')
 
     async def _note(self, step: Step, outcome: Outcome) -> None:
-        """What follows from how a step ended."""
+        """Note how a step ended, and start or give up what follows from it."""
         who = outcome.by or self._who[step.id]
         if outcome.ok:
             value, task = outcome.value, outcome.id
@@ -266,7 +266,7 @@ class PlanRun:
         await self._give_up(self._schedule.skip_rest(reason))
 
     async def _give_up(self, gone: list[StepEnd]) -> None:
-        """Records the steps that will not run, all in one transaction."""
+        """Record the steps that will not run, all in one transaction."""
         if not gone:
             return
         now = self._runner.ground.clock.now()

@@ -70,7 +70,7 @@ class TeamRun:
         raise BadInput(f"no plan was accepted, and nothing was started: {'; '.join(wrong[:5])}")
 
     async def _ask(self, live: LiveTask, text: str, phase: str) -> tuple[Json, LiveTask]:
-        """One turn of the coordinator within its own task."""
+        """Give the coordinator one turn within its own task."""
         turn = self._conductor.alive.enter(live.succeeded_by(live.remit._replace(task=text), live.agent, live.handoff))
         turn.phase = phase
         turn.receipt.task(text)
@@ -83,7 +83,7 @@ class TeamRun:
 
 
 def told_outcome(goal: str, outcome: PlanOutcome) -> str:
-    """What the coordinator sees at the end: everything, failed and skipped steps with their reasons included."""
+    """Tell the coordinator everything at the end, failed and skipped steps with their reasons included."""
     parts = [f"# Goal: {goal}", "", "## Results", ""]
     for step in outcome.steps.values():
         parts += [f"### {step.title} (by {step.agent}): {step.state}", _result(step), ""]
@@ -97,7 +97,7 @@ def _result(step: StepOutcome) -> str:
 
 
 def _parsed(answer: Json) -> Json:
-    """A plan as JSON, or as JSON text, fenced or not."""
+    """Read a plan as JSON, or as JSON text, fenced or not."""
     if not isinstance(answer, str):
         return answer
     fenced = _FENCED.match(answer)

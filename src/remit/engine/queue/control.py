@@ -105,7 +105,7 @@ class TaskControl:
         return count
 
     def _cancelled(self, view: View, below: list[Record], why: str, by: str) -> list[Unsealed]:
-        """What nobody runs is cancelled at once; the rest when its process says that it has stopped."""
+        """Cancel what nobody runs at once, and the rest when its process says that it has stopped."""
         now = self._ground.clock.now()
         said: dict[str, Json] = {"why": why, "by": by} if by else {"why": why}
         events: list[Unsealed] = []

@@ -77,7 +77,7 @@ class ResidentWorker:
             await asyncio.wait([serving])
 
     def _current(self) -> Worker | None:
-        """The worker of this loop; one that ended with an earlier loop is forgotten."""
+        """Give the worker of this loop; one that ended with an earlier loop is forgotten."""
         serving = self._serving
         if serving is not None and (serving.done() or serving.get_loop() is not asyncio.get_running_loop()):
             self.worker = self._serving = None

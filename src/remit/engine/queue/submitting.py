@@ -188,7 +188,7 @@ class TaskQueue:
 
 
 def _proposed_by(ground: Ground, card: Card, wish: Pass, ceiling: Bounds, session: str) -> Proposal:
-    """A run that an outsider's card starts: the card is the asker, but there is no task that it holds."""
+    """Propose a run that an outsider's card starts: the card is the asker, but there is no task that it holds."""
     now = ground.clock.now()
     origin = Origin("", ground.store.workspace, session or ground.ids.new())
     outside = remits.begin(origin, Pass(card.name, wish.task), ceiling, now + LASTS)

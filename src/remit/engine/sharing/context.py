@@ -31,7 +31,7 @@ class Context:
         trust: Trust = "inside",
         expect: int | None = None,
     ) -> int:
-        """Writes an entry for `ttl` seconds, or for good, and returns its version.
+        """Write an entry for `ttl` seconds, or for good, and give back its version.
 
         With `expect=N` only if it is still at version N, and with `expect=0` only if it is not there yet.
         `trust="outside"` marks what came from strangers: models see it quoted, and reading never prolongs it.
@@ -40,43 +40,43 @@ class Context:
         return await self._access.put(Draft(_own(namespace), key, value, lifetime, trust=trust, expect=expect))
 
     async def set_with_extension(self, namespace: str, key: str, value: Json, ttl: float = _QUARTER) -> int:
-        """Writes a memory: it lives for `ttl` seconds, 90 days unless told otherwise, and as long again when read."""
+        """Write a memory: it lives for `ttl` seconds, 90 days unless told otherwise, and as long again when read."""
         return await self._access.put(Draft(_own(namespace), key, value, span(ttl, "ttl"), extend=True))
 
     async def get(self, namespace: str, key: str, default: Any = None) -> Any:
-        """The value, or `default` if there is none."""
+        """Give the value, or `default` if there is none."""
         found = await self._access.get(_own(namespace), key)
         return default if found is None else found.value
 
     async def entry(self, namespace: str, key: str) -> Entry | None:
-        """The value with its author, version and times."""
+        """Give the value with its author, version and times."""
         return await self._access.get(_own(namespace), key)
 
     async def get_structured(self, namespace: str, key: str, default: Any = None) -> Any:
-        """The value as JSON, also when it was stored as text; a clear error if it is not JSON."""
+        """Give the value as JSON, also when it was stored as text; a clear error if it is not JSON."""
         found = await self._access.get(_own(namespace), key)
         return default if found is None else entries.structured(found)
 
     async def query(self, namespace: str, limit: int = 100) -> list[Entry]:
-        """The entries of a namespace, most recently updated first."""
+        """List the entries of a namespace, most recently updated first."""
         return await self._access.recent([Scope(_own(namespace))], limit)
 
     async def query_many(self, namespaces: Iterable[str], limit: int = 100) -> list[Entry]:
-        """The entries of several namespaces together, most recently updated first."""
+        """List the entries of several namespaces together, most recently updated first."""
         if isinstance(namespaces, str):
             raise BadInput("query_many takes a list of namespaces; for one, say query(namespace)")
         return await self._access.recent([Scope(_own(one)) for one in dict.fromkeys(namespaces)], limit)
 
     async def query_by_prefix(self, namespace: str, prefix: str, limit: int = 100) -> list[Entry]:
-        """The entries whose key begins with exactly this text, in order of their keys."""
+        """List the entries whose key begins with exactly this text, in order of their keys."""
         return await self._access.by_key(Scope(_own(namespace), prefix=prefix), limit)
 
     async def touch(self, namespace: str, key: str, ttl: float = _QUARTER) -> bool:
-        """Lets an entry live for at least `ttl` seconds more, without rewriting it; False if it is gone."""
+        """Let an entry live for at least `ttl` seconds more, without rewriting it; False if it is gone."""
         return await self._access.touch(_own(namespace), key, span(ttl, "ttl"))
 
     async def remove(self, namespace: str, key: str) -> bool:
-        """Takes an entry away; False if there was none."""
+        """Remove an entry; False if there was none."""
         return await self._access.remove(_own(namespace), key)
 
     @property
@@ -93,29 +93,29 @@ class Board:
         self._namespace = board_of(access.session).namespace
 
     async def write(self, key: str, value: Json, ttl: float | None = None) -> int:
-        """Puts something on the board under the holder's name."""
+        """Put something on the board under the holder's name."""
         return await self._access.put(Draft(self._namespace, key, value, entries.lifetime(ttl)))
 
     async def read(self, key: str, default: Any = None) -> Any:
-        """The value, or `default`: a missing key is an answer, not an error."""
+        """Give the value, or `default`: a missing key is an answer, not an error."""
         found = await self._access.get(self._namespace, key)
         return default if found is None else found.value
 
     async def list(self, limit: int = 1_000) -> list[Entry]:
-        """Everything on the board, in order of the keys."""
+        """List everything on the board, in order of the keys."""
         return await self._access.by_key(Scope(self._namespace), limit)
 
     async def delete(self, key: str) -> bool:
-        """Takes something off the board; False if it was not there."""
+        """Take something off the board; False if it was not there."""
         return await self._access.remove(self._namespace, key)
 
     async def snapshot(self) -> str:
-        """The board as text, a line an entry, with authors."""
+        """Give the board as text, a line an entry, with authors."""
         return entries.snapshot(await self.list())
 
 
 def _own(namespace: str) -> str:
-    """A namespace that is not a board: boards are reached through `context.board`, each session its own."""
+    """Refuse a board's namespace: boards are reached through `context.board`, each session its own."""
     if isinstance(namespace, str) and namespace.startswith(BOARD_PREFIX):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadInput(f"namespace {shown(namespace)} is a session's board; use turn.context.board")
     return namespace

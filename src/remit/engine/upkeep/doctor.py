@@ -86,13 +86,13 @@ def _chain(events: list[Event]) -> Iterator[str]:
 
 
 def _pruned(events: list[Event]) -> set[str]:
-    """The runs whose events were emptied."""
+    """List the runs whose events were emptied."""
     told = (cast("list[dict[str, str]]", event.data["runs"]) for event in events if event.kind == "runs.pruned")
     return {run["id"] for runs in told for run in runs}
 
 
 def _lives(events: list[Event]) -> Iterator[str]:
-    """Each task begins once and ends at most once, under a parent that was there before it."""
+    """Check that each task begins once and ends at most once, under a parent that was there before it."""
     state: dict[str, str] = {}
     for event in events:
         if event.kind not in lifecycle.MOVES:
@@ -129,7 +129,7 @@ def _how(table: Table, key: Key, told: Row | None, found: Row | None) -> str:
 
 
 def _abandoned(tables: Tables, now: int) -> Iterator[str]:
-    """Tasks that have not ended although their time is up: nobody carries them out. A worker would end them."""
+    """Name tasks that have not ended although their time is up: nobody runs them. A worker would end them."""
     left = [key[0] for key, row in tables["task"].items() if row["ended"] is None and _past(row, now)]
     if left:
         more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
