@@ -174,13 +174,48 @@ def test_the_same_key_is_the_same_task(cli, module: str):
     words = ("submit", f"{module}:rt", "quick", "hello", "-s", "team.db", "--key", "mine", "--json")
     first = json.loads(cli(*words).out)
     words = (*words[:3], "something else", *words[4:])
-    assert json.loads(cli(*words).out) == first
+    assert json.loads(cli(*words).out) == {**first, "existing": True}
+    assert first["existing"] is False
+
+
+def test_a_duplicate_says_that_it_is_one(cli, module: str):
+    words = ("submit", f"{module}:rt", "quick", "hello", "-s", "team.db")
+    first, second = cli(*words), cli(*words)
+    assert second.out == first.out
+    assert second.err == first.err.replace("\n", "; it was submitted before\n")
+
+
+def test_agents_that_a_worker_published_are_listed_and_asked_without_importing_them(cli, tmp_path: Path):
+    carried_out(tmp_path)
+    listed = cli("agents")
+    assert [line.split()[0] for line in listed.out.splitlines()] == ["agent", "broken", "careless", "parent", "quick"]
+    cards = {card["name"]: card for card in json.loads(cli("agents", "--json").out)}
+    assert cards["parent"]["asks"] == "*"
+    assert cards["quick"]["published_at"] > 0
+    said = cli("submit", "quick", "from outside", "--json")
+    task = json.loads(said.out)["task"]
+    assert json.loads(cli("status", task, "--json").out)["state"] == "pending"
+
+
+def test_where_no_worker_has_been_there_are_no_agents(cli, tmp_path: Path):
+    submitted(tmp_path)
+    assert "no worker has published its agents here yet" in cli("agents").out
+    said = cli("submit", "quick", "hello")
+    assert said.code == 3
+    assert "there is no agent 'quick'" in said.err
+
+
+@pytest.mark.parametrize("words", [(), ("quick",), ("a:rt", "quick", "two", "words")])
+def test_submit_wants_an_agent_and_a_task(cli, words: tuple[str, ...]):
+    said = cli("submit", *words)
+    assert said.code == 2
+    assert f"two or three words, not {len(words)}; quote the task" in said.err
 
 
 def test_submit_to_a_store_in_memory_is_refused(cli, module: str):
     said = cli("submit", f"{module}:rt", "quick", "hello")
     assert said.code == 2
-    assert "keeps everything in memory, so nobody would ever carry the task out; add --store FILE" in said.err
+    assert "keeps everything in memory, so nobody would ever run the task; add --store FILE" in said.err
 
 
 def test_the_store_can_come_from_the_environment(cli, module: str, monkeypatch: pytest.MonkeyPatch):

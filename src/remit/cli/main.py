@@ -35,6 +35,7 @@ _COMMANDS: Final = (
     (LOOK, "ps", "ps:ps", "List the tasks that are open, and the processes that run them."),
     (LOOK, "status", "status:status", "Show one task: where it stands, its attempts, its result."),
     (LOOK, "watch", "watch:watch", "Watch what happens, in every process, while it happens."),
+    (LOOK, "agents", "agents:agents", "List the agents that can be asked through this store."),
     (LOOK, "runs", "runs:runs", "List the latest runs of a store."),
     (LOOK, "show", "show:show", "Show one run: its tree, times, refusals and receipts."),
     (LOOK, "flow", "flow:flow", "Draw one run: as text, Mermaid or SVG."),

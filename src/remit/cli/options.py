@@ -22,6 +22,7 @@ STORE_NAMES: Final = ("--store", "--database", "-s")
 
 StoreAt: TypeAlias = Annotated[str, Parameter(name=STORE_NAMES, env_var="REMIT_STORE")]
 OwnStore: TypeAlias = Annotated[str | None, Parameter(name=STORE_NAMES, env_var="REMIT_STORE")]
+InWorkspace: TypeAlias = Annotated[str, Parameter(alias="-w", env_var="REMIT_WORKSPACE")]
 AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 
 
@@ -33,7 +34,7 @@ class Where:
     store: StoreAt = DEFAULT_STORE
     """The store: a file, or a server as postgresql://user@host/database."""
 
-    workspace: Annotated[str, Parameter(alias="-w", env_var="REMIT_WORKSPACE")] = DEFAULT_WORKSPACE
+    workspace: InWorkspace = DEFAULT_WORKSPACE
     """The workspace within it."""
 
 

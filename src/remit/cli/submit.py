@@ -7,20 +7,29 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.loading import lasting, load
-from remit.cli.options import AsJson, OwnStore, aside, emit, options_for, out
+from remit.cli.options import (
+    DEFAULT_STORE,
+    DEFAULT_WORKSPACE,
+    AsJson,
+    InWorkspace,
+    OwnStore,
+    aside,
+    emit,
+    options_for,
+    out,
+)
 from remit.cli.watch import answered, print_end, waited
 from remit.core.backoff import ATTEMPTS
 from remit.engine.asking import Submitting
 from remit.engine.settings import Serving
-from remit.runtime.runtime import Runtime
+from remit.errors import BadInput
+from remit.runtime.workspace import Workspace
 
 
 def submit(
-    runtime: str,
-    agent: str,
-    task: str,
-    *,
+    *request: str,
     store: OwnStore = None,
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
     key: str = "",
     attempts: int = ATTEMPTS,
     seconds: float | None = None,
@@ -28,20 +37,20 @@ def submit(
     wait: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> int:
-    """Put a task into the queue and come back at once. A worker carries it out: `remit worker`.
+    """Put a task into the queue and come back at once. A worker runs it: `remit worker`.
 
-    The same task asked for again within five minutes, or under the same key, is the same task.
+    `remit submit AGENT 'task'` asks an agent that a worker of the store has published; `remit agents` lists them.
+    `remit submit module:runtime AGENT 'task'` asks one of a team that is imported, on its own store. The same task
+    asked for again within five minutes, or under the same key, is the same task.
 
     Parameters
     ----------
-    runtime
-        Where the Runtime is, as `module:name`, for example `team:rt`.
-    agent
-        Whom to ask.
-    task
-        What to do.
+    request
+        AGENT and TASK, and before them, if the team is to be imported, where its Runtime is: `team:rt`.
     store
-        The store whose queue it is, a file or postgresql://...; the runtime's own unless told otherwise.
+        The store whose queue it is, a file or postgresql://...; an imported runtime's own unless told otherwise.
+    workspace
+        The workspace within it, unless a runtime is imported, which has its own.
     key
         Idempotency key: submitting it again returns the same task.
     attempts
@@ -58,30 +67,38 @@ def submit(
     how: Submitting = {"session": session}
     if seconds is not None:
         how["seconds"] = seconds
-    with load(runtime).at(store, serving=Serving(hands=0)) as team:
-        lasting(team, "nobody would ever carry the task out")
-        return asyncio.run(_submit(team, (agent, task), (key, attempts), how, options=(store, wait, json)))
+    how |= {"key": key, "attempts": attempts}
+    *module, agent, task = _checked(request)
+    with _opened(module, store, workspace) as owner:
+        return asyncio.run(_submit(owner, (agent, task), how, options=(store, wait, json)))
+
+
+def _checked(request: tuple[str, ...]) -> tuple[str, ...]:
+    if len(request) not in (2, 3):
+        raise BadInput(f"say [module:runtime] AGENT 'task': two or three words, not {len(request)}; quote the task")
+    return request
+
+
+def _opened(module: list[str], store: str | None, workspace: str) -> Workspace:
+    """Open the workspace of an imported team, or one that is looked at from outside."""
+    if not module:
+        return Workspace(store or DEFAULT_STORE, workspace, create=False)
+    return lasting(load(module[0]).at(store, serving=Serving(hands=0)), "nobody would ever run the task").workspace
 
 
 async def _submit(
-    runtime: Runtime,
-    ask: tuple[str, str],
-    queue: tuple[str, int],
-    how: Submitting,
-    *,
-    options: tuple[str | None, bool, bool],
+    workspace: Workspace, ask: tuple[str, str], how: Submitting, *, options: tuple[str | None, bool, bool]
 ) -> int:
     store, wait, as_json = options
-    how = {**how, "key": queue[0], "attempts": queue[1]}
-    handle = await runtime.submit(*ask, **how)
-    workspace = runtime.workspace
+    handle = await workspace.submit(*ask, **how)
     where = options_for(workspace.database, workspace.name, store)
     if not wait:
         if as_json:
-            emit({"task": handle.id})
+            emit({"task": handle.id, "existing": handle.existing})
         else:
             out().print(Text(handle.id))
-            aside().print(Text(f"remit wait {handle.id}{where}", "dim"))
+            known = "; it was submitted before" if handle.existing else ""
+            aside().print(Text(f"remit wait {handle.id}{where}{known}", "dim"))
         return 0
     if not as_json:
         aside().print(Text(f"waiting for {handle.id}; Ctrl-C leaves it in the queue", "dim"))
