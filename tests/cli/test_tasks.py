@@ -200,7 +200,7 @@ def test_agents_that_a_worker_published_are_listed_and_asked_without_importing_t
 def test_where_no_worker_has_been_there_are_no_agents(cli, tmp_path: Path):
     submitted(tmp_path)
     assert "no worker has published its agents here yet" in cli("agents").out
-    said = cli("submit", "quick", "hello")
+    said = cli("submit", "quick", "something new")
     assert said.code == 3
     assert "there is no agent 'quick'" in said.err
 
