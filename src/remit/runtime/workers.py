@@ -1,7 +1,8 @@
 """Who is there: the processes that run tasks, as far as one can tell from here."""
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from remit.core.record import Record
 from remit.engine.presence.peers import process_ended, process_number
@@ -12,7 +13,8 @@ _AT_WORK: Final = ("running", "waiting")
 _SHORT: Final = 6  # the end of a worker's id, which differs where its beginning is the time
 
 
-class Peer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Peer:
     """A process that has said that it is there. `number` is that of a process of this machine, or empty."""
 
     id: str

@@ -1,7 +1,8 @@
 """The doctor: whether a store still keeps what it promises. The same check for users and for every test."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, cast
+from dataclasses import dataclass
+from typing import Literal, cast
 
 from remit.core import lifecycle
 from remit.core.events import Event, Head, genuine
@@ -14,7 +15,8 @@ _PAGE = 10_000
 _SHOWN = 5  # findings of one kind that are spelled out; the rest is counted
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Finding:
     """`broken` means a promise does not hold; `notice` is worth knowing and breaks nothing."""
 
     level: Literal["broken", "notice"]
@@ -22,7 +24,8 @@ class Finding(NamedTuple):
     sentence: str
 
 
-class Health(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Health:
     """What the doctor looked at and what it found."""
 
     events: int
