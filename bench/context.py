@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import remit
 from measure import Effort, Samples, each, together
+from remit.types import Context
 from team import team
 
 _COLUMNS = (
@@ -27,7 +28,8 @@ class _Filled:
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "filled.db"
         self.some = key(rows // 2)
-        remit.Runtime(self.path).close()
+        with remit.Workspace(self.path) as workspace:
+            assert workspace.database.lasting  # it is opened on first use
         with sqlite3.connect(self.path) as connection:
             connection.executemany(_FILL, ((key(n), n, n) for n in range(rows)))
         connection.close()
@@ -42,7 +44,7 @@ def _filled(rows: int) -> _Filled:
     return _Filled(rows)
 
 
-def _reads(effort: Effort, read: Callable[[remit.runtime.runtime.Context, str], object]) -> Samples:
+def _reads(effort: Effort, read: Callable[[Context, str], object]) -> Samples:
     filled = _filled(effort.of(1_000_000))
 
     async def all_rounds() -> Samples:

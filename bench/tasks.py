@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import remit
 from measure import Effort, Samples, Skipped, rounds
 from remit.core.events import Event
+from remit.settings import Serving
 from team import MEMORY, team
 
 AT_ONCE = 50  # coroutines that submit
@@ -168,7 +169,7 @@ def _workers(address: str, number: int) -> Iterator[None]:
 
 async def _served(address: str, workers: int, total: int) -> float:
     """Tasks a second through workers of their own; this process only looks."""
-    with team(address, hands=0) as runtime:
+    with remit.Runtime(address, serving=Serving(hands=0)) as runtime:
         runtime.agent("worker")(_nothing)
         with _workers(address, workers):
             start = time.perf_counter()
@@ -184,7 +185,7 @@ async def _nothing(_turn: remit.Turn) -> str:
 
 async def _starts(address: str, total: int) -> float:
     """Milliseconds from submit to start in another process that was idle; the median."""
-    with team(address, hands=0) as runtime:
+    with remit.Runtime(address, serving=Serving(hands=0)) as runtime:
         runtime.agent("worker")(_nothing)
         with _workers(address, 1):
             tasks: list[str] = []

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import remit
+from remit.settings import Serving
 
 MEMORY = ":memory:"
 
@@ -17,7 +18,7 @@ def team(where: str, hands: int = 100) -> Iterator[remit.Runtime]:
     """A team in memory, or on a file of its own if `where` is anything else."""
     with TemporaryDirectory() as folder:
         store = MEMORY if where == MEMORY else Path(folder) / "team.db"
-        with team(store, hands=hands) as runtime:
+        with remit.Runtime(store, serving=Serving(hands=hands)) as runtime:
             _add_agents(runtime)
             yield runtime
 
