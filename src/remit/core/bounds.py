@@ -123,7 +123,9 @@ class Bounds:
         if self._data is None:
             object.__setattr__(self, "_data", _data(self))
         assert self._data is not None
-        return self._data.copy()
+        if self.agents is ANY and self.tools is ANY and self.sees is ANY:
+            return self._data.copy()  # figures only: nothing in it can be changed in place
+        return {key: [*value] if isinstance(value, list) else value for key, value in self._data.items()}
 
 
 def ceiling(bounds: Bounds) -> Bounds:
