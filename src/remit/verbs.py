@@ -26,9 +26,9 @@ class Verb:
     name: str
     sentence: str
     schema: dict[str, Json]
-    do: Callable[[TurnLike, Given], Awaitable[Json | Command]]
+    do: Callable[[TurnLike, Given], Awaitable["Json | Command"]]
 
-    async def call(self, turn: TurnLike, arguments: Given) -> Json | Command:
+    async def call(self, turn: TurnLike, arguments: Given) -> "Json | Command":
         """Do it, once the arguments are what the schema says: known names, text where text is due, none missing."""
         _check(self, arguments)
         return await self.do(turn, arguments)
