@@ -1,38 +1,275 @@
-"""The README and the how-tos tell the truth: their code is run."""
+"""The pages tell the truth: their code is run, their commands are run, and what they name is there."""
 
+import ast
+import inspect
+import os
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple, Unpack, get_args, get_origin, get_type_hints
 
 import pytest
 
+import remit
+import remit.errors
+import remit.settings
+import remit.testing
+import remit.types
+import remit.verbs
+
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```(?:\n+```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "examples" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+SKIP = re.compile(r"<!-- not run: (.+) -->\n$")
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# (\w+\.py)\n")
 
 
-def blocks() -> list[tuple[str, str, str]]:
-    """Every Python block, with the output the page shows below it."""
-    return [
-        (f"{page.relative_to(ROOT)}:{number}", code, output)
-        for page in PAGES
-        for number, (code, output) in enumerate(BLOCK.findall(page.read_text()), 1)
-    ]
+class Block(NamedTuple):
+    """A piece of code on a page, with the output that the page shows below it; `skipped` says why it is not run."""
+
+    page: Path
+    number: int
+    language: str
+    code: str
+    output: str
+    skipped: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.number}"
+
+    @property
+    def file(self) -> str:
+        """The name of the file that the block is, if its first line says one."""
+        named = FILE.match(self.code)
+        return named[1] if named else ""
 
 
-@pytest.mark.parametrize(("where", "code", "output"), blocks(), ids=[where for where, *_ in blocks()])
-def test_code_on_a_page_runs_and_prints_what_the_page_says(where: str, code: str, output: str, tmp_path: Path):
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+def blocks(language: str) -> list[Block]:
+    found: list[Block] = []
+    for page in PAGES:
+        text = page.read_text()
+        fences = [*FENCE.finditer(text)]
+        for fence, after in zip_longest(fences, fences[1:]):
+            shown = after is not None and after[1] == "text" and not text[fence.end() : after.start()].strip()
+            skipped = SKIP.search(text, 0, fence.start())
+            if fence[1] == language:
+                number = text.count("\n", 0, fence.start()) + 1
+                output, why = after[2] if shown else "", skipped[1] if skipped else ""
+                found.append(Block(page, number, language, fence[2], output, why))
+    return found
+
+
+PYTHON = [block for block in blocks("python") if not block.skipped]
+SHELL = {page: [block for block in blocks("sh") if block.page == page] for page in PAGES}
+
+
+def same(printed: str, shown: str) -> bool:
+    """Whether a page shows what was printed, but for spaces at the end of lines; ` ... ` stands for anything."""
+    pattern = r".*?".join(re.escape(part) for part in re.split(r" *\.\.\. *", trimmed(shown)))
+    return re.fullmatch(pattern, trimmed(printed), re.DOTALL) is not None
+
+
+def trimmed(text: str) -> str:
+    return re.sub(r" +$", "", text, flags=re.MULTILINE).strip()
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=[block.where for block in PYTHON])
+def test_code_on_a_page_runs_and_prints_what_the_page_says(block: Block, tmp_path: Path):
+    command = [sys.executable, "-W", "error", "-c", block.code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    if output:
-        assert done.stdout.strip() == output.strip()
+    if block.output:
+        assert same(done.stdout, block.output), done.stdout
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if SHELL[page]], ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_on_a_page_run_one_after_the_other(page: Path, tmp_path: Path):
+    """In a folder with the files that the page shows, and `remit` on the path."""
+    for block in blocks("python"):
+        if block.page == page and block.file:
+            (tmp_path / block.file).write_text(block.code)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {"PATH": path, "HOME": str(tmp_path), "PYTHONPATH": str(tmp_path), "COLUMNS": "100"}
+    for block in SHELL[page]:
+        if block.skipped:
+            continue
+        command = ["bash", "-e", "-u", "-o", "pipefail", "-c", block.code]
+        running = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            printed, complaint = running.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            raise
+        assert running.returncode == 0, f"{block.where}: {printed}{complaint}"
+        if block.output:
+            assert same(printed, block.output), f"{block.where}: {printed}"
+
+
+# -- what is named in the middle of a sentence ---------------------------------------------------------------
+
+KINDS = {
+    "rt": remit.Runtime,
+    "runtime": remit.Runtime,
+    "turn": remit.Turn,
+    "workspace": remit.Workspace,
+    "task": remit.Task,
+    "context": remit.types.Context,
+    "board": remit.types.Board,
+    "outcome": remit.Outcome,
+    "clock": remit.testing.FakeClock,
+    "remit": remit,
+}
+MADE = {name: getattr(remit, name) for name in remit.__all__ if isinstance(getattr(remit, name), type)}
+MADE |= {name: getattr(remit.settings, name) for name in remit.settings.__all__}
+MADE |= {name: getattr(remit.testing, name) for name in remit.testing.__all__}
+INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+LEAD = re.compile(r"^(?:@|await |return await |return |async with |async for \w+ in |with )")
+
+
+def expressions() -> Iterator[tuple[str, ast.expr]]:
+    """Every inline piece of code that says something about one of the names above."""
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for found in INLINE.findall(text):
+            code = LEAD.sub("", found.replace("\\|", "|")).rstrip(":")
+            code = re.sub(r": \.\.\.$", "", code)
+            if not re.match(rf"(?:{'|'.join(KINDS)})\.\w|(?:{'|'.join(MADE)})\(", code):
+                continue
+            if re.fullmatch(r"[\w.]+\.(?:py|db|toml|md|\*)", code):
+                continue
+            try:
+                yield f"{page.relative_to(ROOT)}: `{found}`", ast.parse(code, mode="eval").body
+            except SyntaxError:
+                pytest.fail(f"{page.relative_to(ROOT)}: `{found}` is not Python")
+
+
+def named(node: ast.expr) -> object:
+    """What a dotted name stands for; raises AttributeError if there is no such thing."""
+    if isinstance(node, ast.Name):
+        return KINDS.get(node.id) or MADE.get(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = named(node.value)
+        return None if owner is None else member(owner, node.attr)
+    return None
+
+
+def member(owner: object, name: str) -> object:
+    """An attribute; of a class also one that `__init__` sets, and for a property the class of what it gives."""
+    if owner is remit.Runtime and name == "workspace":
+        return remit.Workspace
+    if owner is remit.Task and name in ("id", "existing"):
+        return None
+    found = inspect.getattr_static(owner, name) if isinstance(owner, type) else getattr(owner, name)
+    if isinstance(found, property | cached_property):
+        function = found.fget if isinstance(found, property) else found.func
+        given = get_type_hints(function, vars(sys.modules[function.__module__])).get("return")
+        return given if isinstance(given, type) and given.__module__.startswith("remit") else None
+    return found
+
+
+def takes(function: object) -> tuple[inspect.Signature, set[str]]:
+    signature = inspect.signature(function)  # pyright: ignore[reportArgumentType]
+    names = {name for name, one in signature.parameters.items() if one.kind is not one.VAR_KEYWORD}
+    for one in signature.parameters.values():
+        if one.kind is one.VAR_KEYWORD:
+            unpacked = get_origin(one.annotation) is Unpack
+            names |= set(get_args(one.annotation)[0].__annotations__) if unpacked else {"*"}
+    return signature, names
+
+
+def wrong(node: ast.expr) -> Iterator[str]:
+    for part in ast.walk(node):
+        if not isinstance(part, ast.Attribute | ast.Call):
+            continue
+        try:
+            function = named(part.func if isinstance(part, ast.Call) else part)
+        except AttributeError as error:
+            yield f"there is no {error}"
+            return
+        if isinstance(part, ast.Call) and callable(function):
+            yield from misused(part, function)
+
+
+def misused(call: ast.Call, function: object) -> Iterator[str]:
+    signature, names = takes(function)
+    yield from (f"no keyword {one.arg}" for one in call.keywords if one.arg not in names and "*" not in names)
+    elided = any(isinstance(arg, ast.Constant) and arg.value is ... for arg in call.args)
+    if elided or not inspect.isfunction(function):
+        return
+    method = isinstance(call.func, ast.Attribute) and isinstance(named(call.func.value), type)
+    itself = [None] if method else []
+    try:
+        signature.bind_partial(*itself, *call.args)
+    except TypeError as error:
+        yield str(error)
+
+
+def test_what_the_pages_name_is_there_and_takes_these_keywords():
+    found = list(expressions())
+    assert len(found) > 30
+    assert [f"{where}: {trouble}" for where, node in found for trouble in wrong(node)] == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "rt.run_team(goal, 'coordinator', {'tier': 'complex'})",
+        "rt.tasks()",
+        "turn.step('charge', charge)",
+        "rt.workspace.tasks(colour='red')",
+        "Runtime(hands=0)",
+    ],
+)
+def test_a_name_or_keyword_that_is_not_there_is_found(code: str):
+    assert list(wrong(ast.parse(code, mode="eval").body))
+
+
+# -- pages -----------------------------------------------------------------------------------------------------
 
 
 def test_links_between_pages_lead_somewhere():
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+    for page in [*PAGES, ROOT / "CHANGELOG.md"]:
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text()):
+            there = (page.parent / target) if target else page
+            assert there.exists(), f"{page.relative_to(ROOT)} links to {target}"
+            if anchor:
+                assert anchor in anchors(there), f"{page.relative_to(ROOT)} links to {target}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_the_index_leads_to_every_page():
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")} - {"README.md"}
+    assert sorted(page for page in pages if f"]({page}" not in index) == []
+
+
+def test_the_first_screen_says_how_to_get_it_and_how_to_work_on_it():
+    first = "\n".join((ROOT / "README.md").read_text().splitlines()[:25])
+    for command in ("pip install remit", "remit demo", "make demo", "make test"):
+        assert command in first
 
 
 def test_the_drawn_parts_are_up_to_date():

@@ -1,0 +1,222 @@
+"""The catalogue of refusals: each guard is called with facts that make it say no, so that the sentences are real."""
+
+from dataclasses import dataclass, replace
+
+from remit.core import guards
+from remit.core.allow import ANY, Names
+from remit.core.bounds import TOP, Bounds
+from remit.core.breaker import CLOSED, Breaker
+from remit.core.guards import Guard
+from remit.core.record import NO_RUN, RunFacts
+from remit.core.remit import Origin, Pass, Remit, begin, derive
+
+_NOW = 1_800_000_000_000_000
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Known:
+    """Facts that let everything through, until one of them is replaced."""
+
+    now: int = _NOW
+    known: bool = True
+    asks: Names = ANY
+    roster: tuple[str, ...] = ("reviewer", "tester")
+    running: int = 0
+    limit: int | None = None
+    breaker: Breaker = CLOSED
+    run: RunFacts = NO_RUN
+    spawned: int = 0
+    handoffs: int = 0
+    repeats: bool = False
+
+
+def _remit(*names: str, within: Bounds = TOP) -> Remit:
+    until = _NOW + 300 * _SECOND
+    remit = begin(Origin("t1", "default", "s1"), Pass(names[0], "build it", within=within), TOP, until)
+    for number, name in enumerate(names[1:], start=2):
+        remit = derive(remit, Pass(name, "a part"), f"t{number}", ANY, ANY, until)
+    return remit
+
+
+_FACTS = Known()
+_CODER = _remit("lead", "coder")
+
+# One row a refusal: guard, who asks, whom, what is known, when it says no, and what to do about it.
+_SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
+    (guards.not_self, _CODER, Pass("coder", "x"), _FACTS, "an agent delegates to itself", "do it, or ask another"),
+    (
+        guards.not_to_itself,
+        _CODER,
+        Pass("coder", "x"),
+        _FACTS,
+        "a holder hands its task to itself",
+        "go on, or hand it to another",
+    ),
+    (
+        guards.known,
+        _CODER,
+        Pass("revewer", "x"),
+        replace(_FACTS, known=False),
+        "there is no agent of that name, here or at a worker",
+        "look at the name; register the agent, or start a worker that has it",
+    ),
+    (
+        guards.allowed,
+        _CODER,
+        Pass("deployer", "x"),
+        replace(_FACTS, asks=frozenset({"reviewer"})),
+        "the asker's card does not name the agent in `asks`",
+        'add it to `asks`; `asks="*"` is anyone',
+    ),
+    (
+        guards.admitted,
+        _remit("lead", "coder", within=Bounds(agents=["coder", "reviewer"])),
+        Pass("tester", "x"),
+        replace(_FACTS, roster=("reviewer",)),
+        "`Bounds(agents=...)` of the run or of a delegation leave the agent out",
+        "widen them where they were given; nobody further down can",
+    ),
+    (
+        guards.no_loop,
+        _remit("lead", "coder", "reviewer"),
+        Pass("coder", "x"),
+        _FACTS,
+        "the agent is in the chain already: it waits for this very task",
+        "answer it; to give the task back for good, hand it over",
+    ),
+    (
+        guards.not_to_an_asker,
+        _remit("lead", "coder"),
+        Pass("lead", "x"),
+        _FACTS,
+        "a task is handed up to someone who waits for it",
+        "return the answer instead",
+    ),
+    (
+        guards.not_too_deep,
+        _remit("lead", "coder", "reviewer", "linter", within=Bounds(depth=3)),
+        Pass("speller", "x"),
+        _FACTS,
+        "there are as many hops as allowed, 3 unless told otherwise",
+        "`Runtime(bounds=Bounds(depth=4))`, if you mean it",
+    ),
+    (
+        guards.in_time,
+        _remit("lead", "coder", within=Bounds(deadline=_NOW - 2 * _SECOND)),  # type: ignore[arg-type]
+        Pass("reviewer", "x"),
+        _FACTS,
+        "the deadline of the run, or of an asker, has passed",
+        "give more `seconds` where the work was asked for",
+    ),
+    (
+        guards.not_broken,
+        _CODER,
+        Pass("reviewer", "x"),
+        replace(_FACTS, breaker=Breaker("open", 3, _NOW + 42 * _SECOND, "", "ConnectionError")),
+        "the agent failed three times in a row, or an operator took it out",
+        "wait, or `remit breaker reset reviewer`",
+    ),
+    (
+        guards.within_tier,
+        _remit("lead", "coder", within=Bounds(members=3)),
+        Pass("tester", "x"),
+        replace(_FACTS, run=NO_RUN._replace(members="lead coder reviewer")),
+        "the run has as many different agents as its tier or `Bounds(members=...)` allow",
+        "work with them, or start the run with a higher tier",
+    ),
+    (
+        guards.within_tier,
+        _remit("lead", "coder", within=Bounds(tokens=25_000)),
+        Pass("reviewer", "x"),
+        replace(_FACTS, run=NO_RUN._replace(tokens=25_310)),
+        "the run has used the tokens of its tier or of `Bounds(tokens=...)`, as reported with `turn.used`",
+        "finish with what is there, or start the run with more",
+    ),
+    (
+        guards.not_busy,
+        _CODER,
+        Pass("reviewer", "x"),
+        replace(_FACTS, running=2, limit=2),
+        "the agent works on as many tasks as its card's `concurrency`",
+        "submit instead: a submitted task waits in the queue",
+    ),
+    (
+        guards.few_spawned,
+        _CODER,
+        Pass("reviewer", "x"),
+        replace(_FACTS, spawned=guards.SPAWNED),
+        "the asker has five spawned tasks that have not ended",
+        "wait for one of them",
+    ),
+    (
+        guards.few_handoffs,
+        _remit("lead", within=Bounds(handoffs=5)),
+        Pass("billing", "x"),
+        replace(_FACTS, handoffs=5),
+        "the task has changed hands as often as allowed, 5 unless told otherwise",
+        "finish it; or `Bounds(handoffs=...)`",
+    ),
+    (
+        guards.no_repeat,
+        _remit("lead"),
+        Pass("billing", "x"),
+        replace(_FACTS, repeats=True),
+        "the same content goes to the same agent again, within the last three handoffs",
+        "change something, or finish",
+    ),
+)
+
+# Refusals of other acts than a hop; their sentences are made where they are raised.
+_OTHERS = (
+    (
+        "not-visible",
+        "an agent reads context that it was not passed",
+        "'reviewer' does not see spec/auth; its asker can pass it with sees=[...], or its card can read it",
+        'pass it: `sees=["spec"]`',
+    ),
+    (
+        "not-writable",
+        "an agent writes where its card or the bounds do not let it",
+        "'reviewer' may not write spec/auth; its card's writes and the bounds of the run say where",
+        "name the namespace in the card's `writes`",
+    ),
+    (
+        "inbox-full",
+        "32 messages wait for the recipient",
+        "32 messages wait for 'coder' already; try again when it has read some",
+        "let it read them, with `turn.inbox()`",
+    ),
+    (
+        "over",
+        "a turn goes on after its task has ended or changed hands",
+        "the turn of 'coder' is over; nothing can be done in its name",
+        "nothing: the work has another holder, or has ended",
+    ),
+)
+
+
+def refusals_page() -> str:
+    judged = {guard for passage in guards.PASSAGES for guard in passage.guards} | {guards.admitted}
+    if missing := sorted(guard.__name__ for guard in judged - {guard for guard, *_ in _SAMPLES}):
+        raise SystemExit(f"docs/refusals.py has no sample for {', '.join(missing)}")
+    rows = []
+    for guard, remit, wish, facts, when, what in _SAMPLES:
+        verdict = guard(remit, wish, facts)
+        assert verdict.answer is guards.Answer.DENY, guard.__name__
+        rows.append(f"| **{verdict.rule}** | {when} | {verdict.sentence} | {what} |")
+    rows += [f"| **{rule}** | {when} | {sentence} | {what} |" for rule, when, sentence, what in _OTHERS]
+    order = ", ".join(f"`{guard.__name__}`" for guard in guards.ORDER)
+    listed = "\n".join(rows)
+    return f"""# Refusals
+
+A rule says no to one hop; the run goes on. In code it is `Refused`, with `rule` and a sentence; a model gets the
+sentence. The sentences here come from the guards themselves. Made from the code; do not edit, run `make docs`.
+
+| rule | when | for example | what to do |
+|---|---|---|---|
+{listed}
+
+For a delegation the guards are asked in this order, and the first no is the one that is told: {order}. Other ways
+through the door, such as submitting or handing over, have guards of their own in `core/guards.py`.
+"""
