@@ -10,6 +10,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple, Unpack, get_args, get_origin, get_type_hints
@@ -22,6 +24,7 @@ import remit.settings
 import remit.testing
 import remit.types
 import remit.verbs
+from remit.core.kinds import SHAPES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -107,7 +110,8 @@ def test_commands_on_a_page_run_one_after_the_other(page: Path, tmp_path: Path):
     for block in SHELL[page]:
         if block.skipped:
             continue
-        command = ["bash", "-e", "-u", "-o", "pipefail", "-c", block.code]
+        code = re.sub(r"^pip install .*$", "", block.code, flags=re.MULTILINE)  # it is there, and there is no network
+        command = ["bash", "-e", "-u", "-o", "pipefail", "-c", code]
         running = subprocess.Popen(
             command,
             cwd=tmp_path,
@@ -157,7 +161,7 @@ def expressions() -> Iterator[tuple[str, ast.expr]]:
             code = re.sub(r": \.\.\.$", "", code)
             if not re.match(rf"(?:{'|'.join(KINDS)})\.\w|(?:{'|'.join(MADE)})\(", code):
                 continue
-            if re.fullmatch(r"[\w.]+\.(?:py|db|toml|md|\*)", code):
+            if code in SHAPES or re.fullmatch(r"[\w.]+\.(?:py|db|toml|md|\*)", code):
                 continue
             try:
                 yield f"{page.relative_to(ROOT)}: `{found}`", ast.parse(code, mode="eval").body
@@ -181,6 +185,8 @@ def member(owner: object, name: str) -> object:
         return remit.Workspace
     if owner is remit.Task and name in ("id", "existing"):
         return None
+    if inspect.ismodule(owner) and hasattr(owner, "__path__") and find_spec(f"{owner.__name__}.{name}") is not None:
+        return import_module(f"{owner.__name__}.{name}")
     found = inspect.getattr_static(owner, name) if isinstance(owner, type) else getattr(owner, name)
     if isinstance(found, property | cached_property):
         function = found.fget if isinstance(found, property) else found.func
