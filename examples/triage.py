@@ -17,7 +17,6 @@ async def triage(turn: Turn) -> Command:
 @rt.agent(role="money matters")
 async def billing(turn: Turn) -> str:
     given = turn.handoff
-    assert given is not None  # billing is only reached through triage
     print(f"billing  has it from {given.sender}, to {given.state.phase}: {given.state.context}")
     return f"order {given.state.context['order']} is refunded"
 
@@ -25,7 +24,6 @@ async def billing(turn: Turn) -> str:
 @rt.agent(role="technical matters")
 async def support(turn: Turn) -> str:
     given = turn.handoff
-    assert given is not None
     print(f"support  has it from {given.sender}, to {given.state.phase}: {given.state.context}")
     return "clear the cache and log in again"
 

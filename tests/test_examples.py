@@ -13,14 +13,15 @@ PROMISED = dict(
         r"^## \[(\w+\.py)\].*?^```text\n(.*?)^```", (EXAMPLES / "README.md").read_text(), re.MULTILINE | re.DOTALL
     )
 )
-SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
+PARTS = {"night_shift_team.py"}  # imported or started by others
+SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name not in PARTS)
 
 
 def test_every_example_is_in_the_readme_and_the_other_way_round():
     assert sorted(PROMISED) == SCRIPTS
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", [*SCRIPTS, *PARTS])
 def test_an_example_fits_on_one_screen(name: str):
     assert len((EXAMPLES / name).read_text().splitlines()) <= 45
 
