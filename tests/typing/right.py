@@ -1,0 +1,60 @@
+"""What a type checker must accept: every keyword of a verb, and what comes back has a type that can be named."""
+
+from remit import BOARD, END, Bounds, Card, Command, Outcome, Plan, Runtime, Scope, Send, Step, Task, Turn, Workspace
+from remit.errors import Conflict, NotFound
+from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
+from remit.testing import CountedIds, FakeClock, Scripted
+from remit.types import Entry, Event, Finding, Handoff, HandoffState, Health, Match, Message, Node, Status, StepOutcome
+
+rt = Runtime(
+    "team.db",
+    workspace="shop",
+    bounds=Bounds(depth=4, handoffs=2, members=3, tokens=1_000),
+    policy=Policy(breaker=BreakerPolicy(failures=5), classify=lambda task: "simple", concurrency=10),
+    serving=Serving(hands=0, silence=5, keep_days=None, pace=Pace(look=0.5)),
+    system=System(clock=FakeClock(), ids=CountedIds()),
+)
+rt.add(Card("scripted", role="answers"), Scripted("yes"))
+
+
+@rt.agent
+async def coder(turn: Turn) -> str:
+    answer: str = await turn.delegate("reviewer", "look", sees=["code"], tools="*", within=Bounds(depth=1), seconds=9)
+    outcomes: list[Outcome] = await turn.delegate_all([("reviewer", "look")], at_once=2, sees="*")
+    task: Task = await turn.submit(capability="review", task="later", key="k", attempts=2)
+    status: Status = await task.status()
+    handoff: Handoff = turn.handoff
+    state: HandoffState = handoff.state
+    messages: list[Message] = await turn.inbox()
+    entry: Entry | None = await turn.context.entry("code", "auth")
+    await turn.context.set("code", "auth", {"lines": [1, 2]}, ttl=60, trust="outside", expect=0)
+    return f"{answer} {outcomes} {status.state} {state} {messages} {entry} {'exec' in turn.tools} {turn.agents()}"
+
+
+@rt.agent("the reviewer", role="reviews", can="review", asks=["coder"], reads=[BOARD, Scope("a")], concurrency=2)
+async def reviewer(turn: Turn) -> Command:
+    if turn.phase:
+        return Command(END, result={"done": True})
+    if turn.task:
+        return Command([Send("coder", {"part": 1})], join="coder")
+    return await turn.hand_off("coder", {"phase": "write", "context": {"order": 1}})
+
+
+async def owner(workspace: Workspace) -> None:
+    outcome: Outcome = await rt.outcome("coder", "go", session="monday", tier="simple", handoffs=False, by="ada")
+    plan = await rt.run_plan(Plan([Step("a", "A", agent="coder")]), concurrency=2, reveal=True, tier="complex")
+    steps: dict[str, StepOutcome] = plan.steps
+    events: list[Event] = await workspace.history(run=outcome.id, kinds=frozenset({"task.started"}), limit=5)
+    root: Node | None = await workspace.root(outcome.id)
+    health: Health = await workspace.examine()
+    findings: list[Finding] = health.findings
+    matches: list[Match] = await workspace.find("review")
+    tasks: list[Status] = await workspace.tasks(state="open", agent="coder", limit=5)
+    async with rt.serving():
+        print(steps, events, root, findings, matches, tasks)
+    with rt.override(coder=Scripted("no")):
+        pass
+    try:
+        await workspace.cancel(outcome.id, op="once", by="ada")
+    except (Conflict, NotFound):
+        await rt.at("other.db", serving=Serving(hands=1)).run_team("a goal", "coder", reveal=True, session="s")

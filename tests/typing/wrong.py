@@ -1,0 +1,34 @@
+"""What a type checker must refuse: each line that says so, and no other."""
+
+from remit import Bounds, Card, Runtime, Step, Turn, Workspace
+from remit.settings import Policy, Serving
+
+rt = Runtime(hands=0)  # wrong
+rt = Runtime(policy=Policy(colour="red"))  # wrong
+rt = Runtime(serving=Serving(hands="many"))  # wrong
+rt = Runtime()
+Bounds(color=1)  # wrong
+Card("coder", ask=["reviewer"])  # wrong
+Step("a", "A", payload="csv")  # wrong
+
+
+@rt.agent(colour="red")  # wrong
+async def painter(turn: Turn) -> str:
+    await turn.delegate("reviewer", "look", sess=["code"])  # wrong
+    await turn.submit("reviewer", "look", attempts="two")  # wrong
+    await turn.run_plan("a plan")  # wrong
+    await turn.step("charge", print)  # wrong
+    return ""
+
+
+@rt.agent  # wrong
+def not_async(turn: Turn) -> str:
+    return ""
+
+
+async def owner(workspace: Workspace) -> None:
+    await rt.run("coder", "go", sesion="monday")  # wrong
+    await rt.submit("coder", "go", seconds="ten")  # wrong
+    await rt.tasks()  # wrong
+    await workspace.tasks(colour="red")  # wrong
+    await workspace.history(kind="task.started")  # wrong
