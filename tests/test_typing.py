@@ -33,13 +33,6 @@ def marked(name: str) -> set[int]:
     return {number for number, line in enumerate(lines, 1) if re.search(r"# wrong$", line)}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "right.py",
-        "wrong.py",
-        pytest.param("wanted.py", marks=pytest.mark.xfail(reason="fields have the types of their inside form")),
-    ],
-)
+@pytest.mark.parametrize("name", sorted(path.name for path in HERE.glob("*.py")))
 def test_the_checker_refuses_what_is_wrong_and_nothing_else(name: str, complaints: dict[str, set[int]]):
     assert complaints[name] == marked(name)

@@ -1,6 +1,24 @@
 """What a type checker must accept: every keyword of a verb, and what comes back has a type that can be named."""
 
-from remit import BOARD, END, Bounds, Card, Command, Outcome, Plan, Runtime, Scope, Send, Step, Task, Turn, Workspace
+from datetime import UTC, datetime
+
+from remit import (
+    BOARD,
+    END,
+    Bounds,
+    Card,
+    Command,
+    Outcome,
+    Pass,
+    Plan,
+    Runtime,
+    Scope,
+    Send,
+    Step,
+    Task,
+    Turn,
+    Workspace,
+)
 from remit.errors import Conflict, NotFound
 from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
 from remit.testing import CountedIds, FakeClock, Scripted
@@ -9,12 +27,13 @@ from remit.types import Entry, Event, Finding, Handoff, HandoffState, Health, Ma
 rt = Runtime(
     "team.db",
     workspace="shop",
-    bounds=Bounds(depth=4, handoffs=2, members=3, tokens=1_000),
+    bounds=Bounds(agents=["coder"], tools="*", sees=["spec"], depth=4, deadline=datetime(2030, 1, 1, tzinfo=UTC)),
     policy=Policy(breaker=BreakerPolicy(failures=5), classify=lambda task: "simple", concurrency=10),
     serving=Serving(hands=0, silence=5, keep_days=None, pace=Pace(look=0.5)),
     system=System(clock=FakeClock(), ids=CountedIds()),
 )
-rt.add(Card("scripted", role="answers"), Scripted("yes"))
+rt.add(Card("scripted", can=["answer"], asks="*", reads=[BOARD, Scope("spec", prefix="a")]), Scripted("yes"))
+Pass("coder", "write it", sees=["spec"], tools=["read_file"], within=Bounds(credits="$0.50", handoffs=2, members=3))
 
 
 @rt.agent
