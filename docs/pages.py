@@ -147,24 +147,53 @@ def settings_page() -> str:
 
 
 def commands_page() -> str:
+    apps = [(name, sentence, commands.app[name], group.name) for group, name, _, sentence in commands._COMMANDS]  # noqa: SLF001
+    for parent in (commands.context, commands.breaker, commands.db):
+        apps += [
+            (f"{parent.name[0]} {name}", parent[name].help, parent[name], "Mend")
+            for name in parent
+            if not name.startswith("-")
+        ]
     groups: dict[str, list[tuple[str, str]]] = {}
-    for group, name, _, sentence in commands._COMMANDS:  # noqa: SLF001 - the one list there is
-        groups.setdefault(group.name, []).append((f"`remit {name}`", sentence))
-    for app in (commands.context, commands.breaker, commands.db):
-        for name in app:
-            if not name.startswith("-"):
-                groups["Mend"].append((f"`remit {app.name[0]} {name}`", app[name].help))
+    details: list[str] = []
+    silent: list[str] = []
+    for name, sentence, app, group in apps:
+        groups.setdefault(group, []).append((f"[`remit {name}`](#remit-{name.replace(' ', '-')})", sentence))
+        arguments = [one for one in app.assemble_argument_collection(parse_docstring=True) if one.show]
+        if not any("--json" in one.names for one in arguments):
+            silent.append(f"`{name}`")
+        rows = [_option(one) for one in arguments if not _PLACES & set(one.names)]
+        table = f"{_table(('option', 'default', 'meaning'), rows)}\n" if rows else ""
+        details.append(f"## remit {name}\n\n{sentence}\n\n{table}")
     lists = "\n".join(f"## {name}\n\n{_table(('command', ''), rows)}\n" for name, rows in groups.items())
     codes = re.findall(r"(\d+) (.+?)[;.](?= \d|$)", commands.EXIT_CODES.removeprefix("Exit codes: "))
     return f"""# The command line
 
-`remit COMMAND --help` tells the options of each. Every command that prints takes `--json`, but `watch` and `worker`.
-`--store` is a file or `postgresql://...`; REMIT_STORE and REMIT_WORKSPACE say it for all commands. {NOTE}
+`--store` is a file or `postgresql://...`, and `--workspace` a workspace in it; REMIT_STORE and REMIT_WORKSPACE say so
+for all commands. Where neither is said it is the file `remit.db`, or the store of the runtime that is named. `--json` is
+there for every command but {", ".join(silent)}. {NOTE}
 {lists}
 ## Exit codes
 
 {_table(("code", "meaning"), codes)}
-"""
+
+{chr(10).join(details)}"""
+
+
+_PLACES = {"--store", "--workspace", "--json"}
+
+
+def _option(argument: Any) -> tuple[str, str, str]:
+    """An option of a command as its help tells it; what has a place is written in capitals."""
+    name = argument.names[0]
+    if argument.index is not None:
+        name = name.removeprefix("--").upper()
+    default = argument.field_info.default
+    told = "" if argument.required or default in (None, "", False) else _code(_default(default))
+    meaning = (argument.parameter.help or "").strip()
+    if name == "--credits" and "enforced" not in meaning:
+        meaning += " Recorded, not yet enforced."
+    return f"`{name}`", told, meaning
 
 
 def events_page() -> str:
@@ -293,8 +322,8 @@ def _fields(kind: type) -> Iterator[tuple[str, object, str]]:
             if field.init:
                 yield field.name, _GIVEN.get(field.name, hints[field.name]), _default_of(field)
         return
-    for name in kind._fields:  # type: ignore[attr-defined] # a named tuple
-        yield name, hints[name], _default(kind._field_defaults[name])  # type: ignore[attr-defined]
+    for name in kind._fields:  # a named tuple
+        yield name, hints[name], _default(kind._field_defaults[name])
 
 
 def _default_of(field: "Field[Any]") -> str:
@@ -324,7 +353,7 @@ def _type(hint: object) -> str:
 
 
 def _field_row(shape: type, field: str, hint: object) -> tuple[str, str]:
-    always = field in shape.__required_keys__  # type: ignore[attr-defined]
+    always = field in shape.__required_keys__
     mark = "`" if always else "*"
     return f"{mark}{field}{mark}", _code(_type(hint))
 

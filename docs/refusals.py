@@ -103,7 +103,7 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
     ),
     (
         guards.in_time,
-        _remit("lead", "coder", within=Bounds(deadline=_NOW - 2 * _SECOND)),  # type: ignore[arg-type]
+        _remit("lead", "coder", within=Bounds(deadline=_NOW - 2 * _SECOND)),
         Pass("reviewer", "x"),
         _FACTS,
         "the deadline of the run, or of an asker, has passed",

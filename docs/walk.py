@@ -49,7 +49,7 @@ class Walk:
 
     def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type] # the way to take it away
+        threading.setprofile(None)
 
     def tell(self, name: str) -> None:
         sys.stdout.write(
