@@ -264,6 +264,14 @@ def test_links_between_pages_lead_somewhere():
                 assert anchor in anchors(there), f"{page.relative_to(ROOT)} links to {target}#{anchor}"
 
 
+def test_files_that_pages_name_are_there():
+    """Paths of our own; a bare name such as `team.py` is a file of the reader's."""
+    places = (ROOT, ROOT / "src", ROOT / "src" / "remit", ROOT / "src" / "remit" / "engine")
+    for page in PAGES:
+        for name in re.findall(r"`((?:\w+/)+(?:\w+\.\w+)?)`", page.read_text()):
+            assert any((place / name).exists() for place in places), f"{page.relative_to(ROOT)} names {name}"
+
+
 def anchors(page: Path) -> set[str]:
     heads = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
