@@ -164,7 +164,7 @@ def commands_page() -> str:
             silent.append(f"`{name}`")
         rows = [_option(one) for one in arguments if not _PLACES & set(one.names)]
         table = f"{_table(('option', 'default', 'meaning'), rows)}\n" if rows else ""
-        details.append(f"## remit {name}\n\n{sentence}\n\n{table}")
+        details.append("\n".join([f"## remit {name}\n", f"{sentence}\n", *_more(app), table]))
     lists = "\n".join(f"## {name}\n\n{_table(('command', ''), rows)}\n" for name, rows in groups.items())
     codes = re.findall(r"(\d+) (.+?)[;.](?= \d|$)", commands.EXIT_CODES.removeprefix("Exit codes: "))
     return f"""# The command line
@@ -180,6 +180,12 @@ is there for every command but {", ".join(silent)}. {NOTE}
 {chr(10).join(details)}"""
 
 
+def _more(app: Any) -> Iterator[str]:
+    """What a command's docstring says beyond its first sentence."""
+    about = (inspect.getdoc(app.default_command) or "").partition("\nParameters\n")[0]
+    yield from (f"{_sections(paragraph)}\n" for paragraph in about.strip().split("\n\n")[1:])
+
+
 _PLACES = {"--store", "--workspace", "--json"}
 
 
@@ -189,7 +195,7 @@ def _option(argument: Any) -> tuple[str, str, str]:
     if argument.index is not None:
         name = name.removeprefix("--").upper()
     default = argument.field_info.default
-    told = "" if argument.required or default in (None, "", False) else _code(_default(default))
+    told = "" if default in (inspect.Parameter.empty, None, "", False) else _code(_default(default))
     meaning = (argument.parameter.help or "").strip()
     if name == "--credits" and "enforced" not in meaning:
         meaning += " Recorded, not yet enforced."
