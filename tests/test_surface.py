@@ -108,7 +108,7 @@ def returned(kind: type) -> Iterator[tuple[str, type]]:
 @pytest.mark.parametrize("kind", WALKED, ids=lambda kind: kind.__name__)
 def test_what_is_given_back_can_be_imported_from_a_public_place(kind: type):
     public = {getattr(remit, name) for name in remit.__all__ if isinstance(getattr(remit, name), type)}
-    public |= {getattr(remit.types, name) for name in remit.types.__all__}
+    public |= {getattr(module, name) for module in (remit.types, remit.settings) for name in module.__all__}
     found = list(returned(kind))
     assert [f"{where} gives {what.__name__}" for where, what in found if what not in public | PORTS] == []
 

@@ -2,7 +2,8 @@
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
-from remit.core.command import Command, HandoffState, Move, Send
+from remit.core.chain import Chain, Hop
+from remit.core.command import Command, End, HandoffState, Move, Send
 from remit.core.entry import Entry
 from remit.core.events import Event
 from remit.core.match import Match
@@ -18,7 +19,7 @@ from remit.engine.toolset import Toolset
 from remit.engine.turn import Turn
 from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.looking import RunLine
-from remit.report.tree import Node
+from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.runtime.following import Follow
 from remit.runtime.workers import Crew, Peer
 
@@ -26,16 +27,20 @@ __all__ = [
     "Board",
     "Breaker",
     "Card",
+    "Chain",
     "Command",
     "Context",
     "Crew",
+    "End",
     "Entry",
     "Event",
     "Finding",
     "Follow",
     "Handoff",
+    "HandoffMade",
     "HandoffState",
     "Health",
+    "Hop",
     "Match",
     "Message",
     "Move",
@@ -43,8 +48,11 @@ __all__ = [
     "Outcome",
     "Peer",
     "PlanOutcome",
+    "PlanStep",
     "Record",
+    "Refusal",
     "Remit",
+    "Retry",
     "RunFacts",
     "RunLine",
     "Send",

@@ -7,6 +7,7 @@ from rich.text import Text
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
 from remit.engine.upkeep.doctor import Health, examine
 from remit.report import wire
+from remit.report.figures import count
 
 
 def doctor(*, place: Where = HERE, json: AsJson = False) -> int:
@@ -36,6 +37,9 @@ def _print(health: Health, where: str) -> None:
         colour = "red" if finding.level == "broken" else "yellow"
         scope = f"[{finding.workspace}] " if finding.workspace else ""
         console.print(Text.assemble((f"{finding.level}: ", colour), f"{scope}{finding.sentence}"))
-    figures = f"{health.events} events, {health.tasks} tasks, {health.entries} entries, {health.messages} messages"
+    entries = "1 entry" if health.entries == 1 else f"{health.entries:,} entries"
+    figures = ", ".join(
+        (count(health.events, "event"), count(health.tasks, "task"), entries, count(health.messages, "message"))
+    )
     word, colour = ("sound", "green") if health.sound else ("broken", "red")
     console.print(Text.assemble((f"{where} is {word}", colour), (f"  {figures}", "dim")))

@@ -35,7 +35,7 @@ class Limits:
     """How far the run may go."""
 
     credits: str = ""
-    """What it may spend, for example $0.50."""
+    """What it may spend, for example $0.50. Recorded, not yet enforced."""
 
     depth: int | None = None
     """How many delegations deep it may go; 3 unless told otherwise."""

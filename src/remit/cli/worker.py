@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Final
 
 from cyclopts import Parameter
@@ -17,7 +18,7 @@ from remit.core.checks import whole
 from remit.core.events import Event
 from remit.core.lifecycle import ENDS, lands
 from remit.core.times import iso
-from remit.engine.settings import HANDS, SILENCE_SECONDS, Serving
+from remit.engine.settings import HANDS
 from remit.engine.system import SystemClock
 from remit.errors import BadInput
 from remit.report.figures import count, duration
@@ -37,11 +38,11 @@ def worker(
     runtime: str,
     *,
     store: OwnStore = None,
-    hands: int = HANDS,
+    hands: int | None = None,
     drain_seconds: float = 30.0,
     silence: Annotated[float | None, Parameter(name="--silence")] = None,
 ) -> int:
-    """Carry out what is in the queue, and take over from processes that are gone, until it is stopped.
+    """Run what is in the queue, and take over from processes that are gone, until it is stopped.
 
     The first Ctrl-C or SIGTERM drains: nothing more is begun, and what has not ended in time is handed back for another
     worker. The second stops at once.
@@ -53,19 +54,22 @@ def worker(
     store
         The store whose queue it is, a file or postgresql://...; the runtime's own unless told otherwise.
     hands
-        How many tasks at a time.
+        How many tasks at a time; the runtime's own number unless told otherwise, or 100.
     drain_seconds
         How long what still runs may take to end when the worker is stopped.
     silence
-        After so many seconds of silence others take this worker for gone; 15 unless told otherwise.
+        After this many seconds without a heartbeat, other processes take over; the runtime's own number, or 15.
     """
-    if whole(hands, "--hands", least=1) is None or drain_seconds < 0:
+    whole(hands, "--hands", least=1)
+    if drain_seconds < 0:
         raise BadInput("--drain-seconds is a number of seconds, 0 for handing back at once")
-    serving = Serving(hands=hands, silence=SILENCE_SECONDS if silence is None else silence)
-    with load(runtime).at(store, serving=serving) as team:
+    own = load(runtime)
+    given = {"hands": hands or own.hands or HANDS, "silence": silence}
+    serving = replace(own.serving_settings, **{name: value for name, value in given.items() if value is not None})
+    with own.at(store, serving=serving) as team:
         lasting(team, "nobody else could put a task into its queue")
         try:
-            return asyncio.run(_work(team, runtime, hands, drain_seconds))
+            return asyncio.run(_work(team, runtime, serving.hands, drain_seconds))
         except asyncio.CancelledError:  # the second signal
             return INTERRUPTED
 

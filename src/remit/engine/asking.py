@@ -89,7 +89,7 @@ def checked(verb: str, how: Mapping[str, object], takes: type) -> dict[str, Any]
     known = takes.__annotations__.keys()
     if strange := sorted(how.keys() - known):
         near = get_close_matches(strange[0], known, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = f"; did you mean {near[0]}?" if near else "."
         raise BadInput(f"{verb} takes no {shown(strange[0])}{hint} It takes {', '.join(sorted(known))}")
     return dict(how)
 

@@ -181,6 +181,11 @@ class Runtime:
         return len(self._opening.engine.services.conductor.alive)
 
     @property
+    def serving_settings(self) -> Serving:
+        """What this process does for the queue."""
+        return self._opening.settings.serving
+
+    @property
     def hands(self) -> int:
         """How many tasks from the queue this process runs at a time; 0 if it only hands out."""
         return self._opening.settings.serving.hands

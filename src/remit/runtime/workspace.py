@@ -99,18 +99,22 @@ class Workspace:
 
     @property
     def name(self) -> str:
+        """What it is called."""
         return self._opening.workspace
 
     @property
     def database(self) -> Database:
+        """The database it is kept in; asking for it opens it."""
         return self._opening.database
 
     @property
     def store(self) -> Store:
+        """Its part of the database, for those who write their own transactions."""
         return self._opening.engine.services.ground.store
 
     @property
     def clock(self) -> Clock:
+        """Where its time comes from."""
         return self._opening.settings.system.clock
 
     async def read(self, look: Callable[[View], T]) -> T:

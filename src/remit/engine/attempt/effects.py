@@ -25,13 +25,13 @@ class Effects(NamedTuple):
         What is kept is kept exactly once. If the process dies between doing and keeping, it is done again.
         """
         live.must_be_at_work()
-        line(name, "the name of a step", NAME_LIMIT)
+        line(name, "the name of an effect", NAME_LIMIT)
         op = live.operations.effect(name)
         store = self.ground.store
         if live.attempt.is_rerun and (done := await store.read(lambda view: view.done(op))) is not None:
             return done[0]
         result = do(*args)
-        value = checked(await result if inspect.isawaitable(result) else result, f"the result of step '{name}'")
+        value = checked(await result if inspect.isawaitable(result) else result, f"the result of effect '{name}'")
 
         def keep(_view: object) -> Decision[Json]:
             return Decision(value, (effect_done(live.remit, name, value, self.ground.clock.now()),))
