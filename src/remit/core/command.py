@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
@@ -88,7 +88,17 @@ class HandoffState:
     retries: int = 0
 
     def data(self) -> dict[str, Json]:
-        return {**asdict(self), "completed": list(self.completed), "remaining": list(self.remaining)}
+        return {
+            "context": {**self.context},
+            "artifacts": {**self.artifacts},
+            "phase": self.phase,
+            "next_phase": self.next_phase,
+            "completed": [*self.completed],
+            "remaining": [*self.remaining],
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+            "retries": self.retries,
+        }
 
 
 class Move(NamedTuple):

@@ -1,5 +1,8 @@
 """Side effects with a name: recorded once, however often the task around them is run."""
 
+# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
+from __future__ import annotations
+
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple

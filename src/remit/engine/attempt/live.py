@@ -1,5 +1,8 @@
 """What is alive: the tree of running tasks, each with the scope that cancels it and everything below it."""
 
+# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
+from __future__ import annotations
+
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -163,7 +166,7 @@ class LiveTask:
         self.control.seconds = (left if self.control.final else timeout) / 1e6
         return self
 
-    def succeeded_by(self, remit: Remit, agent: Agent, handoff: Handoff) -> "LiveTask":
+    def succeeded_by(self, remit: Remit, agent: Agent, handoff: Handoff) -> LiveTask:
         """Make the next turn of the same task, in the same or other hands; this one has no rights any more."""
         heir = LiveTask(remit, agent, self.attempt, handoff)
         heir.control, heir.operations, heir.team = self.control, self.operations, self.team

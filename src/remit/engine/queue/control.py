@@ -1,5 +1,8 @@
 """A hand on tasks, wherever they run: looking, waiting, cancelling, retrying. It needs no agents."""
 
+# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -64,6 +67,8 @@ class TaskControl:
         if ended is not None:
             return ended
         self.lend()
+        if seconds is None:
+            return await outcomes.awaited(self._bell, task)
         with fail_after(self._ground.clock, seconds):
             return await outcomes.awaited(self._bell, task)
         raise TimeoutError  # never reached: `fail_after` raises it

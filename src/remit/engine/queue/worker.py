@@ -1,5 +1,8 @@
 """Running what is in the queue: claim, run, requeue."""
 
+# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
+from __future__ import annotations
+
 import asyncio
 import logging
 from typing import Final, NamedTuple, cast
@@ -263,7 +266,7 @@ class Worker:
                 await self._caretaker.requeue(set(self._busy))
 
 
-def _log_error(running: "asyncio.Task[None]") -> None:
+def _log_error(running: asyncio.Task[None]) -> None:
     if not running.cancelled() and (error := running.exception()) is not None:
         _log.error("a task could not be carried out: %r", error, exc_info=error)
 
