@@ -223,7 +223,8 @@ def test_a_pruned_journal_folds_to_the_same_tables_whether_it_was_emptied_or_not
     whole, pruned = fold(told), fold([emptied(event) if event.run == "t1" else event for event in told])
 
     assert whole == pruned
-    assert list(whole["task"]) == list(whole["run"]) == [("t5",)]
+    assert list(whole["task"]) == [("t5",)]
+    assert list(whole["run"]) == []
 
 
 @pytest.mark.rule("prune.summary")
@@ -290,18 +291,28 @@ def test_after_a_parallel_handoff_the_holder_is_still_the_holder():
 
 
 def test_a_handoff_of_a_task_that_is_not_there_changes_nothing():
-    assert fold(journal(facts.handed(first_remit(), "coder", NOW, {}))) == fold([])
+    tables = fold(journal(facts.handed(first_remit(), "coder", NOW, {})))
+    assert {**tables, "run": {}} == fold([])
 
 
 # --- runs --------------------------------------------------------------------------------------
 
 
-def test_a_root_makes_the_row_of_its_run():
+def test_a_root_alone_counts_nothing_and_makes_no_row_of_its_run():
     for fact in (facts.started(first_remit(), NOW, Begun(by="ann")), submitted_by("ann")):
-        run = next(one for one in changed(fact) if one.table == "run")
+        assert counted(fact) == {}
+        assert fold(journal(fact))["run"] == {}
 
-        row = {"id": "t1", "by": "ann", "members": "lead", "tasks": 1, "handoffs": 0, "tokens": 0, "refusals": 0}
-        assert run == ("run", "add", ("t1",), row)
+
+def test_the_first_thing_that_happens_besides_the_root_makes_the_row_of_a_run():
+    told = [facts.started(first_remit(), NOW), facts.started(remit_along("lead", "coder"), NOW, Begun(joins=True))]
+
+    row = {"id": "t1", "members": " coder", "tasks": 1, "handoffs": 0, "tokens": 0, "refusals": 0}
+    assert fold(journal(*told))["run"] == {("t1",): row}
+
+
+def test_a_refusal_outside_of_any_run_counts_for_none():
+    assert counted(Unsealed("hop.refused", NOW, {"rule": "loop"})) == {}
 
 
 def submitted_by(person: str) -> Unsealed:
@@ -349,7 +360,7 @@ parts = st.lists(
 def test_the_figures_of_a_run_are_what_its_events_add_up_to(history):
     root = first_remit()
     told = [facts.started(root, NOW)]
-    members, tasks, handoffs, tokens, refusals = ["lead"], 1, 0, 0, 0
+    members, tasks, handoffs, tokens, refusals = ["lead"], 0, 0, 0, 0
     for number, (what, agent, used) in enumerate(history, start=2):
         joins = agent not in members
         if what == "task":
@@ -367,17 +378,17 @@ def test_the_figures_of_a_run_are_what_its_events_add_up_to(history):
         members += [agent] * (joins and what in ("task", "hand"))
         tokens += used
 
-    (row,) = fold(journal(*told))["run"].values()
-
-    assert row == {
+    counted = {
         "id": "t1",
-        "by": "",
-        "members": " ".join(members),
+        "members": "".join(f" {name}" for name in members[1:]),
         "tasks": tasks,
         "handoffs": handoffs,
         "tokens": tokens,
         "refusals": refusals,
     }
+    rows = fold(journal(*told))["run"]
+    assert rows in ({}, {("t1",): counted})
+    assert bool(rows) == any(value for name, value in counted.items() if name != "id")
 
 
 # --- cards -------------------------------------------------------------------------------------
@@ -550,7 +561,7 @@ def test_changes_to_what_is_not_there_change_nothing():
         )
     )
 
-    assert tables == fold([])
+    assert {**tables, "run": {}} == fold([])  # what a run has come to is counted whoever is missing
 
 
 def test_the_fold_leaves_the_changes_of_an_event_alone():

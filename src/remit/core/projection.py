@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, cast
 from remit.core import lifecycle
 from remit.core.events import Event
 from remit.core.kinds import CardsPublished, EntriesRemoved, EntrySet, FirstData, MessagesTaken, RunsPruned, read
-from remit.core.record import Record, RunFacts
+from remit.core.record import Record
 from remit.core.values import Json, encode
 
 Table = Literal["task", "run", "entry", "message", "breaker", "card", "event"]
@@ -20,7 +20,7 @@ Row: TypeAlias = dict[str, Json]
 # The columns of each table in their order, without the workspace. SQL names them as `@task`, `@entry` and so on.
 COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     "task": tuple(field.name for field in fields(Record)),
-    "run": RunFacts._fields,
+    "run": ("id", "members", "tasks", "handoffs", "tokens", "refusals"),
     "entry": (
         *("namespace", "key", "form", "value", "agent", "created_at", "updated_at", "expires_at", "version"),
         *("digest", "extension", "trust", "task", "chain"),
@@ -61,8 +61,7 @@ def _started(event: Event) -> list[Change]:
     row["led_as"] = data.get("led_as", "")
     row["fence"] = row["attempt"] = 1
     row["claimed_at"] = event.at
-    change = Change("task", "add", (event.task,), row)
-    return [change] if data["parent"] else [change, _run(event, data)]
+    return [Change("task", "add", (event.task,), row)]
 
 
 def _submitted(event: Event) -> list[Change]:
@@ -72,8 +71,7 @@ def _submitted(event: Event) -> list[Change]:
     row["ready_at"] = data["ready_at"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
     row["dedup_key"] = data["dedup_key"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
     row["failures"] = data.get("failures", 0)
-    change = Change("task", "add", (event.task,), row)
-    return [change] if data["parent"] else [change, _run(event, data)]
+    return [Change("task", "add", (event.task,), row)]
 
 
 def _task(event: Event, data: FirstData) -> Row:
@@ -100,20 +98,6 @@ def _task(event: Event, data: FirstData) -> Row:
         "ended": None,
         "dedup_key": "",
     }
-
-
-def _run(event: Event, data: FirstData) -> Change:
-    """The row of a run that begins; what happens in it later is counted."""
-    row: Row = {
-        "id": event.run,
-        "by": data.get("by", ""),
-        "members": event.agent,
-        "tasks": 1,
-        "handoffs": 0,
-        "tokens": 0,
-        "refusals": 0,
-    }
-    return Change("run", "add", (event.run,), row)
 
 
 def _claimed(event: Event) -> list[Change]:
@@ -274,7 +258,10 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
 
 
 class Count(NamedTuple):
-    """What an event adds to the row of its run. `members` is text that is appended: the name of who joins it."""
+    """What an event adds to the row of its run. `members` is text that is appended: the name of who joins it.
+
+    The root itself is not counted: a run has no row until something else happens in it.
+    """
 
     members: str = ""
     tasks: int = 0
@@ -300,7 +287,7 @@ _ONE_REFUSAL: Final = Count(refusals=1)
 def _counts_task(event: Event) -> Count | None:
     data = read(event, FirstData)
     if not data["parent"]:
-        return None  # a root makes the row of its run
+        return None
     return Count(f" {event.agent}", 1) if data.get("joins") else _ONE_TASK
 
 
@@ -316,8 +303,8 @@ def _counts_tokens(event: Event) -> Count | None:
     return Count(tokens=cast("int", tokens)) if tokens else None
 
 
-def _counts_refusal(_event: Event) -> Count:
-    return _ONE_REFUSAL
+def _counts_refusal(event: Event) -> Count | None:
+    return _ONE_REFUSAL if event.run else None  # a stranger is refused before there is a run
 
 
 COUNTS: Final[dict[str, Callable[[Event], Count | None]]] = {
@@ -351,7 +338,7 @@ def fold(events: Iterable[Event]) -> Tables:
             if change.table != "event":
                 _apply(tables[change.table], change)
         if (count := counted(event)) is not None:
-            _add(tables["run"].get((event.run,)), count)
+            _add(tables["run"], event.run, count)
     return tables
 
 
@@ -367,9 +354,12 @@ def _apply(rows: dict[Key, Row], change: Change) -> None:
                 row.update(change.row)
 
 
-def _add(row: Row | None, count: Count) -> None:
-    if row is not None:
-        row |= {name: row[name] + value for name, value in count._asdict().items()}
+def _add(rows: dict[Key, Row], run: str, count: Count) -> None:
+    before = rows.get((run,))
+    added: Row = {**count._asdict()}
+    if before is not None:
+        added = {name: before[name] + value for name, value in count._asdict().items()}
+    rows[run,] = {"id": run, **added}
 
 
 def _open(row: Row, change: Change) -> bool:

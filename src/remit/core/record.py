@@ -50,7 +50,8 @@ class Standing(NamedTuple):
 
 
 class RunFacts(NamedTuple):
-    """What a whole run has come to. `by` is who started it; `members` are the names of all who held a task of it."""
+    """What a whole run has come to, its root included. `by` is who started it; `members` are the names of all who held
+    a task of it."""
 
     id: str
     by: str

@@ -14,7 +14,7 @@ from remit.core.events import Event
 from remit.core.projection import Change, Count
 from remit.core.record import NO_RUN, Record, RunFacts, Standing
 from remit.errors import StoreError
-from remit.stores.view import Ask, SqlView, Values, event_of
+from remit.stores.view import Ask, SqlView, Values, event_of, run_facts
 
 EVENTS: Final = 1_024  # the latest; whoever claims a task reads the event that began it
 RUNS: Final = 4_096
@@ -39,7 +39,7 @@ class CachedView(SqlView):
     ) -> None:
         """Remember what was fetched in advance because the decisions of a transaction will ask for it."""
         self._standings.update({row[0]: Standing(*row[1:]) for row in standings})
-        self._runs.update({row[0]: RunFacts(*row) for row in runs})
+        self._runs.update({row[0]: run_facts(row) for row in runs})
         self._same_requests = {key: [] for key in keys}
         for record in sorted((Record(*row) for row in records), key=lambda record: -record.began):
             self._same_requests[record.dedup_key].append(record)
@@ -90,7 +90,7 @@ class CachedView(SqlView):
             if table == "task":
                 self._learn_task(event, verb, key[0], row)
             elif table == "run":
-                self._learn_run(verb, key[0], row)
+                self._runs.pop(key[0], None)
             elif table == "breaker":
                 self._breakers[key[0]] = Breaker(row["state"], row["failures"], row["until"], row["probe"], row["why"])
             elif table == "event":
@@ -103,6 +103,8 @@ class CachedView(SqlView):
             self._same_requests = {key: known for key, known in self._same_requests.items() if not known and key != own}
         if verb == "add":
             self._standings[task] = Standing(row["state"], row["fence"], row["failures"], row["asked_how"])
+            if not row["parent"]:
+                self._remember_run(RunFacts(task, event.data.get("by", ""), event.agent, 1, 0, 0, 0))  # pyright: ignore[reportArgumentType] - a name
             if row["state"] == "pending":
                 self._keep(event)
         elif verb in ("end", "drop"):
@@ -112,12 +114,6 @@ class CachedView(SqlView):
             if known is not None:
                 fence, failures = row.get("fence", known.fence), row.get("failures", known.failures)
                 self._standings[task] = Standing(row["state"], fence, failures, known.asked_how)
-
-    def _learn_run(self, verb: str, run: str, row: dict[str, Any]) -> None:
-        if verb == "add":
-            self._remember_run(RunFacts(**{name: row[name] for name in RunFacts._fields}))
-        else:
-            self._runs.pop(run, None)
 
     def learn_count(self, run: str, count: Count) -> None:
         """Add to the figures of a run what an event that was just written counts."""

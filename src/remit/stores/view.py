@@ -114,7 +114,7 @@ class TaskQueries(Queries):
 
     def run(self, run: str) -> RunFacts:
         rows = self._ask("run", (self.workspace, run))  # read at every hop: filled by hand
-        return RunFacts(*rows[0]) if rows else NO_RUN
+        return run_facts(rows[0]) if rows else NO_RUN
 
     def below(self, task: str) -> list[Record]:
         return self._records("below", task=task)
@@ -146,7 +146,7 @@ class TaskQueries(Queries):
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]:
         width = _TASK_WIDTH
         rows = self._rows("runs", limit=limit, before=_FOREVER if before is None else before)
-        return [RunLine(Record(*row[:width]), _task_of(row[width]), RunFacts(*row[width + 1 :])) for row in rows]
+        return [RunLine(Record(*row[:width]), _task_of(row[width + 2]), run_facts(row[width:])) for row in rows]
 
     def old(self, before: int, limit: int) -> list[str]:
         return [row[0] for row in self._rows("old", before=before, limit=limit)]
@@ -299,6 +299,19 @@ def _chain(text: str) -> tuple[str, ...]:
 
 def _card(text: str) -> Card:
     return card_restored(cast("dict[str, Json]", decode(text)))
+
+
+def run_facts(row: Values) -> RunFacts:
+    """Put together who began a run, what was said then, and what has been counted since."""
+    id_, agent, data, members, *figures = row
+    try:
+        by = str(cast("dict[str, Json]", decode(data)).get("by", "")) if data else ""
+    except ValueError:  # one damaged event must not hide the others
+        by = ""
+    if members is None:
+        return RunFacts(id_, by, agent, 1, 0, 0, 0)
+    tasks, handoffs, tokens, refusals = figures
+    return RunFacts(id_, by, agent + members, 1 + tasks, handoffs, tokens, refusals)
 
 
 def _task_of(text: str) -> str:

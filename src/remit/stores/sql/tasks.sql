@@ -28,15 +28,14 @@ UPDATE task SET holder = :holder WHERE workspace = :workspace AND id = :id AND e
 -- name: task_drop
 DELETE FROM task WHERE workspace = :workspace AND id = :id;
 
--- name: run_add
-INSERT INTO run (workspace, @run)
-VALUES (:workspace, :@run);
-
 -- name: run_count
--- Every figure is what an event adds to it.
-UPDATE run SET members = members || :members, tasks = tasks + :tasks, handoffs = handoffs + :handoffs,
-               tokens = tokens + :tokens, refusals = refusals + :refusals
-WHERE workspace = :workspace AND id = :id;
+-- Every figure is what events add to it; the first of them makes the row.
+INSERT INTO run (workspace, @run)
+VALUES (:workspace, :@run)
+ON CONFLICT (workspace, id) DO UPDATE SET
+    members = run.members || excluded.members, tasks = run.tasks + excluded.tasks,
+    handoffs = run.handoffs + excluded.handoffs, tokens = run.tokens + excluded.tokens,
+    refusals = run.refusals + excluded.refusals;
 
 -- name: run_drop
 DELETE FROM run WHERE workspace = :workspace AND id = :id;
@@ -49,7 +48,12 @@ SELECT @task
 FROM task WHERE workspace = :workspace AND id = :task;
 
 -- name: run
-SELECT @run FROM run WHERE workspace = :workspace AND id = :run;
+-- Who began it and what was said then, and what has been counted since; a run in which only its root has happened has no
+-- row.
+SELECT t.id, e.agent, e.data, r.members, r.tasks, r.handoffs, r.tokens, r.refusals
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
+WHERE t.workspace = :workspace AND t.id = :run;
 
 -- name: below
 -- A task and everything under it; also what was submitted by tasks that have ended since. The tree carries whole rows:
@@ -115,9 +119,9 @@ ORDER BY t.began DESC;
 -- name: runs
 -- The newest runs first, each with the number of tasks and refusals in it.
 SELECT @t.task,
-       e.data, @r.run
+       t.id, e.agent, e.data, r.members, r.tasks, r.handoffs, r.tokens, r.refusals
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
-JOIN run r ON r.workspace = t.workspace AND r.id = t.id
+LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.parent = '' AND t.began < :before
 ORDER BY t.began DESC LIMIT :limit;
 

@@ -60,11 +60,10 @@ CREATE INDEX task_running ON task (workspace, holder, until) WHERE state = 'runn
 CREATE INDEX task_parent ON task (workspace, parent) WHERE parent <> '';
 ALTER TABLE task ADD PRIMARY KEY (workspace, id);
 
--- What a whole run has come to. Guards read it at every hop, so it is counted as events are written.
+-- What a whole run has come to besides its root. Guards read it at every hop, so it is counted as events are written.
 CREATE TABLE run (
     workspace text COLLATE "C" NOT NULL,
     id        text COLLATE "C" NOT NULL,
-    by        text COLLATE "C" NOT NULL,
     members   text COLLATE "C" NOT NULL,
     tasks     bigint NOT NULL,
     handoffs  bigint NOT NULL,

@@ -60,11 +60,10 @@ CREATE INDEX task_began ON task (workspace, began);
 CREATE INDEX task_session ON task (workspace, session) WHERE parent = '';
 CREATE INDEX task_dedup_key ON task (workspace, dedup_key) WHERE dedup_key <> '';
 
--- What a whole run has come to. Guards read it at every hop, so it is counted as events are written.
+-- What a whole run has come to besides its root. Guards read it at every hop, so it is counted as events are written.
 CREATE TABLE run (
     workspace TEXT NOT NULL,
     id        TEXT NOT NULL,
-    by        TEXT NOT NULL,
     members   TEXT NOT NULL,
     tasks     INTEGER NOT NULL,
     handoffs  INTEGER NOT NULL,
