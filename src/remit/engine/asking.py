@@ -86,6 +86,8 @@ class Asked(NamedTuple):
 
 def checked(verb: str, how: Mapping[str, object], takes: type) -> dict[str, Any]:
     """Refuse keywords that the verb does not take, with those it takes."""
+    if not how:
+        return {}
     known = takes.__annotations__.keys()
     if strange := sorted(how.keys() - known):
         near = get_close_matches(strange[0], known, 1)
@@ -112,6 +114,8 @@ def asked(verb: str, agent: str, task: str, how: Starting, classify: Callable[[s
 
 def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str], str] | None) -> Asked:
     """Make a request: a person sees and may use everything, and passes it on unless told otherwise."""
+    if not how and classify is None:
+        return Asked(Pass(agent, task, sees=ANY, tools=ANY), "", "")
     rest: dict[str, Any] = {"sees": ANY, "tools": ANY, **how}
     session, by = rest.pop("session", ""), rest.pop("by", "")
     if session:

@@ -1,5 +1,6 @@
-"""Time limits that ask the clock, so that a clock under test moves them too."""
+"""Time limits that ask the clock, so that a clock under test moves them too; and what lasts while a body runs."""
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -46,3 +47,19 @@ class fail_after(move_on_after):  # noqa: N801
         if self.ran_out:
             raise TimeoutError
         return swallowed
+
+
+class While:
+    """Calls one function before the body and another after it. It can be entered again and again, and nested."""
+
+    __slots__ = ("_enter", "_leave")
+
+    def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
+        self._enter = enter
+        self._leave = leave
+
+    def __enter__(self) -> None:
+        self._enter()
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()

@@ -109,6 +109,7 @@ class CachedView(SqlView):
                 self._keep(event)
         elif verb in ("end", "drop"):
             self._standings.pop(task, None)
+            self._runs.pop(task, None)  # most runs are over with their root; the others are read again
         elif verb != "hand":
             known = self._standings.pop(task, None)
             if known is not None:

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 from remit.core.kinds import Cancelling, read
 from remit.engine.attempt.live import LiveTask, LiveTasks
+from remit.engine.timing import While
 from remit.errors import StoreError
 from remit.ports import Span, Store, View
 
@@ -28,22 +28,25 @@ class StopListener:
         self._unsubscribe: Callable[[], None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._looking: asyncio.Task[None] | None = None
+        self._working = While(self._enter, self._leave)
 
-    @contextmanager
-    def while_working(self) -> Generator[None]:
+    def while_working(self) -> While:
+        """Listen while the body runs: there is work here."""
+        return self._working
+
+    def _enter(self) -> None:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # what listened in an earlier loop ended with it
             self._loop, self._users, self._unsubscribe, self._looking = loop, 0, None, None
         self._users += 1
         if self._unsubscribe is None:
             self._unsubscribe = self._store.listen(self._changed)
-        try:
-            yield
-        finally:
-            self._users -= 1
-            if not self._users:
-                self._unsubscribe()
-                self._unsubscribe = None
+
+    def _leave(self) -> None:
+        self._users -= 1
+        if not self._users and self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
 
     def _changed(self) -> None:
         if len(self._alive) and self._loop is not None and (self._looking is None or self._looking.done()):

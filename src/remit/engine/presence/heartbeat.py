@@ -12,6 +12,7 @@ from typing import Final
 from remit.core.kinds import cards_published
 from remit.engine.ground import Ground
 from remit.engine.presence.peers import process_address
+from remit.engine.timing import While
 from remit.errors import StoreError
 from remit.ports import Beat, Decision, Timer, View
 
@@ -34,6 +35,7 @@ class Heartbeat:
         self._timer: Timer | None = None
         self._writing: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._working = While(self._enter, self._leave)
 
     def first_beat(self) -> Beat | None:
         """Give the first heartbeat, to go along with the first thing this process writes; None once it was written."""
@@ -43,22 +45,23 @@ class Heartbeat:
         """Note that what the first heartbeat went along with is written."""
         self._count = self._count or 1
 
-    @contextmanager
-    def while_working(self) -> Generator[None]:
-        """Write heartbeats as long as there is work here."""
+    def while_working(self) -> While:
+        """Write heartbeats while the body runs: there is work here."""
+        return self._working
+
+    def _enter(self) -> None:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # what beat in an earlier loop ended with it
             self._loop, self._users, self._timer = loop, 0, None
         self._users += 1
         if self._timer is None and self._lasting:
             self._timer = self._ground.clock.call_later(self.silence / BEATS, self._beat)
-        try:
-            yield
-        finally:
-            self._users -= 1
-            if not self._users and self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+
+    def _leave(self) -> None:
+        self._users -= 1
+        if not self._users and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     @contextmanager
     def while_serving(self, hands: int) -> Generator[None]:
