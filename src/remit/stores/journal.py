@@ -54,19 +54,19 @@ class Sql(Protocol):
 class Journal:
     """Applies operations: each happens once, however often it is asked for."""
 
-    __slots__ = ("_counts", "_fault", "_heads", "_sql", "_views")
+    __slots__ = ("_fault", "_heads", "_sql", "_views", "counts")
 
     def __init__(self, sql: Sql, fault: Fault) -> None:
         self._sql = sql
         self._fault = fault
         self._heads: dict[str, Head] = {}
         self._views: dict[str, CachedView] = {}
-        self._counts: dict[tuple[str, str], Count] = {}  # what is yet to be added to the rows of runs
+        self.counts: dict[tuple[str, str], Count] = {}  # what is yet to be added to the rows of runs
 
     def forget(self) -> None:
         """Forget where the journals end and what the views remember: someone else may have written since."""
         self._heads.clear()
-        self._counts.clear()
+        self.counts.clear()
         for view in self._views.values():
             view.forget()
 
@@ -82,11 +82,11 @@ class Journal:
 
         It must be done before anyone commits, and before the rows are read in this transaction.
         """
-        if self._counts:
-            for (workspace, run), count in self._counts.items():
+        if self.counts:
+            for (workspace, run), count in self.counts.items():
                 row = {"workspace": workspace, "id": run, **count._asdict()}
                 self._sql.write("run_count", _FILL["run_count"](row))
-            self._counts.clear()
+            self.counts.clear()
 
     def head(self, workspace: str) -> Head:
         """Tell where the journal of a workspace ends, what this transaction has appended included."""
@@ -178,8 +178,8 @@ class Journal:
         view = self._views.get(workspace) or self.view(workspace)
         view.learn_count(run, count)
         key = (workspace, run)
-        before = self._counts.get(key)
-        self._counts[key] = count if before is None else before.plus(count)
+        before = self.counts.get(key)
+        self.counts[key] = count if before is None else before.plus(count)
 
 
 class _JournalView(CachedView):

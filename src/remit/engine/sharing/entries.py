@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry, Writer
@@ -20,6 +20,10 @@ CLEANUP_BATCH = 500
 
 def anyone(_view: View) -> None:
     """Check nothing: nothing has to hold for what the owner does."""
+
+
+_OWNER: Final = Writer("")
+_NOWHERE: Final = Place()
 
 
 class Authority(NamedTuple):
@@ -44,7 +48,8 @@ class Entries:
 
     def owner(self, act: Act, verb: str, namespace: str, key: str) -> Authority:
         """Give the authority of the workspace's owner, who writes outside any run."""
-        return Authority(Writer(""), Place(), act.id(f"{verb}/{namespace}/{key}", self._ground))
+        op = act.id(f"{verb}/{namespace}/{key}", self._ground) if act.op else self._ground.ids.new()
+        return Authority(_OWNER, _NOWHERE, op)
 
     async def done(self, ops: list[str]) -> tuple[Json] | None:
         """Tell what the first of these operations that has happened answered."""

@@ -81,9 +81,9 @@ class WritingConnection:
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
 
-    def flush(self) -> None:
-        """Write what the journal has only counted so far, before someone else reads from this connection."""
-        self._journal.flush()
+    @property
+    def journal(self) -> Journal:
+        return self._journal
 
     def commit(self) -> None:
         try:

@@ -79,14 +79,14 @@ class SqliteDatabase:
 class MemoryStore:
     """One workspace in memory, where nothing waits for anything: an operation is done when it returns."""
 
-    __slots__ = ("_commits", "_flush", "_sinks", "_view", "workspace")
+    __slots__ = ("_commits", "_journal", "_sinks", "_view", "workspace")
 
     def __init__(self, workspace: str, commits: ImmediateCommit, writer: WritingConnection, sinks: Sinks) -> None:
         self.workspace = workspace
         self._commits = commits
         self._sinks = sinks
         self._view = SqlView(workspace, writer.query)  # read where it is written, between two operations
-        self._flush = writer.flush
+        self._journal = writer.journal
 
     async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
         return self._commits.apply(self.workspace, op, decide)[0]
@@ -96,7 +96,8 @@ class MemoryStore:
 
     async def read(self, look: Callable[[View], T]) -> T:
         try:
-            self._flush()
+            if self._journal.counts:
+                self._journal.flush()
             return look(self._view)
         except sqlite3.Error as error:
             raise translated(error, MEMORY) from error
