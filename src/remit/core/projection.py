@@ -269,16 +269,6 @@ class Count(NamedTuple):
     tokens: int = 0
     refusals: int = 0
 
-    def plus(self, other: "Count") -> "Count":
-        members, tasks, handoffs, tokens, refusals = other
-        return Count(
-            self.members + members,
-            self.tasks + tasks,
-            self.handoffs + handoffs,
-            self.tokens + tokens,
-            self.refusals + refusals,
-        )
-
 
 _ONE_TASK: Final = Count(tasks=1)
 _ONE_REFUSAL: Final = Count(refusals=1)

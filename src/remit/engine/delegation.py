@@ -106,7 +106,7 @@ class Delegations:
             live.team = step.team
             live.receipt.given(step.slices)
         decide = self._decision(asker, proposal, step)
-        wants = Wants((asker.remit.id,), (), (asker.remit.root,))
+        wants = asker.wants
         if asker.card.concurrency is None:
             return await self._admitted_and_carried(live, ops[0], decide, wants)
         async with services.slots.given_up(asker):  # others of its kind may work while it waits

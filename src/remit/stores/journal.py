@@ -61,7 +61,7 @@ class Journal:
         self._fault = fault
         self._heads: dict[str, Head] = {}
         self._views: dict[str, CachedView] = {}
-        self.counts: dict[tuple[str, str], Count] = {}  # what is yet to be added to the rows of runs
+        self.counts: dict[tuple[str, str], list[Any]] = {}  # what is yet to be added to the rows of runs
 
     def forget(self) -> None:
         """Forget where the journals end and what the views remember: someone else may have written since."""
@@ -83,8 +83,8 @@ class Journal:
         It must be done before anyone commits, and before the rows are read in this transaction.
         """
         if self.counts:
-            for (workspace, run), count in self.counts.items():
-                row = {"workspace": workspace, "id": run, **count._asdict()}
+            for (workspace, run), figures in self.counts.items():
+                row = {"workspace": workspace, "id": run, **dict(zip(Count._fields, figures, strict=True))}
                 self._sql.write("run_count", _FILL["run_count"](row))
             self.counts.clear()
 
@@ -177,9 +177,13 @@ class Journal:
     def _count(self, workspace: str, run: str, count: Count) -> None:
         view = self._views.get(workspace) or self.view(workspace)
         view.learn_count(run, count)
-        key = (workspace, run)
-        before = self.counts.get(key)
-        self.counts[key] = count if before is None else before.plus(count)
+        waiting = self.counts.get((workspace, run))
+        if waiting is None:
+            self.counts[workspace, run] = [*count]
+            return
+        for place, more in enumerate(count):
+            if more:
+                waiting[place] += more
 
 
 class _JournalView(CachedView):

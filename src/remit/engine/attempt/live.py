@@ -25,7 +25,7 @@ from remit.core.values import digest
 from remit.engine.directory import Agent
 from remit.engine.timing import move_on_after
 from remit.errors import Refused
-from remit.ports import Clock, Decide, Decision, View
+from remit.ports import Clock, Decide, Decision, View, Wants
 
 T = TypeVar("T")
 
@@ -208,6 +208,11 @@ class LiveTask:
         """Refuse a turn that someone kept after its end: it has no rights any more."""
         if self.over:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
+
+    @cached_property
+    def wants(self) -> Wants:
+        """What the decisions on its delegations will ask for."""
+        return Wants((self.remit.id,), (), (self.remit.root,))
 
     # -- what its holder sees and may write ----------------------------------------------------------------
 
