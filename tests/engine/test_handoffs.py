@@ -66,8 +66,8 @@ async def test_the_new_holder_reads_what_was_handed_over_and_stands_in_the_chain
         "tokens": 15,
         "trail": ["triage>billing", "billing>mailer"],
     }
-    record = await rt.workspace.store.read(lambda view: view.runs(1))
-    assert record[0].tasks == 2  # the handed task is one task
+    [line] = await rt.workspace.runs(1)
+    assert line.facts.tasks == 2  # the handed task is one task
 
 
 @pytest.mark.rule("handoff.deadlock", "handoff.refused")
@@ -401,17 +401,19 @@ async def test_a_classifier_chooses_the_tier_of_a_task_that_has_none():
         assert await rt.run("lead", "short", tier="medium") == 2
 
 
-async def test_a_deadline_covers_every_holder(rt: Runtime):
+async def test_a_deadline_covers_every_holder(rt: Runtime, clock):
     @rt.agent(asks="*")
     async def first(turn: Turn) -> Command:
+        clock.advance(20)
         return Command("second")
 
     @rt.agent
     async def second(turn: Turn) -> None:
+        clock.advance(10)
         await anyio.sleep_forever()
 
     with pytest.raises(remit.Failed, match="'second' ran out of time"):
-        await rt.run("first", "go", seconds=0.3)
+        await rt.run("first", "go", seconds=30)
     root = tree(await rt.workspace.history())
     assert root is not None
     assert root.state == "failed"

@@ -47,7 +47,7 @@ async def next_try(rt: Runtime, clock: FakeClock, task: str, tries: int = 1) -> 
 
     def look(view: View) -> Record | None:
         record = view.record(task)
-        return record if record is not None and (record.state, record.tries) == ("pending", tries) else None
+        return record if record is not None and (record.state, record.failures) == ("pending", tries) else None
 
     wait = (await found(rt, look)).ready_at - clock.now()
     clock.advance(wait / SECOND)
@@ -207,14 +207,19 @@ async def test_the_time_of_an_attempt_ends_the_code_and_the_next_one_begins_anew
         finally:
             stopped.append("coder")
 
+    inside = anyio.Event()
+
     @rt.agent
     async def below(turn: Turn) -> None:
         try:
+            inside.set()
             await anyio.sleep_forever()
         finally:
             stopped.append("below")
 
-    task = await rt.submit("coder", "x", seconds=0.05)
+    task = await rt.submit("coder", "x", seconds=5)
+    await happened(inside)
+    clock.advance(5)
     await next_try(rt, clock, task.id)
     assert await task.result(PATIENCE) == "in time"
     assert stopped == ["below", "coder"]
@@ -223,12 +228,21 @@ async def test_the_time_of_an_attempt_ends_the_code_and_the_next_one_begins_anew
 
 @pytest.mark.rule("retry.timeout")
 async def test_attempts_that_all_take_too_long_end_in_death(rt: Runtime, clock):
+    inside = [anyio.Event(), anyio.Event()]
+    tries: list[int] = []
+
     @rt.agent
     async def slow(turn: Turn) -> None:
+        tries.append(1)
+        inside[len(tries) - 1].set()
         await anyio.sleep_forever()
 
-    task = await rt.submit("slow", "x", seconds=0.02, attempts=2)
+    task = await rt.submit("slow", "x", seconds=5, attempts=2)
+    await happened(inside[0])
+    clock.advance(5)
     await next_try(rt, clock, task.id)
+    await happened(inside[1])
+    clock.advance(5)
     outcome = await task.wait(PATIENCE)
     assert outcome.state == "dead"
     assert "ran out of time" in str(outcome.error)
@@ -239,14 +253,18 @@ async def test_attempts_that_all_take_too_long_end_in_death(rt: Runtime, clock):
 async def test_the_deadline_is_final_even_if_the_clock_was_set_back(rt: Runtime, clock):
     """Its own time is up, not only that of one attempt: trying again would be too late by any clock."""
     tries: list[int] = []
+    inside = anyio.Event()
 
     @rt.agent
     async def slow(turn: Turn) -> None:
         tries.append(1)
         clock.jump(-3_600)
+        inside.set()
         await anyio.sleep_forever()
 
-    task = await rt.submit("slow", "x", seconds=10, within=Bounds(deadline=clock.now() + SECOND // 20))
+    task = await rt.submit("slow", "x", seconds=10, within=Bounds(deadline=clock.now() + 5 * SECOND))
+    await happened(inside)
+    clock.advance(5)
     outcome = await task.wait(PATIENCE)
     assert (outcome.state, len(tries)) == ("timed-out", 1)
     assert isinstance(outcome.error, TimedOut)
