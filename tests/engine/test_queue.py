@@ -6,6 +6,7 @@ import pytest
 from engine.helping import PATIENCE, happened, life, serving, sound, until
 from remit import Bounds, Card, Refused, Runtime, Task, Turn
 from remit.errors import Failed, NotFound
+from remit.testing import pass_time
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -33,14 +34,19 @@ async def test_submit_comes_back_at_once_and_the_task_runs_later(rt: Runtime, cl
     await happened(inside)
     assert ((await task.status()).state, (await task.status()).attempt) == ("running", 1)
 
+    told = anyio.Event()
+
     async def wait_too_long() -> None:
         with pytest.raises(TimeoutError):
             await task.wait(5)
+        told.set()
+
+    async def is_told() -> bool:
+        return told.is_set()
 
     async with anyio.create_task_group() as group:
         group.start_soon(wait_too_long)
-        await anyio.wait_all_tasks_blocked()
-        clock.advance(5)
+        await pass_time(clock, is_told)
     go.set()
     assert await task.result(PATIENCE) == "done: write it"
     assert (await rt.workspace.task(task.id).status()).state == "completed"
