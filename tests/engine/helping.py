@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -99,7 +100,8 @@ async def serving(*runtimes: Runtime) -> AsyncIterator[None]:
 
 def doomed(path: Any, clock: FakeClock, **how: Any) -> Runtime:
     """Make a process that says once that it is there and is never heard of again. Its code runs on."""
-    return team(Zombie.database(path), clock=Zombie.clock(clock), **how)
+    database = Zombie.database(path) if isinstance(path, str | Path) else path
+    return team(database, clock=Zombie.clock(clock), **how)
 
 
 async def take_over(heir: Runtime, clock: FakeClock, dead: Runtime) -> None:

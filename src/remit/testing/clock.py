@@ -59,6 +59,8 @@ class FakeClock:
 
     def advance(self, seconds: float) -> None:
         """Let time pass; whoever waits for it is woken."""
+        if seconds < 0:
+            raise ValueError("time does not go back; jump sets the wall clock")
         self._until = until = self._ticks + round(seconds * SECOND)
         while self._timers and self._timers[0][0] <= until:
             due, _, timer = heapq.heappop(self._timers)
