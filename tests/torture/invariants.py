@@ -97,7 +97,7 @@ async def _looked_after(rt: Runtime) -> None:
     """Have a worker look once more after those who are gone; it has a moment for it."""
     with anyio.move_on_after(2):
         async with rt.serving():
-            while len(await rt.workspace.read(lambda view: view.workers())) > 1:
+            while len(await rt.workspace.read(lambda view: view.workers())) > 1:  # noqa: ASYNC110
                 await anyio.sleep(0.01)  # no event tells of a process that is taken off the list
 
 
