@@ -79,6 +79,8 @@ CHOSEN = {
         "a_zombie_changes_nothing",
         "a_zombies_result_does_not_replace_the_work_that_goes_on",
         "a_plan_or_team_run_by_a_program_that_is_gone_has_failed",
+    ),
+    "release": (
         "what_is_put_back_is_taken_up_where_it_was",
         "draining_waits_for_what_ends_in_time_and_takes_nothing_new",
     ),
