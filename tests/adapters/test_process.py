@@ -15,6 +15,7 @@ import pytest
 from remit import Card, Failed, Outcome, Runtime
 from remit.adapters.process import Finished, ProgramFailed, program, run_process
 from remit.errors import BadInput, Cancelled, TimedOut
+from remit.testing import FakeClock
 
 pytestmark = pytest.mark.anyio
 
@@ -327,7 +328,7 @@ def test_cancelling_everything_again_and_again_leaves_no_time_for_grace(sign: Pa
         group = int(await written(sign))
         for _ in range(2):
             for one in asyncio.all_tasks() - {asyncio.current_task()}:
-                one.workspace.cancel()
+                one.cancel()
             await asyncio.sleep(0.01)
         await asyncio.wait([task])
         assert task.cancelled()
@@ -437,9 +438,16 @@ async def test_cancelling_a_run_ends_its_programs(rt: Runtime, sign: Path):
 
 
 @pytest.mark.rule("async.processes")
-async def test_a_program_whose_time_is_up_is_ended(rt: Runtime, sign: Path):
+async def test_a_program_whose_time_is_up_is_ended(rt: Runtime, clock: FakeClock, sign: Path):
     word = str(sign)
     rt.add(Card("worker"), program(python(STUBBORN, str(sign)), env={"MARK": word}, grace=0.05))
-    with pytest.raises(TimedOut):
-        await rt.run("worker", "go", seconds=1)
+
+    async def run() -> None:
+        with pytest.raises(TimedOut):
+            await rt.run("worker", "go", seconds=5)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await written(sign)
+        clock.advance(5)
     assert marked(word) == []
