@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import anyio
 import anyio.lowlevel
 
-from remit import Outcome, Runtime, Task
+from remit import Card, Outcome, Runtime, Task, Turn
 from remit.ports import View, Which
 from remit.testing import FakeClock, Zombie, pass_time
 from teams import team
@@ -82,6 +82,29 @@ async def life(rt: Runtime, task: str) -> list[str]:
     """List the moves of a task, without `task.`, in order."""
     events = await rt.workspace.history(task=task)
     return [event.kind.removeprefix("task.") for event in events if event.kind.startswith("task.")]
+
+
+def listening(rt: Runtime, *names: str) -> dict[str, list[str]]:
+    """Agents that note what they are told and answer with their name."""
+    told: dict[str, list[str]] = {name: [] for name in names}
+
+    async def note(turn: Turn) -> str:
+        told[turn.agent].append(turn.task)
+        return f"result of {turn.agent}"
+
+    for name in names:
+        rt.add(Card(name, role=f"role of {name}", can=[f"job {name}"]), note)
+    return told
+
+
+async def kinds(rt: Runtime) -> list[str]:
+    """List the kinds of all that happened, in order."""
+    return [event.kind for event in await rt.workspace.history()]
+
+
+async def signed(turn: Turn) -> str:
+    """An agent that says who answers."""
+    return f"{turn.agent}: {turn.task}"
 
 
 async def named(rt: Runtime, agent: str) -> str:
