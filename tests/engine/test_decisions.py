@@ -138,15 +138,16 @@ async def plan(rt: Runtime, clock: FakeClock) -> object:
 SCENES: dict[str, Scene] = {one.__name__: one for one in (delegate, submit, handoff, fan_out, cancel, retry, plan)}
 
 
-async def told(database: str | Database, scene: Scene) -> tuple[object, list[Any]]:
-    """What came of it, and all that is on record."""
-    clock = FakeClock()
-    with team(database, clock=clock, ids=CountedIds(), breaker=BreakerPolicy(failures=1_000)) as rt:
+async def told(database: str | Database, scene: Scene) -> tuple[object, list[Any], str]:
+    """What came of it, all that is on record, and how many ids and operations that took."""
+    clock, ids = FakeClock(), CountedIds()
+    with team(database, clock=clock, ids=ids, breaker=BreakerPolicy(failures=1_000)) as rt:
         with anyio.fail_after(5):
             result = await scene(rt, clock)
-        events = [(event.kind, event.task, event.agent, event.data) for event in await rt.workspace.history()]
+        history = await rt.workspace.history()
         await sound(rt)
-        return result, events
+        events = [(event.kind, event.at, event.task, event.agent, event.op, event.data) for event in history]
+        return result, events, ids.new()
 
 
 @pytest.mark.rule("decision.pure")
