@@ -56,6 +56,12 @@ async def a_few_rounds(count: int = 5) -> None:
         await anyio.lowlevel.checkpoint()
 
 
+async def quiet() -> None:
+    """Let everything happen that can, for a moment: where others poll in this loop it never falls silent."""
+    with anyio.move_on_after(0.5):
+        await anyio.wait_all_tasks_blocked()
+
+
 async def until(true: Callable[[], object]) -> None:
     """Wait for what no event tells of."""
     with anyio.fail_after(PATIENCE):

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, a_few_rounds, ends, happened, life, named, reached, serving, sound, until
+from engine.helping import PATIENCE, a_few_rounds, ends, happened, life, named, quiet, reached, serving, sound, until
 from remit import Card, Refused, Runtime, Turn
 from remit.core.lifecycle import ENDS
 from remit.errors import Conflict
@@ -105,7 +105,7 @@ async def test_a_parent_waits_for_a_child_that_takes_long_to_stop(rt: Runtime):
     task = await rt.submit("lead", "go")
     await happened(inside)
     await task.cancel()
-    await anyio.wait_all_tasks_blocked()
+    await quiet()
     assert (await task.status()).state == "cancelling"
     cleaned.set()
     assert (await task.wait(PATIENCE)).state == "cancelled"
@@ -155,7 +155,7 @@ async def test_a_waiting_parent_and_its_pending_child_are_cancelled_together(clo
         await until(lambda: rt.running() == 0)
         one, other = [await rt.submit("stuck", name) for name in ("one", "other")]
         await reached(rt, one.id, "running")
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         assert (await other.status()).state == "pending"  # whoever waited has left no hand too many behind
         await sound(rt)
 

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, happened, life, reached, serving, sound, until
+from engine.helping import PATIENCE, Shaky, happened, life, quiet, reached, serving, sound, until
 from remit import Bounds, Card, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
 from remit.core.times import SECOND
@@ -63,7 +63,7 @@ async def test_a_clock_that_is_set_makes_nobody_steal(tmp_path, jump: int):
             mine.jump(jump)
             mine.advance(2)
             await until(lambda: ours.asked["workers"] > before)
-            await anyio.wait_all_tasks_blocked()
+            await quiet()
             go.set()
             assert await here.workspace.task(task.id).result(PATIENCE) == "once"
         assert did == ["pay"]
@@ -141,7 +141,7 @@ async def test_the_time_of_a_run_is_what_passes_and_not_what_the_clock_is_set_to
             group.start_soon(run)
             await happened(inside[0])
             clock.advance(1.9)
-            await anyio.wait_all_tasks_blocked()
+            await quiet()
             assert outcomes == []
             clock.advance(0.1)
         assert outcomes == ["timed-out"]
@@ -149,7 +149,7 @@ async def test_the_time_of_a_run_is_what_passes_and_not_what_the_clock_is_set_to
         task = await rt.submit("slow", "1", within=Bounds(deadline=deadline))
         await happened(inside[1])
         clock.advance(1.9)
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         assert (await task.status()).state == "running"
         clock.advance(0.1)
         assert (await task.wait()).state == "timed-out"
@@ -179,7 +179,7 @@ async def test_a_retry_after_the_clock_was_set_back_has_no_more_time_than_before
         clock.advance(((await task.status()).ready_at - clock.now()) / SECOND)
         await happened(tries[1])
         clock.advance((last - clock.now()) / SECOND - 0.5)
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         assert (await task.status()).state == "running"
         clock.advance(0.5)
         with anyio.fail_after(PATIENCE):

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 
-import anyio
 import pytest
 
-from engine.helping import PATIENCE, serving, sound
+from engine.helping import PATIENCE, quiet, serving, sound
 from remit import Bounds, Card, Command, Pass, Refused, Runtime, Send, Turn
 from remit.core.guards import ALLOW, PASSAGES, Answer, Facts, Passage, Verdict
 from remit.core.remit import Origin, Remit, begin
@@ -137,7 +136,7 @@ async def test_what_would_have_to_be_asked_first_is_not_claimed():
         task = await rt.submit("coder", "x")
         doors.closed = {"claim"}
         async with serving(rt):
-            await anyio.wait_all_tasks_blocked()
+            await quiet()
             assert (await task.status()).state == "pending"
         doors.closed = set()
         async with serving(rt):

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, happened, life, reached, serving, sound
+from engine.helping import PATIENCE, happened, life, quiet, reached, serving, sound
 from remit import Card, Runtime, Turn
 from teams import echo, team
 from wrapped import Wrapped
@@ -62,7 +62,7 @@ async def test_what_is_being_submitted_while_draining_is_not_begun_after_it(tmp_
             await happened(slow.decided)
             assert (await rt.workspace.tasks())[0].state == "running"  # it is begun at once, as a hand was free
             group.start_soon(drain)
-            await anyio.wait_all_tasks_blocked()
+            await quiet()
             assert left == []
             slow.go.set()
         assert left == [1]
@@ -174,7 +174,7 @@ async def test_draining_waits_for_what_ends_in_time_and_takes_nothing_new(rt: Ru
 
     async with anyio.create_task_group() as group:
         group.start_soon(drain)
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         go.set()
     assert left == [0]
     assert (await first.status()).state == "completed"

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, happened, reached, sound
+from engine.helping import PATIENCE, happened, quiet, reached, sound
 from remit import Card, Runtime, Turn
 from remit.errors import BadInput
 from remit.settings import Serving
@@ -61,7 +61,7 @@ async def test_serving_twice_is_one_worker_that_stops_with_whoever_started_it(tm
             assert len((await rt.workspace.workers()).workers) == 1
             assert await (await rt.submit("coder", "y")).result(PATIENCE) == "y"
         third = await rt.submit("coder", "z")
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         assert (await third.status()).state == "pending"
 
 

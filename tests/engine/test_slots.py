@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, a_few_rounds, happened, named, reached, sound, until
+from engine.helping import PATIENCE, Shaky, a_few_rounds, happened, named, quiet, reached, sound, until
 from remit import Card, Turn
 from remit.core.breaker import BreakerPolicy
 from remit.testing import pass_time
@@ -108,7 +108,7 @@ async def test_who_gave_up_waiting_gets_its_slot_back_before_it_goes_on(clock):
         task = await rt.submit("lead", "go")
         await reached(rt, task.id, "waiting")
         await until(lambda: crowd.now.get("child"))
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         clock.advance(2)
         await reached(rt, task.id, "pending")
         go.set()

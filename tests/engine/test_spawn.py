@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, happened, named, reached, serving, sound, until
+from engine.helping import PATIENCE, Shaky, happened, named, quiet, reached, serving, sound, until
 from remit import Bounds, Card, Command, Refused, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
 from teams import echo, team
@@ -46,7 +46,7 @@ async def test_the_sixth_waits_until_one_of_five_has_ended(rt: Runtime):
     async with anyio.create_task_group() as group:
         group.start_soon(rt.run, "lead", "go")
         await happened(full)
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         assert not sixth.is_set()
         assert len(await rt.workspace.tasks(agent="coder", state="open")) == 5
         go[3].set()
@@ -83,9 +83,9 @@ async def test_who_waits_too_long_for_a_slot_is_refused_and_can_go_on(rt: Runtim
     async with anyio.create_task_group() as group:
         group.start_soon(run)
         await reached(rt, await named(rt, "lead"), "waiting")
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         clock.advance(29.9)
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         assert (await rt.workspace.tasks(agent="lead"))[0].state == "waiting"
         clock.advance(0.1)
     assert said == ["spawn"]

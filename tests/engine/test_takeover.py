@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, doomed, ends, happened, life, named, reached, sound, take_over, until
+from engine.helping import PATIENCE, doomed, ends, happened, life, named, quiet, reached, sound, take_over, until
 from remit import Card, Event, Plan, Refused, Runtime, Step, Turn
 from teams import echo, team
 
@@ -102,7 +102,7 @@ async def test_a_zombies_result_does_not_replace_the_work_that_goes_on(tmp_path,
         await happened(new.inside)
         old.go.set()
         await happened(old.left)
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         assert (await heir.workspace.task(task.id).status()).state == "running"
         new.act = echo
         new.go.set()
@@ -139,7 +139,7 @@ async def test_what_a_zombie_has_delegated_changes_nothing_either(tmp_path, cloc
         await happened(new.inside)
         child.go.set()
         await happened(child.left)
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         assert rules == ["over"]
         assert (await heir.workspace.task(below).status()).state == "running"
         new.go.set()

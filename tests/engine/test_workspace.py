@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, sound
+from engine.helping import PATIENCE, quiet, sound
 from remit import Card, Event, Runtime
 from remit.errors import BadInput
 from remit.testing import FakeClock, Scripted
@@ -141,7 +141,7 @@ async def test_following_begins_now_unless_told_otherwise(rt: Runtime):
     with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as group:
             group.start_soon(read)
-            await anyio.wait_all_tasks_blocked()
+            await quiet()
             await rt.run("coder", "after")
     await follow.aclose()
     assert [event.data["task"] for event in seen] == ["after"]
