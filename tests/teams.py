@@ -1,9 +1,9 @@
-"""Runtimes for tests: the settings that tests change most, by their plain names."""
+"""Runtimes for tests, with the settings that tests change most by their plain names; and the simplest agent."""
 
 from pathlib import Path
 from typing import Any
 
-from remit import Runtime
+from remit import Runtime, Turn
 from remit.ports import Clock, Database, Ids
 from remit.settings import Policy, Serving, System
 
@@ -19,3 +19,7 @@ def team(
     serving = {name: given.pop(name) for name in SERVING if name in given}
     system = {name: value for name, value in (("clock", clock), ("ids", ids)) if value is not None}
     return Runtime(store, policy=Policy(**policy), serving=Serving(**serving), system=System(**system), **given)
+
+
+async def echo(turn: Turn) -> str:
+    return turn.task

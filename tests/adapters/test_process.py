@@ -1,97 +1,21 @@
-"""Programs as agents, with real processes: what they get, what comes back, and that none of them is left behind."""
+"""Processes: what they get, what comes back, and that none of them is left behind."""
 
 import asyncio
 import gc
 import os
-import pickle
 import signal
-import sys
 from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
-from remit import Card, Failed, Outcome, Runtime
-from remit.adapters.process import Finished, ProgramFailed, program, run_process
-from remit.errors import BadInput, Cancelled, TimedOut
+from adapters.processes import STUBBORN, marked, open_files, python, running, table, text_of, written
+from engine.helping import a_few_rounds
+from remit.adapters.process import Finished, program, run_process
+from remit.errors import BadInput
 
 pytestmark = pytest.mark.anyio
-
-CORPUS = ["$(id)", "`id`", "-o", "--help", "a\nb", "; rm -rf /", "$HOME", "*", "'\"", "a\\nb", "é 𝄞", "%s", " "]
-
-# Says who it is as soon as it and its child are there. Both are deaf to SIGTERM: what is ignored stays so in a child.
-STUBBORN = """
-import os, pathlib, signal, subprocess, sys
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen(["sleep", "1000"])
-draft = pathlib.Path(sys.argv[1] + ".draft")
-draft.write_text(str(os.getpgrp()))
-draft.rename(sys.argv[1])
-child.wait()
-"""
-
-
-def python(code: str, *args: str) -> list[str]:
-    return [sys.executable, "-c", code, *args]
-
-
-class Task:
-    """All that a program wants to know of a turn."""
-
-    def __init__(self, task: str = "go") -> None:
-        self.task = task
-
-
-def running(group: int) -> list[int]:
-    """The processes of a group that are alive, as the kernel tells it."""
-    return [pid for pid, fields in table() if int(fields[2]) == group and fields[0] not in "ZX"]
-
-
-def table() -> list[tuple[int, list[str]]]:
-    found: list[tuple[int, list[str]]] = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            found.append((int(path.parent.name), path.read_text(errors="replace").rpartition(")")[2].split()))
-        except OSError:
-            continue
-    return found
-
-
-def marked(word: str) -> list[int]:
-    """The processes that were started with a word in their environment, or by one that was."""
-    found: list[int] = []
-    for pid, _ in table():
-        try:
-            if word.encode() in Path(f"/proc/{pid}/environ").read_bytes():
-                found.append(pid)
-        except OSError:
-            continue
-    return found
-
-
-def text_of(path: Path) -> str | None:
-    return path.read_text() if path.exists() else None
-
-
-async def written(path: Path) -> str:
-    """Waits for a file that someone else puts there in one piece."""
-    with anyio.fail_after(30):
-        while (text := text_of(path)) is None:  # noqa: ASYNC110 - the writer is another process
-            await anyio.sleep(0.005)
-    return text
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-@pytest.fixture
-def sign(tmp_path: Path) -> Path:
-    return tmp_path / "sign"
-
-
-# -- what goes in, what comes out ---------------------------------------------------------------------------
 
 
 async def test_a_program_runs_and_its_streams_come_back():
@@ -171,82 +95,6 @@ async def test_what_cannot_be_started_says_why(tmp_path: Path):
         await run_process(["true", *["x" * 1_000_000] * 8])
 
 
-# -- programs as agents -----------------------------------------------------------------------------------------
-
-
-async def test_a_program_answers_with_what_it_prints():
-    answer = program(python("import sys; print('got', sys.stdin.read(), '\\n')"))
-    assert await answer(Task("this")) == "got this \n"  # one newline less
-
-
-async def test_bytes_that_are_no_text_are_replaced():
-    assert await program(python("import os; os.write(1, b'a\\xffb\\n')"))(Task()) == "a\ufffdb"
-
-
-@pytest.mark.rule("async.processes")
-@pytest.mark.parametrize("task", CORPUS)
-async def test_a_task_arrives_literally(task: str):
-    show = "import sys; sys.stdout.write(repr([sys.argv[1:], sys.stdin.read()]))"
-    assert await program(python(show, "--"))(Task(task)) == repr([["--"], task])
-    assert await program(python(show, "--"), task_as="argument")(Task(task)) == repr([["--", task], ""])
-
-
-async def test_a_task_with_nul_or_too_long_for_an_argument_is_refused():
-    echo = program(["echo"], task_as="argument")
-    with pytest.raises(BadInput, match="NUL"):
-        await echo(Task("a\0b"))
-    with pytest.raises(BadInput, match="at most"):
-        await echo(Task("x" * 2_000_000))
-
-
-async def test_another_exit_code_is_a_failure_with_the_last_words():
-    code = "import sys; print('kept'); print(*range(50), sep='\\n', file=sys.stderr); sys.exit(7)"
-    with pytest.raises(ProgramFailed, match=r"ended with exit code 7: 45\n46\n47\n48\n49$") as info:
-        await program(python(code))(Task())
-    assert info.value.code == 7
-    again = pickle.loads(pickle.dumps(info.value))
-    assert (str(again), again.code) == (str(info.value), 7)
-    with pytest.raises(ProgramFailed, match=r"'false' ended with exit code 1 and said nothing"):
-        await program(["false"])(Task())
-    with pytest.raises(ProgramFailed, match=r"was ended by signal 9"):
-        await program(["sh", "-c", "kill -9 $$"])(Task())
-
-
-async def test_an_answer_that_was_cut_says_so():
-    assert await program(["echo", "12345678"], limit=4)(Task()) == "1234\n[cut after 4 bytes]"
-    loud = python("import sys; print('ok'); print('much' * 99, file=sys.stderr)")
-    assert await program(loud, limit=40)(Task()) == "ok"
-
-
-def test_a_program_is_found_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(BadInput, match="there is no program 'no-such-program' here that can be run"):
-        program(["no-such-program", "x"])
-    (tmp_path / "notes").write_text("not to be run")
-    with pytest.raises(BadInput, match="there is no program"):
-        program([str(tmp_path / "notes")])
-    with pytest.raises(BadInput, match="there is no program 'ls'"):
-        program(["ls"], env={"PATH": str(tmp_path)})
-    with pytest.raises(BadInput, match="task_as is 'stdin' or 'argument', not 'file'"):
-        program(["ls"], task_as="file")  # pyright: ignore[reportArgumentType]
-
-
-@pytest.mark.rule("async.processes")
-async def test_what_the_path_says_later_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for place in ("first", "second"):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "tool").write_text(f"#!/bin/sh\necho {place}\n")
-        (tmp_path / place / "tool").chmod(0o755)
-    monkeypatch.chdir(tmp_path / "first")
-    here = program(["./tool"], cwd=tmp_path / "second")
-    monkeypatch.setenv("PATH", str(tmp_path / "first"), prepend=":")
-    found = program(["tool"])
-    monkeypatch.setenv("PATH", str(tmp_path / "second"), prepend=":")
-    assert (await here(Task()), await found(Task())) == ("first", "first")
-
-
-# -- nobody is left behind ----------------------------------------------------------------------------------------
-
-
 def test_looking_for_processes_finds_them():
     assert os.getpid() in running(os.getpgrp())
     assert os.getpid() in marked("PATH=")
@@ -305,7 +153,7 @@ async def test_the_cancellation_of_asyncio_waits_for_the_end_too(sign: Path, tim
     group = int(await written(sign))
     for _ in range(times):
         task.cancel()
-        await asyncio.sleep(0.01)
+        await a_few_rounds()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert running(group) == []
@@ -327,8 +175,8 @@ def test_cancelling_everything_again_and_again_leaves_no_time_for_grace(sign: Pa
         group = int(await written(sign))
         for _ in range(2):
             for one in asyncio.all_tasks() - {asyncio.current_task()}:
-                one.workspace.cancel()
-            await asyncio.sleep(0.01)
+                one.cancel()
+            await a_few_rounds()
         await asyncio.wait([task])
         assert task.cancelled()
         with anyio.fail_after(30):
@@ -403,43 +251,3 @@ async def test_the_dead_whom_nobody_collects_do_not_hold_us_up():
         assert running(group) == []
     finally:
         os.kill(keeper, signal.SIGKILL)
-
-
-# -- within a run -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.rule("async.processes")
-async def test_a_failed_program_is_a_failed_task(rt: Runtime):
-    rt.add(Card("linter"), program(["sh", "-c", "cat; echo 'line 3: oh' >&2; test $0 = good", "bad"]))
-    rt.add(Card("cat"), program(["cat"]))
-    assert await rt.run("cat", "said") == "said"
-    with pytest.raises(Failed, match="'linter' failed: ProgramFailed: 'sh' ended with exit code 1: line 3: oh"):
-        await rt.run("linter", "x")
-
-
-@pytest.mark.rule("async.processes")
-async def test_cancelling_a_run_ends_its_programs(rt: Runtime, sign: Path):
-    rt.add(Card("worker"), program(python(STUBBORN, str(sign)), grace=0.05))
-    ends: list[Outcome] = []
-
-    async def start() -> None:
-        ends.append(await rt.outcome("worker", "go"))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(start)
-        group = int(await written(sign))
-        await rt.workspace.cancel((await rt.workspace.history())[0].run, "changed my mind")
-    assert [end.state for end in ends] == ["cancelled"]
-    with pytest.raises(Cancelled, match="changed my mind"):
-        ends[0].unwrap()
-    assert running(group) == []
-    assert rt.running() == 0
-
-
-@pytest.mark.rule("async.processes")
-async def test_a_program_whose_time_is_up_is_ended(rt: Runtime, sign: Path):
-    word = str(sign)
-    rt.add(Card("worker"), program(python(STUBBORN, str(sign)), env={"MARK": word}, grace=0.05))
-    with pytest.raises(TimedOut):
-        await rt.run("worker", "go", seconds=1)
-    assert marked(word) == []

@@ -1,14 +1,15 @@
 """For the tests of tasks that outlive a call: waiting without hoping, processes that are gone, and a sound store."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
 
-from remit import Runtime
-from remit.ports import View
+from remit import Card, Outcome, Runtime, Task, Turn
+from remit.ports import View, Which
 from remit.testing import FakeClock, Zombie, pass_time
 from teams import team
 
@@ -49,6 +50,18 @@ async def reached(rt: Runtime, task: str, state: str) -> None:
     await found(rt, look)
 
 
+async def a_few_rounds(count: int = 5) -> None:
+    """Let whoever is ready run so often: long enough for others to be at work beside whoever awaits this."""
+    for _ in range(count):
+        await anyio.lowlevel.checkpoint()
+
+
+async def quiet() -> None:
+    """Let everything happen that can, for a moment: where others poll in this loop it never falls silent."""
+    with anyio.move_on_after(0.5):
+        await anyio.wait_all_tasks_blocked()
+
+
 async def until(true: Callable[[], object]) -> None:
     """Wait for what no event tells of."""
     with anyio.fail_after(PATIENCE):
@@ -61,30 +74,63 @@ async def happened(event: anyio.Event) -> None:
         await event.wait()
 
 
+async def ends(clock: FakeClock, task: Task) -> Outcome:
+    """Let time pass until a task has ended, and tell what came of it."""
+
+    async def ended() -> bool:
+        return (await task.status()).ended is not None
+
+    await pass_time(clock, ended)
+    return await task.wait()
+
+
 async def life(rt: Runtime, task: str) -> list[str]:
     """List the moves of a task, without `task.`, in order."""
     events = await rt.workspace.history(task=task)
     return [event.kind.removeprefix("task.") for event in events if event.kind.startswith("task.")]
 
 
+def listening(rt: Runtime, *names: str) -> dict[str, list[str]]:
+    """Agents that note what they are told and answer with their name."""
+    told: dict[str, list[str]] = {name: [] for name in names}
+
+    async def note(turn: Turn) -> str:
+        told[turn.agent].append(turn.task)
+        return f"result of {turn.agent}"
+
+    for name in names:
+        rt.add(Card(name, role=f"role of {name}", can=[f"job {name}"]), note)
+    return told
+
+
+async def kinds(rt: Runtime) -> list[str]:
+    """List the kinds of all that happened, in order."""
+    return [event.kind for event in await rt.workspace.history()]
+
+
+async def signed(turn: Turn) -> str:
+    """An agent that says who answers."""
+    return f"{turn.agent}: {turn.task}"
+
+
 async def named(rt: Runtime, agent: str) -> str:
-    """Give the id of the one task of this agent."""
-    return next(status.id for status in await rt.workspace.tasks(agent=agent))
+    """Give the id of the one task of this agent, once it is on record."""
+    return await found(rt, lambda view: next((record.id for record, _ in view.tasks(Which(agent=agent))), None))
 
 
 @asynccontextmanager
 async def serving(*runtimes: Runtime) -> AsyncIterator[None]:
     """Lend hands, also for whoever lends none by itself."""
-    async with anyio.create_task_group() as group:
+    async with AsyncExitStack() as stack:
         for runtime in runtimes:
-            group.start_soon(runtime.serve)
+            await stack.enter_async_context(runtime.serving())
         yield
-        group.cancel_scope.cancel()
 
 
 def doomed(path: Any, clock: FakeClock, **how: Any) -> Runtime:
     """Make a process that says once that it is there and is never heard of again. Its code runs on."""
-    return team(Zombie.database(path), clock=Zombie.clock(clock), **how)
+    database = Zombie.database(path) if isinstance(path, str | Path) else path
+    return team(database, clock=Zombie.clock(clock), **how)
 
 
 async def take_over(heir: Runtime, clock: FakeClock, dead: Runtime) -> None:

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import anyio
 import pytest
 
-from remit import Command, Failed, Refused, Runtime, Turn
+from remit import Command, Event, Failed, Refused, Runtime, Turn
 from remit.core import breaker as breakers
 from remit.core.breaker import BreakerPolicy
 from remit.core.kinds import Place, breaker_set
@@ -81,19 +82,15 @@ async def test_of_a_hundred_at_once_exactly_one_is_the_probe(rt: Runtime, clock:
     async def lead(turn: Turn) -> list[str]:
         return sorted(one.state for one in await turn.delegate_all([("flaky", str(n)) for n in range(100)]))
 
-    async def let_go() -> None:
-        while (await rt.workspace.history())[-1].kind != "hop.refused" or len(inside) != 1:
-            await anyio.lowlevel.checkpoint()
-        refused = sum(event.kind == "hop.refused" for event in await rt.workspace.history())
-        while refused < 99:
-            await anyio.lowlevel.checkpoint()
-            refused = sum(event.kind == "hop.refused" for event in await rt.workspace.history())
-        release.set()
+    refused: list[Event] = []
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(let_go)
-        statuses = await rt.run("lead", "go")
-    assert statuses == ["completed", *["refused"] * 99]
+    def see(events: Sequence[Event]) -> None:
+        refused.extend(event for event in events if event.kind == "hop.refused")
+        if len(refused) == 99:
+            release.set()
+
+    rt.workspace.watch(see)
+    assert await rt.run("lead", "go") == ["completed", *["refused"] * 99]
     assert len(inside) == 1
 
 
@@ -223,12 +220,12 @@ async def test_handing_over_is_a_success_of_who_hands_over(rt: Runtime, clock: F
 
 @pytest.mark.rule("breaker.shared")
 def test_a_probe_whose_process_is_killed_does_not_block_the_agent_for_ever(tmp_path):
-    """The killed process is real; the wait is the breaker's own, shortened by its temper."""
+    """The killed process is real; the wait is the breaker's own, shortened by its policy."""
     script = """
 import sys, os, signal
 import remit
-from remit.core.breaker import Temper
-rt = team(sys.argv[1], breaker=Temper(failures=1, cool_off=0.000001, probe=0.000001))
+from remit.settings import BreakerPolicy, Policy
+rt = remit.Runtime(sys.argv[1], policy=Policy(breaker=BreakerPolicy(failures=1, cool_off=0.000001, probe=0.000001)))
 @rt.agent
 async def flaky(turn):
     if turn.task == "die":

@@ -3,17 +3,13 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, happened, life, named, reached, serving, sound, until
+from engine.helping import PATIENCE, a_few_rounds, ends, happened, life, named, quiet, reached, serving, sound, until
 from remit import Card, Refused, Runtime, Turn
 from remit.core.lifecycle import ENDS
 from remit.errors import Conflict
-from teams import team
+from teams import echo, team
 
 pytestmark = pytest.mark.anyio
-
-
-async def echo(turn: Turn) -> str:
-    return turn.task
 
 
 async def stay(turn: Turn) -> None:
@@ -109,7 +105,7 @@ async def test_a_parent_waits_for_a_child_that_takes_long_to_stop(rt: Runtime):
     task = await rt.submit("lead", "go")
     await happened(inside)
     await task.cancel()
-    await anyio.wait_all_tasks_blocked()
+    await quiet()
     assert (await task.status()).state == "cancelling"
     cleaned.set()
     assert (await task.wait(PATIENCE)).state == "cancelled"
@@ -129,7 +125,7 @@ async def test_what_is_pending_never_starts(rt: Runtime):
     first = await rt.submit("coder", "first")
     await reached(rt, first.id, "running")
     second = await rt.submit("coder", "second")
-    assert await second.workspace.cancel() == 1
+    assert await second.cancel() == 1
     assert (await second.status()).state == "cancelled"
     go.set()
     await first.wait(PATIENCE)
@@ -142,7 +138,7 @@ async def test_what_is_pending_never_starts(rt: Runtime):
 
 @pytest.mark.rule("cancel.tree")
 async def test_a_waiting_parent_and_its_pending_child_are_cancelled_together(clock):
-    with team(clock=clock, concurrency=1) as rt:
+    with team(clock=clock, hands=1) as rt:
 
         @rt.agent(asks="*")
         async def lead(turn: Turn) -> None:
@@ -156,7 +152,11 @@ async def test_a_waiting_parent_and_its_pending_child_are_cancelled_together(clo
         assert await task.cancel() == 3
         assert (await task.wait(PATIENCE)).state == "cancelled"
         assert {one.state for one in await rt.workspace.tasks()} == {"cancelled"}
-        assert rt._services.conductor.alive.waiting == 0
+        await until(lambda: rt.running() == 0)
+        one, other = [await rt.submit("stuck", name) for name in ("one", "other")]
+        await reached(rt, one.id, "running")
+        await quiet()
+        assert (await other.status()).state == "pending"  # whoever waited has left no hand too many behind
         await sound(rt)
 
 
@@ -297,11 +297,6 @@ async def test_a_submitted_child_outlives_its_asker_but_not_the_cancelling_of_th
     await sound(rt)
 
 
-async def ticks(count: int) -> None:
-    for _ in range(count):
-        await anyio.lowlevel.checkpoint()
-
-
 async def nothing_after_the_end(rt: Runtime) -> None:
     ended: set[str] = set()
     for event in await rt.workspace.history():
@@ -318,7 +313,7 @@ async def test_cancelling_races_completing_a_thousand_times(clock):
         @rt.agent(asks="*")
         async def worker(turn: Turn) -> str:
             number = int(turn.task)
-            await ticks(number % 7)
+            await a_few_rounds(number % 7)
             if number % 5 == 0:
                 await turn.delegate("helper", turn.remit.id if number % 10 == 0 else "-")
             if number % 11 == 0:
@@ -332,7 +327,7 @@ async def test_cancelling_races_completing_a_thousand_times(clock):
             return "helped"
 
         async def cancel(task: str, after: int) -> None:
-            await ticks(after)
+            await a_few_rounds(after)
             try:
                 await rt.workspace.cancel(task)
             except Conflict:
@@ -372,7 +367,7 @@ async def test_a_lost_task_is_cancelled_even_though_no_one_has_it(clock):
         assert (await task.status()).state == "pending"
         assert await task.cancel() == 2
         async with serving(rt):
-            assert (await task.wait(PATIENCE)).state == "cancelled"
+            await ends(clock, task)
         assert {one.state for one in await rt.workspace.tasks()} == {"cancelled"}
         await sound(rt)
 

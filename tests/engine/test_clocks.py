@@ -3,22 +3,18 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, found, happened, life, serving, sound
+from engine.helping import PATIENCE, Shaky, happened, life, quiet, reached, serving, sound, until
 from remit import Bounds, Card, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
 from remit.core.times import SECOND
-from remit.engine.queue.caretaker import Caretaker
 from remit.testing import FakeClock
-from teams import team
+from teams import echo, team
+from wrapped import Counted
 
 pytestmark = pytest.mark.anyio
 
 HOUR, MONTH = 3_600, 30 * 86_400
 JUMPS = pytest.mark.parametrize("jump", [-MONTH, -HOUR, HOUR, MONTH])
-
-
-async def echo(turn: Turn) -> str:
-    return turn.task
 
 
 @pytest.mark.rule("clock.jumps")
@@ -30,8 +26,7 @@ async def test_what_runs_while_the_clock_is_set_ends_once(rt: Runtime, clock: Fa
     async def lead(turn: Turn) -> list:
         first = await turn.once("pay", lambda: did.append("pay") or 5)
         clock.jump(jump)
-        rt._services.bell.ring()
-        await anyio.sleep(0.01)
+        clock.advance(2)  # whoever looks now and then looks by the new time
         version = await turn.context.set("a", "k", "v")
         return [first, version]
 
@@ -47,7 +42,8 @@ async def test_what_runs_while_the_clock_is_set_ends_once(rt: Runtime, clock: Fa
 async def test_a_clock_that_is_set_makes_nobody_steal(tmp_path, jump: int):
     """The other is there and says so; that it is a month later by our clock says nothing about it."""
     mine, other = FakeClock(), FakeClock()
-    with team(tmp_path / "team.db", clock=other) as there, team(tmp_path / "team.db", clock=mine) as here:
+    ours = Counted(tmp_path / "team.db")
+    with team(tmp_path / "team.db", clock=other) as there, team(ours, clock=mine) as here:
         inside, go = anyio.Event(), anyio.Event()
         did: list[str] = []
 
@@ -61,11 +57,13 @@ async def test_a_clock_that_is_set_makes_nobody_steal(tmp_path, jump: int):
         here.add(Card("coder"), coder)
         task = await there.submit("coder", "x")
         await happened(inside)
-        watcher = Caretaker(here._services, {}, None)
-        await watcher.look()
-        mine.jump(jump)
-        await watcher.look()
         async with serving(here):
+            await until(lambda: ours.asked["workers"] >= 1)  # it has looked who is there
+            before = ours.asked["workers"]
+            mine.jump(jump)
+            mine.advance(2)
+            await until(lambda: ours.asked["workers"] > before)
+            await quiet()
             go.set()
             assert await here.workspace.task(task.id).result(PATIENCE) == "once"
         assert did == ["pay"]
@@ -123,19 +121,38 @@ async def test_what_is_put_back_before_the_clock_is_set_back_does_not_wait_for_t
 
 @pytest.mark.rule("clock.jumps")
 @JUMPS
-async def test_the_time_of_a_run_is_measured_by_the_loop_and_not_by_the_clock(rt: Runtime, clock, jump: int):
-    """A deadline a twentieth of a second away stays that far away, wherever the clock is set."""
+async def test_the_time_of_a_run_is_what_passes_and_not_what_the_clock_is_set_to(rt: Runtime, clock, jump: int):
+    """A deadline two seconds away stays that far away, wherever the clock is set."""
+    inside: list[anyio.Event] = [anyio.Event(), anyio.Event()]
 
     @rt.agent
     async def slow(turn: Turn) -> None:
         clock.jump(jump)
+        inside[int(turn.task)].set()
         await anyio.sleep_forever()
 
+    outcomes: list[str] = []
+
+    async def run() -> None:
+        outcomes.append((await rt.outcome("slow", "0", seconds=2)).state)
+
     with anyio.fail_after(PATIENCE):
-        assert (await rt.outcome("slow", "x", seconds=0.05)).state == "timed-out"
-    deadline = clock.now() + SECOND // 20
-    task = await rt.submit("slow", "x", within=Bounds(deadline=deadline))
-    assert (await task.wait(PATIENCE)).state == "timed-out"
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            await happened(inside[0])
+            clock.advance(1.9)
+            await quiet()
+            assert outcomes == []
+            clock.advance(0.1)
+        assert outcomes == ["timed-out"]
+        deadline = clock.now() + 2 * SECOND
+        task = await rt.submit("slow", "1", within=Bounds(deadline=deadline))
+        await happened(inside[1])
+        clock.advance(1.9)
+        await quiet()
+        assert (await task.status()).state == "running"
+        clock.advance(0.1)
+        assert (await task.wait()).state == "timed-out"
     assert (await task.status()).until == deadline
     await sound(rt)
 
@@ -144,26 +161,30 @@ async def test_the_time_of_a_run_is_measured_by_the_loop_and_not_by_the_clock(rt
 @pytest.mark.parametrize("jump", [-MONTH, -HOUR])
 async def test_a_retry_after_the_clock_was_set_back_has_no_more_time_than_before(clock, jump: int):
     with team(clock=clock, breaker=BreakerPolicy(failures=100)) as rt:
-        left: list[float] = []
+        tries: list[anyio.Event] = [anyio.Event(), anyio.Event()]
+        begun: list[int] = []
 
         @rt.agent
-        async def coder(turn: Turn) -> str:
-            left.append(rt._services.conductor.alive.get(turn.remit.id).scope.deadline - anyio.current_time())
-            if len(left) == 1:
+        async def coder(turn: Turn) -> None:
+            begun.append(1)
+            tries[len(begun) - 1].set()
+            if len(begun) == 1:
                 raise Shaky
-            return "ok"
+            await anyio.sleep_forever()
 
         task = await rt.submit("coder", "x", seconds=1_000, within=Bounds(deadline=clock.now() + 100 * SECOND))
-        until = (await task.status()).until
-        await found(rt, lambda view: view.record(task.id).state == "pending" or None)
+        last = (await task.status()).until
+        await reached(rt, task.id, "pending")
         clock.jump(jump)
+        clock.advance(((await task.status()).ready_at - clock.now()) / SECOND)
+        await happened(tries[1])
+        clock.advance((last - clock.now()) / SECOND - 0.5)
+        await quiet()
+        assert (await task.status()).state == "running"
+        clock.advance(0.5)
         with anyio.fail_after(PATIENCE):
-            while (await task.status()).state == "pending":
-                clock.advance(max(1.0, -jump / 4))
-                await anyio.sleep(0.01)
-        await task.wait(PATIENCE)
-        assert (await task.status()).until == until
-        assert all(one <= 100 for one in left)
+            assert (await task.wait()).state == "timed-out"
+        assert (await task.status()).until == last
         await sound(rt)
 
 

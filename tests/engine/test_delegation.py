@@ -5,12 +5,9 @@ import pytest
 
 import remit
 from remit import Bounds, Card, Pass, Refused, Runtime, Turn, errors
+from teams import echo
 
 pytestmark = pytest.mark.anyio
-
-
-async def echo(turn: Turn) -> str:
-    return turn.task
 
 
 async def refusal(rt: Runtime, to: str, **how) -> Refused:

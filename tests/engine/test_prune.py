@@ -6,7 +6,7 @@ import pytest
 from engine.helping import PATIENCE, happened, sound
 from remit import Card, Runtime, Turn
 from remit.errors import NotFound
-from teams import team
+from teams import echo, team
 
 pytestmark = pytest.mark.anyio
 
@@ -19,10 +19,6 @@ def rt(request, tmp_path, clock):
     where = ":memory:" if request.param == "memory" else tmp_path / "team.db"
     with team(where, clock=clock, keep_days=None) as runtime:
         yield runtime
-
-
-async def echo(turn: Turn) -> str:
-    return turn.task
 
 
 @pytest.mark.rule("prune.retention")
@@ -43,16 +39,16 @@ async def test_runs_that_ended_more_than_four_days_ago_go_and_a_line_of_each_sta
     assert await rt.workspace.prune() == 1
     await sound(rt)
     with pytest.raises(NotFound):
-        await rt.workspace.task(old.task).status()
-    assert (await rt.workspace.task(young.task).status()).state == "completed"
-    assert {one.run for one in await rt.workspace.tasks()} == {young.task}
+        await rt.workspace.task(old.id).status()
+    assert (await rt.workspace.task(young.id).status()).state == "completed"
+    assert {one.run for one in await rt.workspace.tasks()} == {young.id}
     assert await rt.workspace.context().get("notes", "old") == "kept"
     last = (await rt.workspace.history())[-1]
     assert (len(await rt.workspace.history()), last.kind) == (events + 1, "runs.pruned")
     [line] = last.data["runs"]
-    assert (line["id"], line["agent"], line["task"], line["state"]) == (old.task, "lead", "old", "completed")
+    assert (line["id"], line["agent"], line["task"], line["state"]) == (old.id, "lead", "old", "completed")
     assert (line["session"], len(line["tasks"])) == ("s", 3)
-    kinds = [event.kind for event in await rt.workspace.history(run=old.task)]  # what happened can still be told
+    kinds = [event.kind for event in await rt.workspace.history(run=old.id)]  # what happened can still be told
     assert kinds.count("task.completed") == 3
     assert await rt.workspace.prune() == 0
 

@@ -6,14 +6,13 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, doomed, happened, life, named, reached, sound, take_over
+from engine.helping import PATIENCE, doomed, happened, life, named, reached, sound, take_over
 from remit import Card, Command, Plan, Runtime, Send, Step, Turn
-from remit.errors import BadInput
 from teams import team
 
 pytestmark = pytest.mark.anyio
 
-Team = Callable[[Runtime, "Stage"], None]
+Crew = Callable[[Runtime, "Stage"], None]
 
 
 class Stage:
@@ -33,15 +32,15 @@ class Stage:
 
 
 @asynccontextmanager
-async def played(tmp_path, clock, team: Team, stage: Stage) -> AsyncIterator[Runtime]:
+async def played(tmp_path, clock, crew: Crew, stage: Stage) -> AsyncIterator[Runtime]:
     """The second process, right after it has taken over."""
     dead, heir = doomed(tmp_path / "team.db", clock), team(tmp_path / "team.db", clock=clock)
     with dead, heir:
-        team(dead, stage)
+        crew(dead, stage)
         await dead.submit("lead", "go", session="s")
         await happened(stage.crashed)
         stage.first = False
-        team(heir, stage)
+        crew(heir, stage)
         await take_over(heir, clock, dead)
         yield heir
         await sound(heir)
@@ -53,7 +52,7 @@ async def result(rt: Runtime) -> object:
 
 @pytest.mark.rule("crash.replay", "effect.once")
 async def test_finished_delegations_and_steps_are_not_repeated(tmp_path, clock):
-    def team(rt: Runtime, stage: Stage) -> None:
+    def crew(rt: Runtime, stage: Stage) -> None:
         async def charge(amount: int) -> dict:
             stage.did.append(f"charge {amount}")
             return {"charged": amount}
@@ -82,7 +81,7 @@ async def test_finished_delegations_and_steps_are_not_repeated(tmp_path, clock):
         rt.add(Card("bad"), bad)
 
     stage = Stage()
-    async with played(tmp_path, clock, team, stage) as rt:
+    async with played(tmp_path, clock, crew, stage) as rt:
         assert await result(rt) == [{"charged": 5}, {"charged": 6}, "3", "4", None]
         assert stage.did == ["charge 5", "charge 6", "coder", "coder", "bad", "after"]
         assert sum(event.kind == "effect.done" for event in await rt.workspace.history()) == 3
@@ -90,7 +89,7 @@ async def test_finished_delegations_and_steps_are_not_repeated(tmp_path, clock):
 
 @pytest.mark.rule("crash.replay")
 async def test_context_writes_and_sends_are_not_repeated(tmp_path, clock):
-    def team(rt: Runtime, stage: Stage) -> None:
+    def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> list:
             first = await turn.context.set("notes", "a", "x", expect=0)
             second = await turn.context.set("notes", "a", "x")
@@ -105,7 +104,7 @@ async def test_context_writes_and_sends_are_not_repeated(tmp_path, clock):
         rt.add(Card("coder"), lead)
 
     stage = Stage()
-    async with played(tmp_path, clock, team, stage) as rt:
+    async with played(tmp_path, clock, crew, stage) as rt:
         await rt.workspace.context().set("notes", "gone", "not yet there before the crash")
         assert await result(rt) == [1, 2, 3, 1, True]
         entry = await rt.workspace.context().entry("notes", "a")
@@ -116,7 +115,7 @@ async def test_context_writes_and_sends_are_not_repeated(tmp_path, clock):
 
 @pytest.mark.rule("crash.replay")
 async def test_what_was_taken_from_the_inbox_is_found_again(tmp_path, clock):
-    def team(rt: Runtime, stage: Stage) -> None:
+    def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> list[list[str]]:
             await turn.delegate("coder", "one")
             first = [one.text for one in await turn.inbox()]
@@ -132,13 +131,13 @@ async def test_what_was_taken_from_the_inbox_is_found_again(tmp_path, clock):
         rt.add(Card("lead", asks="*"), lead)
         rt.add(Card("coder", asks="*"), coder)
 
-    async with played(tmp_path, clock, team, Stage()) as rt:
+    async with played(tmp_path, clock, crew, Stage()) as rt:
         assert await result(rt) == [["one"], ["two"], ["three"]]
 
 
 @pytest.mark.rule("crash.replay")
 async def test_open_children_are_taken_up_and_not_started_twice(tmp_path, clock):
-    def team(rt: Runtime, stage: Stage) -> None:
+    def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> list:
             return [str(one.value) for one in await turn.delegate_all([("quick", "x"), ("middle", "x")])]
 
@@ -159,7 +158,7 @@ async def test_open_children_are_taken_up_and_not_started_twice(tmp_path, clock)
             rt.add(Card(name, asks="*"), answer)
 
     stage = Stage()
-    async with played(tmp_path, clock, team, stage) as rt:
+    async with played(tmp_path, clock, crew, stage) as rt:
         assert await result(rt) == ["quick", "deep"]
         assert sorted(stage.did) == ["deep", "middle", "quick"]
         assert len(await rt.workspace.tasks()) == 4
@@ -168,7 +167,7 @@ async def test_open_children_are_taken_up_and_not_started_twice(tmp_path, clock)
 
 @pytest.mark.rule("crash.replay")
 async def test_submitted_and_spawned_children_are_asked_for_once(tmp_path, clock):
-    def team(rt: Runtime, stage: Stage) -> None:
+    def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> list:
             tasks = [await turn.submit("coder", "a"), await turn.spawn("coder", "b"), await turn.spawn("coder", "b")]
             for task in tasks:
@@ -186,7 +185,7 @@ async def test_submitted_and_spawned_children_are_asked_for_once(tmp_path, clock
         rt.add(Card("coder"), coder)
 
     stage = Stage()
-    async with played(tmp_path, clock, team, stage) as rt:
+    async with played(tmp_path, clock, crew, stage) as rt:
         assert await result(rt) == [["a", "b", "b"], True]
         assert sorted(stage.did) == ["a", "b", "b"]
 
@@ -223,7 +222,7 @@ async def _stay(turn: Turn) -> None:
 
 @pytest.mark.rule("crash.replay")
 async def test_steps_of_a_plan_are_not_repeated(tmp_path, clock):
-    def team(rt: Runtime, stage: Stage) -> None:
+    def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> list:
             outcome = await turn.run_plan(
                 Plan(
@@ -251,7 +250,7 @@ async def test_steps_of_a_plan_are_not_repeated(tmp_path, clock):
         rt.add(Card("slow"), slow)
 
     stage = Stage()
-    async with played(tmp_path, clock, team, stage) as rt:
+    async with played(tmp_path, clock, crew, stage) as rt:
         assert await result(rt) == ["completed"] * 4
         assert len(stage.did) == 5  # the slow one was taken up again, the others were not
         assert len(await rt.workspace.tasks()) == 5
@@ -260,7 +259,7 @@ async def test_steps_of_a_plan_are_not_repeated(tmp_path, clock):
 
 @pytest.mark.rule("crash.replay")
 async def test_a_task_that_was_handed_over_goes_on_with_its_present_holder(tmp_path, clock):
-    def team(rt: Runtime, stage: Stage) -> None:
+    def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> Command:
             stage.did.append("lead")
             await turn.once("pay", lambda: stage.did.append("pay"))
@@ -289,7 +288,7 @@ async def test_a_task_that_was_handed_over_goes_on_with_its_present_holder(tmp_p
         rt.add(Card("third", asks="*"), third)
 
     stage = Stage()
-    async with played(tmp_path, clock, team, stage) as rt:
+    async with played(tmp_path, clock, crew, stage) as rt:
         task = (await rt.workspace.tasks())[0].id
         assert await rt.workspace.task(task).result(PATIENCE) == {
             "sender": "second",
@@ -301,10 +300,10 @@ async def test_a_task_that_was_handed_over_goes_on_with_its_present_holder(tmp_p
         assert stage.did == ["lead", "pay", "second", "pay again", "third", "pay a third time", "third"]
 
 
-def fan_out(join: str, before: Callable[[Stage, str], Awaitable[None]]) -> Team:
+def fan_out(join: str, before: Callable[[Stage, str], Awaitable[None]]) -> Crew:
     """A lead that hands parts to two at once; `before` says where the first process ends."""
 
-    def team(rt: Runtime, stage: Stage) -> None:
+    def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> object:
             if turn.handoff.results:
                 await before(stage, "join")
@@ -327,7 +326,7 @@ def fan_out(join: str, before: Callable[[Stage, str], Awaitable[None]]) -> Team:
         rt.add(Card("part"), part)
         rt.add(Card("other", asks="*"), other)
 
-    return team
+    return crew
 
 
 @pytest.mark.rule("crash.replay")
@@ -351,7 +350,7 @@ async def test_a_parallel_handoff_resumes(tmp_path, clock, join: str, at: str):
 
 @pytest.mark.rule("crash.replay")
 async def test_children_not_asked_for_again_are_closed_as_cancelled(tmp_path, clock):
-    def team(rt: Runtime, stage: Stage) -> None:
+    def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> str:
             if stage.first:
                 await turn.delegate("middle", "x")
@@ -367,7 +366,7 @@ async def test_children_not_asked_for_again_are_closed_as_cancelled(tmp_path, cl
         rt.add(Card("middle", asks="*"), middle)
         rt.add(Card("deep"), deep)
 
-    async with played(tmp_path, clock, team, Stage()) as rt:
+    async with played(tmp_path, clock, crew, Stage()) as rt:
         assert await result(rt) == "another way"
         for name in ("middle", "deep"):
             status = await rt.workspace.task(await named(rt, name)).status()
@@ -377,7 +376,7 @@ async def test_children_not_asked_for_again_are_closed_as_cancelled(tmp_path, cl
 
 @pytest.mark.rule("crash.replay")
 async def test_a_refusal_is_the_same_refusal_again(tmp_path, clock):
-    def team(rt: Runtime, stage: Stage) -> None:
+    def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> list[str]:
             said = []
             for verb in (turn.delegate, turn.submit):
@@ -390,61 +389,6 @@ async def test_a_refusal_is_the_same_refusal_again(tmp_path, clock):
 
         rt.add(Card("lead", asks="*"), lead)
 
-    async with played(tmp_path, clock, team, Stage()) as rt:
+    async with played(tmp_path, clock, crew, Stage()) as rt:
         assert await result(rt) == ["unknown", "unknown"]
         assert sum(event.kind == "hop.refused" for event in await rt.workspace.history()) == 2
-
-
-# -- steps ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.rule("effect.once")
-async def test_a_step_may_be_sync_or_async_and_its_result_is_kept_through_a_retry(rt: Runtime, clock):
-    did: list[str] = []
-
-    async def later_on(what: str) -> str:
-        did.append(what)
-        return what
-
-    def at_once(what: str) -> str:
-        did.append(what)
-        return what
-
-    @rt.agent
-    async def coder(turn: Turn) -> list:
-        found = [
-            await turn.once("a", later_on, "async"),
-            await turn.once("b", at_once, "sync"),
-            await turn.once("b", at_once, "sync, second"),
-            await turn.once("nothing", lambda: None),
-        ]
-        if len(did) == 3:
-            did.append("failed")
-            raise Shaky
-        return found
-
-    task = await rt.submit("coder", "x")
-    await reached(rt, task.id, "pending")
-    clock.advance(2)
-    assert await task.result(PATIENCE) == ["async", "sync", "sync, second", None]
-    assert did == ["async", "sync", "sync, second", "failed"]
-    done = [event.data["key"] for event in await rt.workspace.history() if event.kind == "effect.done"]
-    assert done == ["a", "b", "b", "nothing"]
-    await sound(rt)
-
-
-@pytest.mark.rule("effect.once")
-async def test_what_is_not_json_is_refused_and_what_raises_is_not_kept(rt: Runtime):
-    @rt.agent
-    async def coder(turn: Turn) -> str:
-        with pytest.raises(BadInput, match="the result of step 'a'"):
-            await turn.once("a", object)
-        with pytest.raises(ZeroDivisionError):
-            await turn.once("b", lambda: 1 / 0)
-        with pytest.raises(BadInput):
-            await turn.once("", lambda: 1)
-        return await turn.once("a", lambda: "fine")
-
-    assert await rt.run("coder", "x") == "fine"
-    assert sum(event.kind == "effect.done" for event in await rt.workspace.history()) == 1
-    await sound(rt)

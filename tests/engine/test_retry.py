@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from engine.helping import PATIENCE, Shaky, found, happened, life, reached, sound
-from remit import Bounds, Card, Refused, Runtime, Turn
+from remit import Bounds, Refused, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
 from remit.core.record import Record
 from remit.core.times import SECOND
@@ -47,7 +47,7 @@ async def next_try(rt: Runtime, clock: FakeClock, task: str, tries: int = 1) -> 
 
     def look(view: View) -> Record | None:
         record = view.record(task)
-        return record if record is not None and (record.state, record.tries) == ("pending", tries) else None
+        return record if record is not None and (record.state, record.failures) == ("pending", tries) else None
 
     wait = (await found(rt, look)).ready_at - clock.now()
     clock.advance(wait / SECOND)
@@ -207,14 +207,19 @@ async def test_the_time_of_an_attempt_ends_the_code_and_the_next_one_begins_anew
         finally:
             stopped.append("coder")
 
+    inside = anyio.Event()
+
     @rt.agent
     async def below(turn: Turn) -> None:
         try:
+            inside.set()
             await anyio.sleep_forever()
         finally:
             stopped.append("below")
 
-    task = await rt.submit("coder", "x", seconds=0.05)
+    task = await rt.submit("coder", "x", seconds=5)
+    await happened(inside)
+    clock.advance(5)
     await next_try(rt, clock, task.id)
     assert await task.result(PATIENCE) == "in time"
     assert stopped == ["below", "coder"]
@@ -223,12 +228,21 @@ async def test_the_time_of_an_attempt_ends_the_code_and_the_next_one_begins_anew
 
 @pytest.mark.rule("retry.timeout")
 async def test_attempts_that_all_take_too_long_end_in_death(rt: Runtime, clock):
+    inside = [anyio.Event(), anyio.Event()]
+    tries: list[int] = []
+
     @rt.agent
     async def slow(turn: Turn) -> None:
+        tries.append(1)
+        inside[len(tries) - 1].set()
         await anyio.sleep_forever()
 
-    task = await rt.submit("slow", "x", seconds=0.02, attempts=2)
+    task = await rt.submit("slow", "x", seconds=5, attempts=2)
+    await happened(inside[0])
+    clock.advance(5)
     await next_try(rt, clock, task.id)
+    await happened(inside[1])
+    clock.advance(5)
     outcome = await task.wait(PATIENCE)
     assert outcome.state == "dead"
     assert "ran out of time" in str(outcome.error)
@@ -239,14 +253,18 @@ async def test_attempts_that_all_take_too_long_end_in_death(rt: Runtime, clock):
 async def test_the_deadline_is_final_even_if_the_clock_was_set_back(rt: Runtime, clock):
     """Its own time is up, not only that of one attempt: trying again would be too late by any clock."""
     tries: list[int] = []
+    inside = anyio.Event()
 
     @rt.agent
     async def slow(turn: Turn) -> None:
         tries.append(1)
         clock.jump(-3_600)
+        inside.set()
         await anyio.sleep_forever()
 
-    task = await rt.submit("slow", "x", seconds=10, within=Bounds(deadline=clock.now() + SECOND // 20))
+    task = await rt.submit("slow", "x", seconds=10, within=Bounds(deadline=clock.now() + 5 * SECOND))
+    await happened(inside)
+    clock.advance(5)
     outcome = await task.wait(PATIENCE)
     assert (outcome.state, len(tries)) == ("timed-out", 1)
     assert isinstance(outcome.error, TimedOut)
@@ -266,166 +284,6 @@ async def test_what_would_be_tried_after_the_deadline_fails_now(rt: Runtime, clo
     outcome = await task.wait(PATIENCE)  # the second wait would be two seconds
     assert (outcome.state, clock.now() < until) == ("failed", True)
     assert (await task.status()).until == until
-    await sound(rt)
-
-
-# -- by an operator ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.rule("retry.operator")
-async def test_an_operators_retry_is_a_new_task_that_repeats_nothing(rt: Runtime, clock):
-    did: list[str] = []
-    broken = [True]
-
-    @rt.agent(asks="*")
-    async def lead(turn: Turn) -> list:
-        charged = await turn.once("charge", lambda: did.append("charge") or 5)
-        found = await turn.delegate("good", "x")
-        part = await (await turn.submit("good", "y")).result(PATIENCE)
-        other = await turn.delegate("fragile", "x")
-        return [charged, found, part, other]
-
-    @rt.agent
-    async def good(turn: Turn) -> str:
-        did.append(f"good {turn.task}")
-        return f"did {turn.task}"
-
-    @rt.agent
-    async def fragile(turn: Turn) -> str:
-        did.append("fragile")
-        if broken[0]:
-            raise ValueError("no")
-        return "mended"
-
-    old = await rt.submit("lead", "go", session="s")
-    assert (await old.wait(PATIENCE)).state == "failed"
-    before = await old.status()
-    broken[0] = False
-    clock.advance(1_000)
-    new = await rt.workspace.task(old.id).retry()
-    assert new.id != old.id
-    assert await new.result(PATIENCE) == [5, "did x", "did y", "mended"]
-    assert did == ["charge", "good x", "good y", "fragile", "fragile"]
-    assert await old.status() == before
-    again = await new.status()
-    assert (again.session, again.agent, again.task) == (before.session, before.agent, before.task)
-    assert again.until - again.asked_at == before.until - before.asked_at
-    await sound(rt)
-
-
-@pytest.mark.rule("retry.operator")
-async def test_only_what_did_not_complete_is_retried(rt: Runtime):
-    go, inside = anyio.Event(), anyio.Event()
-
-    @rt.agent
-    async def coder(turn: Turn) -> str:
-        inside.set()
-        await go.wait()
-        return "ok"
-
-    task = await rt.submit("coder", "x")
-    await happened(inside)
-    with pytest.raises(Conflict, match="is running; only what failed, died or was cancelled is retried"):
-        await task.retry()
-    go.set()
-    await task.wait(PATIENCE)
-    with pytest.raises(Conflict, match="is completed"):
-        await task.retry()
-    await sound(rt)
-
-
-@pytest.mark.rule("retry.operator")
-@pytest.mark.parametrize("of", ["the old one", "the new one"])
-async def test_what_was_retried_and_failed_again_can_be_retried_again(rt: Runtime, of: str):
-    """Each retry tries what failed: the failure of an earlier retry is not held against a later one."""
-    tries: list[int] = []
-
-    @rt.agent(asks="*")
-    async def lead(turn: Turn) -> str:
-        return await turn.delegate("fragile", "x")
-
-    @rt.agent
-    async def fragile(turn: Turn) -> str:
-        tries.append(1)
-        if len(tries) < 3:
-            raise ValueError("no")
-        return "third time"
-
-    old = await rt.submit("lead", "go")
-    assert (await old.wait(PATIENCE)).state == "failed"
-    new = await old.retry()
-    assert (await new.wait(PATIENCE)).state == "failed"
-    last = await (old if of == "the old one" else new).retry()
-    assert await last.result(PATIENCE) == "third time"
-    await sound(rt)
-
-
-@pytest.mark.rule("retry.operator")
-async def test_a_child_is_retried_within_its_run(rt: Runtime):
-    tries: list[int] = []
-
-    @rt.agent(asks="*")
-    async def lead(turn: Turn) -> str:
-        task = await turn.submit("fragile", "x")
-        await task.wait(PATIENCE)
-        return task.id
-
-    @rt.agent
-    async def fragile(turn: Turn) -> list[str]:
-        tries.append(1)
-        if len(tries) == 1:
-            raise ValueError("no")
-        return list(turn.remit.names)
-
-    rt.add(Card("idle"), fragile)
-    child = await rt.run("lead", "go", session="s")
-    again = await rt.workspace.task(child).retry()
-    assert await again.result(PATIENCE) == ["lead", "fragile"]
-    old, new = await rt.workspace.task(child).status(), await again.status()
-    assert (new.run, new.parent, new.session) == (old.run, old.parent, old.session)
-    await sound(rt)
-
-
-@pytest.mark.rule("retry.operator")
-async def test_what_is_being_retried_is_not_retried_beside_that(rt: Runtime):
-    go, inside = anyio.Event(), anyio.Event()
-
-    @rt.agent
-    async def coder(turn: Turn) -> str:
-        if turn.remit.id == old.id:
-            raise ValueError("no")
-        inside.set()
-        await go.wait()
-        return "ok"
-
-    old = await rt.submit("coder", "x")
-    await old.wait(PATIENCE)
-    new = await old.retry()
-    await happened(inside)
-    with pytest.raises(Conflict, match=f"was retried already, as {new.id}, which is running"):
-        await old.retry()
-    go.set()
-    assert await new.result(PATIENCE) == "ok"
-    with pytest.raises(Conflict, match="which is completed"):
-        await old.retry()
-    await sound(rt)
-
-
-@pytest.mark.rule("retry.operator", "retry.timeout")
-async def test_an_agent_that_retries_gives_no_more_time_than_it_has(rt: Runtime, clock):
-    @rt.agent(asks="*")
-    async def lead(turn: Turn) -> bool:
-        task = await turn.submit("bad", "x")
-        await task.wait(PATIENCE)
-        clock.advance(200)
-        again = await task.retry()
-        return (await again.status()).until == turn.remit.bounds.deadline
-
-    @rt.agent
-    async def bad(turn: Turn) -> None:
-        raise ValueError("no")
-
-    assert await rt.run("lead", "go") is True
     await sound(rt)
 
 

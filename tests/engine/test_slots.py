@@ -3,16 +3,13 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, happened, named, reached, sound, until
+from engine.helping import PATIENCE, Shaky, a_few_rounds, happened, named, quiet, reached, sound, until
 from remit import Card, Turn
 from remit.core.breaker import BreakerPolicy
-from teams import team
+from remit.testing import pass_time
+from teams import echo, team
 
 pytestmark = pytest.mark.anyio
-
-
-async def echo(turn: Turn) -> str:
-    return turn.task
 
 
 class Crowd:
@@ -30,7 +27,7 @@ class Crowd:
 
     async def work(self, agent: str) -> None:
         self(agent, 1)
-        await anyio.sleep(0.001)
+        await a_few_rounds()
         self(agent, -1)
 
 
@@ -98,7 +95,7 @@ async def test_who_gave_up_waiting_gets_its_slot_back_before_it_goes_on(clock):
         async def lead(turn: Turn) -> str:
             task = await turn.submit("child", "x")
             with pytest.raises(TimeoutError):
-                await task.wait(0.05)
+                await task.wait(2)
             await crowd.work("lead")
             return "went on"
 
@@ -110,6 +107,9 @@ async def test_who_gave_up_waiting_gets_its_slot_back_before_it_goes_on(clock):
 
         task = await rt.submit("lead", "go")
         await reached(rt, task.id, "waiting")
+        await until(lambda: crowd.now.get("child"))
+        await quiet()
+        clock.advance(2)
         await reached(rt, task.id, "pending")
         go.set()
         assert await task.result(PATIENCE) == "went on"
@@ -119,13 +119,13 @@ async def test_who_gave_up_waiting_gets_its_slot_back_before_it_goes_on(clock):
 
 @pytest.mark.rule("concurrency.queue")
 async def test_a_caller_who_gives_up_by_its_own_scope_leaves_a_sound_record(clock):
-    go = anyio.Event()
+    go, patience = anyio.Event(), anyio.CancelScope()
     with team(clock=clock, concurrency=1) as rt:
 
         @rt.agent(asks="*")
         async def lead(turn: Turn) -> str:
             task = await turn.submit("child", "x")
-            with anyio.move_on_after(0.05):
+            with patience:
                 await task.wait()
             return "went on"
 
@@ -134,6 +134,8 @@ async def test_a_caller_who_gives_up_by_its_own_scope_leaves_a_sound_record(cloc
             await go.wait()
 
         task = await rt.submit("lead", "go")
+        await reached(rt, task.id, "waiting")
+        patience.cancel()
         assert await task.result(PATIENCE) == "went on"
         go.set()
         await sound(rt)
@@ -155,10 +157,11 @@ async def test_a_task_tried_again_counts_once(clock):
         tasks = [await rt.submit("coder", f"{n}") for n in range(20)]
         for task in tasks:
             await reached(rt, task.id, "pending")
-        with anyio.fail_after(PATIENCE):
-            while await rt.workspace.tasks(state="open"):
-                clock.advance(2)
-                await anyio.sleep(0.001)
+
+        async def all_ended() -> bool:
+            return not await rt.workspace.tasks(state="open")
+
+        await pass_time(clock, all_ended, step=2)
         assert {(await task.status()).state for task in tasks} == {"completed"}
         assert crowd.most_in_all == 2
         await sound(rt)

@@ -3,27 +3,24 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, happened, named, reached, serving, sound, until
+from engine.helping import PATIENCE, Shaky, happened, named, quiet, reached, serving, sound, until
 from remit import Bounds, Card, Command, Refused, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
-from remit.engine.queue import submitting as tasks_module
-from teams import team
+from teams import echo, team
 
 pytestmark = pytest.mark.anyio
 
 
-async def echo(turn: Turn) -> str:
-    return turn.task
-
-
-async def announced(turn: Turn, count: int) -> list[str]:
+async def announced(rt: Runtime, turn: Turn, count: int) -> list[str]:
     """The texts of so many announcements, as they come."""
     texts: list[str] = []
     with anyio.fail_after(PATIENCE):
-        while len(texts) < count:
-            texts += [one.text for one in await turn.inbox()]
-            await anyio.sleep(0.001)
-    return texts
+        async with rt.workspace.following(after=await rt.workspace.head()) as follow:
+            while True:
+                texts += [one.text for one in await turn.inbox()]
+                if len(texts) >= count:
+                    return texts
+                await follow.next()
 
 
 @pytest.mark.rule("spawn.limit")
@@ -49,7 +46,7 @@ async def test_the_sixth_waits_until_one_of_five_has_ended(rt: Runtime):
     async with anyio.create_task_group() as group:
         group.start_soon(rt.run, "lead", "go")
         await happened(full)
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         assert not sixth.is_set()
         assert len(await rt.workspace.tasks(agent="coder", state="open")) == 5
         go[3].set()
@@ -61,9 +58,9 @@ async def test_the_sixth_waits_until_one_of_five_has_ended(rt: Runtime):
 
 
 @pytest.mark.rule("spawn.limit")
-async def test_who_waits_too_long_for_a_slot_is_refused_and_can_go_on(rt: Runtime, monkeypatch):
-    monkeypatch.setattr(tasks_module, "SPAWN_SECONDS", 0.05)
+async def test_who_waits_too_long_for_a_slot_is_refused_and_can_go_on(rt: Runtime, clock):
     go = anyio.Event()
+    said: list[str] = []
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:
@@ -72,7 +69,7 @@ async def test_who_waits_too_long_for_a_slot_is_refused_and_can_go_on(rt: Runtim
         with pytest.raises(Refused, match="has 5 tasks running beside it already") as no:
             await turn.spawn("coder", "5")
         go.set()
-        await announced(turn, 5)
+        await announced(rt, turn, 5)
         await turn.spawn("coder", "6")
         return no.value.rule
 
@@ -80,7 +77,18 @@ async def test_who_waits_too_long_for_a_slot_is_refused_and_can_go_on(rt: Runtim
     async def coder(turn: Turn) -> None:
         await go.wait()
 
-    assert await rt.run("lead", "go") == "spawn"
+    async def run() -> None:
+        said.append(await rt.run("lead", "go"))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await reached(rt, await named(rt, "lead"), "waiting")
+        await quiet()
+        clock.advance(29.9)
+        await quiet()
+        assert (await rt.workspace.tasks(agent="lead"))[0].state == "waiting"
+        clock.advance(0.1)
+    assert said == ["spawn"]
     await sound(rt)
 
 
@@ -157,7 +165,7 @@ async def test_failed_dead_and_cancelled_ones_are_announced_too(rt: Runtime, clo
         await turn.spawn("shaky", "x", attempts=1)
         await turn.spawn("stuck", "x")
         asked.set()
-        return sorted(text.split(" ", 2)[2].partition(":")[0] for text in await announced(turn, 3))
+        return sorted(text.split(" ", 2)[2].partition(":")[0] for text in await announced(rt, turn, 3))
 
     @rt.agent
     async def bad(turn: Turn) -> None:
@@ -192,7 +200,7 @@ async def test_one_that_never_began_is_announced_when_it_is_cancelled_or_late(cl
             await turn.spawn("coder", "cancelled")
             await turn.spawn("coder", "late", within=Bounds(deadline=clock.now() + 10_000_000))
             asked.set()
-            return await announced(turn, 2)
+            return await announced(rt, turn, 2)
 
         rt.add(Card("coder"), echo)
         texts: list[str] = []
@@ -222,7 +230,7 @@ async def test_the_announcement_comes_with_the_last_attempt_only(rt: Runtime, cl
         await reached(rt, task.id, "pending")
         assert await turn.inbox() == []
         clock.advance(2)
-        return await announced(turn, 1)
+        return await announced(rt, turn, 1)
 
     @rt.agent
     async def shaky(turn: Turn) -> str:
@@ -249,7 +257,7 @@ async def test_two_runs_of_one_agent_in_one_session_never_get_each_others(rt: Ru
         await happened(both)
         for n in range(3):
             await turn.spawn("coder", f"{turn.task}{n}")
-        return sorted(text.rpartition(" ")[2] for text in await announced(turn, 3))
+        return sorted(text.rpartition(" ")[2] for text in await announced(rt, turn, 3))
 
     rt.add(Card("coder"), echo)
     got: dict[str, list[str]] = {}
@@ -276,7 +284,7 @@ async def test_whoever_the_task_was_handed_to_gets_the_announcement(rt: Runtime)
     @rt.agent(asks="*")
     async def second(turn: Turn) -> list[str]:
         go.set()
-        return await announced(turn, 1)
+        return await announced(rt, turn, 1)
 
     @rt.agent
     async def coder(turn: Turn) -> str:

@@ -3,15 +3,11 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, doomed, found, happened, life, named, reached, serving, sound, take_over
-from remit import Card, Plan, Refused, Runtime, Step, Turn
-from teams import team
+from engine.helping import PATIENCE, doomed, ends, happened, life, named, quiet, reached, sound, take_over, until
+from remit import Card, Event, Plan, Refused, Runtime, Step, Turn
+from teams import echo, team
 
 pytestmark = pytest.mark.anyio
-
-
-async def echo(turn: Turn) -> str:
-    return turn.task
 
 
 class Puppet:
@@ -30,6 +26,11 @@ class Puppet:
             return await self.act(turn) if self.act else "from the dead"
         finally:
             self.left.set()
+
+
+async def done(rt: Runtime) -> list[Event]:
+    """What has happened, but for the cards that each process publishes when it begins to look after others."""
+    return [event for event in await rt.workspace.history() if event.kind != "cards.published"]
 
 
 @pytest.mark.rule("crash.fence")
@@ -78,11 +79,12 @@ async def test_a_zombie_changes_nothing(tmp_path, clock, asked_how: str):
             task = await named(dead, "lead")
             await take_over(heir, clock, dead)
             assert await heir.workspace.task(task).result(PATIENCE) == "go"
-            before = len(await heir.workspace.history())
+            before = await done(heir)
             puppet.go.set()
             await happened(puppet.left)
+            dead.workspace.database.wake()
         assert (rules, kept) == (["over"] * 11, [])
-        assert len(await heir.workspace.history()) == before
+        assert await done(heir) == before
         assert outcomes[0].value == "go"  # whoever waits there learns what really came of it
         assert await life(heir, task) == [*(await life(heir, task))[:-3], "lost", "claimed", "completed"]
         await sound(heir)
@@ -100,7 +102,7 @@ async def test_a_zombies_result_does_not_replace_the_work_that_goes_on(tmp_path,
         await happened(new.inside)
         old.go.set()
         await happened(old.left)
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         assert (await heir.workspace.task(task.id).status()).state == "running"
         new.act = echo
         new.go.set()
@@ -137,7 +139,7 @@ async def test_what_a_zombie_has_delegated_changes_nothing_either(tmp_path, cloc
         await happened(new.inside)
         child.go.set()
         await happened(child.left)
-        await anyio.wait_all_tasks_blocked()
+        await quiet()
         assert rules == ["over"]
         assert (await heir.workspace.task(below).status()).state == "running"
         new.go.set()
@@ -176,29 +178,30 @@ async def test_a_zombie_that_waits_learns_that_it_is_one(tmp_path, clock):
         await reached(dead, task.id, "waiting")
         await take_over(heir, clock, dead)
         assert await heir.workspace.task(task.id).result(PATIENCE) == "x"
+        dead.workspace.database.wake()
         await happened(left)
         assert said == ["over"]
-        assert dead._services.conductor.alive.waiting == 0
+        await until(lambda: dead.running() == 1)  # only the one that is stuck
         await sound(heir)
 
 
 @pytest.mark.rule("crash.poison")
 async def test_a_task_whose_process_dies_each_time_is_dead_in_the_end(tmp_path, clock):
     path = tmp_path / "team.db"
-    with team(path, clock=clock, hands=0) as heir:
-        heir.add(Card("poison"), echo)
-        task = await heir.submit("poison", "x")
+    with team(path, clock=clock, hands=0) as asking, team(path, clock=clock) as heir:
+        asking.add(Card("poison"), echo)
+        task = await asking.submit("poison", "x")
         for attempt in range(1, 5):
             dead = doomed(path, clock)
             puppet = Puppet()
             dead.add(Card("poison"), puppet)
-            dead._lent.lend()
+            dead.lend()
             await happened(puppet.inside)
             assert (await task.status()).attempt == attempt
             await take_over(heir, clock, dead)
             assert (await task.status()).state == "pending"
-        async with serving(heir):
-            outcome = await task.wait(PATIENCE)
+        heir.add(Card("poison"), echo)
+        outcome = await ends(clock, task)
         assert outcome.state == "dead"
         assert "the process that carried it out died 4 times" in str(outcome.error)
         await sound(heir)
@@ -235,157 +238,6 @@ async def test_a_plan_or_team_run_by_a_program_that_is_gone_has_failed(tmp_path,
             puppet.go.set()
             await happened(puppet.left)
         await sound(heir)
-
-
-@pytest.mark.rule("crash.release")
-@pytest.mark.parametrize("how", ["drained", "cancelled"])
-async def test_what_is_put_back_is_taken_up_where_it_was(tmp_path, clock, how: str):
-    did: list[str] = []
-    inside, go = anyio.Event(), anyio.Event()
-
-    async def lead(turn: Turn) -> list:
-        paid = await turn.once("pay", lambda: did.append("pay") or 5)
-        done = await turn.delegate("quick", "x")
-        return [paid, done, await turn.delegate("slow", "x")]
-
-    async def quick(turn: Turn) -> str:
-        did.append("quick")
-        return "quick"
-
-    async def slow(turn: Turn) -> str:
-        await turn.once("slow", lambda: did.append("slow"))
-        inside.set()
-        await go.wait()
-        return "slow"
-
-    def team(rt: Runtime) -> Runtime:
-        rt.add(Card("lead", asks="*"), lead)
-        rt.add(Card("quick"), quick)
-        rt.add(Card("slow"), slow)
-        return rt
-
-    with team(tmp_path / "team.db", clock=clock) as one, team(tmp_path / "team.db", clock=clock) as two:
-        team(one), team(two)
-        task = await one.submit("lead", "go")
-        await happened(inside)
-        if how == "drained":
-            assert await one.drain(0) == 1
-        else:
-            one._lent.serving.cancel()
-            await found(one, lambda view: view.record(task.id).state == "pending" or None)
-        status = await task.status()
-        assert (status.state, status.attempt) == ("pending", 0)
-        go.set()
-        async with serving(two):
-            assert await two.workspace.task(task.id).result(PATIENCE) == [5, "quick", "slow"]
-        assert did == ["pay", "quick", "slow"]
-        assert len(await two.workspace.tasks()) == 3
-        assert (await life(two, task.id))[-3:] == ["released", "claimed", "completed"]
-        await sound(two)
-
-
-@pytest.mark.rule("crash.release")
-async def test_releasing_is_not_an_attempt_however_often_it_happens(rt: Runtime):
-    inside = anyio.Event()
-
-    @rt.agent
-    async def coder(turn: Turn) -> str:
-        inside.set()
-        await anyio.sleep_forever()
-        return ""
-
-    task = await rt.submit("coder", "x", attempts=1)
-    for _ in range(3):
-        await happened(inside)
-        inside = anyio.Event()
-        assert await rt.drain(0) == 1
-        rt._lent.lend()
-    await happened(inside)
-    assert (await task.status()).attempt == 1
-    await task.cancel()
-    assert (await task.wait(PATIENCE)).state == "cancelled"
-    await sound(rt)
-
-
-@pytest.mark.rule("crash.release")
-async def test_draining_waits_for_what_ends_in_time_and_takes_nothing_new(rt: Runtime):
-    inside, go = anyio.Event(), anyio.Event()
-
-    @rt.agent(concurrency=1)
-    async def coder(turn: Turn) -> str:
-        inside.set()
-        await go.wait()
-        return "in time"
-
-    first = await rt.submit("coder", "1")
-    await happened(inside)
-    second = await rt.submit("coder", "2")
-    left: list[int] = []
-
-    async def drain() -> None:
-        left.append(await rt.drain(PATIENCE))
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(drain)
-        await anyio.wait_all_tasks_blocked()
-        go.set()
-    assert left == [0]
-    assert (await first.status()).state == "completed"
-    assert (await second.status()).state == "pending"
-    rt._lent.lend()
-    assert await second.result(PATIENCE) == "in time"
-    await sound(rt)
-
-
-@pytest.mark.rule("crash.release")
-async def test_one_that_waits_for_another_or_for_a_slot_is_put_back_too(clock):
-    """Parent waits, child runs, a second parent has waited and stands in the queue for the only slot."""
-    with team(clock=clock, concurrency=1) as rt:
-        go, inside = anyio.Event(), anyio.Event()
-
-        @rt.agent(asks="*")
-        async def lead(turn: Turn) -> str:
-            return await (await turn.submit("child", turn.task)).result()
-
-        @rt.agent
-        async def child(turn: Turn) -> str:
-            if turn.task == "slow":
-                inside.set()
-                await go.wait()
-            return turn.task
-
-        tasks = [await rt.submit("lead", name) for name in ("quick", "slow", "other")]
-        await happened(inside)
-        assert await rt.drain(0) >= 2
-        assert {one.state for one in await rt.workspace.tasks(state="open")} == {"pending"}
-        assert rt._services.conductor.alive.waiting == 0
-        go.set()
-        async with serving(rt):
-            assert [await task.result(PATIENCE) for task in tasks] == ["quick", "slow", "other"]
-        await sound(rt)
-
-
-@pytest.mark.rule("crash.release")
-async def test_what_was_submitted_a_moment_ago_is_put_back_too(rt: Runtime):
-    began: list[int] = []
-
-    @rt.agent
-    async def coder(turn: Turn) -> str:
-        began.append(1)
-        await anyio.lowlevel.checkpoint()
-        return "ok"
-
-    first = await rt.submit("coder", "1")
-    await first.wait(PATIENCE)
-    second = await rt.submit("coder", "2")
-    rt._lent.serving.cancel()
-    with anyio.fail_after(PATIENCE):
-        await anyio.wait_all_tasks_blocked()
-    if (await second.status()).state != "completed":
-        assert (await second.status()).state == "pending"
-    async with serving(rt):
-        assert await second.result(PATIENCE) == "ok"
-    await sound(rt)
 
 
 @pytest.mark.rule("cancel.tree", "crash.replay")

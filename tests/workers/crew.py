@@ -14,8 +14,8 @@ from anyio import to_thread
 from psycopg.conninfo import conninfo_to_dict
 
 from remit import Runtime
-from remit.engine.upkeep.doctor import examine
-from workers import team
+from teams import team
+from workers import member
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Line(NamedTuple):
 
 
 class Crew:
-    """Starts processes of `team.py`, and ends them all."""
+    """Starts processes of `member.py`, and ends them all."""
 
     def __init__(self, address: str, folder: Path) -> None:
         self.address = as_url(address)
@@ -48,12 +48,12 @@ class Crew:
     def runtime(self, **how: object) -> Runtime:
         """One that does nothing itself."""
         rt = team(self.address, hands=0, **how)
-        team.join(rt, self.folder)
+        member.join(rt, self.folder)
         return rt
 
     def start(self, job: str = "work", **how: object) -> subprocess.Popen[str]:
         words = [f"{name}={value}" for name, value in how.items()]
-        command = [sys.executable, str(Path(team.__file__)), job, self.address, str(self.folder), *words]
+        command = [sys.executable, str(Path(member.__file__)), job, self.address, str(self.folder), *words]
         pipe = subprocess.PIPE
         self._started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
         return self._started[-1]
@@ -106,5 +106,5 @@ async def until(look: Callable[[], T | None]) -> T:
 
 
 async def sound(rt: Runtime) -> None:
-    health = await examine(rt.workspace.database, rt._clock.now())
+    health = await rt.workspace.examine()
     assert health.sound, [finding.sentence for finding in health.findings]

@@ -29,22 +29,22 @@ CHOSEN = {
     ),
     "context": (
         "every_turn_leaves_a_receipt",
-        "compare_and_set",
         "boards_belong_to_a_session",
         "a_message_reaches_one_agent_in_one_session_once",
     ),
     "handoffs": (
         "the_new_holder_reads_what_was_handed_over_and_stands_in_the_chain",
         "ping_pong_stops_at_the_third_identical_handoff_and_ends_with_a_result",
-        "a_parallel_handoff_joins_at_a_named_agent",
         "a_concurrency_limit_holds_for_handoffs_too",
     ),
-    "plans": (
+    "parallel_handoffs": ("a_parallel_handoff_joins_at_a_named_agent",),
+    "entries": ("compare_and_set",),
+    "plan_prompts": (
         "a_step_is_told_its_dependencies_results_in_their_order",
         "messages_between_members_are_told_once_and_reach_no_one_outside",
-        "a_failure_reaches_exactly_those_who_depend_on_it",
-        "a_coordinator_plans_and_puts_the_pieces_together",
     ),
+    "plans": ("a_failure_reaches_exactly_those_who_depend_on_it",),
+    "team_runs": ("a_coordinator_plans_and_puts_the_pieces_together",),
     "breakers": (
         "of_a_hundred_at_once_exactly_one_is_the_probe",
         "a_breaker_survives_a_restart_and_holds_for_every_run",
@@ -62,8 +62,11 @@ CHOSEN = {
         "what_may_go_better_is_tried_again",
         "it_is_not_tried_before_its_time",
         "the_time_of_an_attempt_ends_the_code_and_the_next_one_begins_anew",
-        "an_operators_retry_is_a_new_task_that_repeats_nothing",
     ),
+    "retry_by_hand": ("an_operators_retry_is_a_new_task_that_repeats_nothing",),
+    "door": ("a_fan_out_whose_first_member_is_unknown_escapes_no_limit",),
+    "consequences": ("an_end_brings_announcement_children_and_lesson_whoever_writes_it",),
+    "cards": ("cards_that_a_worker_publishes_can_be_asked_by_whoever_has_the_store",),
     "spawn": (
         "the_sixth_waits_until_one_of_five_has_ended",
         "what_comes_of_it_is_announced_once_to_its_asker",
@@ -79,6 +82,8 @@ CHOSEN = {
         "a_zombie_changes_nothing",
         "a_zombies_result_does_not_replace_the_work_that_goes_on",
         "a_plan_or_team_run_by_a_program_that_is_gone_has_failed",
+    ),
+    "release": (
         "what_is_put_back_is_taken_up_where_it_was",
         "draining_waits_for_what_ends_in_time_and_takes_nothing_new",
     ),

@@ -100,13 +100,14 @@ class Runtime:
         """Have other functions answer for these agents while the body runs, as tests want: their cards stay."""
         directory = self._opening.directory
         replaced: list[Agent] = []
-        for name, answer in agents.items():
-            agent = directory.get(canonical(name))
-            if agent is None:
-                raise BadInput(f"there is no agent {shown(name)} to override; there are {', '.join(directory.names())}")
-            replaced.append(agent)
-            directory.replace(_agent(agent.card, answer))
         try:
+            for name, answer in agents.items():
+                agent = directory.get(canonical(name))
+                if agent is None:
+                    there = ", ".join(directory.names())
+                    raise BadInput(f"there is no agent {shown(name)} to override; there are {there}")
+                replaced.append(agent)
+                directory.replace(_agent(agent.card, answer))
             yield self
         finally:
             for agent in replaced:

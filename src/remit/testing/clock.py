@@ -1,13 +1,14 @@
 """A clock under the test's control: time passes when the test says so, and then whatever waited for it happens."""
 
+import asyncio
 import heapq
 from collections.abc import Awaitable, Callable
 from itertools import count
 
 import anyio
-from anyio.lowlevel import checkpoint
 
 SECOND = 1_000_000
+_MOMENT = 0.001
 PATIENCE = 30.0  # real seconds after which whoever waits in vain is told so
 
 
@@ -30,11 +31,13 @@ class FakeTimer:
 
 class FakeClock:
     """A clock that stands still until `advance` moves it. Timers that are due fire in order, before the call
-    returns; each sees the time it was due."""
+    returns; each sees the time it was due. One that is set again meanwhile, as a heartbeat is, fires once more at the
+    end, not as often as it would have in all that time."""
 
     def __init__(self, now: int = 1_800_000_000 * SECOND) -> None:
         self._now = now
         self._ticks = 0
+        self._until = 0  # where time passes to, or has passed to
         self._timers: list[tuple[int, int, FakeTimer]] = []
         self._numbers = count()
 
@@ -46,15 +49,22 @@ class FakeClock:
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> FakeTimer:
         timer = FakeTimer(call)
-        heapq.heappush(self._timers, (self._ticks + round(max(0.0, seconds) * SECOND), next(self._numbers), timer))
+        if seconds <= 0:  # no time has to pass for it
+            asyncio.get_running_loop().call_soon(timer.fire)
+            return timer
+        # While time passes nothing runs that could do something about it, so it is due at the end of that.
+        due = max(self._ticks + round(seconds * SECOND), self._until)
+        heapq.heappush(self._timers, (due, next(self._numbers), timer))
         return timer
 
     def advance(self, seconds: float) -> None:
         """Let time pass; whoever waits for it is woken."""
-        until = self._ticks + round(seconds * SECOND)
+        if seconds < 0:
+            raise ValueError("time does not go back; jump sets the wall clock")
+        self._until = until = self._ticks + round(seconds * SECOND)
         while self._timers and self._timers[0][0] <= until:
             due, _, timer = heapq.heappop(self._timers)
-            self._move(max(due, self._ticks))
+            self._move(due)
             timer.fire()
         self._move(until)
 
@@ -68,8 +78,9 @@ class FakeClock:
 
 
 async def pass_time(clock: FakeClock, until: Callable[[], Awaitable[object]], *, step: float = 1.0) -> None:
-    """Let time pass in steps until something is so. Between two steps whatever was woken gets to run."""
+    """Let time pass in steps until something is so. Between two steps whatever was woken gets to run, and a moment of
+    real time passes: a store on disk works in threads, which know nothing of this clock."""
     with anyio.fail_after(PATIENCE):
         while not await until():
             clock.advance(step)
-            await checkpoint()
+            await anyio.sleep(_MOMENT)

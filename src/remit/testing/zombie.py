@@ -33,7 +33,8 @@ class StoppedClock:
 class DeafStore:
     """A store that does not tell what others have written."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, unheard: list[Callable[[], None]]) -> None:
+        self._unheard = unheard
         self.workspace = store.workspace
         self.tx = store.tx
         self.transact = store.transact
@@ -41,13 +42,20 @@ class DeafStore:
         self.subscribe = store.subscribe
 
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
-        return lambda: None
+        self._unheard.append(ring)
+
+        def stop() -> None:
+            if ring in self._unheard:
+                self._unheard.remove(ring)
+
+        return stop
 
 
 class DeafDatabase:
-    """A database whose stores are deaf."""
+    """A database whose stores are deaf until `wake`, when the process notices that others have been at work."""
 
     def __init__(self, database: Database) -> None:
+        self._unheard: list[Callable[[], None]] = []
         self._database = database
         self.lasting = database.lasting
         self.workspaces = database.workspaces
@@ -55,7 +63,12 @@ class DeafDatabase:
         self.close = database.close
 
     def store(self, workspace: str) -> Any:
-        return DeafStore(self._database.store(workspace))
+        return DeafStore(self._database.store(workspace), self._unheard)
+
+    def wake(self) -> None:
+        """Tell whoever listens that something has changed."""
+        for ring in list(self._unheard):
+            ring()
 
     def dispatcher(self, workspace: str) -> Dispatcher | None:
         return None

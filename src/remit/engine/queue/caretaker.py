@@ -101,13 +101,22 @@ class Caretaker:
             self._pruned = now
             await prune(self._ground, self._keep)
 
+    async def requeue_all_strays(self) -> None:
+        """Do so at once when this process leaves and no claim is on its way: nobody looks for what it leaves behind."""
+        if strays := set(await self._idle()):
+            await self.requeue(strays)
+
+    async def _idle(self) -> list[str]:
+        """List what is on record as ours and nobody here runs."""
+        held = await self._ground.store.read(lambda view: view.held(self._services.heartbeat.worker))
+        idle = (record.id for record in held if record.asked_how != "delegate" and record.id not in self._busy)
+        return [task for task in idle if self._services.conductor.alive.get(task) is None]
+
     async def _requeue_strays(self) -> None:
         """Requeue what is on record as ours and nobody here runs: we were torn down before we knew of our claim, or its
         end could not be recorded. It must be seen twice, as a claim may be on its way."""
-        held = await self._ground.store.read(lambda view: view.held(self._services.heartbeat.worker))
-        idle = (record.id for record in held if record.asked_how != "delegate" and record.id not in self._busy)
-        now, alive = self._ground.clock.ticks(), self._services.conductor.alive
-        self._strays = {task: self._strays.get(task, now) for task in idle if alive.get(task) is None}
+        now = self._ground.clock.ticks()
+        self._strays = {task: self._strays.get(task, now) for task in await self._idle()}
         if strays := {task for task, since in self._strays.items() if now - since >= self._look_every}:
             await self.requeue(strays)
 

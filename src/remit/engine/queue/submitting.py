@@ -68,6 +68,14 @@ class TakesTasks(Protocol):
     """Who runs tasks from the queue in this process."""
 
     def free(self) -> bool: ...
+    def taking(self) -> None:
+        """Note that a task may be begun here; whoever drains waits until it was, or was not."""
+        ...
+
+    def taken(self) -> None:
+        """Note that this is settled."""
+        ...
+
     def begin(self, remit: Remit, queued: Queued, now: int) -> None:
         """Run a task that is on record as begun here."""
         ...
@@ -141,14 +149,19 @@ class TaskQueue:
             return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
 
         wants = Wants((asker.remit.id,) if asker is not None else (), (key,) if key else ())
-        answer, at_once = await self._ground.store.transact(op, decide, wants)
+        if hands is not None:
+            hands.taking()
+        try:
+            answer, at_once = await self._ground.store.transact(op, decide, wants)
+            if at_once and hands is not None:
+                self._heartbeat.beat_written()
+                hands.begin(child, queued, now)
+        finally:
+            if hands is not None:
+                hands.taken()
         if isinstance(answer, dict):
             raise Refused.read(answer)
-        task, existing = cast("tuple[str, bool]", answer)
-        if at_once and hands is not None:
-            self._heartbeat.beat_written()
-            hands.begin(child, queued, now)
-        return Accepted(task, existing)
+        return Accepted(*cast("tuple[str, bool]", answer))
 
     def _begun_at_once(self, view: View, proposal: Proposal, queued: Queued, begun: Begun) -> Decision[Json]:
         """Begin a task here: a hand is free and nothing is queued before it, so going through the queue is a waste."""

@@ -56,6 +56,7 @@ class Worker:
         self._task: asyncio.Task[object] | None = None
         self._draining = False
         self._claiming = asyncio.Lock()
+        self._taking = 0  # submissions under way that may begin a task here
         self._changed = asyncio.Event()
         self._rounds_begun = self._rounds_done = 0
         self._listener: Listener | None = None
@@ -71,6 +72,15 @@ class Worker:
 
     def free(self) -> bool:
         return not self._draining and self._free() > 0
+
+    def taking(self) -> None:
+        """Note that a submission may begin a task here."""
+        self._taking += 1
+
+    def taken(self) -> None:
+        """Note that it did or did not."""
+        self._taking -= 1
+        self._changed.set()
 
     def begin(self, remit: Remit, queued: Queued, now: int) -> None:
         """Run a task that is on record as begun here."""
@@ -104,6 +114,8 @@ class Worker:
         self._draining = True
         async with self._claiming:  # what was being claimed is in our hands now, and nothing is claimed after it
             self._changed.set()
+        while self._taking:  # what a submission is about to begin here is in our hands too
+            await self._next_change()
         self._wake_listener()
         with move_on_after(self._ground.clock, seconds if seconds > 0 else 0.0):
             while self._busy:
@@ -115,6 +127,7 @@ class Worker:
                 live.control.release()
         while self._busy:
             await self._next_change()
+        await self._caretaker.requeue_all_strays()
         return len(left)
 
     async def _next_change(self) -> None:

@@ -1,4 +1,4 @@
-"""A process of a team: `python team.py JOB ADDRESS FOLDER [name=value...]`.
+"""A process of a team: `python member.py JOB ADDRESS FOLDER [name=value...]`.
 
 What its agents do outside the database is a line each in FOLDER/log, which all processes share. It ends when its
 standard input does, so that none is left behind, and puts its work back when it is sent SIGTERM.
@@ -14,9 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from inside import be_on_machine
 from remit import Card, Runtime, Turn
 from remit.adapters.process import program
-from remit.engine.presence import heartbeat as presence
 from remit.errors import StoreError
 from teams import team
 
@@ -168,7 +170,7 @@ def _drain(rt: Runtime) -> None:
 
 async def main(job: Operation, address: str, folder: Path, how: dict[str, str]) -> None:
     if "machine" in how:
-        presence._machine = lambda: how["machine"]  # pyright: ignore[reportPrivateUsage]
+        be_on_machine(how["machine"])
     numbers = {name: int(how[name]) for name in ("hands", "concurrency") if name in how}
     async with team(address, silence=float(how.get("silence", 15)), **numbers) as rt:
         join(rt, folder)

@@ -1,0 +1,73 @@
+"""Processes for tests of programs, and what the kernel tells of them."""
+
+import sys
+from pathlib import Path
+
+import anyio
+
+CORPUS = ["$(id)", "`id`", "-o", "--help", "a\nb", "; rm -rf /", "$HOME", "*", "'\"", "a\\nb", "é 𝄞", "%s", " "]
+
+# Says who it is as soon as it and its child are there. Both are deaf to SIGTERM: what is ignored stays so in a child.
+STUBBORN = """
+import os, pathlib, signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen(["sleep", "1000"])
+draft = pathlib.Path(sys.argv[1] + ".draft")
+draft.write_text(str(os.getpgrp()))
+draft.rename(sys.argv[1])
+child.wait()
+"""
+
+
+def python(code: str, *args: str) -> list[str]:
+    return [sys.executable, "-c", code, *args]
+
+
+class Task:
+    """All that a program wants to know of a turn."""
+
+    def __init__(self, task: str = "go") -> None:
+        self.task = task
+
+
+def running(group: int) -> list[int]:
+    """The processes of a group that are alive, as the kernel tells it."""
+    return [pid for pid, fields in table() if int(fields[2]) == group and fields[0] not in "ZX"]
+
+
+def table() -> list[tuple[int, list[str]]]:
+    found: list[tuple[int, list[str]]] = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            found.append((int(path.parent.name), path.read_text(errors="replace").rpartition(")")[2].split()))
+        except OSError:
+            continue
+    return found
+
+
+def marked(word: str) -> list[int]:
+    """The processes that were started with a word in their environment, or by one that was."""
+    found: list[int] = []
+    for pid, _ in table():
+        try:
+            if word.encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+def text_of(path: Path) -> str | None:
+    return path.read_text() if path.exists() else None
+
+
+async def written(path: Path) -> str:
+    """Waits for a file that someone else puts there in one piece."""
+    with anyio.fail_after(30):
+        while (text := text_of(path)) is None:  # noqa: ASYNC110 - the writer is another process
+            await anyio.sleep(0.005)
+    return text
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))

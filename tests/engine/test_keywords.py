@@ -1,0 +1,76 @@
+"""A keyword that a verb does not take is told, with the one that was meant."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from remit import Card, Plan, Runtime, Step, Turn
+from remit.errors import BadInput
+from teams import echo
+
+pytestmark = pytest.mark.anyio
+
+PLAN = Plan([Step("a", "A", agent="coder")])
+
+PEOPLE: dict[str, Callable[[Runtime], Awaitable[object]]] = {
+    "run": lambda rt: rt.run("coder", "x", second=5),
+    "submit": lambda rt: rt.submit("coder", "x", second=5),
+    "run_plan": lambda rt: rt.run_plan(PLAN, second=5),
+    "run_team": lambda rt: rt.run_team("a goal", "coder", second=5),
+}
+AGENTS: dict[str, Callable[[Turn], Awaitable[object]]] = {
+    "delegate": lambda turn: turn.delegate("coder", "x", second=5),
+    "delegate_all": lambda turn: turn.delegate_all([("coder", "x")], second=5),
+    "submit": lambda turn: turn.submit("coder", "x", second=5),
+    "spawn": lambda turn: turn.spawn("coder", "x", second=5),
+}
+
+
+@pytest.mark.rule("input.keywords")
+@pytest.mark.parametrize("verb", PEOPLE)
+async def test_a_person_is_told_which_keyword_was_meant(rt: Runtime, verb: str):
+    rt.add(Card("coder", asks="*"), echo)
+    with pytest.raises(BadInput, match=f"^{verb} takes no 'second'; did you mean seconds\\? It takes .*, within"):
+        await PEOPLE[verb](rt)
+    assert await rt.workspace.history() == []
+
+
+@pytest.mark.rule("input.keywords")
+@pytest.mark.parametrize("verb", AGENTS)
+async def test_an_agent_is_told_which_keyword_was_meant(rt: Runtime, verb: str):
+    rt.add(Card("coder"), echo)
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        with pytest.raises(BadInput, match=f"^{verb} takes no 'second'; did you mean seconds\\?"):
+            await AGENTS[verb](turn)
+        return "told"
+
+    assert await rt.run("lead", "go") == "told"
+    assert await rt.workspace.tasks(agent="coder") == []
+
+
+@pytest.mark.rule("input.keywords")
+async def test_a_plan_of_an_agent_is_told_too(rt: Runtime):
+    rt.add(Card("coder"), echo)
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        with pytest.raises(BadInput, match="^run_plan takes no 'concurency'; did you mean concurrency"):
+            await turn.run_plan(PLAN, concurency=2)
+        return "told"
+
+    assert await rt.run("lead", "go") == "told"
+
+
+@pytest.mark.rule("input.keywords")
+def test_a_card_is_told_before_anything_is_registered(rt: Runtime):
+    with pytest.raises(BadInput, match="^agent takes no 'ask'; did you mean asks"):
+
+        @rt.agent("coder", ask="*")
+        async def coder(turn: Turn) -> None: ...
+
+    with pytest.raises(BadInput, match="^agent takes no 'zzz'") as told:
+        rt.agent(zzz=1)
+    assert "did you mean" not in str(told.value)
+    assert rt.cards() == []

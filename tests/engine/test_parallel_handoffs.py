@@ -1,0 +1,92 @@
+"""Handing parts of a task to several at once, and joining what comes of them."""
+
+import anyio
+import pytest
+
+from engine.helping import signed
+from remit import Card, Command, Runtime, Send, Turn
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.rule("handoff.parallel")
+async def test_a_parallel_handoff_joins_at_the_sender(rt: Runtime):
+    both = anyio.Event()
+    inside: list[str] = []
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> object:
+        if turn.handoff and turn.handoff.results:
+            return [[one.agent, one.state, one.value] for one in turn.handoff.results]
+        return Command([Send("left", "1"), Send("right", {"part": 2}), Send("nobody", "3")])
+
+    async def work(turn: Turn) -> str:
+        assert not turn.handoff.sender  # members know nothing of each other
+        inside.append(turn.agent)
+        if len(inside) == 2:
+            both.set()
+        await both.wait()
+        return turn.task
+
+    rt.add(Card("left"), work)
+    rt.add(Card("right"), work)
+    assert await rt.run("lead", "go") == [
+        ["left", "completed", "1"],
+        ["right", "completed", '{"part":2}'],
+        ["nobody", "refused", None],
+    ]
+
+
+@pytest.mark.rule("handoff.parallel")
+async def test_a_parallel_handoff_joins_at_a_named_agent(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> Command:
+        return Command([Send("worker", "1"), Send("worker", "2")], {"phase": "written"}, join="editor")
+
+    @rt.agent
+    async def editor(turn: Turn) -> list:
+        return [turn.handoff.sender, turn.handoff.state.phase, [one.value for one in turn.handoff.results]]
+
+    rt.add(Card("worker"), signed)
+    assert await rt.run("lead", "go") == ["lead", "written", ["worker: 1", "worker: 2"]]
+
+
+async def test_a_turn_says_once_what_it_used_however_its_task_goes_on(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> Command:
+        turn.used(tokens=100)
+        return Command([Send("worker", "1")], join="editor")
+
+    rt.add(Card("worker"), signed)
+    rt.add(Card("editor"), signed)
+    await rt.run("lead", "go")
+    assert sum(event.data.get("tokens", 0) for event in await rt.workspace.history()) == 100
+
+
+async def test_nobody_works_for_a_join_that_cannot_be(rt: Runtime):
+    worked: list[str] = []
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> object:
+        if turn.handoff.refused:
+            return turn.handoff.refused
+        return Command([Send("worker", "1")], join="nobody")
+
+    @rt.agent
+    async def worker(turn: Turn) -> str:
+        worked.append(turn.task)
+        return "ok"
+
+    assert "there is no agent 'nobody'" in await rt.run("lead", "go")
+    assert worked == []
+
+
+async def test_the_same_parallel_handoff_twice_is_a_deadlock(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> object:
+        if turn.handoff and turn.handoff.refused:
+            return len(turn.handoff.results)
+        return Command([Send("worker", "1")])
+
+    rt.add(Card("worker"), signed)
+    assert await rt.run("lead", "go") == 1

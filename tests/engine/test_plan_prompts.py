@@ -1,0 +1,152 @@
+"""What a step of a plan is told: to the byte what it needs, and nothing else."""
+
+import pytest
+
+from engine.helping import listening
+from remit import Plan, Refused, Runtime, Step, Turn
+from remit.report.tree import tree
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.rule("plan.prompt")
+async def test_a_step_without_dependencies_is_told_its_task_and_nothing_else(rt: Runtime):
+    await rt.workspace.context().set("secret", "k", "v")
+    told = listening(rt, "ann", "bob")
+    await rt.run_plan(Plan([Step("a", "First", "Do this.", agent="ann"), Step("b", "Second", agent="bob")], "the goal"))
+    assert told == {"ann": ["# Task: First\n\nDo this."], "bob": ["# Task: Second"]}
+
+
+@pytest.mark.rule("plan.prompt", "plan.transitive")
+async def test_a_step_is_told_its_dependencies_results_in_their_order(rt: Runtime):
+    told = listening(rt, "ann", "bob", "cat", "dan", "eve")
+    outcome = await rt.run_plan(
+        Plan(
+            [
+                Step("a", "A", "do a", agent="ann"),
+                Step("b", "B", "do b", agent="bob", after=["a"]),
+                Step("c", "C", "do c", agent="cat", after=["b", "a"]),
+                Step("d", "D", "do d", agent="dan", after=["b"]),
+                Step("e", "E", "do e", agent="eve", after=["d"], context="transitive"),
+            ]
+        )
+    )
+    assert outcome.ok
+    assert told["cat"] == [
+        (
+            "# Task: C\n\ndo c\n\n## Context from prerequisite tasks\n\n"
+            "### B (by bob)\nresult of bob\n\n### A (by ann)\nresult of ann"
+        )
+    ]
+    assert told["dan"] == ["# Task: D\n\ndo d\n\n## Context from prerequisite tasks\n\n### B (by bob)\nresult of bob"]
+    assert told["eve"] == [
+        (
+            "# Task: E\n\ndo e\n\n## Context from prerequisite tasks\n\n"
+            "### A (by ann)\nresult of ann\n\n### B (by bob)\nresult of bob\n\n### D (by dan)\nresult of dan"
+        )
+    ]
+
+
+@pytest.mark.rule("plan.transitive")
+async def test_memory_scope_all_is_a_summary_of_everything_so_far(rt: Runtime):
+    told = listening(rt, "ann", "zed")
+
+    @rt.agent
+    async def long(turn: Turn) -> str:
+        return "x" * 300
+
+    await rt.run_plan(
+        Plan(
+            [
+                Step("a", "A", agent="ann"),
+                Step("l", "L", agent="long", after=["a"]),
+                Step("z", "Z", agent="zed", after=["l"], memory_scope="all"),
+            ]
+        )
+    )
+    assert told["zed"] == [
+        "# Task: Z\n\n## Shared memory\n\n- **A** (by ann): result of ann\n- **L** (by long): " + "x" * 197 + "…"
+    ]
+
+
+@pytest.mark.rule("plan.isolation")
+async def test_what_a_step_may_not_see_changes_no_byte_of_its_prompt():
+    prompts = []
+    for noise in ("quiet", "loud"):
+        with Runtime() as rt:
+            told = listening(rt, "ann", "cat")
+
+            @rt.agent
+            async def bob(turn: Turn, noise: str = noise) -> str:
+                await turn.context.set("shared", "k", noise)
+                return noise * 10
+
+            await rt.workspace.context().set("workspace", "k", noise)
+            await rt.run_plan(
+                Plan(
+                    [
+                        Step("a", "A", "a", agent="ann"),
+                        Step("b", "B", noise, agent="bob"),
+                        Step("c", "C", "c", agent="cat", after=["a"]),
+                    ],
+                    noise,
+                )
+            )
+            prompts.append((told["ann"], told["cat"]))
+    assert prompts[0] == prompts[1]
+
+
+@pytest.mark.rule("team.messages", "plan.prompt")
+async def test_messages_between_members_are_told_once_and_reach_no_one_outside(rt: Runtime):
+    told = listening(rt, "bob", "outsider")
+
+    @rt.agent(asks="*")
+    async def ann(turn: Turn) -> str:
+        await turn.send("bob", "mind the gap")
+        with pytest.raises(Refused, match="members of its team"):
+            await turn.send("outsider", "psst")
+        return "sent"
+
+    steps = [
+        Step("a", "A", agent="ann"),
+        Step("b", "B", "x", agent="bob", after=["a"]),
+        Step("c", "C", "y", agent="bob", after=["b"]),
+    ]
+    await rt.run_plan(Plan(steps))
+    assert told["bob"][0].endswith("\n\n## Messages from team members\n- **ann**: mind the gap")
+    assert "Messages" not in told["bob"][1]
+    assert told["outsider"] == []
+
+
+async def test_reveal_tells_members_goal_and_roster(rt: Runtime):
+    told = listening(rt, "ann", "bob")
+    await rt.run_plan(Plan([Step("a", "A", "x", agent="ann"), Step("b", "B", agent="bob")], "ship it"), reveal=True)
+    assert told["ann"] == [
+        "# Goal: ship it\n\n## Team\n\n- **ann**: role of ann\n- **bob**: role of bob\n\n# Task: A\n\nx"
+    ]
+
+
+@pytest.mark.rule("sight.receipt")
+async def test_a_steps_receipt_names_the_results_it_was_told(rt: Runtime):
+    listening(rt, "ann", "bob")
+    await rt.run_plan(Plan([Step("a", "A", agent="ann"), Step("b", "B", agent="bob", after=["a"])]))
+    root = tree(await rt.workspace.history())
+    assert root is not None
+    assert [(what, why) for what, why, *_ in root.children[1].saw] == [("step a", "dependency"), ("task", "task")]
+
+
+@pytest.mark.rule("team.messages")
+async def test_messages_wait_for_a_step_that_was_refused(rt: Runtime):
+    told = listening(rt, "bob")
+
+    @rt.agent(asks="*")
+    async def ann(turn: Turn) -> str:
+        await turn.send("bob", "important")
+        return "sent"
+
+    await rt.workspace.trip("bob", "away")
+    steps = [Step("a", "A", agent="ann"), Step("b", "B", agent="bob", after=["a"])]
+    assert not (await rt.run_plan(Plan(steps), session="one")).ok
+    await rt.workspace.reset("bob")
+    await rt.run_plan(Plan([Step("b", "B", agent="bob")]), session="one")
+    assert told["bob"] == ["# Task: B\n\n## Messages from team members\n- **ann**: important"]

@@ -1,0 +1,233 @@
+"""What a process puts back when it stops: it is taken up where it was, and nothing new is taken."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from engine.helping import PATIENCE, happened, life, quiet, reached, serving, sound
+from remit import Card, Runtime, Turn
+from teams import echo, team
+from wrapped import Wrapped
+
+pytestmark = pytest.mark.anyio
+
+
+class Slow(Wrapped):
+    """A store that answers a submission late: it is on record when `decided` is set, and answered after `go`."""
+
+    def __init__(self, store: Path) -> None:
+        super().__init__(store)
+        self.decided, self.go = anyio.Event(), anyio.Event()
+
+    def store(self, workspace: str) -> Any:
+        return SlowStore(super().store(workspace), self)
+
+
+class SlowStore:
+    def __init__(self, store: Any, slow: Slow) -> None:
+        self.workspace, self.subscribe, self.listen = store.workspace, store.subscribe, store.listen
+        self.read, self.tx = store.read, store.tx
+        self._store, self._slow = store, slow
+
+    async def transact(self, op: str, *given: Any) -> Any:
+        answer = await self._store.transact(op, *given)
+        if op.endswith("/submit"):
+            self._slow.decided.set()
+            await self._slow.go.wait()
+        return answer
+
+
+@pytest.mark.rule("crash.release")
+async def test_what_is_being_submitted_while_draining_is_not_begun_after_it(tmp_path, clock):
+    slow = Slow(tmp_path / "team.db")
+    with team(slow, clock=clock) as rt:
+        left: list[int] = []
+
+        @rt.agent
+        async def coder(turn: Turn) -> None:
+            await anyio.sleep_forever()
+
+        rt.lend()
+
+        async def submit() -> None:
+            await rt.submit("coder", "x")
+
+        async def drain() -> None:
+            left.append(await rt.drain(0))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(submit)
+            await happened(slow.decided)
+            assert (await rt.workspace.tasks())[0].state == "running"  # it is begun at once, as a hand was free
+            group.start_soon(drain)
+            await quiet()
+            assert left == []
+            slow.go.set()
+        assert left == [1]
+        assert (await rt.workspace.tasks())[0].state == "pending"
+        assert ((await rt.workspace.workers()).workers, rt.running()) == ([], 0)
+        await sound(rt)
+
+
+@pytest.mark.rule("crash.release")
+async def test_whoever_leaves_leaves_nothing_behind_that_it_never_began(tmp_path, clock):
+    """Whoever submits it goes away while the store answers: it is on record as ours, and nobody here knows of it."""
+    slow = Slow(tmp_path / "team.db")
+    with team(slow, clock=clock) as rt:
+        rt.add(Card("coder"), echo)
+        rt.lend()
+        async with anyio.create_task_group() as group:
+            group.start_soon(rt.submit, "coder", "x")
+            await happened(slow.decided)
+            group.cancel_scope.cancel()
+        assert (await rt.workspace.tasks())[0].state == "running"
+        assert await rt.drain(0) == 0
+        assert (await rt.workspace.tasks())[0].state == "pending"
+        await sound(rt)
+
+
+@pytest.mark.rule("crash.release")
+@pytest.mark.parametrize("how", ["drained", "cancelled"])
+async def test_what_is_put_back_is_taken_up_where_it_was(tmp_path, clock, how: str):
+    did: list[str] = []
+    inside, go = anyio.Event(), anyio.Event()
+
+    async def lead(turn: Turn) -> list:
+        paid = await turn.once("pay", lambda: did.append("pay") or 5)
+        done = await turn.delegate("quick", "x")
+        return [paid, done, await turn.delegate("slow", "x")]
+
+    async def quick(turn: Turn) -> str:
+        did.append("quick")
+        return "quick"
+
+    async def slow(turn: Turn) -> str:
+        await turn.once("slow", lambda: did.append("slow"))
+        inside.set()
+        await go.wait()
+        return "slow"
+
+    with team(tmp_path / "team.db", clock=clock) as one:
+        one.add(Card("lead", asks="*"), lead)
+        one.add(Card("quick"), quick)
+        one.add(Card("slow"), slow)
+        two = one.at(tmp_path / "team.db")
+        async with serving(one):
+            task = await one.submit("lead", "go")
+            await happened(inside)
+            if how == "drained":
+                assert await one.drain(0) == 1
+        await reached(two, task.id, "pending")
+        status = await task.status()
+        assert (status.state, status.attempt) == ("pending", 0)
+        go.set()
+        async with serving(two):
+            assert await two.workspace.task(task.id).result(PATIENCE) == [5, "quick", "slow"]
+        assert did == ["pay", "quick", "slow"]
+        assert len(await two.workspace.tasks()) == 3
+        assert (await life(two, task.id))[-3:] == ["released", "claimed", "completed"]
+        await sound(two)
+
+
+@pytest.mark.rule("crash.release")
+async def test_releasing_is_not_an_attempt_however_often_it_happens(rt: Runtime):
+    inside = anyio.Event()
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        inside.set()
+        await anyio.sleep_forever()
+        return ""
+
+    task = await rt.submit("coder", "x", attempts=1)
+    for _ in range(3):
+        await happened(inside)
+        inside = anyio.Event()
+        assert await rt.drain(0) == 1
+        rt.lend()
+    await happened(inside)
+    assert (await task.status()).attempt == 1
+    await task.cancel()
+    assert (await task.wait(PATIENCE)).state == "cancelled"
+    await sound(rt)
+
+
+@pytest.mark.rule("crash.release")
+async def test_draining_waits_for_what_ends_in_time_and_takes_nothing_new(rt: Runtime):
+    inside, go = anyio.Event(), anyio.Event()
+
+    @rt.agent(concurrency=1)
+    async def coder(turn: Turn) -> str:
+        inside.set()
+        await go.wait()
+        return "in time"
+
+    first = await rt.submit("coder", "1")
+    await happened(inside)
+    second = await rt.submit("coder", "2")
+    left: list[int] = []
+
+    async def drain() -> None:
+        left.append(await rt.drain(PATIENCE))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(drain)
+        await quiet()
+        go.set()
+    assert left == [0]
+    assert (await first.status()).state == "completed"
+    assert (await second.status()).state == "pending"
+    rt.lend()
+    assert await second.result(PATIENCE) == "in time"
+    await sound(rt)
+
+
+@pytest.mark.rule("crash.release")
+async def test_one_that_waits_for_another_or_for_a_slot_is_put_back_too(clock):
+    """Parent waits, child runs, a second parent has waited and stands in the queue for the only slot."""
+    with team(clock=clock, concurrency=1) as rt:
+        go, inside = anyio.Event(), anyio.Event()
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> str:
+            return await (await turn.submit("child", turn.task)).result()
+
+        @rt.agent
+        async def child(turn: Turn) -> str:
+            if turn.task == "slow":
+                inside.set()
+                await go.wait()
+            return turn.task
+
+        tasks = [await rt.submit("lead", name) for name in ("quick", "slow", "other")]
+        await happened(inside)
+        assert await rt.drain(0) >= 2
+        assert {one.state for one in await rt.workspace.tasks(state="open")} == {"pending"}
+        assert rt.running() == 0
+        go.set()
+        async with serving(rt):
+            assert [await task.result(PATIENCE) for task in tasks] == ["quick", "slow", "other"]
+        await sound(rt)
+
+
+@pytest.mark.rule("crash.release")
+async def test_what_was_submitted_a_moment_ago_is_put_back_too(rt: Runtime):
+    began: list[int] = []
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        began.append(1)
+        await anyio.lowlevel.checkpoint()
+        return "ok"
+
+    async with serving(rt):
+        first = await rt.submit("coder", "1")
+        await first.wait(PATIENCE)
+        second = await rt.submit("coder", "2")
+    if (await second.status()).state != "completed":
+        assert (await second.status()).state == "pending"
+    async with serving(rt):
+        assert await second.result(PATIENCE) == "ok"
+    await sound(rt)

@@ -1,0 +1,105 @@
+"""Teams: a coordinator plans, members work on what they are given, and the pieces are put together."""
+
+import json
+
+import pytest
+
+import remit
+from engine.helping import listening
+from remit import Refused, Runtime, Turn
+
+pytestmark = pytest.mark.anyio
+
+
+def boss(rt: Runtime, *plans: object) -> list[str]:
+    """A coordinator that answers with these plans, one after the other, and then repeats what it is told."""
+    asked: list[str] = []
+    answers = iter(plans)
+
+    @rt.agent("boss", asks="*")
+    async def lead(turn: Turn) -> object:
+        asked.append(turn.task)
+        return f"all told: {turn.task}" if turn.phase == "synthesis" else next(answers)
+
+    return asked
+
+
+GOOD = {"steps": [{"id": "a", "title": "A", "agent": "ann"}, {"id": "b", "title": "B", "agent": "bob", "after": ["a"]}]}
+
+
+@pytest.mark.rule("team.synthesis")
+@pytest.mark.parametrize("form", [GOOD, json.dumps(GOOD), f"```json\n{json.dumps(GOOD)}\n```"])
+async def test_a_coordinator_plans_and_puts_the_pieces_together(rt: Runtime, form: object):
+    told = listening(rt, "ann", "bob")
+    asked = boss(rt, form)
+    result = await rt.run_team("build it", "boss")
+    assert "### A (by ann): completed\nresult of ann" in result
+    assert "### B (by bob): completed\nresult of bob" in result
+    assert told["ann"] == ["# Task: A"]
+    assert "- **ann**: role of ann; can job ann" in asked[0]
+    assert rt.running() == 0
+
+
+@pytest.mark.rule("team.synthesis")
+async def test_the_synthesis_sees_failed_and_skipped_steps(rt: Runtime):
+    @rt.agent
+    async def ann(turn: Turn) -> str:
+        raise ValueError("broke")
+
+    listening(rt, "bob")
+    boss(rt, GOOD)
+    result = await rt.run_team("build it", "boss")
+    assert "### A (by ann): failed\n'ann' failed: ValueError: broke" in result
+    assert '### B (by bob): failed\ndependency "a" failed' in result
+
+
+@pytest.mark.rule("team.plan")
+async def test_an_invalid_plan_goes_back_once_with_the_reasons(rt: Runtime):
+    listening(rt, "ann", "bob")
+    asked = boss(rt, "first I would like to talk about it", GOOD)
+    assert (await rt.run_team("build it", "boss")).startswith("all told")
+    assert "## Your last plan was not accepted\n\n- the answer is not JSON" in asked[1]
+
+
+@pytest.mark.rule("team.plan", "team.no-wider")
+@pytest.mark.parametrize(
+    ("plan", "reason"),
+    [
+        ("prose", "not JSON"),
+        ('{"steps": [', "not JSON"),
+        ({"plan": []}, "a list"),
+        ({"steps": []}, "no steps"),
+        ({"steps": [{"id": "a", "title": "A", "agent": "nobody"}]}, "cannot be asked"),
+        ({"steps": [{"id": "a", "title": "A", "agent": "ann", "after": ["a"]}]}, "waits for itself"),
+        (
+            {"steps": [{"id": n, "title": n, "agent": "ann", "after": [m]} for n, m in (("a", "b"), ("b", "a"))]},
+            "wait for each other",
+        ),
+        ({"steps": [{"id": str(n), "title": "A", "agent": "ann"} for n in range(10_000)]}, "at most 100"),
+        ({"steps": [{"id": "a", "title": "A", "agent": "ann", "memory_scope": "all"}]}, "not the plan's to say"),
+        ({"steps": [{"id": "a", "title": "A", "agent": "ann", "context": "transitive"}]}, "not the plan's to say"),
+        ({"steps": [{"id": "a", "title": "A", "agent": "boss"}]}, "cannot be asked"),
+        ({"steps": [{"id": "a", "title": "A", "agent": "ann", "bounds": {}}]}, "may not have 'bounds'"),
+        ({"steps": [7]}, "is an object"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+async def test_a_coordinator_that_cannot_plan_starts_nothing(rt: Runtime, plan: object, reason: str):
+    told = listening(rt, "ann")
+    boss(rt, plan, plan)
+    with pytest.raises(remit.Failed, match="nothing was started") as info:
+        await rt.run_team("build it", "boss")
+    assert reason in str(info.value)
+    assert told["ann"] == []
+    assert "plan.started" not in [event.kind for event in await rt.workspace.history()]
+
+
+async def test_a_team_needs_a_coordinator_that_exists(rt: Runtime):
+    with pytest.raises(Refused, match="there is no agent 'boss'"):
+        await rt.run_team("build it", "boss")
+
+
+async def test_a_coordinator_that_hands_off_instead_of_planning_has_failed(rt: Runtime):
+    boss(rt, remit.Command("ann"))
+    with pytest.raises(remit.Failed, match="leads a team"):
+        await rt.run_team("build it", "boss")
