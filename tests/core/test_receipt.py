@@ -252,6 +252,6 @@ def test_what_comes_beside_the_task_counts_beside_it_and_once():
     receipt.task("build it")
 
     data = receipt.data()
-    assert [one[0] for one in data["saw"]] == ["handed over", "task"]
+    assert [one[0] for one in data["saw"]] == ["handed over", "task"]  # pyright: ignore[reportGeneralTypeIssues]
     assert (part.version, part.tokens) == (1, tokens_in("four score and seven"))
     assert data["tokens"] == part.tokens + tokens_in("build it")

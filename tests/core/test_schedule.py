@@ -32,7 +32,7 @@ def waiting_for(found: Plan, step: str) -> set[str]:
 
 
 def after_of(found: Plan) -> dict[str, tuple[str, ...]]:
-    return {one.id: one.after for one in found.steps}
+    return {one.id: one.after for one in found.steps}  # pyright: ignore[reportReturnType]
 
 
 class Run:

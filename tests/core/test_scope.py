@@ -188,7 +188,7 @@ def test_the_normal_form_shows_the_same_without_scopes_inside_others(sees, names
     found = normal(sees)
 
     assert covers(found, namespace, key) == shows(sees, namespace, key)
-    assert not any(a != b and a.contains(b) for a in found for b in found)
+    assert not any(a != b and a.contains(b) for a in found for b in found)  # pyright: ignore[reportGeneralTypeIssues]
 
 
 @given(scope_sets)

@@ -26,7 +26,7 @@ def test_groups_and_tools_mix_and_no_group_is_left_inside(groups, singles):
     found = tools([*(f"group:{group}" for group in groups), *singles])
 
     assert found == singles.union(*(GROUPS[group] for group in groups))
-    assert not any(name.startswith("group:") for name in found)
+    assert not any(name.startswith("group:") for name in found)  # pyright: ignore[reportGeneralTypeIssues]
 
 
 @pytest.mark.rule("bounds.groups")

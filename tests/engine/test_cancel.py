@@ -271,7 +271,7 @@ async def test_another_process_can_cancel_what_runs_here(tmp_path, clock, asked_
             await there.workspace.cancel(task, "by hand")
             await happened(stopped)
             outcome = await there.workspace.task(task).wait(PATIENCE)
-        assert (outcome.state, here.running()) == ("cancelled", 0)
+        assert (outcome.state, here.running()) == ("cancelled", 0)  # pyright: ignore[reportPossiblyUnboundVariable]
         await sound(here)
 
 

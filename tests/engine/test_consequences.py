@@ -121,7 +121,7 @@ async def test_an_end_that_the_engine_writes_is_announced_and_learnt_from(tmp_pa
                     await ends(clock, task)
             go.set()
         state = {"cancelled": "cancelled", "late": "failed"}.get(how, "dead")
-        assert [text.partition(":")[0] for text in told] == [f"task {task.id} by 'coder' {state}"]
+        assert [text.partition(":")[0] for text in told] == [f"task {task.id} by 'coder' {state}"]  # pyright: ignore[reportPossiblyUnboundVariable]
         assert ("coder" in await rt.workspace.breakers()) == (how == "tried too often")
         await sound(rt)
 

@@ -85,7 +85,7 @@ async def test_an_agent_that_would_have_to_ask_first_is_refused(way: str):
         @rt.agent(asks="*")
         async def lead(turn: Turn) -> str:
             with pytest.raises(Refused, match="has to say yes") as no:
-                await WAYS[way](turn)
+                await WAYS[way](turn)  # pyright: ignore[reportGeneralTypeIssues]
             return no.value.rule
 
         @rt.agent

@@ -183,8 +183,8 @@ async def test_what_was_handed_over_is_on_the_new_holders_receipt(rt: Runtime):
     rt.add(Card("second"), signed)
     await rt.run("first", "go")
     receipt = (await rt.workspace.history())[-1].data["receipt"]
-    assert [part[:2] for part in receipt["saw"]] == [["handed over by first", "passed"], ["task", "task"]]
-    assert receipt["tokens"] > 100
+    assert [part[:2] for part in receipt["saw"]] == [["handed over by first", "passed"], ["task", "task"]]  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues]
+    assert receipt["tokens"] > 100  # pyright: ignore[reportCallIssue, reportOperatorIssue]
 
 
 async def test_end_gives_the_result_or_what_was_handed_over(rt: Runtime):

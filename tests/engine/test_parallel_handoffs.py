@@ -60,7 +60,7 @@ async def test_a_turn_says_once_what_it_used_however_its_task_goes_on(rt: Runtim
     rt.add(Card("worker"), signed)
     rt.add(Card("editor"), signed)
     await rt.run("lead", "go")
-    assert sum(event.data.get("tokens", 0) for event in await rt.workspace.history()) == 100
+    assert sum(event.data.get("tokens", 0) for event in await rt.workspace.history()) == 100  # pyright: ignore[reportCallIssue]
 
 
 async def test_nobody_works_for_a_join_that_cannot_be(rt: Runtime):

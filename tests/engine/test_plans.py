@@ -245,7 +245,7 @@ async def test_a_thousand_steps_run_in_order_with_flat_memory():
             left = tracemalloc.get_traced_memory()[0]
             tracemalloc.stop()
         assert len(done) == 1000
-        assert left < 1_000_000
+        assert left < 1_000_000  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 @pytest.mark.parametrize("bad", ["a plan", None, [], {"steps": []}])

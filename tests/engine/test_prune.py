@@ -45,9 +45,9 @@ async def test_runs_that_ended_more_than_four_days_ago_go_and_a_line_of_each_sta
     assert await rt.workspace.context().get("notes", "old") == "kept"
     last = (await rt.workspace.history())[-1]
     assert (len(await rt.workspace.history()), last.kind) == (events + 1, "runs.pruned")
-    [line] = last.data["runs"]
-    assert (line["id"], line["agent"], line["task"], line["state"]) == (old.id, "lead", "old", "completed")
-    assert (line["session"], len(line["tasks"])) == ("s", 3)
+    [line] = last.data["runs"]  # pyright: ignore[reportGeneralTypeIssues]
+    assert (line["id"], line["agent"], line["task"], line["state"]) == (old.id, "lead", "old", "completed")  # pyright: ignore[reportCallIssue]
+    assert (line["session"], len(line["tasks"])) == ("s", 3)  # pyright: ignore[reportCallIssue]
     kinds = [event.kind for event in await rt.workspace.history(run=old.id)]  # what happened can still be told
     assert kinds.count("task.completed") == 3
     assert await rt.workspace.prune() == 0

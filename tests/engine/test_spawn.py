@@ -186,7 +186,7 @@ async def test_failed_dead_and_cancelled_ones_are_announced_too(rt: Runtime, clo
     async with anyio.create_task_group() as group:
         group.start_soon(cancel)
         said = await rt.run("lead", "go")
-    assert said == ["by 'bad' failed", "by 'shaky' dead", "by 'stuck' cancelled"]
+    assert said == ["by 'bad' failed", "by 'shaky' dead", "by 'stuck' cancelled"]  # pyright: ignore[reportPossiblyUnboundVariable]
     await sound(rt)
 
 

@@ -23,7 +23,7 @@ class Puppet:
         self.inside.set()
         try:
             await self.go.wait()
-            return await self.act(turn) if self.act else "from the dead"
+            return await self.act(turn) if self.act else "from the dead"  # pyright: ignore[reportGeneralTypeIssues]
         finally:
             self.left.set()
 
@@ -61,7 +61,7 @@ async def test_a_zombie_changes_nothing(tmp_path, clock, asked_how: str):
 
     with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         puppet = Puppet()
-        puppet.act = try_all
+        puppet.act = try_all  # pyright: ignore[reportAttributeAccessIssue]
         dead.add(Card("lead", asks="*"), puppet)
         dead.add(Card("coder"), echo)
         heir.add(Card("lead", asks="*"), echo)
@@ -82,11 +82,11 @@ async def test_a_zombie_changes_nothing(tmp_path, clock, asked_how: str):
             before = await done(heir)
             puppet.go.set()
             await happened(puppet.left)
-            dead.workspace.database.wake()
+            dead.workspace.database.wake()  # pyright: ignore[reportAttributeAccessIssue]
         assert (rules, kept) == (["over"] * 11, [])
-        assert await done(heir) == before
+        assert await done(heir) == before  # pyright: ignore[reportPossiblyUnboundVariable]
         assert outcomes[0].value == "go"  # whoever waits there learns what really came of it
-        assert await life(heir, task) == [*(await life(heir, task))[:-3], "lost", "claimed", "completed"]
+        assert await life(heir, task) == [*(await life(heir, task))[:-3], "lost", "claimed", "completed"]  # pyright: ignore[reportPossiblyUnboundVariable]
         await sound(heir)
 
 
@@ -104,7 +104,7 @@ async def test_a_zombies_result_does_not_replace_the_work_that_goes_on(tmp_path,
         await happened(old.left)
         await quiet()
         assert (await heir.workspace.task(task.id).status()).state == "running"
-        new.act = echo
+        new.act = echo  # pyright: ignore[reportAttributeAccessIssue]
         new.go.set()
         assert await heir.workspace.task(task.id).result(PATIENCE) == "go"
         await sound(heir)
@@ -127,7 +127,7 @@ async def test_what_a_zombie_has_delegated_changes_nothing_either(tmp_path, cloc
         async def lead(turn: Turn) -> str:
             return await turn.delegate("coder", "x")
 
-        child.act, new.act = writes, echo
+        child.act, new.act = writes, echo  # pyright: ignore[reportAttributeAccessIssue]
         dead.add(Card("lead", asks="*"), lead)
         dead.add(Card("coder"), child)
         heir.add(Card("lead", asks="*"), new)
@@ -178,7 +178,7 @@ async def test_a_zombie_that_waits_learns_that_it_is_one(tmp_path, clock):
         await reached(dead, task.id, "waiting")
         await take_over(heir, clock, dead)
         assert await heir.workspace.task(task.id).result(PATIENCE) == "x"
-        dead.workspace.database.wake()
+        dead.workspace.database.wake()  # pyright: ignore[reportAttributeAccessIssue]
         await happened(left)
         assert said == ["over"]
         await until(lambda: dead.running() == 1)  # only the one that is stuck
@@ -294,7 +294,7 @@ async def test_a_zombie_cannot_cancel_what_its_heir_waits_for(tmp_path, clock):
             return await (await turn.submit("coder", "x")).result()
 
         puppet = Puppet()
-        puppet.act = echo
+        puppet.act = echo  # pyright: ignore[reportAttributeAccessIssue]
         dead.add(Card("lead", asks="*"), zombie)
         dead.add(Card("coder"), Puppet())
         heir.add(Card("lead", asks="*"), lead)

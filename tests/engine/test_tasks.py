@@ -112,7 +112,7 @@ async def test_a_child_never_gets_more_time_than_its_parent_has(rt: Runtime):
 
     @rt.agent
     async def coder(turn: Turn) -> int:
-        return turn.remit.bounds.deadline
+        return turn.remit.bounds.deadline  # pyright: ignore[reportReturnType]
 
     assert await rt.run("lead", "go") is True
 
@@ -209,7 +209,7 @@ async def test_cancelling_a_run_stops_everything_below_it(rt: Runtime):
     assert {node.state for node in root.walk()} == {"cancelled"}
     assert rt.running() == 0
     with pytest.raises(errors.Conflict):
-        await rt.workspace.cancel(run)
+        await rt.workspace.cancel(run)  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 @pytest.mark.rule("task.cancel")
@@ -266,7 +266,7 @@ async def test_a_run_whose_caller_goes_away_is_recorded_as_cancelled(rt: Runtime
         group.cancel_scope.cancel()
     events = await rt.workspace.history()
     assert [event.kind for event in events] == ["task.started", "task.cancelled"]
-    assert "stopped waiting" in events[-1].data["error"]
+    assert "stopped waiting" in events[-1].data["error"]  # pyright: ignore[reportOperatorIssue]
 
 
 @pytest.mark.rule("task.nothing-left")

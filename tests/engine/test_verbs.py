@@ -31,9 +31,9 @@ def test_every_schema_is_a_json_schema_of_an_object_and_takes_nothing_else(name:
     Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
     assert schema["additionalProperties"] is False
-    assert set(schema["required"]) <= schema["properties"].keys()
-    for part in schema["properties"].values():
-        assert part.get("description") or part.get("enum")
+    assert set(schema["required"]) <= schema["properties"].keys()  # pyright: ignore[reportAttributeAccessIssue]
+    for part in schema["properties"].values():  # pyright: ignore[reportAttributeAccessIssue]
+        assert part.get("description") or part.get("enum")  # pyright: ignore[reportAttributeAccessIssue]
     assert NAMED[name].sentence.endswith(".")
 
 
@@ -56,7 +56,7 @@ async def test_what_the_schema_refuses_the_call_refuses_with_a_sentence(rt: Runt
     check = Draft202012Validator(verb.schema)
     assert check.is_valid(GOOD[name])
     bad: list[dict[str, object]] = [{**GOOD[name], "nonsense": 1}]
-    bad += [{key: value for key, value in GOOD[name].items() if key != missing} for missing in verb.schema["required"]]
+    bad += [{key: value for key, value in GOOD[name].items() if key != missing} for missing in verb.schema["required"]]  # pyright: ignore[reportGeneralTypeIssues]
     bad += [{**GOOD[name], key: 7} for key in GOOD[name] if key != "value"]
 
     async def lead(turn: Turn) -> int:
@@ -79,7 +79,7 @@ async def test_agents_are_listed_and_called(rt: Runtime):
             {"name": "coder", "role": "writes code", "can": ["code"]},
             {"name": "tester", "role": "", "can": ["test"]},
         ]
-        assert [one["name"] for one in await NAMED["list_agents"].call(turn, {"capability": "test"})] == ["tester"]
+        assert [one["name"] for one in await NAMED["list_agents"].call(turn, {"capability": "test"})] == ["tester"]  # pyright: ignore[reportGeneralTypeIssues]
         assert await NAMED["call_agent"].call(turn, {"agent": "coder", "task": "x"}) == "x"
         with pytest.raises(Refused, match="there is no agent 'nobody'"):
             await NAMED["call_agent"].call(turn, {"agent": "nobody", "task": "x"})
@@ -121,17 +121,17 @@ async def test_tasks_are_given_away_looked_at_and_cancelled(rt: Runtime):
     async def lead(turn: Turn) -> None:
         given = await NAMED["call_agent_async"].call(turn, {"agent": "stuck", "task": "x"})
         again = await NAMED["call_agent_async"].call(turn, {"agent": "stuck", "task": "x"})
-        assert (given["existing"], again) == (False, {"task": given["task"], "existing": True})
+        assert (given["existing"], again) == (False, {"task": given["task"], "existing": True})  # pyright: ignore[reportCallIssue]
         await happened(inside)
-        status = await NAMED["check_delegation_status"].call(turn, {"task": given["task"]})
-        assert status == {"task": given["task"], "state": "running", "agent": "stuck", "attempt": 1}
-        cancel = {"task": given["task"], "why": "enough"}
+        status = await NAMED["check_delegation_status"].call(turn, {"task": given["task"]})  # pyright: ignore[reportCallIssue]
+        assert status == {"task": given["task"], "state": "running", "agent": "stuck", "attempt": 1}  # pyright: ignore[reportCallIssue]
+        cancel = {"task": given["task"], "why": "enough"}  # pyright: ignore[reportCallIssue]
         assert await NAMED["cancel_delegation"].call(turn, cancel) == {"cancelled": 1}
-        outcome = await turn.submitted(given["task"]).wait(PATIENCE)
+        outcome = await turn.submitted(given["task"]).wait(PATIENCE)  # pyright: ignore[reportCallIssue]
         assert (outcome.state, "enough" in str(outcome.error)) == ("cancelled", True)
         beside = await NAMED["spawn_agent"].call(turn, {"agent": "coder", "task": "beside"})
-        await turn.submitted(beside["task"]).wait(PATIENCE)
-        assert [message.about for message in await turn.inbox()] == [beside["task"]]
+        await turn.submitted(beside["task"]).wait(PATIENCE)  # pyright: ignore[reportCallIssue]
+        assert [message.about for message in await turn.inbox()] == [beside["task"]]  # pyright: ignore[reportCallIssue]
 
     async def stuck(turn: Turn) -> None:
         inside.set()

@@ -161,6 +161,6 @@ async def test_tasks_and_runs_come_in_pages_newest_first(rt: Runtime, clock: Fak
         flat = [one for page in pages for one in page]
         assert flat == sorted(flat, reverse=True)
     with pytest.raises(BadInput, match="did you mean limit"):
-        await rt.workspace.tasks(limits=3)
+        await rt.workspace.tasks(limits=3)  # pyright: ignore[reportCallIssue]
     with pytest.raises(BadInput, match="state is open or one of"):
         await rt.workspace.tasks(state="pendling")

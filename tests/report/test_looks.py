@@ -61,7 +61,7 @@ def test_a_new_state_is_one_line(monkeypatch):
     assert ".fill.asking{fill:#" in flow.svg(root, NOW)
     assert ".asking.card{stroke-dasharray" in flow.svg(root, NOW)
     assert "waiting for a person" in flow.svg(root, NOW)
-    assert drawn(root, NOW).label.plain.startswith("⁇ coder")
+    assert drawn(root, NOW).label.plain.startswith("⁇ coder")  # pyright: ignore[reportAttributeAccessIssue]
     assert ":::asking" in flow.mermaid(root, NOW)
     assert "classDef asking fill:#" in flow.mermaid(root, NOW)
 

@@ -120,9 +120,9 @@ def test_the_figures_of_a_queue():
 
     data = wire.stats(found)
     assert data["queue"] == {"attempts": 4, "retries": 1, "dead": 1, "mean": SECOND, "p95": 2 * SECOND}
-    assert data["agents"]["lead"] == agent(attempts=1)
+    assert data["agents"]["lead"] == agent(attempts=1)  # pyright: ignore[reportCallIssue]
     coder = {"attempts": 3, "retries": 1, "dead": 1, "queue_mean": 2 * SECOND, "queue_p95": 2 * SECOND}
-    assert data["agents"]["coder"] == agent(
+    assert data["agents"]["coder"] == agent(  # pyright: ignore[reportCallIssue]
         turns=2, tokens=12, time_total=3 * SECOND, time_mean=1_500_000, **coder
     )  # for how long the attempt that was lost had run is not told
     assert data["runs"] == {"waiting": 1}

@@ -263,7 +263,7 @@ def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used(
     assert root.retries == [(NOW + 3, 1, "lead", "it broke", RECEIPT, 0)]
     assert receipts(root) == [RECEIPT, RECEIPT]
     assert tokens_seen(root) == tally(root).tokens_seen == 2 * RECEIPT["tokens"]
-    assert wire.tree(root)["retries"][0]["error"] == "it broke"
+    assert wire.tree(root)["retries"][0]["error"] == "it broke"  # pyright: ignore[reportCallIssue]
     assert checked(wire.tree(root), "a tree") == wire.tree(root)
 
 

@@ -49,7 +49,7 @@ def test_the_store_has_exactly_the_fault_hooks_that_are_listed():
     for path in Path(stores.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and "fault" in ast.unparse(node.func):
-                found += [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+                found += [arg.value for arg in node.args if isinstance(arg, ast.Constant)]  # pyright: ignore[reportAssignmentType]
     assert set(found) == set(FAULTS)
 
 

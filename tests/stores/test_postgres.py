@@ -224,13 +224,13 @@ def test_a_store_is_not_made_where_none_is_wanted(new_address):
 )
 def test_what_is_wrong_with_an_address_is_said(own_server: OwnServer, address: str, change, kind, sentence):
     with pytest.raises(kind, match=sentence) as caught:
-        PostgresDatabase(psycopg.conninfo.make_conninfo(address, password="s3cret", **change))
+        PostgresDatabase(psycopg.conninfo.make_conninfo(address, password="s3cret", **change))  # pyright: ignore[reportAttributeAccessIssue]
     assert "s3cret" not in str(caught.value)
 
 
 def test_a_wrong_password_is_said_and_never_shown(own_server: OwnServer, address: str):
     with own_server.locked("remit_locked", "right"):
-        where = psycopg.conninfo.make_conninfo(address, user="remit_locked", password="wr0ng")
+        where = psycopg.conninfo.make_conninfo(address, user="remit_locked", password="wr0ng")  # pyright: ignore[reportAttributeAccessIssue]
         with pytest.raises(StoreError, match="refuses the user or password") as caught:
             PostgresDatabase(where)
     assert "wr0ng" not in str(caught.value)

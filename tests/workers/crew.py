@@ -68,7 +68,7 @@ class Crew:
     def lines(self, *kinds: str) -> list[Line]:
         log = self.folder / "log"
         found = [line.rsplit(" ", 2) for line in log.read_text().splitlines()] if log.exists() else []
-        whole = [Line(*words.split(" ", 1), int(pid), int(at)) for words, pid, at in found]
+        whole = [Line(*words.split(" ", 1), int(pid), int(at)) for words, pid, at in found]  # pyright: ignore[reportCallIssue]
         return [line for line in whole if not kinds or line.kind in kinds]
 
     def count(self, kind: str) -> Counter[str]:

@@ -1,6 +1,6 @@
 """A workspace as its owner sees it: everything that needs no agents."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Self, TypedDict, TypeVar, Unpack
@@ -198,7 +198,7 @@ class Workspace:
         span = _span("history", which)
         return await self.read(lambda view: view.events(span))
 
-    async def follow(self, **which: Unpack[EventFilter]) -> AsyncIterator[list[Event]]:
+    async def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
         """Give events as they come, whichever process writes them, in pages; from now on unless `after` says from
         where. It ends when the caller stops asking."""
         wanted: EventFilter = {"limit": PAGE, **which}

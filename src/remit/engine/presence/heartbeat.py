@@ -94,8 +94,9 @@ class Heartbeat:
     async def leave(self) -> None:
         """Say that there is nothing here to take over."""
         if self._lasting and self._count:
-            self._count = 0
+            # Whoever says so while another does waits for it too: it must be written before the store is closed.
             await self._write(Beat(self.worker, process_address(), 0))
+            self._count = 0
 
     async def _write(self, beat: Beat) -> None:
         await self._ground.store.tx(self._ground.ids.new(), lambda _view: Decision(None, (), beat))
