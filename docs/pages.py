@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cached_property
-from typing import Any, ForwardRef, Unpack, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, ForwardRef, Never, Unpack, get_args, get_origin, get_type_hints, is_typeddict
 
 from refusals import refusals_page
 
@@ -290,6 +290,8 @@ def _signature(function: Callable[..., object]) -> str:
     names: list[str] = []
     star = False
     for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.annotation is Never:  # taken only to be refused with a sentence
+            continue
         if name == "self":
             continue
         if parameter.kind is parameter.VAR_KEYWORD:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from remit import Card, Plan, Runtime, Step, Turn
+from remit import Card, Plan, Runtime, Step, Turn, Workspace
 from remit.errors import BadInput
 from teams import echo
 
@@ -74,3 +74,19 @@ def test_a_card_is_told_before_anything_is_registered(rt: Runtime):
         rt.agent(zzz=1)  # pyright: ignore[reportCallIssue]
     assert "did you mean" not in str(told.value)
     assert rt.cards() == []
+
+
+@pytest.mark.rule("input.keywords")
+@pytest.mark.parametrize(
+    ("keyword", "sentence"),
+    [
+        ("hands", r"it is a setting: serving=Serving\(hands=...\), from remit.settings"),
+        ("breaker", r"it is a setting: policy=Policy\(breaker=...\), from remit.settings"),
+        ("clock", r"it is a setting: system=System\(clock=...\), from remit.settings"),
+        ("bound", "did you mean bounds"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Runtime, Workspace])
+async def test_a_setting_that_is_given_in_the_wrong_place_is_told_its_own(kind: type, keyword: str, sentence: str):
+    with pytest.raises(BadInput, match=sentence):
+        kind(**{keyword: 1})

@@ -3,7 +3,7 @@
 A keyword that a verb does not take is an error that names those it takes.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, TypedDict
@@ -91,12 +91,16 @@ def checked(verb: str, how: Mapping[str, object], takes: type) -> dict[str, Any]
     """Refuse keywords that the verb does not take, with those it takes."""
     if not how:
         return {}
-    known = takes.__annotations__.keys()
-    if strange := sorted(how.keys() - known):
-        near = get_close_matches(strange[0], known, 1)
-        hint = f"; did you mean {near[0]}?" if near else "."
-        raise BadInput(f"{verb} takes no {shown(strange[0])}{hint} It takes {', '.join(sorted(known))}")
+    refuse_strange(verb, how, takes.__annotations__.keys())
     return dict(how)
+
+
+def refuse_strange(verb: str, how: Mapping[str, object], takes: Collection[str]) -> None:
+    """Refuse the first keyword that is none of these, and name the one that may have been meant."""
+    if strange := sorted(how.keys() - set(takes)):
+        near = get_close_matches(strange[0], takes, 1)
+        hint = f"; did you mean {near[0]}?" if near else "."
+        raise BadInput(f"{verb} takes no {shown(strange[0])}{hint} It takes {', '.join(sorted(takes))}")
 
 
 def passed(verb: str, to: str, task: str, how: Along) -> Pass:

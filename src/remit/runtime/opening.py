@@ -1,11 +1,14 @@
 """A store and the engine on it, opened when they are first used and not before."""
 
+from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from remit.core.text import NAME_LIMIT, line, shown
+from remit.engine import asking
 from remit.engine.assembly import Engine, EngineSettings, assembled
 from remit.engine.directory import Directory
 from remit.engine.plans.running import Schemas
@@ -65,6 +68,16 @@ class Opening:
         if self._database is not None:
             self._database.close()
             self._database = None
+
+
+def refuse_unknown(what: str, unknown: Mapping[str, object], takes: tuple[str, ...]) -> None:
+    """Refuse a keyword that is not there, and say where it belongs if it is a setting."""
+    for name in sorted(unknown):
+        for section, values in (("policy", Policy), ("serving", Serving), ("system", System)):
+            if name in {field.name for field in fields(values)}:
+                where = f"{section}={values.__name__}({name}=...), from remit.settings"
+                raise BadInput(f"{what} takes no {shown(name)} itself; it is a setting: {where}")
+    asking.refuse_strange(what, unknown, takes)
 
 
 def settings(policy: Policy, serving: Serving, system: System) -> EngineSettings:

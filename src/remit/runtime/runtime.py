@@ -4,7 +4,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 import anyio
 
@@ -24,7 +24,7 @@ from remit.engine.queue.task import Task
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
 from remit.runtime.leading import Leader
-from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, settings
+from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.runtime.workspace import Workspace
 from remit.stores.sqlite.database import MEMORY
 
@@ -60,7 +60,10 @@ class Runtime:
         policy: Policy | None = None,
         serving: Serving | None = None,
         system: System | None = None,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            refuse_unknown("Runtime", unknown, ("workspace", "bounds", "policy", "serving", "system"))
         of_type(bounds, Bounds, "bounds takes Bounds(...)")
         self._ceiling = ceiling(bounds)
         if isinstance(store, Opening):  # another runtime's, elsewhere

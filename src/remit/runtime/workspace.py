@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Self, TypedDict, TypeVar, Unpack
+from typing import Never, Self, TypedDict, TypeVar, Unpack
 
 from remit.core import checks
 from remit.core.bounds import TOP, Bounds, ceiling
@@ -31,7 +31,7 @@ from remit.errors import BadInput
 from remit.ports import Clock, Database, RunLine, Sink, Span, Store, View, Which
 from remit.report.tree import Node, tree
 from remit.runtime.following import Follow, following
-from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, settings
+from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.runtime.workers import Crew
 from remit.stores.sqlite.database import MEMORY
 
@@ -85,7 +85,10 @@ class Workspace:
         policy: Policy | None = None,
         system: System | None = None,
         create: bool = True,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            refuse_unknown("Workspace", unknown, ("name", "bounds", "policy", "system", "create"))
         of_type(bounds, Bounds, "bounds takes Bounds(...)")
         self._ceiling = ceiling(bounds)
         if isinstance(store, Opening):  # a runtime's own, on the same engine
