@@ -5,7 +5,6 @@ call site can forget it.
 consequences of its kind are appended in the same transaction.
 """
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence

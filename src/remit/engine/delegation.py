@@ -1,6 +1,5 @@
 """Delegating: a hop is admitted through the door, then carried to its one end."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,6 +1,5 @@
 """Side effects with a name: recorded once, however often the task around them is run."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 import inspect

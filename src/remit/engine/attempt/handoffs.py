@@ -1,6 +1,5 @@
 """Handing a task over: to another holder, or parts of it to several at once."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence

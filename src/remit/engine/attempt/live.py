@@ -1,6 +1,5 @@
 """What is alive: the tree of running tasks, each with the scope that cancels it and everything below it."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager

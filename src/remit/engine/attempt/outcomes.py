@@ -1,6 +1,5 @@
 """How a task can end: the event to write and what the asker gets; and what came of a task, as the journal has it."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,6 +1,5 @@
 """Slots: whoever waits for another task holds none, and takes one again before it goes on."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator

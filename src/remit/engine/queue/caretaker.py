@@ -1,6 +1,5 @@
 """Looking after what nobody runs: taking over from processes that are gone, ending what is late, pruning."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 import logging

@@ -1,6 +1,5 @@
 """A hand on tasks, wherever they run: looking, waiting, cancelling, retrying. It needs no agents."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from collections.abc import Callable

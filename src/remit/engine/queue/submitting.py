@@ -1,6 +1,5 @@
 """Putting tasks into the queue: what a person asks for, and what an agent does not wait for."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,6 +1,5 @@
 """Running what is in the queue: claim, run, requeue."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 import asyncio

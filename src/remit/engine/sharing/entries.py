@@ -1,6 +1,5 @@
 """The entries of a workspace, without asking who reads: for the engine and for the owner."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from collections.abc import Callable

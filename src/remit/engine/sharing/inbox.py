@@ -1,6 +1,5 @@
 """Messages: point to point, within a session, delivered once."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from typing import cast

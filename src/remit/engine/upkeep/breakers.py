@@ -1,6 +1,5 @@
 """An operator's hand on the breakers: taking an agent out, and letting it in again."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,6 +1,5 @@
 """Pruning: deleting what ended long ago. That it happened stays in the journal, in one line a run."""
 
-# Annotations of decisions, which are made anew at every call, would otherwise be worked out each time.
 from __future__ import annotations
 
 from typing import Final
