@@ -7,6 +7,8 @@ import pytest
 import remit
 from engine.helping import listening
 from remit import Refused, Runtime, Turn
+from remit.ports.turn import current_turn
+from teams import echo
 
 pytestmark = pytest.mark.anyio
 
@@ -103,3 +105,18 @@ async def test_a_coordinator_that_hands_off_instead_of_planning_has_failed(rt: R
     boss(rt, remit.Command("ann"))
     with pytest.raises(remit.Failed, match="leads a team"):
         await rt.run_team("build it", "boss")
+
+
+@pytest.mark.rule("turn.current")
+async def test_the_turn_of_a_coordinator_is_the_current_one_while_it_answers(rt: Runtime):
+    seen: list[bool] = []
+
+    @rt.agent(asks="*")
+    async def coordinator(turn: Turn):
+        seen.append(current_turn() is turn)
+        plan = {"steps": [{"id": "a", "title": "A", "description": "do it", "agent": "worker"}]}
+        return plan if turn.phase == "plan" else "done"
+
+    rt.agent("worker")(echo)
+    assert await rt.run_team("a goal", "coordinator") == "done"
+    assert seen == [True, True]

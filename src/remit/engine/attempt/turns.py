@@ -13,6 +13,7 @@ from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
 from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.outcomes import Ending
+from remit.engine.directory import Agent
 from remit.engine.ground import Ground
 from remit.errors import Refused
 from remit.ports import NOTHING, Decide, Wants
@@ -98,15 +99,20 @@ class Conductor:
         """Call the agent. Whatever it does, this says truthfully how it ended."""
         remit = live.remit
         live.receipt.task(remit.task)
-        turn = self.take_turn(live)
-        outer = CURRENT_TURN.set(turn)
         try:
-            answer = await live.agent.answer(turn)
+            answer = await self.call(live, live.agent)
             if isinstance(answer, Command):
                 return answer
             return outcomes.completed(remit, checked(answer, f"the result of '{remit.holder}'"))
         except Exception as error:  # noqa: BLE001 - an agent may fail in any way; it is a failed task
             return outcomes.failed(remit, error)
+
+    async def call(self, live: LiveTask, agent: Agent) -> object:
+        """Have an agent answer with a turn of its own, which is the current one meanwhile."""
+        turn = self.take_turn(live)
+        outer = CURRENT_TURN.set(turn)
+        try:
+            return await agent.answer(turn)
         finally:
             CURRENT_TURN.reset(outer)
 
@@ -115,15 +121,20 @@ class Conductor:
     async def _torn_down(self, live: LiveTask, error: BaseException) -> None:
         """Say how a task ended whose work was torn down; all that is left to do for it."""
         last = self.alive.latest(live)
-        if not isinstance(error, Exception):
-            with CancelScope(shield=True):
-                if not self._is_requeued(last):
-                    why = last.control.stopped or "its asker stopped waiting"
-                    await self._endings.finish(last, outcomes.stopped(last.remit, why))
-                elif last.attempt.queued:
-                    await self._endings.finish(last, outcomes.released(last.remit))
-                # What a task delegated is left as it is: whoever runs the task again takes it up again.
-        self.alive.leave(live)
+        try:
+            if not isinstance(error, Exception):
+                with CancelScope(shield=True):
+                    await self._end_torn_down(last)
+        finally:
+            self.alive.leave(live)
+
+    async def _end_torn_down(self, live: LiveTask) -> None:
+        if not self._is_requeued(live):
+            why = live.control.stopped or "its asker stopped waiting"
+            await self._endings.finish(live, outcomes.stopped(live.remit, why))
+        elif live.attempt.queued:
+            await self._endings.finish(live, outcomes.released(live.remit))
+        # What a task delegated is left as it is: whoever runs the task again takes it up again.
 
     def _is_requeued(self, live: LiveTask) -> bool:
         line = self.alive.nested_in(live)

@@ -74,7 +74,7 @@ class TeamRun:
         turn = self._conductor.alive.enter(live.succeeded_by(live.remit._replace(task=text), live.agent, live.handoff))
         turn.phase = phase
         turn.receipt.task(text)
-        answer = await self._agent.answer(self._conductor.take_turn(turn))
+        answer = await self._conductor.call(turn, self._agent)
         if isinstance(answer, Command):
             raise BadInput(
                 f"'{self._agent.card.name}' leads a team and cannot hand that over; answer with text or JSON"
