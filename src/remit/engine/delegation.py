@@ -189,7 +189,8 @@ class Delegations:
         resumed = resumed._replace(attempt=resumed.attempt._replace(queued=False))
         agent = ground.directory.get(resumed.remit.holder)
         assert agent is not None  # the guards have seen to it
-        return await services.conductor.carry(resumed.live(agent).limit_time(now, asker.remit), resumed.sends)
+        live = services.conductor.alive.enter(resumed.live(agent).limit_time(now, asker.remit))
+        return await services.conductor.carry(live, resumed.sends)
 
 
 def _live(remit: Remit, agent: Agent | None) -> LiveTask:

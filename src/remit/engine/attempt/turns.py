@@ -52,9 +52,10 @@ class Conductor:
         return answer
 
     async def carry(self, live: LiveTask, sends: Sends | None = None) -> Outcome:
-        """Run a task that was admitted or claimed to its end, which is exactly one event. One that was claimed goes on
-        from where its record says it is."""
-        self.alive.enter(live)
+        """Run a task that was admitted or claimed, and so is alive, to its end, which is exactly one event.
+
+        One that was claimed goes on from where its record says it is.
+        """
         try:
             ending = await self._run(live, sends)
             last = self.alive.latest(live)
