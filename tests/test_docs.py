@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple, Unpack, get_args, get_origin, get_type_hints
+from typing import NamedTuple, Never, Unpack, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -200,7 +200,7 @@ def takes(function: object) -> tuple[inspect.Signature, set[str]]:
     signature = inspect.signature(function)  # pyright: ignore[reportArgumentType]
     names = {name for name, one in signature.parameters.items() if one.kind is not one.VAR_KEYWORD}
     for one in signature.parameters.values():
-        if one.kind is one.VAR_KEYWORD:
+        if one.kind is one.VAR_KEYWORD and one.annotation is not Never:  # what is taken only to be refused
             unpacked = get_origin(one.annotation) is Unpack
             names |= set(get_args(one.annotation)[0].__annotations__) if unpacked else {"*"}
     return signature, names
