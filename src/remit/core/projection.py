@@ -270,7 +270,7 @@ class Count(NamedTuple):
     refusals: int = 0
 
 
-_ONE_TASK: Final = Count(tasks=1)
+ONE_TASK: Final = Count(tasks=1)
 _ONE_REFUSAL: Final = Count(refusals=1)
 
 
@@ -278,7 +278,7 @@ def _counts_task(event: Event) -> Count | None:
     data = read(event, FirstData)
     if not data["parent"]:
         return None
-    return Count(f" {event.agent}", 1) if data.get("joins") else _ONE_TASK
+    return Count(f" {event.agent}", 1) if data.get("joins") else ONE_TASK
 
 
 def _counts_handoff(event: Event) -> Count:

@@ -8,7 +8,7 @@ consequences of its kind are appended in the same transaction.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from remit.core import breaker as breakers
 from remit.core import lifecycle
@@ -26,33 +26,16 @@ _ANNOUNCED: Final = 8_000  # characters of a result that an announcement quotes;
 _WHY: Final = 200
 
 
-class Happening:
-    """A decision on its way to being complete: what it is decided on, and all its events so far."""
+class Happening(NamedTuple):
+    """What a decision is made on, all its events so far, and how breakers learn."""
 
-    __slots__ = ("breaker_policy", "events", "view")
-
-    def __init__(self, view: View, events: Sequence[Unsealed], breaker_policy: BreakerPolicy) -> None:
-        self.view = view
-        self.events: Sequence[Unsealed] = events
-        self.breaker_policy = breaker_policy
+    view: View
+    events: Sequence[Unsealed]
+    breaker_policy: BreakerPolicy
 
     def ends(self, task: str) -> bool:
         """Whether this decision ends the task anyway."""
         return any(event.task == task and event.kind in lifecycle.ENDS for event in self.events)
-
-    def complete(self) -> Sequence[Unsealed]:
-        """Add what follows from the events, and what follows from that."""
-        place = 0
-        while place < len(self.events):
-            event = self.events[place]
-            place += 1
-            consequences = CONSEQUENCES.get(event.kind)
-            if consequences:
-                standing = self.view.standing(event.task)
-                for consequence in consequences:
-                    if following := consequence(self, event, standing):
-                        self.events = (*self.events, *following)
-        return self.events
 
 
 # A decision, one of its events, and how the event's task stood before it -> what follows.
@@ -139,11 +122,26 @@ class Consequent:
             decision = decide(view)
             for event in decision.events:
                 if event.kind in _FOLLOWED:
-                    events = Happening(view, decision.events, self._breaker_policy).complete()
-                    return decision if events is decision.events else decision._replace(events=events)
+                    return self._complete(view, decision)
             return decision
 
         return completed
+
+    def _complete(self, view: View, decision: Decision[T]) -> Decision[T]:
+        """Add what follows from the events, and what follows from that."""
+        happening = Happening(view, decision.events, self._breaker_policy)
+        place = 0
+        while place < len(happening.events):
+            event = happening.events[place]
+            place += 1
+            consequences = CONSEQUENCES.get(event.kind)
+            if consequences:
+                standing = view.standing(event.task)
+                for consequence in consequences:
+                    if following := consequence(happening, event, standing):
+                        happening = happening._replace(events=(*happening.events, *following))
+        events = happening.events
+        return decision if events is decision.events else decision._replace(events=events)
 
 
 def ended_unrun(record: Record, kind: str, why: str, now: int, *, type_: str = "") -> Unsealed:

@@ -107,7 +107,8 @@ class Delegations:
         decide = self._decision(asker, proposal, step)
         wants = asker.wants
         if asker.card.concurrency is None:
-            return await self._admitted_and_carried(live, ops[0], decide, wants)
+            answer = await services.conductor.admit(live, ops[0], decide, wants)
+            return await services.conductor.carry(live) if isinstance(answer, str) else _refused(child, answer)
         async with services.slots.given_up(asker):  # others of its kind may work while it waits
             return await self._admitted_and_carried(live, ops[0], decide, wants)
 
@@ -129,9 +130,7 @@ class Delegations:
     async def _admitted_and_carried(self, live: LiveTask, op: str, decide: Decide[Json], wants: Wants) -> Outcome:
         conductor = self._services.conductor
         answer = await conductor.admit(live, op, decide, wants)
-        if isinstance(answer, str):
-            return await conductor.carry(live)
-        return outcomes.refused(live.remit, Refused.read(cast("dict[str, Json]", answer)))
+        return await conductor.carry(live) if isinstance(answer, str) else _refused(live.remit, answer)
 
     # -- run again --------------------------------------------------------------------------------------------
 
@@ -191,6 +190,10 @@ class Delegations:
         assert agent is not None  # the guards have seen to it
         live = services.conductor.alive.enter(resumed.live(agent).limit_time(now, asker.remit))
         return await services.conductor.carry(live, resumed.sends)
+
+
+def _refused(remit: Remit, answer: Json) -> Outcome:
+    return outcomes.refused(remit, Refused.read(cast("dict[str, Json]", answer)))
 
 
 def _live(remit: Remit, agent: Agent | None) -> LiveTask:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from remit.codec import encode
 from remit.core import lifecycle
 from remit.core.events import NO_STAMP, Event, Head, Stamp, Unsealed, seal
-from remit.core.projection import COUNTS, Count, Tables, changes
+from remit.core.projection import COUNTS, ONE_TASK, Count, Tables, changes
 from remit.core.record import RunFacts
 from remit.core.values import Json
 from remit.errors import StoreError
@@ -181,9 +181,11 @@ class Journal:
         if waiting is None:
             self.counts[workspace, run] = [*count]
             return
+        if count is ONE_TASK:  # nearly always
+            waiting[1] += 1
+            return
         for place, more in enumerate(count):
-            if more:
-                waiting[place] += more
+            waiting[place] += more
 
 
 class _JournalView(CachedView):
