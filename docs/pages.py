@@ -25,6 +25,7 @@ KEYWORDS = {
     "remit does not call tools yet",
     "within": "`Bounds(...)` that narrow those of the asker",
     "writes": "where the holder may write, beyond what its card says",
+    "trust": '`"outside"`: the text of the task comes from strangers',
     "seconds": "how long it may take: 300, or 260 an attempt for what is submitted or spawned",
     "key": "idempotency key: what is submitted under it again is the same task",
     "attempts": "how often it is tried before it is dead: 4",

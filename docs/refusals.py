@@ -8,7 +8,7 @@ from remit.core.bounds import TOP, Bounds
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.guards import Guard
 from remit.core.record import NO_RUN, RunFacts
-from remit.core.remit import Origin, Pass, Remit, begin, derive
+from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
 
 _NOW = 1_800_000_000_000_000
 _SECOND = 1_000_000
@@ -35,7 +35,7 @@ def _remit(*names: str, within: Bounds = TOP) -> Remit:
     until = _NOW + 300 * _SECOND
     remit = begin(Origin("t1", "default", "s1"), Pass(names[0], "build it", within=within), TOP, until)
     for number, name in enumerate(names[1:], start=2):
-        remit = derive(remit, Pass(name, "a part"), f"t{number}", ANY, ANY, until)
+        remit = derive(remit, Pass(name, "a part"), f"t{number}", NO_RIGHTS, until)
     return remit
 
 

@@ -157,6 +157,8 @@ def test_the_verbs_of_a_turn_are_there():
         "handoff",
         "inbox",
         "once",
+        "outside",
+        "trust",
         "phase",
         "remit",
         "run_plan",

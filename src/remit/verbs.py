@@ -10,8 +10,11 @@ from typing import Any, Final
 
 from remit.core.card import Card
 from remit.core.command import Command
+from remit.core.entry import rendered
+from remit.core.quoting import quoted
 from remit.core.text import shown
-from remit.core.values import Json
+from remit.core.trust import INSIDE
+from remit.core.values import Json, encode
 from remit.errors import BadInput
 from remit.ports.turn import TurnLike
 
@@ -69,7 +72,11 @@ async def _list_agents(turn: TurnLike, given: Given) -> Json:
 
 
 async def _call_agent(turn: TurnLike, given: Given) -> Json:
-    return await turn.delegate(given["agent"], given["task"], sees=given.get("sees", ()))
+    outcome = (await turn.delegate_all([(given["agent"], given["task"])], sees=given.get("sees", ())))[0]
+    value = outcome.unwrap()
+    if outcome.trust == INSIDE:
+        return value
+    return quoted(value if isinstance(value, str) else encode(value))
 
 
 async def _call_agent_async(turn: TurnLike, given: Given) -> Json:
@@ -102,7 +109,8 @@ async def _blackboard(turn: TurnLike, given: Given) -> Json:
     if not key:
         raise BadInput(f"blackboard {action} needs a key; list shows those there are")
     if action == "read":
-        return await board.read(key)
+        entry = await board.entry(key)
+        return None if entry is None else entry.value if entry.trust == INSIDE else rendered(entry)
     if action == "write":
         return {"version": await board.write(key, given.get("value"))}
     return {"deleted": await board.delete(key)}

@@ -28,6 +28,10 @@ class Task:
 
     def __init__(self, task: str = "go") -> None:
         self.task = task
+        self.took: list[str] = []
+
+    def outside(self, what: str, text: str = "") -> None:
+        self.took.append(what)
 
 
 def running(group: int) -> list[int]:

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_program_answers_with_what_it_prints():
     answer = program(python("import sys; print('got', sys.stdin.read(), '\\n')"))
-    assert await answer(Task("this")) == "got this \n"  # one newline less
+    turn = Task("this")
+    assert await answer(turn) == "got this \n"  # one newline less
+    assert [what.split()[:2] for what in turn.took] == [["output", "of"]]
 
 
 async def test_bytes_that_are_no_text_are_replaced():

@@ -10,11 +10,14 @@ from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
 from remit.core.message import Message
 from remit.core.plan import Step
 from remit.core.remit import Pass
+from remit.core.scope import Scope
 
 CODER = remit_along("lead", "coder")
+STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="outside")
+PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
 HERE = place(CODER)
 RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
-TURN = {"receipt": RECEIPT, "tokens": 7}
+TURN = {"receipt": RECEIPT, "tokens": 7, "trust": "outside"}
 BACK = Requeue("w1", 2, NOW + 9, 1, 1)
 QUEUED = Queued("submit", 260, 4, NOW, "key/d")
 BEGUN = Begun("w1", "draft", "plan", "ann", joins=True)
@@ -33,9 +36,9 @@ def with_more(event: Unsealed, **more: object) -> Unsealed:
 # The barest and the fullest event of each kind, as its maker makes it.
 MADE = [
     kinds.started(CODER, NOW),
-    with_more(kinds.started(CODER, NOW, BEGUN, QUEUED), **RETRIED),
+    with_more(kinds.started(STRANGE, NOW, BEGUN, QUEUED), **RETRIED),
     kinds.submitted(CODER, NOW, QUEUED),
-    with_more(kinds.submitted(CODER, NOW, QUEUED, BEGUN), **RETRIED),
+    with_more(kinds.submitted(STRANGE, NOW, QUEUED, BEGUN), **RETRIED),
     kinds.claimed(HERE, "coder", NOW, Claim("w1", 1, 1)),
     kinds.fenced(HERE, "coder", NOW, Claim("w1", 2, 1)),
     kinds.handed(CODER, "tester", NOW, {"update": {}, "content": "d"}),
@@ -43,7 +46,15 @@ MADE = [
         CODER,
         ["tester", "writer"],
         NOW,
-        {**TURN, "update": {"phase": "test"}, "content": "d", "payloads": ["a", 1], "join": "lead", "joins": True},
+        {
+            **TURN,
+            "update": {"phase": "test"},
+            "content": "d",
+            "payloads": ["a", 1],
+            "join": "lead",
+            "joins": True,
+            "passed": PASSED,
+        },
     ),
     kinds.moved("task.waiting", HERE, "coder", NOW, {}),
     kinds.moved("task.resumed", HERE, "coder", NOW, {}),
@@ -73,8 +84,8 @@ MADE = [
     kinds.entry_set(entry(value=["x"]), Place()),
     kinds.entry_set(entry(by=Writer("coder", "t2", ("lead", "coder")), lifetime=60, extend=True), HERE),
     kinds.entry_touched(entry(lifetime=60), Writer("tester"), HERE, NOW),
-    kinds.entries_removed([("n", "a")], "expired", Writer(""), Place(), NOW),
+    kinds.entries_removed([("n", "a", 3)], "expired", Writer(""), Place(), NOW),
     kinds.message_sent(Message("m1", "s1", "coder", "tester", "look", NOW), HERE),
-    kinds.message_sent(Message("t2/told", "s1", "coder", "lead", "done", NOW, reader="t1", about="t2"), HERE),
+    kinds.message_sent(Message("t2/told", "s1", "coder", "lead", "done", NOW, "t1", "t2", "outside"), HERE),
     kinds.messages_taken(["m1"], "tester", HERE, NOW),
 ]

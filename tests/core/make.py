@@ -11,7 +11,7 @@ from remit.core.bounds import TOP, Bounds
 from remit.core.entry import Draft, Entry, Writer, written
 from remit.core.events import Event, Head, Stamp, Unsealed, seal
 from remit.core.kinds import Claim, Queued, Requeue
-from remit.core.remit import Origin, Pass, Remit, begin, derive
+from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
 from remit.core.scope import Scope
 from remit.core.values import encode
 
@@ -22,16 +22,17 @@ UNTIL = NOW + 300 * SECOND
 # --- values ------------------------------------------------------------------------------------
 
 
-def first_remit(to: str = "lead", *, within: Bounds = TOP, sees: object = ANY, tools: object = ANY) -> Remit:
-    """The remit of a run's first holder."""
-    return begin(Origin("t1", "home", "s1"), Pass(to, "build it", sees=sees, tools=tools, within=within), TOP, UNTIL)
+def first_remit(to: str = "lead", *, within: Bounds = TOP, **passed: object) -> Remit:
+    """The remit of a run's first holder; a person passes it everything to see, to write and to use."""
+    wish = Pass(to, "build it", within=within, **{"sees": ANY, "writes": ANY, "tools": ANY, **passed})
+    return begin(Origin("t1", "home", "s1"), wish, TOP, UNTIL)
 
 
 def remit_along(*names: str, within: Bounds = TOP) -> Remit:
     """The remit of the last of these agents, each of whom was asked by the one before."""
     found = first_remit(names[0], within=within)
     for number, name in enumerate(names[1:], start=2):
-        found = derive(found, Pass(name, f"part {number}"), f"t{number}", ANY, ANY, UNTIL)
+        found = derive(found, Pass(name, f"part {number}"), f"t{number}", NO_RIGHTS, UNTIL)
     return found
 
 
@@ -97,6 +98,7 @@ scopes = st.one_of(
     st.builds(Scope, namespaces),
     st.builds(Scope, namespaces, prefix=prefixes),
     st.builds(Scope, namespaces, key=keys),
+    st.builds(Scope, namespaces, key=keys, version=st.integers(1, 2)),
 )
 scope_sets = st.frozensets(scopes, max_size=4)
 agent_sets = st.just(ANY) | st.frozensets(agent_names, max_size=4)
@@ -112,6 +114,7 @@ bounds = st.builds(
     agents=agent_sets,
     tools=tool_sets,
     sees=st.just(ANY) | scope_sets,
+    writes=st.just(ANY) | scope_sets,
     depth=figures(),
     deadline=figures(NOW, NOW + 5),
     credits=figures(),
@@ -123,6 +126,7 @@ wishes = st.builds(
     agent_names,
     st.just("a part of it"),
     sees=st.just(ANY) | scope_sets,
+    writes=st.just(ANY) | scope_sets,
     tools=st.just(NONE) | tool_sets,
     within=st.just(TOP) | bounds,
     seconds=st.integers(1, 600),

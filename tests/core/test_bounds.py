@@ -75,9 +75,9 @@ def test_the_meet_admits_exactly_what_both_admit(a, b, act):
 @pytest.mark.rule("bounds.lattice")
 @given(ceilings, ceilings, ceilings)
 def test_the_meet_is_idempotent_commutative_and_associative(a, b, c):
-    dedup_key = Bounds(a.agents, a.tools, a.sees, a.depth, a.deadline, a.credits, a.tokens, a.handoffs, a.members)  # pyright: ignore[reportCallIssue]
+    again = restored(a.data)
 
-    assert a & a == a == a & dedup_key
+    assert a & a == a == a & again
     assert a & b == b & a
     assert (a & b) & c == a & (b & c)
 
@@ -126,6 +126,7 @@ def test_the_top_bounds_nothing(a):
         {"agents": ["coder"]},
         {"tools": ["exec"]},
         {"sees": ["acme"]},
+        {"writes": ["acme"]},
         {"depth": 1},
         {"deadline": NOW},
         {"credits": 1},
@@ -191,11 +192,11 @@ def test_until_brings_the_deadline_forward_and_never_back(a, at):
 
 
 def test_board_becomes_the_session_s_and_everything_else_stays():
-    ceiling = Bounds(["coder"], ["exec"], [BOARD, "notes"], 1, NOW, 2, 3, 4, 5)  # pyright: ignore[reportCallIssue]
+    ceiling = Bounds(["coder"], ["exec"], [BOARD, "notes"], [BOARD], 1, NOW, 2, 3, 4, 5)  # pyright: ignore[reportCallIssue]
 
     found = ceiling.on_board("s1")
 
-    assert found.sees == {board_of("s1"), Scope("notes")}
+    assert (found.sees, found.writes) == ({board_of("s1"), Scope("notes")}, {board_of("s1")})
     assert (found.agents, found.tools) == (ceiling.agents, ceiling.tools)
     assert (found.depth, found.deadline, found.credits, found.tokens) == (1, NOW, 2, 3)
     assert (found.handoffs, found.members) == (4, 5)
@@ -272,12 +273,13 @@ def test_bounds_as_data_name_only_what_is_bounded():
 
 
 def test_bounds_as_data_are_sorted_json():
-    ceiling = Bounds(["b", "a"], ["exec", "deploy"], ["n", Scope("m", key="k")], 1, NOW, 2, 3, 4, 5)  # pyright: ignore[reportCallIssue]
+    ceiling = Bounds(["b", "a"], ["exec", "deploy"], ["n", Scope("m", key="k")], ["w"], 1, NOW, 2, 3, 4, 5)  # pyright: ignore[reportCallIssue]
 
     assert ceiling.data == {
         "agents": ["a", "b"],
         "tools": ["deploy", "exec"],
         "sees": ["m/k", "n/*"],
+        "writes": ["w/*"],
         "depth": 1,
         "deadline": NOW,
         "credits": 2,
@@ -310,7 +312,9 @@ def test_bounds_are_restored_from_their_data(ceiling):
 
 
 def test_every_bound_is_restored():
-    ceiling = Bounds(["b", "a"], (), ["n/m", Scope("m*", key="k\\")], 1, NOW, 2, 3, 4, 5)  # pyright: ignore[reportCallIssue]
+    figures = {"depth": 1, "deadline": NOW, "credits": 2, "tokens": 3, "handoffs": 4, "members": 5}
+    writes = ["w", Scope("v", key="k*v1", version=3)]
+    ceiling = Bounds(agents=["b", "a"], tools=(), sees=["n/m", Scope("m*", key="k\\")], writes=writes, **figures)
 
     assert restored(ceiling.data) == ceiling
     assert restored({}) == TOP

@@ -18,8 +18,8 @@ def test_a_card_with_only_a_name_asks_no_one_reads_nothing_and_has_no_tools():
 
 
 @pytest.mark.rule("sight.writes")
-def test_a_card_that_says_nothing_about_writing_does_not_narrow_it():
-    assert Card("coder").writes is ANY
+def test_a_card_that_says_nothing_about_writing_writes_nothing():
+    assert Card("coder").writes == frozenset()
 
 
 def test_a_card_reads_what_people_write():

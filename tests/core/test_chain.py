@@ -25,8 +25,18 @@ def test_adding_a_hop_gives_a_new_chain_and_leaves_the_old_one(before, hop):
 
     new = old.add(hop)
 
-    assert old.hops == tuple(before)
-    assert new.hops == (*before, hop)
+    assert [one[:2] for one in old.hops] == [one[:2] for one in before]
+    assert old.hops[-1:] == tuple(before[-1:])
+    assert new.hops[-1] == hop
+    assert [one[:2] for one in new.hops] == [one[:2] for one in (*before, hop)]
+
+
+@pytest.mark.rule("chain.names-only")
+@given(hop_lists, hops)
+def test_a_chain_has_the_text_of_its_last_hop_alone(before, hop):
+    chain = chain_of([*before, hop])
+
+    assert [one.task for one in chain.hops] == [*[""] * len(before), hop.task]
 
 
 @pytest.mark.rule("chain.immutable")
@@ -71,7 +81,7 @@ def test_after_a_handoff_the_new_holder_stands_where_the_old_one_stood():
 
     after = chain.replace_holder("tester")
 
-    assert after.hops == (Hop("lead", "coder", "code"), Hop("coder", "tester", "review"))
+    assert after.hops == (Hop("lead", "coder", ""), Hop("coder", "tester", "review"))
     assert chain.hops[-1].holder == "reviewer"
     assert not after.involves("reviewer")
 

@@ -239,9 +239,9 @@ def test_a_touched_entry_tells_its_new_end_and_who_touched_it():
 
 
 def test_removed_entries_are_told_in_one_fact_with_the_reason():
-    found = kinds.entries_removed([("n", "a"), ("n", "b")], "expired", Writer(""), Place(), NOW)
+    found = kinds.entries_removed([("n", "a", 1), ("n", "b", 2)], "expired", Writer(""), Place(), NOW)
 
-    assert found == Unsealed("entries.removed", NOW, {"keys": [["n", "a"], ["n", "b"]], "why": "expired"})
+    assert found == Unsealed("entries.removed", NOW, {"keys": [["n", "a", 1], ["n", "b", 2]], "why": "expired"})
 
 
 def test_a_message_is_told_from_its_sender_in_its_own_session():

@@ -482,11 +482,13 @@ def test_a_touched_entry_changes_only_its_expiry():
 
 
 def test_removed_entries_are_dropped_one_by_one():
-    (event,) = journal(facts.entries_removed([("a", "x"), ("b", "y")], "expired", BY, HERE, NOW))
+    (event,) = journal(facts.entries_removed([("a", "x", 1), ("b", "y", 2)], "expired", BY, HERE, NOW))
 
     assert changes(event) == [
         Change("entry", "drop", ("a", "x"), {"namespace": "a", "key": "x"}),
         Change("entry", "drop", ("b", "y"), {"namespace": "b", "key": "y"}),
+        Change("retired", "put", ("a", "x"), {"namespace": "a", "key": "x", "version": 1}),
+        Change("retired", "put", ("b", "y"), {"namespace": "b", "key": "y", "version": 2}),
     ]
 
 
@@ -509,6 +511,7 @@ def test_a_message_becomes_a_row_that_waits():
         "taken_by": None,
         "reader": "",
         "about": "",
+        "trust": "inside",
     }
 
 
@@ -547,7 +550,7 @@ def test_a_kind_that_no_one_knows_is_an_error_and_not_ignored():
 @pytest.mark.rule("journal.one-event")
 def test_every_move_of_a_task_is_known_to_the_projection():
     assert set(PROJECTION) > lifecycle.MOVES
-    assert fold([]) == {"task": {}, "run": {}, "entry": {}, "message": {}, "breaker": {}, "card": {}}
+    assert fold([]) == {"task": {}, "run": {}, "entry": {}, "retired": {}, "message": {}, "breaker": {}, "card": {}}
 
 
 def test_changes_to_what_is_not_there_change_nothing():
@@ -556,12 +559,13 @@ def test_changes_to_what_is_not_there_change_nothing():
             facts.ended(first_remit(), "task.completed", NOW, {"tokens": 3}),
             facts.refused(first_remit(), Pass("coder", "work"), NOW, rule="loop", sentence="no"),
             facts.entry_touched(entry(lifetime=60), BY, HERE, NOW),
-            facts.entries_removed([("a", "x")], "deleted", BY, HERE, NOW),
+            facts.entries_removed([("a", "x", 1)], "deleted", BY, HERE, NOW),
             facts.messages_taken(["m1"], "tester", HERE, NOW),
         )
     )
 
-    assert {**tables, "run": {}} == fold([])  # what a run has come to is counted whoever is missing
+    assert tables.pop("retired") == {("a", "x"): {"namespace": "a", "key": "x", "version": 1}}
+    assert {**tables, "run": {}, "retired": {}} == fold([])  # what a run has come to is counted whoever is missing
 
 
 def test_the_fold_leaves_the_changes_of_an_event_alone():
@@ -587,22 +591,24 @@ steps = st.lists(
 @pytest.mark.rule("entry.upsert", "entry.touch")
 @given(steps)
 def test_folding_the_events_of_any_history_gives_the_entries_it_ends_with(history):
-    shelf = {}  # what the entries should be, kept by hand
+    shelf, last = {}, {}  # what the entries should be and which versions were removed, kept by hand
     told = []
     for now, (what, where, how) in enumerate(history, start=NOW):
         if what == "set":
-            shelf[where] = written(shelf.get(where), Draft("n", where, how, lifetime=50), BY, now)
+            shelf[where] = written(shelf.get(where), Draft("n", where, how, lifetime=50), BY, now, last.get(where, 0))
             told.append(facts.entry_set(shelf[where], HERE))
         elif what == "touch" and (longer := touched(shelf.get(where), how, now)) is not None:
             shelf[where] = longer
             told.append(facts.entry_touched(longer, BY, HERE, now))
         elif what == "remove":
-            for key in where:
-                shelf.pop(key, None)
-            told.append(facts.entries_removed([("n", key) for key in where], "deleted", BY, HERE, now))
+            gone = [("n", key, shelf.pop(key).version) for key in dict.fromkeys(where) if key in shelf]
+            last.update({key: version for _, key, version in gone})
+            told.append(facts.entries_removed(gone, "deleted", BY, HERE, now))
 
-    rows = fold(journal(*told))["entry"]
+    tables = fold(journal(*told))
+    rows = tables["entry"]
 
+    assert {key: row["version"] for (_, key), row in tables["retired"].items()} == last
     assert {key for _, key in rows} == set(shelf)
     for (_, key), row in rows.items():
         one = shelf[key]

@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 from core.make import texts
 from remit.core.plan import Step
 from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary
+from remit.core.quoting import message, told
 
 WRITE = Step("w", "Write it", "In plain words.", agent="ann", after=["a", "b"])
 DONE = (Done("Find sources", "bob", "Three books.\nTwo films."), Done("Ask around", "cy", "Nobody knows."))
 NOTES = (Note("bob", "mind the dates"), Note("dee", "and the names"))
 REVEAL = Reveal("A good book", (("ann", "writes"), ("bob", "")))
 
-lines = texts.filter(bool)
+lines = texts.filter(lambda text: len(text.splitlines()) == 1 and text == text.splitlines()[0])
 dones = st.lists(st.builds(Done, lines, lines, texts), max_size=4)
 notes = st.lists(st.builds(Note, lines, texts), max_size=3)
 steps = st.builds(Step, st.just("w"), lines, texts)
@@ -68,20 +69,20 @@ def test_messages_follow_last():
 
 @pytest.mark.rule("plan.prompt")
 @given(steps, dones, notes)
-def test_it_is_made_of_these_parts_and_of_no_others(step, done, told):
+def test_it_is_made_of_these_parts_and_of_no_others(step, done, sent):
     expected = f"# Task: {step.title}"
     if step.description:
         expected += f"\n\n{step.description}"
     if any(one.text for one in done):
         expected += "\n\n## Context from prerequisite tasks"
     for one in done:
-        expected += f"\n\n### {one.title} (by {one.agent})\n{one.text}" if one.text else ""
-    if told:
+        expected += f"\n\n### {one.title} (by {one.agent})\n{told(one.text, one.trust)}" if one.text else ""
+    if sent:
         expected += "\n\n## Messages from team members"
-    for note in told:
-        expected += f"\n- **{note.sender}**: {note.text}"
+    for note in sent:
+        expected += f"\n{message(*note)}"
 
-    assert prompt(step, done, told) == expected
+    assert prompt(step, done, sent) == expected
 
 
 @pytest.mark.rule("plan.prompt")

@@ -118,7 +118,7 @@ def test_a_receipt_is_json():
 
     assert checked(data, "a receipt") == data
     assert data == {
-        "saw": [["task", "task", 2, 1, digest("build it")]],
+        "saw": [["task", "task", 2, 1, digest("build it"), "inside"]],
         "tokens": 2,
         "unlisted": 0,
         "withheld": [["notes/*", "not passed"]],

@@ -28,7 +28,23 @@ from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.chain import Chain, Hop
-from remit.core.remit import Origin, Pass, begin, derive, handed_to, kit, reach, restored, sight
+from remit.core.remit import (
+    NO_RIGHTS,
+    Kit,
+    Origin,
+    Pass,
+    Passing,
+    Rights,
+    begin,
+    derive,
+    handed_to,
+    kit,
+    passing_restored,
+    reach,
+    restored,
+    rights,
+    sight,
+)
 from remit.core.scope import BOARD, NOTHING, Scope, board_of, memory_of
 from remit.errors import BadInput
 
@@ -39,7 +55,7 @@ cards = st.builds(Card, agent_names, reads=st.just(ANY) | scope_sets, writes=st.
 
 def hop(parent, card: Card, wish: Pass, child: str = "t2", now: int = NOW):
     """What the engine does: the holder passes on within what it sees and what it may use."""
-    return derive(parent, wish, child, sight(parent, card), kit(parent, card), now + wish.microseconds)
+    return derive(parent, wish, child, rights(parent, card), now + wish.microseconds)
 
 
 # --- wishes ------------------------------------------------------------------------------------
@@ -128,10 +144,10 @@ def test_the_first_remit_stays_within_the_ceiling_and_the_wish(ceiling, wish):
     assert first.bounds <= ceiling
     assert first.bounds <= wish.within
     assert first.bounds.deadline <= NOW + wish.microseconds
-    assert scope.within(first.sees, first.bounds.sees)
-    assert scope.within(first.sees, wish.sees)
-    assert allow.within(first.tools, first.bounds.tools)
-    assert allow.within(first.tools, wish.tools)
+    assert (first.sees, first.writes, first.tools) == (wish.sees, wish.writes, wish.tools)
+    assert scope.within(sight(first, Card("lead")), first.bounds.sees)
+    assert scope.within(reach(first, Card("lead")), first.bounds.writes)
+    assert allow.within(kit(first, Card("lead")).names, first.bounds.tools)
 
 
 def test_board_means_the_board_of_the_run_s_own_session():
@@ -147,7 +163,7 @@ def test_board_means_the_board_of_the_run_s_own_session():
 def test_a_child_knows_where_it_comes_from():
     parent = first_remit("lead")
 
-    child = derive(parent, Pass("coder", "code it"), "t2", ANY, ANY, UNTIL)
+    child = derive(parent, Pass("coder", "code it"), "t2", NO_RIGHTS, UNTIL)
 
     assert (child.id, child.parent, child.root) == ("t2", "t1", "t1")
     assert (child.workspace, child.session) == ("home", "s1")
@@ -183,11 +199,13 @@ def test_a_child_is_given_only_what_the_asker_sees_and_may_use(ceiling, first, c
 
     assert scope.within(child.sees, sight(parent, card))
     assert scope.within(child.sees, wish.sees)
-    assert allow.within(child.tools, kit(parent, card))
+    assert scope.within(child.writes, reach(parent, card))
+    assert scope.within(child.writes, wish.writes)
+    assert allow.within(child.tools, kit(parent, card).names)
     assert allow.within(child.tools, wish.tools)
     assert scope.within(sight(child, other), child.bounds.sees)
-    assert scope.within(reach(child, other), child.bounds.sees)
-    assert allow.within(kit(child, other), child.bounds.tools)
+    assert scope.within(reach(child, other), child.bounds.writes)
+    assert allow.within(kit(child, other).names, child.bounds.tools)
 
 
 @pytest.mark.rule("task.deadline")
@@ -230,7 +248,7 @@ def test_the_new_holder_stands_where_the_old_one_stood():
     found = handed_to(remit, "reviewer")
 
     assert found.names == ("lead", "coder", "reviewer")
-    assert found.chain.hops == (Hop("lead", "coder", "part 2"), Hop("coder", "reviewer", "part 3"))
+    assert found.chain.hops == (Hop("lead", "coder", ""), Hop("coder", "reviewer", "part 3"))
     assert (found.holder, found.asker, found.chain.depth) == ("reviewer", "coder", remit.chain.depth)
     assert remit.names == ("lead", "coder", "tester")
 
@@ -251,7 +269,8 @@ def test_however_often_it_changes_hands_it_is_the_same_assignment(within, holder
     for holder in holders:
         found = handed_to(found, holder)
 
-    assert found._replace(holder=remit.holder, chain=remit.chain) == remit
+    kept = remit._replace(sees=NOTHING, writes=NOTHING, tools=NONE)  # a blanket is for the first holder alone
+    assert found._replace(holder=remit.holder, chain=remit.chain) == kept
     assert found.names == (*remit.names[:-1], holders[-1])
 
 
@@ -299,24 +318,27 @@ def test_the_ceiling_hides_even_what_the_card_reads(name, namespace):
 
 
 @pytest.mark.rule("sight.writes")
-def test_a_holder_writes_where_the_ceiling_admits_it_narrowed_by_its_card():
-    child = remit_along("lead", "coder", within=Bounds(sees=["codebase", "notes"]))
+def test_a_holder_writes_its_memory_what_its_card_writes_and_what_was_passed_within_the_ceiling():
+    child = remit_along("lead", "coder", within=Bounds(writes=["codebase", "notes", "memory:coder"]))
+    given = child._replace(writes=frozenset((Scope("codebase", key="x"), Scope("elsewhere"))))
 
-    assert reach(child, Card("coder")) == {Scope("codebase"), Scope("notes")}
-    assert reach(child, Card("coder", writes=["notes", "elsewhere"])) == {Scope("notes")}
-    assert reach(child, Card("coder", writes=())) == NOTHING
+    assert reach(child, Card("coder")) == {memory_of("coder")}
+    assert reach(child, Card("coder", writes=["notes", "elsewhere"])) == {memory_of("coder"), Scope("notes")}
+    assert reach(given, Card("coder")) == {memory_of("coder"), Scope("codebase", key="x")}
 
 
 @pytest.mark.rule("sight.writes")
 def test_a_card_may_be_made_to_write_on_the_board():
-    assert reach(remit_along("lead", "coder"), Card("coder", writes=[BOARD])) == {board_of("s1")}
+    wide = reach(remit_along("lead", "coder"), Card("coder", writes=[BOARD]))
+
+    assert wide == {board_of("s1"), memory_of("coder")}
 
 
 def test_a_holder_uses_the_tools_of_its_card_and_those_passed_within_the_ceiling():
     parent = first_remit("lead", within=Bounds(tools=["exec", "read_file"]))
     child = hop(parent, Card("lead"), Pass("coder", "code it", tools=["exec", "deploy"]))
 
-    assert kit(child, Card("coder", tools=["read_file", "web_fetch"])) == {"exec", "read_file"}
+    assert kit(child, Card("coder", tools=["read_file", "web_fetch"])) == Kit(frozenset(("exec", "read_file")))
 
 
 def test_a_weak_asker_may_ask_a_strong_holder_without_lending_its_own_weakness():
@@ -325,7 +347,50 @@ def test_a_weak_asker_may_ask_a_strong_holder_without_lending_its_own_weakness()
     child = hop(parent, Card("lead"), Pass("coder", "code it", tools="*"))
 
     assert child.tools == NONE
-    assert kit(child, Card("coder", tools=["exec"])) == {"exec"}
+    assert kit(child, Card("coder", tools=["exec"])) == Kit(frozenset(("exec",)))
+
+
+@pytest.mark.rule("tools.deny-wins")
+def test_what_a_card_denies_is_not_used_whoever_passes_it():
+    child = remit_along("lead", "coder")._replace(tools=frozenset(("exec", "deploy")))
+    card = Card("coder", tools=["read_file", "exec"], denies=["group:exec"])
+
+    assert kit(child, card) == Kit(frozenset(("read_file", "deploy")))
+    assert kit(child, Card("coder", tools="*", denies="*")) == Kit(NONE)
+
+
+@pytest.mark.rule("tools.deny-wins")
+def test_of_all_tools_the_denied_ones_are_taken_away_and_are_not_passed_on():
+    parent, card = first_remit("lead"), Card("lead", tools="*", denies=["exec"])
+    have = kit(parent, card)
+
+    assert have == Kit(ANY, frozenset(("exec",)))
+    assert have.has("deploy")
+    assert not have.has("exec")
+    assert hop(parent, card, Pass("coder", "code it", tools=["exec", "deploy"])).tools == {"deploy"}
+    with pytest.raises(BadInput, match="name the tools"):
+        hop(parent, card, Pass("coder", "code it", tools="*"))
+
+
+@pytest.mark.rule("handoff.narrows")
+def test_a_handoff_passes_what_the_task_was_passed_by_name_and_what_the_sender_gives():
+    remit = first_remit("lead", sees=["spec"], writes=["notes"], tools=["exec"])
+    given = Rights(frozenset((Scope("plan"),)), frozenset((Scope("log"),)), Kit(frozenset(("deploy",))))
+
+    heir = handed_to(remit, "coder", Passing(given, Bounds(sees=["spec"], depth=1)))
+
+    assert (heir.sees, heir.writes) == ({Scope("spec"), Scope("plan")}, {Scope("notes"), Scope("log")})
+    assert heir.tools == {"exec", "deploy"}
+    assert sight(heir, Card("coder")) == {Scope("spec")}
+    assert heir.bounds == remit.bounds & Bounds(sees=["spec"], depth=1)
+
+
+@pytest.mark.rule("handoff.narrows")
+@given(scope_sets, scope_sets, tool_sets, bounds)
+def test_what_goes_along_with_a_handoff_is_restored_from_its_record(sees, writes, tools, within):
+    along = Passing(Rights(sees, writes, Kit(tools)), within)
+
+    assert passing_restored(along.data) == along
 
 
 # --- from the journal --------------------------------------------------------------------------

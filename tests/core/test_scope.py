@@ -14,21 +14,49 @@ from remit.errors import BadInput
 sights = st.just(ANY) | scope_sets.map(normal)
 
 
-def shows(sees, namespace: str, key: str) -> bool:
+def shows(sees, namespace: str, key: str, version: int | None = None) -> bool:
     """What a sight shows, said without any of the code under test."""
     return sees is ANY or any(
-        one.namespace == namespace and (key == one.key if one.key is not None else key[: len(one.prefix)] == one.prefix)
+        one.namespace == namespace
+        and (key == one.key if one.key is not None else key[: len(one.prefix)] == one.prefix)
+        and one.version in (None, version)
         for one in sees
     )
+
+
+versions = st.none() | st.integers(1, 3)
 
 
 # --- one scope ---------------------------------------------------------------------------------
 
 
 @pytest.mark.rule("entry.prefix")
-@given(scopes, namespaces, keys)
-def test_a_scope_covers_its_key_or_the_keys_that_begin_with_its_prefix(one, namespace, key):
-    assert one.covers(namespace, key) == shows({one}, namespace, key)
+@given(scopes, namespaces, keys, versions)
+def test_a_scope_covers_its_key_or_the_keys_that_begin_with_its_prefix(one, namespace, key, version):
+    assert one.covers(namespace, key, version) == shows({one}, namespace, key, version)
+
+
+@pytest.mark.rule("sight.wrote")
+def test_a_scope_of_one_version_shows_that_version_alone():
+    third = Scope("acme", key="k", version=3)
+
+    assert third.covers("acme", "k", 3)
+    assert not third.covers("acme", "k", 4)
+    assert not third.covers("acme", "k")
+    assert Scope("acme", key="k") & third == third
+    assert Scope("acme", prefix="k") & third == third
+    assert Scope("acme", key="k", version=4) & third is None
+    assert normal(frozenset((third, Scope("acme", key="k")))) == {Scope("acme", key="k")}
+    assert third.address == Scope("acme", key="k") == Scope("acme", key="k").address
+    assert scope.touches(frozenset((third,)), "acme", "k")
+    assert not scope.touches(frozenset((third,)), "acme", "other")
+    assert scope.restored(scope.spelled(frozenset((third,)))) == {third}
+
+
+@pytest.mark.parametrize("wrong", [{"version": 1}, {"key": "k", "version": 0}, {"prefix": "k", "version": 1}])
+def test_a_version_belongs_to_one_key(wrong):
+    with pytest.raises(BadInput, match="version"):
+        Scope("acme", **wrong)
 
 
 @pytest.mark.rule("entry.prefix")
@@ -183,11 +211,11 @@ def test_no_scopes_show_nothing(a, namespace, key):
     assert scope.within(a, NOTHING) == (a == NOTHING)
 
 
-@given(scope_sets, namespaces, keys)
-def test_the_normal_form_shows_the_same_without_scopes_inside_others(sees, namespace, key):
+@given(scope_sets, namespaces, keys, versions)
+def test_the_normal_form_shows_the_same_without_scopes_inside_others(sees, namespace, key, version):
     found = normal(sees)
 
-    assert covers(found, namespace, key) == shows(sees, namespace, key)
+    assert covers(found, namespace, key, version) == shows(sees, namespace, key, version)
     assert not any(a != b and a.contains(b) for a in found for b in found)  # pyright: ignore[reportGeneralTypeIssues]
 
 

@@ -70,7 +70,7 @@ async def test_an_asker_passes_on_only_what_it_sees_itself(rt: Runtime):
     async def lead(turn: Turn) -> list:
         return await turn.delegate("coder", "x")
 
-    @rt.agent(asks="*")
+    @rt.agent(asks="*", writes=["codebase"])
     async def coder(turn: Turn) -> list:
         await turn.context.set("codebase", "auth", "mine")
         return await turn.delegate("reviewer", "x", sees=["codebase", "secrets"])
@@ -82,7 +82,8 @@ async def test_an_asker_passes_on_only_what_it_sees_itself(rt: Runtime):
     assert await rt.run("lead", "go") == ["auth"]
     root = tree(await rt.workspace.history())
     reviewer_node = root.children[0].children[0]
-    assert reviewer_node.sees == ["codebase/auth"]
+    entry = await rt.workspace.context().entry("codebase", "auth")
+    assert reviewer_node.sees == [f"codebase/auth*v{entry.version}"]
     assert ("secrets/*", "the asker does not see all of it") in reviewer_node.withheld
 
 
@@ -148,7 +149,7 @@ async def test_memory_is_the_agents_own(rt: Runtime):
 
 
 @pytest.mark.rule("sight.writes")
-async def test_writing_is_narrowed_by_the_card_and_the_ceiling(rt: Runtime):
+async def test_a_holder_writes_what_its_card_and_its_asker_let_it_within_the_ceiling(rt: Runtime):
     async def write(turn: Turn) -> list:
         done = []
         for namespace in ("notes", "code"):
@@ -159,8 +160,10 @@ async def test_writing_is_narrowed_by_the_card_and_the_ceiling(rt: Runtime):
         return done
 
     rt.add(Card("scribe", writes=["notes"]), write)
-    assert await rt.run("scribe", "x") == [1, "not-writable"]
-    assert await rt.run("scribe", "x", within=Bounds(sees=["code"])) == ["not-writable", "not-writable"]
+    assert await rt.run("scribe", "x") == [1, 1]
+    assert await rt.run("scribe", "x", writes=()) == [2, "not-writable"]
+    assert await rt.run("scribe", "x", writes=["code"]) == [3, 2]
+    assert await rt.run("scribe", "x", within=Bounds(writes=["code"])) == ["not-writable", 3]
 
 
 @pytest.mark.rule("sight.receipt")
@@ -181,7 +184,7 @@ async def test_every_turn_leaves_a_receipt(rt: Runtime):
 
     await rt.run("lead", "go")
     node = tree(await rt.workspace.history()).children[0]
-    assert [(what, why, tokens, version) for what, why, tokens, version, _ in node.saw] == [
+    assert [(what, why, tokens, version) for what, why, tokens, version, *_ in node.saw] == [
         ("task", "task", 2, 1),
         ("spec/auth", "passed", 10, 1),
     ]

@@ -18,7 +18,7 @@ async def echo(turn: Turn) -> str:
 
 @pytest.mark.rule("journal.one-event", "journal.chain")
 async def test_folding_the_journal_gives_the_tables(rt: Runtime, clock):
-    rt.add(Card("echo"), echo)
+    rt.add(Card("echo", writes=["a"]), echo)
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> None:

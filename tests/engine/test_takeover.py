@@ -129,9 +129,9 @@ async def test_what_a_zombie_has_delegated_changes_nothing_either(tmp_path, cloc
 
         child.act, new.act = writes, echo  # pyright: ignore[reportAttributeAccessIssue]
         dead.add(Card("lead", asks="*"), lead)
-        dead.add(Card("coder"), child)
+        dead.add(Card("coder", writes=["a"]), child)
         heir.add(Card("lead", asks="*"), new)
-        heir.add(Card("coder"), echo)
+        heir.add(Card("coder", writes=["a"]), echo)
         task = await dead.submit("lead", "go")
         await happened(child.inside)
         below = await named(dead, "coder")

@@ -4,9 +4,8 @@ from hypothesis import strategies as st
 
 from core.make import NOW, SECOND, UNTIL, first_remit, journal
 from remit.core import kinds, lifecycle
-from remit.core.allow import ANY
 from remit.core.events import Event, Unsealed
-from remit.core.remit import Pass, Remit, derive, handed_to
+from remit.core.remit import NO_RIGHTS, Pass, Remit, derive, handed_to
 from remit.report.tree import Node, tree
 
 RECEIPT = {
@@ -18,7 +17,7 @@ RECEIPT = {
 
 
 def child_of(parent: Remit, to: str, id_: str) -> Remit:
-    return derive(parent, Pass(to, f"part {id_}"), id_, ANY, ANY, UNTIL)
+    return derive(parent, Pass(to, f"part {id_}"), id_, NO_RIGHTS, UNTIL)
 
 
 def completed(remit: Remit, result: object = "done", at: int = NOW + SECOND) -> Unsealed:

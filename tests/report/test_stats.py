@@ -4,17 +4,16 @@ import pytest
 
 from core.make import NOW, SECOND, UNTIL, claimed, emptied, first_remit, journal, moved, requeued, submitted
 from remit.core import kinds
-from remit.core.allow import ANY
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.events import Event, Unsealed
 from remit.core.kinds import Begun, Place, Queued
-from remit.core.remit import Pass, Remit, derive, handed_to
+from remit.core.remit import NO_RIGHTS, Pass, Remit, derive, handed_to
 from remit.core.values import checked
 from remit.report import wire
 from remit.report.stats import Stats, Times, stats
 
 LEAD = first_remit("lead")
-CODER = derive(LEAD, Pass("coder", "part"), "t2", ANY, ANY, UNTIL)
+CODER = derive(LEAD, Pass("coder", "part"), "t2", NO_RIGHTS, UNTIL)
 BILLING = handed_to(LEAD, "billing")
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from remit.core.text import TASK_LIMIT, plain, shown
+from remit.core.text import NAME_LIMIT, TASK_LIMIT, plain, shown
 from remit.errors import BadInput
 
 LIMIT: Final = 1_048_576  # bytes of each stream
@@ -37,6 +37,7 @@ class HasTask(Protocol):
 
     @property
     def task(self) -> str: ...
+    def outside(self, what: str, text: str = "") -> None: ...
 
 
 class Finished(NamedTuple):
@@ -72,7 +73,8 @@ def program(
     limit: int = LIMIT,
     grace: float = GRACE,
 ) -> Callable[[HasTask], Awaitable[str]]:
-    """Make an agent that gives its task to a program and answers with what the program prints.
+    """Make an agent that gives its task to a program and answers with what the program prints. What a program prints
+    comes from outside, unless the agent's card vouches for it.
 
     The task goes to stdin, or becomes the last argument. End `argv` with "--" in that case if the program takes
     options: remit hands the task over unread, and the program would read "-o" as an option.
@@ -89,6 +91,7 @@ def program(
 
     async def answer(turn: HasTask) -> str:
         task = plain(turn.task, "a task", TASK_LIMIT)
+        turn.outside(f"output of {Path(name).name}"[:NAME_LIMIT])
         done = await (run(command, text=task) if task_as == "stdin" else run([*command, task]))
         if done.code:
             raise ProgramFailed(_sentence(Path(name).name, done), code=done.code)

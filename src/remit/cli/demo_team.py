@@ -80,7 +80,7 @@ def _add_researchers(rt: Runtime, work: Work) -> None:
 def _add_builders(rt: Runtime, work: Work) -> None:
     """Add a coder, a reviewer and a linter, each asking the next; two of them ask where they may not."""
 
-    @rt.agent(can="write code", asks=["reviewer"])
+    @rt.agent(can="write code", asks=["reviewer"], reads=["codebase"], writes=["codebase"])
     async def coder(turn: Turn) -> str:
         spec = await turn.context.get("spec", "auth")
         decision = await turn.context.get("spec", "decision")

@@ -177,9 +177,10 @@ def _receipt(holder: str, receipt: Receipt) -> Iterator[Text]:
     seen = [slice_ for slice_ in saw(receipt) if slice_.why != "task"]
     word = f"saw {tokens(receipt)} tokens" if seen else "saw its task and nothing else"
     yield Text.assemble((escaped(holder, 64), "bold"), (f"  {word}", "dim"))
-    for what, why, size, version, digest in seen:
-        where = escaped(what, 60)
-        yield Text.assemble("   ", (where, "blue"), (f"  {why} · {size} tok · v{version} · {digest}", "dim"))
+    for what, why, size, version, digest, trust in seen:
+        where, outside = escaped(what, 60), " · from outside" if trust != "inside" else ""
+        said = f"  {why} · {size} tok · v{version} · {digest}{outside}"
+        yield Text.assemble("   ", (where, "blue"), (said, "dim"))
     for what, why in withheld(receipt):
         yield Text.assemble("   ", (escaped(what, 60), "yellow"), (f"  withheld: {why}", "dim"))
 

@@ -59,6 +59,13 @@ def either(a: Names, b: Names) -> Names:
     return a | b
 
 
+def without(names: Names, denied: Names) -> Names:
+    """Allow what is allowed and not denied; of ANY nothing can be taken away but everything."""
+    if denied is ANY:
+        return NONE
+    return names if names is ANY or not denied else names - denied
+
+
 def within(a: Names, b: Names) -> bool:
     """Tell whether `a` allows nothing that `b` does not."""
     return b is ANY or (a is not ANY and a <= b)

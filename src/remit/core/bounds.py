@@ -22,14 +22,15 @@ _FIGURES = ("depth", "deadline", "credits", "tokens", "handoffs", "members")
 class Bounds:
     """Each field left out bounds nothing; each one given can only ever be narrowed further down.
 
-    `agents` who may take part, `tools` what may be used, `sees` which stored context may be read or written,
-    `depth` how many hops, `deadline` until when, `credits` and `tokens` how much may be spent, `handoffs` how often
-    a task may change hands, `members` how many different agents a run may have.
+    `agents` who may take part, `tools` what may be used, `sees` and `writes` which stored context may be read and
+    written, `depth` how many hops, `deadline` until when, `credits` and `tokens` how much may be spent, `handoffs`
+    how often a task may change hands, `members` how many different agents a run may have.
     """
 
     agents: Names = ANY
     tools: Names = ANY
     sees: Sees = ANY
+    writes: Sees = ANY
     depth: int | None = None
     deadline: int | None = None
     credits: int | None = None
@@ -46,6 +47,7 @@ class Bounds:
             agents: NamesGiven = ANY,
             tools: NamesGiven = ANY,
             sees: SeesGiven = ANY,
+            writes: SeesGiven = ANY,
             depth: int | None = None,
             deadline: datetime | int | None = None,
             credits: CreditsGiven = None,
@@ -60,6 +62,7 @@ class Bounds:
         put(self, "agents", allow.agents(self.agents))
         put(self, "tools", tools(self.tools))
         put(self, "sees", scope.scopes(self.sees))
+        put(self, "writes", scope.scopes(self.writes, "writes"))
         put(self, "depth", whole(self.depth, "depth"))
         put(self, "deadline", None if self.deadline is None else moment(self.deadline, "deadline"))
         put(self, "credits", credits(self.credits))
@@ -76,6 +79,7 @@ class Bounds:
             agents=allow.both(self.agents, other.agents),
             tools=allow.both(self.tools, other.tools),
             sees=scope.both(self.sees, other.sees),
+            writes=scope.both(self.writes, other.writes),
             depth=_least(self.depth, other.depth),
             deadline=_least(self.deadline, other.deadline),
             credits=_least(self.credits, other.credits),
@@ -90,6 +94,7 @@ class Bounds:
             allow.within(self.agents, other.agents)
             and allow.within(self.tools, other.tools)
             and scope.within(self.sees, other.sees)
+            and scope.within(self.writes, other.writes)
             and all(_under(getattr(self, name), getattr(other, name)) for name in _FIGURES)
         )
 
@@ -101,6 +106,7 @@ class Bounds:
             self.agents,
             self.tools,
             self.sees,
+            self.writes,
             self.depth,
             deadline,
             self.credits,
@@ -111,11 +117,11 @@ class Bounds:
 
     def on_board(self, session: str) -> "Bounds":
         """Give the same bounds, with BOARD meaning that session's board."""
-        sees = scope.on_board(self.sees, session)
-        if sees is self.sees:
+        sees, writes = scope.on_board(self.sees, session), scope.on_board(self.writes, session)
+        if sees is self.sees and writes is self.writes:
             return self
         figures = (getattr(self, name) for name in _FIGURES)
-        return _exact(self.agents, self.tools, sees, *figures)
+        return _exact(self.agents, self.tools, sees, writes, *figures)
 
     @property
     def data(self) -> dict[str, Json]:
@@ -123,7 +129,7 @@ class Bounds:
         if self._data is None:
             object.__setattr__(self, "_data", _data(self))
         assert self._data is not None
-        if self.agents is ANY and self.tools is ANY and self.sees is ANY:
+        if self.agents is ANY and self.tools is ANY and self.sees is ANY and self.writes is ANY:
             return self._data.copy()  # figures only: nothing in it can be changed in place
         return {key: [*value] if isinstance(value, list) else value for key, value in self._data.items()}
 
@@ -141,6 +147,7 @@ def restored(data: dict[str, Json]) -> Bounds:
         agents=names_restored(data.get("agents", "*")),
         tools=names_restored(data.get("tools", "*")),
         sees=scope.restored(cast("list[str]", data.get("sees", ["*"]))),
+        writes=scope.restored(cast("list[str]", data.get("writes", ["*"]))),
         **{name: cast("int", data[name]) for name in _FIGURES if name in data},
     )
 
@@ -149,6 +156,7 @@ def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
     agents: Names = ANY,
     tools: Names = ANY,
     sees: Sees = ANY,
+    writes: Sees = ANY,
     depth: int | None = None,
     deadline: int | None = None,
     credits: int | None = None,
@@ -162,6 +170,7 @@ def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
     put(made, "agents", agents)
     put(made, "tools", tools)
     put(made, "sees", sees)
+    put(made, "writes", writes)
     put(made, "depth", depth)
     put(made, "deadline", deadline)
     put(made, "credits", credits)
@@ -180,6 +189,8 @@ def _data(bounds: Bounds) -> dict[str, Json]:
         data["tools"] = names_data(bounds.tools)
     if bounds.sees is not ANY:
         data["sees"] = list(scope.spelled(bounds.sees))
+    if bounds.writes is not ANY:
+        data["writes"] = list(scope.spelled(bounds.writes))
     for name in _FIGURES:
         value: int | None = getattr(bounds, name)
         if value is not None:

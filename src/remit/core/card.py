@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from remit.core import allow, scope
 from remit.core.allow import ANY, NONE, Names, NamesGiven, names_data, names_restored
 from remit.core.checks import whole
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
-from remit.core.text import canonical, plain
+from remit.core.text import canonical, plain, shown
 from remit.core.toolgroups import tools
 from remit.core.values import Json
+from remit.errors import BadInput
 
 _TEXT_LIMIT = 65_536
+RESERVED: Final = frozenset(("person", "plan"))  # a line signed with one of these is not an agent's
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,9 @@ class Card:
     """Lists left out are empty, and empty means nothing: an agent asks no one unless its card names them.
 
     `can` is what it can do, in a few words each; `asks` whom it may ask ("*" for anyone); `reads` and `writes`
-    which context it is made for; `tools` what it works with; `concurrency` how many tasks it takes at once.
+    which context it is made for, besides its own memory; `tools` what it works with, `denies` what it never uses,
+    whoever passes it; `concurrency` how many tasks it takes at once. An agent that `vouches` has checked what it passes
+    on: what it answers and writes is from inside, whatever it took in.
     """
 
     name: str
@@ -28,9 +32,11 @@ class Card:
     can: tuple[str, ...] = ()
     asks: Names = NONE
     reads: Sees = NOTHING
-    writes: Sees = ANY
+    writes: Sees = NOTHING
     tools: Names = NONE
+    denies: Names = NONE
     concurrency: int | None = None
+    vouches: bool = False
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
@@ -42,9 +48,11 @@ class Card:
             can: str | Iterable[str] = (),
             asks: NamesGiven = NONE,
             reads: SeesGiven = NOTHING,
-            writes: SeesGiven = ANY,
+            writes: SeesGiven = NOTHING,
             tools: NamesGiven = NONE,
+            denies: NamesGiven = NONE,
             concurrency: int | None = None,
+            vouches: bool = False,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -56,7 +64,10 @@ class Card:
         put(self, "reads", scope.scopes(self.reads, "reads"))
         put(self, "writes", scope.scopes(self.writes, "writes"))
         put(self, "tools", tools(self.tools))
+        put(self, "denies", tools(self.denies, "denies"))
         put(self, "concurrency", whole(self.concurrency, "concurrency", least=1))
+        if not isinstance(self.vouches, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise BadInput(f"vouches is True or False, not {shown(self.vouches)}")
 
     @property
     def memory(self) -> str:
@@ -74,7 +85,9 @@ class Card:
             "reads": [*scope.spelled(self.reads)],
             "writes": [*scope.spelled(self.writes)],
             "tools": names_data(self.tools),
+            "denies": names_data(self.denies),
             "concurrency": self.concurrency,
+            "vouches": self.vouches,
         }
 
 
@@ -88,8 +101,16 @@ def restored(data: dict[str, Json]) -> Card:
         reads=scope.restored(cast("list[str]", data["reads"])),
         writes=scope.restored(cast("list[str]", data["writes"])),
         tools=names_restored(data["tools"]),
+        denies=names_restored(data["denies"]),
         concurrency=cast("int | None", data["concurrency"]),
+        vouches=cast("bool", data["vouches"]),
     )
+
+
+def must_be_free(name: str) -> None:
+    """Refuse a name under which something else than an agent is shown."""
+    if name in RESERVED:
+        raise BadInput(f"no agent can be called '{name}': that is how what a {name} does is shown; pick another name")
 
 
 def _capabilities(given: object) -> tuple[str, ...]:

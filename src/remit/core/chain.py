@@ -19,7 +19,12 @@ class Chain:
     hops: tuple[Hop, ...] = ()
 
     def add(self, hop: Hop) -> "Chain":
-        return Chain((*self.hops, hop))
+        """Give the chain with one more hop. It keeps the text of that hop alone: nobody reads what those above were
+        told."""
+        if not self.hops:
+            return Chain((hop,))
+        last = self.hops[-1]
+        return Chain((*self.hops[:-1], Hop(last.asker, last.holder, ""), hop))
 
     @property
     def depth(self) -> int:

@@ -4,9 +4,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
+from remit.core import scope
+from remit.core.allow import NONE, Names, NamesGiven
+from remit.core.bounds import TOP, Bounds
+from remit.core.checks import of_type
+from remit.core.scope import NOTHING, Sees, SeesGiven
 from remit.core.text import TASK_LIMIT, canonical, plain, shown
+from remit.core.toolgroups import tools
 from remit.core.values import Json, checked, digest, encode
 from remit.errors import BadInput
 
@@ -54,12 +60,33 @@ class Command:
     `goto` is an agent, `END`, or a list of `Send`. `update` may have `context` and `artifacts` (merged), `phase` and
     `next_phase`, `completed` and `remaining` steps, and `metrics` (`tokens`, `seconds`, `retries`; added up).
     After a parallel handoff the results go to `join`, or back to the sender. `result` is the task's result at `END`.
+    Along go the rights that the task was passed by name, and `sees`, `writes` and `tools` as far as the sender has
+    them; `within` narrows the bounds from here on.
     """
 
     goto: "str | End | Sequence[Send]"
     update: Update = field(default_factory=dict[str, Json])
     join: str = ""
     result: Json = None
+    sees: Sees = NOTHING
+    writes: Sees = NOTHING
+    tools: Names = NONE
+    within: Bounds = TOP
+
+    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+
+        def __init__(  # noqa: PLR0913
+            self,
+            goto: "str | End | Sequence[Send]",
+            update: Update | None = None,
+            join: str = "",
+            result: Json = None,
+            *,
+            sees: SeesGiven = NOTHING,
+            writes: SeesGiven = NOTHING,
+            tools: NamesGiven = NONE,
+            within: Bounds = TOP,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -67,10 +94,19 @@ class Command:
         put(self, "update", checked_update(self.update))
         put(self, "join", canonical(self.join) if self.join else "")
         put(self, "result", checked(self.result, "a result"))
+        put(self, "sees", scope.scopes(self.sees))
+        put(self, "writes", scope.scopes(self.writes, "writes"))
+        put(self, "tools", tools(self.tools))
+        of_type(self.within, Bounds, "within takes Bounds(...)")
         if self.join and not isinstance(self.goto, tuple):
             raise BadInput("join goes with a list of Send; a single handoff has nothing to join")
         if self.result is not None and self.goto is not END:
             raise BadInput("a result goes with goto=END; the next holder gives the result otherwise")
+
+    @property
+    def passes(self) -> bool:
+        """Whether anything goes along that only whoever has it can pass on."""
+        return bool(self.sees or self.writes or self.tools)
 
 
 @dataclass(frozen=True, slots=True)

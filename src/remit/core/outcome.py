@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from remit.core.text import shown
+from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json
 from remit.errors import Refused, RemitError
 
@@ -15,7 +16,7 @@ class Outcome:
     """What came of a task: its value, or the error that stands in its place.
 
     `agent` is whom one asked; `by` is who answered, if the task was handed on. `id` is the task's; a refused one has
-    none.
+    none. `trust` is "outside" if whoever answered had taken in something from outside.
     """
 
     agent: str
@@ -24,6 +25,7 @@ class Outcome:
     value: Json = None
     error: RemitError | None = None
     by: str = ""
+    trust: Trust = INSIDE
 
     @property
     def ok(self) -> bool:

@@ -10,9 +10,10 @@ from remit.core import lifecycle
 from remit.core.events import Event
 from remit.core.kinds import CardsPublished, EntriesRemoved, EntrySet, FirstData, MessagesTaken, RunsPruned, read
 from remit.core.record import Record
+from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
 
-Table = Literal["task", "run", "entry", "message", "breaker", "card", "event"]
+Table = Literal["task", "run", "entry", "retired", "message", "breaker", "card", "event"]
 Verb = Literal["add", "put", "claim", "requeue", "set", "end", "hand", "touch", "take", "drop", "empty"]
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
@@ -25,8 +26,10 @@ COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
         *("namespace", "key", "form", "value", "agent", "created_at", "updated_at", "expires_at", "version"),
         *("digest", "extension", "trust", "task", "chain"),
     ),
+    "retired": ("namespace", "key", "version"),
     "message": (
         *("id", "session", "sender", "recipient", "text", "sent_at", "seq", "taken_at", "taken_by", "reader", "about"),
+        "trust",
     ),
     "breaker": ("name", "state", "failures", "until", "probe", "why", "at"),
     "card": ("name", "data", "at"),
@@ -36,6 +39,7 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
     "task": ("id",),
     "run": ("id",),
     "entry": ("namespace", "key"),
+    "retired": ("namespace", "key"),
     "message": ("id",),
     "breaker": ("name",),
     "card": ("name",),
@@ -195,8 +199,12 @@ def _entry_touched(event: Event) -> list[Change]:
 
 
 def _entries_removed(event: Event) -> list[Change]:
+    """The entries go; which versions they had stays, so that none is used again."""
     keys = read(event, EntriesRemoved)["keys"]
-    return [Change("entry", "drop", (ns, key), {"namespace": ns, "key": key}) for ns, key in keys]
+    changes = [Change("entry", "drop", (ns, key), {"namespace": ns, "key": key}) for ns, key, _ in keys]
+    for ns, key, version in keys:
+        changes.append(Change("retired", "put", (ns, key), {"namespace": ns, "key": key, "version": version}))
+    return changes
 
 
 def _message_sent(event: Event) -> list[Change]:
@@ -212,6 +220,7 @@ def _message_sent(event: Event) -> list[Change]:
         "taken_by": None,
         "reader": event.data.get("reader", ""),
         "about": event.data.get("about", ""),
+        "trust": event.data.get("trust", INSIDE),
     }
     return [Change("message", "add", (cast("str", event.data["id"]),), row)]
 

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from remit.core.plan import Step
+from remit.core.quoting import message, one_line, told
 from remit.core.text import summary
+from remit.core.trust import INSIDE, Trust
 
 
 class Done(NamedTuple):
@@ -13,6 +15,7 @@ class Done(NamedTuple):
     title: str
     agent: str
     text: str
+    trust: Trust = INSIDE
 
 
 class Note(NamedTuple):
@@ -20,6 +23,7 @@ class Note(NamedTuple):
 
     sender: str
     text: str
+    trust: Trust = INSIDE
 
 
 class Reveal(NamedTuple):
@@ -32,14 +36,14 @@ class Reveal(NamedTuple):
 def prompt(step: Step, done: Sequence[Done] = (), notes: Sequence[Note] = (), reveal: Reveal | None = None) -> str:
     """Write the task, then the results it depends on in their order, then messages; no part is empty."""
     parts = [] if reveal is None else _whole(reveal)
-    parts.append(f"# Task: {step.title}")
+    parts.append(f"# Task: {one_line(step.title)}")
     if step.description:
         parts += ["", step.description]
     results = [result for result in done if result.text]
     if results:
         parts += ["", "## Context from prerequisite tasks"]
         for result in results:
-            parts += ["", f"### {result.title} (by {result.agent})", result.text]
+            parts += ["", f"### {one_line(result.title)} (by {result.agent})", told(result.text, result.trust)]
     return "\n".join([*parts, *_messages(notes)])
 
 
@@ -54,7 +58,7 @@ def prompt_with_summary(
             "",
             "## Shared memory",
             "",
-            *(f"- **{result.title}** (by {result.agent}): {summary(result.text)}" for result in results),
+            *(_summed_up(result) for result in results),
         ]
     return "\n".join([*parts, *_messages(notes)])
 
@@ -62,9 +66,14 @@ def prompt_with_summary(
 def _messages(notes: Sequence[Note]) -> list[str]:
     if not notes:
         return []
-    return ["", "## Messages from team members", *(f"- **{note.sender}**: {note.text}" for note in notes)]
+    return ["", "## Messages from team members", *(message(*note) for note in notes)]
+
+
+def _summed_up(result: Done) -> str:
+    mark = "" if result.trust == INSIDE else "[from outside, quoted as data] > "
+    return f"- **{one_line(result.title)}** (by {result.agent}): {mark}{summary(result.text)}"
 
 
 def _whole(reveal: Reveal) -> list[str]:
-    roster = [f"- **{name}**: {role}" if role else f"- **{name}**" for name, role in reveal.roster]
-    return [f"# Goal: {reveal.goal}", "", "## Team", "", *roster, ""]
+    roster = [f"- **{name}**: {one_line(role)}" if role else f"- **{name}**" for name, role in reveal.roster]
+    return [f"# Goal: {one_line(reveal.goal)}", "", "## Team", "", *roster, ""]

@@ -8,9 +8,10 @@ from remit.core.allow import ANY
 from remit.core.entry import Entry
 from remit.core.scope import Sees
 from remit.core.text import tokens_in
+from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json, digest
 
-Why = Literal["task", "passed", "card", "memory", "wrote", "dependency", "message", "approved"]
+Why = Literal["task", "passed", "card", "memory", "wrote", "dependency", "message", "approved", "said"]
 
 LISTED = 200  # a turn may read a million entries; its receipt names the first ones and counts the rest
 
@@ -23,11 +24,12 @@ class Slice(NamedTuple):
     tokens: int
     version: int
     digest: str
+    trust: Trust = INSIDE
 
     @classmethod
-    def of(cls, what: str, why: Why, text: str) -> "Slice":
+    def of(cls, what: str, why: Why, text: str, trust: Trust = INSIDE) -> "Slice":
         """Make a slice of something that is not an entry, so it has no versions."""
-        return cls(what, why, tokens_in(text), 1, digest(text))
+        return cls(what, why, tokens_in(text), 1, digest(text), trust)
 
 
 class Receipt:
@@ -61,10 +63,10 @@ class Receipt:
 
     def entry(self, entry: Entry, why: Why) -> None:
         where = scope.key_spelled(entry.namespace, entry.key)
-        self._add(Slice(where, why, tokens_in(entry.text), entry.version, entry.digest))
+        self._add(Slice(where, why, tokens_in(entry.text), entry.version, entry.digest, entry.trust))
 
-    def message(self, sender: str, text: str) -> None:
-        self._add(Slice(f"message from {sender}", "message", tokens_in(text), 1, digest(text)))
+    def message(self, sender: str, text: str, trust: Trust = INSIDE) -> None:
+        self._add(Slice.of(f"message from {sender}", "message", text, trust))
 
     def withhold(self, what: str, why: str) -> None:
         if len(self.withheld) < LISTED:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, NotRequired, Protocol, TypedDict, cast
 
 from remit.core import allow, scope
 from remit.core import bounds as bounds_
-from remit.core.allow import ANY, NONE, Names, NamesGiven
+from remit.core.allow import ANY, NONE, Names, NamesGiven, names_data
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.chain import Chain, Hop
@@ -15,6 +15,7 @@ from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.text import TASK_LIMIT, canonical, plain
 from remit.core.times import SECOND, SpanGiven, span
 from remit.core.toolgroups import tools
+from remit.core.trust import INSIDE, Trust, known_trust
 from remit.core.values import Json
 from remit.errors import BadInput
 
@@ -25,29 +26,33 @@ DEFAULT_SECONDS = 300
 class Pass:
     """What an asker wants to pass on: to whom, which task, and what goes along with it.
 
-    `sees` and `tools` are passed beyond what the holder's card has; `within` narrows the bounds further;
-    `seconds` is how long it may take.
+    `sees`, `writes` and `tools` are passed beyond what the holder's card has; `within` narrows the bounds further;
+    `seconds` is how long it may take. `trust="outside"` says that the text comes from strangers.
     """
 
     to: str
     task: str
     sees: Sees = NOTHING
+    writes: Sees = NOTHING
     tools: Names = NONE
     within: Bounds = TOP
     seconds: float = DEFAULT_SECONDS
+    trust: Trust = INSIDE
     microseconds: int = field(init=False, repr=False, default=DEFAULT_SECONDS * SECOND)
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
-        def __init__(
+        def __init__(  # noqa: PLR0913
             self,
             to: str,
             task: str,
             *,
             sees: SeesGiven = NOTHING,
+            writes: SeesGiven = NOTHING,
             tools: NamesGiven = NONE,
             within: Bounds = TOP,
             seconds: SpanGiven = DEFAULT_SECONDS,
+            trust: Trust = INSIDE,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -56,11 +61,20 @@ class Pass:
         plain(self.task, "a task", TASK_LIMIT)
         if self.sees is not NOTHING and self.sees is not ANY:
             put(self, "sees", scope.scopes(self.sees))
+        if self.writes is not NOTHING and self.writes is not ANY:
+            put(self, "writes", scope.scopes(self.writes, "writes"))
         if self.tools is not NONE and self.tools is not ANY:
             put(self, "tools", tools(self.tools))
         _ceiling(self.within)
         if self.seconds != DEFAULT_SECONDS:
             put(self, "microseconds", span(self.seconds, "seconds"))
+        if self.trust is not INSIDE:
+            known_trust(self.trust)
+
+    @property
+    def passes(self) -> bool:
+        """Whether anything goes along that only whoever has it can pass on."""
+        return bool(self.sees or self.writes or self.tools)
 
 
 def _ceiling(within: object) -> None:
@@ -68,17 +82,99 @@ def _ceiling(within: object) -> None:
         raise BadInput(f"within takes Bounds(...), not {type(within).__name__}; a remit is derived, never given")
 
 
-def known_pass(to: str, task: str) -> Pass:
-    """Make the pass of a task whose holder and text were checked when it was asked for."""
+class Kit(NamedTuple):
+    """Tools: the names that are allowed, without those that are denied."""
+
+    names: Names = NONE
+    denied: Names = NONE
+
+    def has(self, tool: str) -> bool:
+        return allow.has(self.names, tool) and not allow.has(self.denied, tool)
+
+
+class Rights(NamedTuple):
+    """What a holder has and may pass on, or what was passed to it: which context to see and to write, which tools."""
+
+    sees: Sees = NOTHING
+    writes: Sees = NOTHING
+    kit: Kit = Kit()
+
+    def given(self, wish: "Gives", session: str) -> "Rights":
+        """Give the part of them that is passed on: nobody passes on what it does not have itself."""
+        if wish.tools is ANY and self.kit.names is ANY and self.kit.denied:
+            raise BadInput("tools='*' cannot be passed on by an agent whose card denies some; name the tools")
+        tools = allow.both(self.kit.names, wish.tools)
+        return Rights(
+            scope.both(self.sees, scope.on_board(wish.sees, session)),
+            scope.both(self.writes, scope.on_board(wish.writes, session)),
+            Kit(allow.without(tools, self.kit.denied)),
+        )
+
+
+class Gives(Protocol):
+    """What says which rights go along: a pass, or a command."""
+
+    @property
+    def sees(self) -> Sees: ...
+    @property
+    def writes(self) -> Sees: ...
+    @property
+    def tools(self) -> Names: ...
+
+
+NO_RIGHTS: Final = Rights()
+
+
+class Passing(NamedTuple):
+    """What goes along with a handoff: rights, as far as its sender has them, and narrower bounds."""
+
+    rights: Rights = NO_RIGHTS
+    within: Bounds = TOP
+
+    @property
+    def data(self) -> dict[str, Json]:
+        rights = self.rights
+        return {
+            "sees": [*scope.spelled(rights.sees)],
+            "writes": [*scope.spelled(rights.writes)],
+            "tools": names_data(rights.kit.names),
+            "within": {**self.within.data},
+        }
+
+
+class PassingData(TypedDict):
+    """The same as JSON."""
+
+    sees: list[str]
+    writes: list[str]
+    tools: str | list[str]
+    within: dict[str, Json]
+
+
+NOTHING_ALONG: Final = Passing()
+
+
+def passing_restored(data: PassingData) -> Passing:
+    """Read what goes along with a handoff as `Passing.data` wrote it."""
+    kit = Kit(allow.names_restored(cast("Json", data["tools"])))
+    rights = Rights(scope.restored(data["sees"]), scope.restored(data["writes"]), kit)
+    return Passing(rights, bounds_.restored(data["within"]))
+
+
+def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
+    """Make the pass of what was checked when it was asked for: its holder, its text and what goes along."""
     made = object.__new__(Pass)
     put = object.__setattr__
+    rights = along.rights
     put(made, "to", to)
     put(made, "task", task)
-    put(made, "sees", NOTHING)
-    put(made, "tools", NONE)
-    put(made, "within", TOP)
+    put(made, "sees", rights.sees)
+    put(made, "writes", rights.writes)
+    put(made, "tools", rights.kit.names)
+    put(made, "within", along.within)
     put(made, "seconds", DEFAULT_SECONDS)
     put(made, "microseconds", DEFAULT_SECONDS * SECOND)
+    put(made, "trust", INSIDE)
     return made
 
 
@@ -96,6 +192,8 @@ class Remit(NamedTuple):
     root: str
     sees: Sees
     tools: Names
+    writes: Sees = NOTHING
+    trust: Trust = INSIDE
 
     @property
     def asker(self) -> str:
@@ -127,18 +225,21 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int) -> Remit:
         chain=Chain(),
         parent="",
         root=origin.id,
-        sees=scope.both(bounds.sees, scope.on_board(wish.sees, origin.session)),
-        tools=allow.both(bounds.tools, wish.tools),
+        sees=scope.on_board(wish.sees, origin.session),
+        tools=wish.tools,
+        writes=scope.on_board(wish.writes, origin.session),
+        trust=wish.trust,
     )
 
 
-def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, until: int) -> Remit:
-    """Derive a child's remit: never wider than the parent's, and only what the asker itself sees and may use."""
+def derive(parent: Remit, wish: Pass, child: str, own: Rights, until: int, trust: Trust = INSIDE) -> Remit:
+    """Derive a child's remit: never wider than the parent's, and only what the asker has itself (`own`). `trust` is
+    the label of what the asker says."""
     bounds = parent.bounds
     if wish.within is not TOP:
         bounds &= wish.within.on_board(parent.session)
     bounds = bounds.until(until)
-    passed = scope.both(sight, scope.on_board(wish.sees, parent.session)) if wish.sees else NOTHING
+    passed = own.given(wish, parent.session) if wish.passes else NO_RIGHTS
     return Remit(
         child,
         parent.workspace,
@@ -149,8 +250,10 @@ def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, until
         parent.chain.add(Hop(parent.holder, wish.to, wish.task)),
         parent.id,
         parent.root,
-        scope.both(bounds.sees, passed),
-        allow.both(bounds.tools, allow.both(kit, wish.tools)),
+        passed.sees,
+        passed.kit.names,
+        passed.writes,
+        wish.trust if trust is INSIDE else trust,
     )
 
 
@@ -164,6 +267,8 @@ class RemitData(TypedDict):
     sees: list[str]
     task: str
     tools: str | list[str]
+    writes: NotRequired[list[str]]
+    trust: NotRequired[Trust]
 
 
 def restored(event: Event) -> Remit:
@@ -185,12 +290,26 @@ def restored(event: Event) -> Remit:
         root=event.run,
         sees=scope.restored(data["sees"]),
         tools=allow.names_restored(cast("Json", data["tools"])),
+        writes=scope.restored(data.get("writes", [])),
+        trust=data.get("trust", INSIDE),
     )
 
 
-def handed_to(remit: Remit, to: str) -> Remit:
-    """Put the same assignment in other hands: the new holder stands in the chain where the old one stood."""
-    return remit._replace(holder=to, chain=remit.chain.replace_holder(to))
+def handed_to(remit: Remit, to: str, along: Passing = NOTHING_ALONG) -> Remit:
+    """Put the same assignment in other hands: the new holder stands in the chain where the old one stood.
+
+    It has what the task was passed by name and what the old holder passes on. The blanket rights of whoever a person
+    asked first stay with that holder.
+    """
+    passed = along.rights
+    return remit._replace(
+        holder=to,
+        chain=remit.chain.replace_holder(to),
+        bounds=remit.bounds & along.within,
+        sees=scope.either(NOTHING if remit.sees is ANY else remit.sees, passed.sees),
+        writes=scope.either(NOTHING if remit.writes is ANY else remit.writes, passed.writes),
+        tools=allow.either(NONE if remit.tools is ANY else remit.tools, passed.kit.names),
+    )
 
 
 def sight(remit: Remit, card: Card) -> Sees:
@@ -200,10 +319,17 @@ def sight(remit: Remit, card: Card) -> Sees:
 
 
 def reach(remit: Remit, card: Card) -> Sees:
-    """Tell where the holder may write: where the ceiling admits it, narrowed by the card."""
-    return scope.both(remit.bounds.sees, scope.on_board(card.writes, remit.session))
+    """Tell where the holder may write: bounds & (card | passed | its own memory)."""
+    own = scope.either(scope.on_board(card.writes, remit.session), frozenset((memory_of(card.name),)))
+    return scope.both(remit.bounds.writes, scope.either(own, remit.writes))
 
 
-def kit(remit: Remit, card: Card) -> Names:
-    """Tell which tools the holder may use: bounds & (card | passed)."""
-    return allow.both(remit.bounds.tools, allow.either(card.tools, remit.tools))
+def rights(remit: Remit, card: Card) -> Rights:
+    """Tell what the holder has before it writes anything itself."""
+    return Rights(sight(remit, card), reach(remit, card), kit(remit, card))
+
+
+def kit(remit: Remit, card: Card) -> Kit:
+    """Tell which tools the holder may use: bounds & (card | passed), without what its card denies."""
+    names = allow.without(allow.both(remit.bounds.tools, allow.either(card.tools, remit.tools)), card.denies)
+    return Kit(names, card.denies if names is ANY else NONE)

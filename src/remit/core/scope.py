@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from remit.core.allow import ANY, Unbounded, listed
+from remit.core.checks import whole
 from remit.core.text import plain, shown
 from remit.core.values import digest
 from remit.errors import BadInput
@@ -16,11 +17,13 @@ BOARD_PREFIX: Final = "board:"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`Scope("codebase")` is the whole namespace, `prefix=` a part of it, `key=` one entry."""
+    """`Scope("codebase")` is the whole namespace, `prefix=` a part of it, `key=` one entry, `version=` only while that
+    entry is at this version."""
 
     namespace: str
     key: str | None = None
     prefix: str = ""
+    version: int | None = None
 
     def __post_init__(self) -> None:
         plain(self.namespace, "a namespace", NAMESPACE_LIMIT)
@@ -29,9 +32,14 @@ class Scope:
             plain(self.key, "a key", KEY_LIMIT)
             if self.prefix:
                 raise BadInput("a scope has a key or a prefix, not both")
+        if self.version is not None:
+            whole(self.version, "a version", least=1)
+            if self.key is None:
+                raise BadInput("a version belongs to one key; say key= as well")
 
-    def covers(self, namespace: str, key: str) -> bool:
-        if namespace != self.namespace:
+    def covers(self, namespace: str, key: str, version: int | None = None) -> bool:
+        """Tell whether it shows that entry at that version; without a version, whatever stands there."""
+        if namespace != self.namespace or (self.version is not None and version != self.version):
             return False
         return key == self.key if self.key is not None else key.startswith(self.prefix)
 
@@ -45,12 +53,18 @@ class Scope:
         if other.namespace != self.namespace:
             return False
         if other.key is not None:
-            return self.covers(other.namespace, other.key)
+            return self.covers(other.namespace, other.key, other.version)
         return self.key is None and other.prefix.startswith(self.prefix)
+
+    @property
+    def address(self) -> "Scope":
+        """The same, whatever version stands there."""
+        return self if self.version is None else of_key(self.namespace, self.key or "")
 
     def __str__(self) -> str:
         if self.key is not None:
-            return key_spelled(self.namespace, self.key)
+            spelled = key_spelled(self.namespace, self.key)
+            return spelled if self.version is None else f"{spelled}*v{self.version}"
         return f"{_escaped(self.namespace, '/')}/{_escaped(self.prefix, '*')}*"
 
 
@@ -59,13 +73,14 @@ def key_spelled(namespace: str, key: str) -> str:
     return f"{_escaped(namespace, '/')}/{_escaped(key, '*')}"
 
 
-def of_key(namespace: str, key: str) -> Scope:
+def of_key(namespace: str, key: str, version: int | None = None) -> Scope:
     """Make the scope of one key that has been checked already."""
     made = object.__new__(Scope)
     put = object.__setattr__
     put(made, "namespace", namespace)
     put(made, "key", key)
     put(made, "prefix", "")
+    put(made, "version", version)
     return made
 
 
@@ -102,8 +117,14 @@ def normal(sees: Sees) -> Sees:
     """Drop the scopes that another one contains, so that equal sights are equal values."""
     if sees is ANY or len(sees) < 2:
         return sees
-    wide = [one for one in sees if one.key is None]  # one key never contains another scope, so only these can
-    return frozenset(scope for scope in sees if not any(big != scope and big.contains(scope) for big in wide))
+    wide = [one for one in sees if one.key is None]  # one key contains nothing but its own versions
+    return frozenset(one for one in sees if not _in_another(one, sees, wide))
+
+
+def _in_another(one: Scope, sees: frozenset[Scope], wide: list[Scope]) -> bool:
+    if one.version is not None and one.address in sees:
+        return True
+    return any(big != one and big.contains(one) for big in wide)
 
 
 def both(a: Sees, b: Sees) -> Sees:
@@ -133,8 +154,13 @@ def within(a: Sees, b: Sees) -> bool:
     return a is not ANY and all(any(big.contains(small) for big in b) for small in a)
 
 
-def covers(sees: Sees, namespace: str, key: str) -> bool:
-    return sees is ANY or any(scope.covers(namespace, key) for scope in sees)
+def covers(sees: Sees, namespace: str, key: str, version: int | None = None) -> bool:
+    return sees is ANY or any(scope.covers(namespace, key, version) for scope in sees)
+
+
+def touches(sees: Sees, namespace: str, key: str) -> bool:
+    """Tell whether any version of that entry is seen."""
+    return sees is ANY or any(scope.covers(namespace, key, scope.version) for scope in sees)
 
 
 def parts(sees: Sees, wanted: Scope) -> list[Scope]:
@@ -171,7 +197,8 @@ def restored(texts: list[str]) -> Sees:
 
 
 def _read(text: str) -> Scope:
-    """Read one scope: up to the first bare slash the namespace, then a key, or a prefix if a bare star ends it."""
+    """Read one scope: up to the first bare slash the namespace, then a key, or a prefix if a bare star ends it. After a
+    bare star a version may stand."""
     parts: list[list[str]] = [[]]
     starred = False
     letters = iter(text)
@@ -182,9 +209,12 @@ def _read(text: str) -> Scope:
             parts.append([])
         elif letter == "*" and len(parts) == 2:
             starred = True
+            parts.append([])
         else:
             parts[-1].append(letter)
-    namespace, rest = ("".join(part) for part in parts)
+    namespace, rest, version = ("".join(part) for part in (*parts, [])[:3])
+    if version:
+        return Scope(namespace, key=rest, version=int(version.removeprefix("v")))
     return Scope(namespace, prefix=rest) if starred else Scope(namespace, key=rest)
 
 

@@ -21,6 +21,7 @@ from remit.core.scope import SeesGiven
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, plain, shown
 from remit.core.tiers import tier
 from remit.core.times import SpanGiven, span
+from remit.core.trust import Trust
 from remit.engine.plans.running import PlanOptions
 from remit.engine.queue.submitting import KEY_LIMIT, TIMEOUT_SECONDS, Submission
 from remit.errors import BadInput
@@ -32,12 +33,24 @@ _TIMEOUT: Final = span(TIMEOUT_SECONDS, "seconds")
 
 
 class Along(TypedDict, total=False):
-    """What may go along with a task: what its holder sees and uses beyond its card, narrower bounds, and its time."""
+    """What may go along with a task: what its holder sees, writes and uses beyond its card, narrower bounds, its time,
+    and whether its text comes from strangers."""
 
     sees: SeesGiven
+    writes: SeesGiven
     tools: NamesGiven
     within: Bounds
     seconds: SpanGiven
+    trust: Trust
+
+
+class Handing(TypedDict, total=False):
+    """What may go along with a handoff: rights that its sender has, and narrower bounds."""
+
+    sees: SeesGiven
+    writes: SeesGiven
+    tools: NamesGiven
+    within: Bounds
 
 
 class Queueing(Along, total=False):
@@ -108,6 +121,12 @@ def passed(verb: str, to: str, task: str, how: Along) -> Pass:
     return Pass(to, task, **checked(verb, how, Along)) if how else Pass(to, task)
 
 
+def handed(along: Handing) -> Handing:
+    """Check what goes along with a handoff."""
+    checked("hand_off", along, Handing)
+    return along
+
+
 def submission(to: str, task: str, how: Queueing, asked_how: str = "submit") -> Submission:
     """Make what an agent submits without waiting for it."""
     queue, rest = _queue(checked(asked_how, how, Queueing))
@@ -120,10 +139,10 @@ def asked(verb: str, agent: str, task: str, how: Starting, classify: Callable[[s
 
 
 def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str], str] | None) -> Asked:
-    """Make a request: a person sees and may use everything, and passes it on unless told otherwise."""
+    """Make a request: a person sees and writes everything, and passes it on unless told otherwise."""
     if not how and classify is None:
-        return Asked(Pass(agent, task, sees=ANY, tools=ANY), "", "")
-    rest: dict[str, Any] = {"sees": ANY, "tools": ANY, **how}
+        return Asked(Pass(agent, task, sees=ANY, writes=ANY), "", "")
+    rest: dict[str, Any] = {"sees": ANY, "writes": ANY, **how}
     session, by = rest.pop("session", ""), rest.pop("by", "")
     if session:
         line(session, "a session", SESSION_LIMIT)
@@ -145,7 +164,7 @@ def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str],
 def submitted(agent: str, task: str, how: Submitting, classify: Callable[[str], str] | None) -> tuple[Submission, str]:
     """Make what a person puts into the queue, and give the session it belongs to."""
     if not how and classify is None:
-        return Submission(Pass(agent, task, sees=ANY, tools=ANY), _TIMEOUT), ""
+        return Submission(Pass(agent, task, sees=ANY, writes=ANY), _TIMEOUT), ""
     queue, rest = _queue(checked("submit", how, Submitting))
     request = _asked(agent, task, rest, classify)
     return Submission(request.wish, by=request.by, **queue), request.session

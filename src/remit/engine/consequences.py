@@ -8,7 +8,7 @@ consequences of its kind are appended in the same transaction.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from remit.core import breaker as breakers
 from remit.core import lifecycle
@@ -17,6 +17,7 @@ from remit.core.events import Unsealed
 from remit.core.kinds import FirstData, Place, breaker_set, message_sent, moved, read
 from remit.core.message import Message
 from remit.core.record import Record, Standing
+from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json, encode
 from remit.ports import NOTHING, Decide, Decided, Decision, Store, View, Wants
 
@@ -159,7 +160,8 @@ def announcement(end: Unsealed, asker: str, reader: str) -> Unsealed:
     said = end.data.get("error") if state != "completed" else value if isinstance(value, str) else encode(value)
     text = f"task {end.task} by '{end.agent}' {state}: {said}"
     short = text if len(text) <= _ANNOUNCED else f"{text[: _ANNOUNCED - 1]}…"
-    message = Message(f"{end.task}/told", end.session, end.agent, asker, short, end.at, reader=reader, about=end.task)
+    trust = cast("Trust", end.data.get("trust", INSIDE))
+    message = Message(f"{end.task}/told", end.session, end.agent, asker, short, end.at, reader, end.task, trust)
     return message_sent(message, _place(end))
 
 

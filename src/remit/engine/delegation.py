@@ -15,6 +15,7 @@ from remit.core.outcome import Outcome
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
 from remit.core.remit import Pass, Remit, known_pass
+from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json
 from remit.engine.admission import Proposal
 from remit.engine.attempt import outcomes
@@ -39,6 +40,7 @@ class StepOf(NamedTuple):
     slices: Sequence[Slice]
     team: frozenset[str]
     messages: tuple[str, ...] = ()  # in its prompt already, and taken when it is admitted
+    trust: Trust = INSIDE  # of what it is told: its task, and what it depends on
 
     def taken(self, view: View, child: Remit, now: int) -> tuple[Unsealed, ...]:
         """Take the messages out of the inbox with the step's admission."""
@@ -97,7 +99,8 @@ class Delegations:
         ops = asker.operations.ids(*about)
         if asker.attempt.is_rerun and (known := await self._known(ops)) is not None:
             return await self._taken_up_again(asker, known)
-        proposal = proposed(services.ground, asker, wish, wish.microseconds)
+        trust = step.trust if step is not None else None
+        proposal = proposed(services.ground, asker, wish, wish.microseconds, trust)
         child = proposal.child
         live = _live(child, services.ground.directory.get(wish.to)).limit_time(proposal.now, asker.remit)
         live.receipt.withheld = kept_back(asker.sight, child.sees, wish.sees)

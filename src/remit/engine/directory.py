@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from remit.core.allow import ANY, has
-from remit.core.card import Card
+from remit.core.card import Card, must_be_free
 from remit.core.match import Match, rank
 from remit.core.remit import Remit
 from remit.errors import BadInput
@@ -30,6 +30,7 @@ class Directory:
 
     def add(self, agent: Agent) -> None:
         name = agent.card.name
+        must_be_free(name)
         if name in self._agents:
             raise BadInput(
                 f"there is already an agent '{name}'; "

@@ -4,7 +4,8 @@ from remit.core import remit as remits
 from remit.core.bounds import Bounds
 from remit.core.kinds import Place
 from remit.core.record import Record
-from remit.core.remit import Origin, Pass
+from remit.core.remit import NO_RIGHTS, Origin, Pass
+from remit.core.trust import Trust
 from remit.engine.admission import Proposal
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
@@ -18,12 +19,13 @@ def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str, la
     return Proposal(first, first, wish, None, now)
 
 
-def proposed(ground: Ground, asker: LiveTask, wish: Pass, lasts: int) -> Proposal:
-    """Propose what an agent asks for, as part of its own task."""
+def proposed(ground: Ground, asker: LiveTask, wish: Pass, lasts: int, trust: Trust | None = None) -> Proposal:
+    """Propose what an agent asks for, as part of its own task. `trust` is the label of what it says, if that does not
+    come from all that it took in."""
     now = ground.clock.now()
     parent = asker.remit
-    kit = remits.kit(parent, asker.card) if wish.tools else remits.NONE
-    child = remits.derive(parent, wish, ground.ids.new(), asker.sight, kit, now + lasts)
+    own = asker.rights if wish.passes else NO_RIGHTS
+    child = remits.derive(parent, wish, ground.ids.new(), own, now + lasts, trust or asker.says)
     return Proposal(child, parent, wish, asker.card, now)
 
 

@@ -14,10 +14,12 @@ from remit.core.match import Match
 from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
+from remit.core.receipt import Slice
 from remit.core.remit import Pass, Remit
-from remit.core.text import NAME_LIMIT, line, plain, shown
+from remit.core.text import NAME_LIMIT, TASK_LIMIT, line, plain, shown
+from remit.core.trust import OUTSIDE, Trust, least
 from remit.engine import asking
-from remit.engine.asking import Along, Planning, Queueing
+from remit.engine.asking import Along, Handing, Planning, Queueing
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import NOT_HANDED, Handoff, LiveTask
@@ -118,7 +120,9 @@ class Turn:
         says no, and `Failed` when the agent does not deliver; the run goes on either way.
         """
         wish = asking.passed("delegate", self._whom(to, capability), task, how)
-        return (await self._services.delegations.delegate(self._live, wish)).unwrap()
+        outcome = await self._services.delegations.delegate(self._live, wish)
+        self._live.take(outcome.trust)
+        return outcome.unwrap()
 
     async def delegate_all(
         self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[Along]
@@ -142,17 +146,36 @@ class Turn:
         async with anyio.create_task_group() as group:
             for index in range(len(passes)):
                 group.start_soon(delegate, index)
-        return [outcome for outcome in outcomes if outcome is not None]
+        answers = [outcome for outcome in outcomes if outcome is not None]
+        self._live.take(least(outcome.trust for outcome in answers))
+        return answers
 
-    async def hand_off(self, to: str | list[Send], update: Update | None = None, *, join: str = "") -> Command:
+    async def hand_off(
+        self, to: str | list[Send], update: Update | None = None, *, join: str = "", **along: Unpack[Handing]
+    ) -> Command:
         """Hand the task over: `return await turn.hand_off("billing", {"phase": "refund"})`.
 
         Raises `Refused` when a rule says no; the present holder is still in charge then. What it gives back is the
         command to return: nothing changes hands before the turn is over.
         """
-        command = Command(cast("str", to), update or {}, join)
+        command = Command(cast("str", to), update or {}, join, **asking.handed(along))
         await self._services.handoffs.must_allow(self._live, command)
         return command
+
+    @property
+    def trust(self) -> Trust:
+        """The label of what this holder says right now: "outside" once it has taken in something from outside."""
+        return self._live.says
+
+    def outside(self, what: str, text: str = "") -> None:
+        """Say that this turn took in something from outside, that remit did not bring: a page, a mail, a file.
+
+        From here on what it writes, answers and sends is from outside too, unless its card vouches for it.
+        """
+        self._live.must_be_at_work()
+        self._live.take(OUTSIDE)
+        what = line(what, "what was taken in", NAME_LIMIT)
+        self._live.receipt.beside([Slice.of(what, "said", plain(text, "a text", TASK_LIMIT, empty=True), OUTSIDE)])
 
     async def run_plan(self, plan: Plan, **options: Unpack[Planning]) -> PlanOutcome:
         """Run a plan with those this holder may ask, and tell what became of every step."""

@@ -39,6 +39,8 @@ class About(TypedDict, total=False):
     asks: NamesGiven
     reads: SeesGiven
     writes: SeesGiven
+    denies: NamesGiven
+    vouches: bool
     tools: NamesGiven
     concurrency: int | None
 

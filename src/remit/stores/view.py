@@ -34,6 +34,7 @@ _WHOLE_TABLE: Final[dict[Table, str]] = {
     "task": "all_tasks",
     "run": "all_runs",
     "entry": "all_entries",
+    "retired": "all_retired",
     "message": "all_messages",
     "breaker": "breakers",
     "card": "cards",
@@ -245,8 +246,12 @@ class EntryQueries(Queries):
         start, stop = scope.prefix, after(scope.prefix)
         return self._rows(name, namespace=scope.namespace, start=start, stop=stop, now=now, limit=limit)
 
-    def expired(self, now: int, limit: int) -> list[tuple[str, str]]:
-        return [(row[0], row[1]) for row in self._rows("expired", now=now, limit=limit)]
+    def retired(self, namespace: str, key: str) -> int:
+        rows = self._rows("retired", namespace=namespace, key=key)
+        return rows[0][0] if rows else 0
+
+    def expired(self, now: int, limit: int) -> list[tuple[str, str, int]]:
+        return [(row[0], row[1], row[2]) for row in self._rows("expired", now=now, limit=limit)]
 
     def namespaces(self, now: int) -> list[tuple[str, int]]:
         return [(row[0], row[1]) for row in self._rows("namespaces", now=now)]

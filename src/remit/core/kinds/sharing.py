@@ -1,11 +1,12 @@
 """Events of what agents share: entries and messages."""
 
-from typing import Literal, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from remit.core.entry import Entry, Writer
 from remit.core.events import Unsealed
 from remit.core.kinds.place import Place
 from remit.core.message import Message
+from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json
 
 
@@ -19,7 +20,7 @@ class EntrySet(TypedDict):
     extension: int | None
     key: str
     namespace: str
-    trust: Literal["inside", "outside"]
+    trust: Trust
     value: Json
     version: int
 
@@ -54,31 +55,35 @@ def entry_touched(entry: Entry, by: Writer, at: Place, now: int) -> Unsealed:
 
 
 class EntriesRemoved(TypedDict):
-    """The data of `entries.removed`: pairs of namespace and key."""
+    """The data of `entries.removed`: namespace, key and last version of each."""
 
-    keys: list[tuple[str, str]]
+    keys: list[tuple[str, str, int]]
     why: str
 
 
-def entries_removed(keys: list[tuple[str, str]], why: str, by: Writer, at: Place, now: int) -> Unsealed:
-    data: dict[str, Json] = {"keys": [[namespace, key] for namespace, key in keys], "why": why}
+def entries_removed(keys: list[tuple[str, str, int]], why: str, by: Writer, at: Place, now: int) -> Unsealed:
+    data: dict[str, Json] = {"keys": [[*key] for key in keys], "why": why}
     return Unsealed("entries.removed", now, data, at.run, at.session, at.task, by.agent)
 
 
 class MessageSent(TypedDict):
-    """The data of `message.sent`; `reader` and `about` are there for an announcement."""
+    """The data of `message.sent`; `reader` and `about` are there for an announcement, `trust` for what is from
+    outside."""
 
     id: str
     text: str
     to: str
     reader: NotRequired[str]
     about: NotRequired[str]
+    trust: NotRequired[Trust]
 
 
 def message_sent(message: Message, at: Place) -> Unsealed:
     data: dict[str, Json] = {"id": message.id, "text": message.text, "to": message.to}
     if message.reader:
         data |= {"reader": message.reader, "about": message.about}
+    if message.trust != INSIDE:
+        data["trust"] = message.trust
     return Unsealed("message.sent", message.sent_at, data, at.run, message.session, at.task, message.sender)
 
 

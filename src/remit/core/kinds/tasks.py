@@ -6,7 +6,8 @@ from remit.core import scope
 from remit.core.allow import names_data
 from remit.core.events import Unsealed
 from remit.core.kinds.place import Place
-from remit.core.remit import Pass, Remit, RemitData
+from remit.core.remit import Pass, PassingData, Remit, RemitData
+from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json
 
 
@@ -86,7 +87,7 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
 
 def _asked(remit: Remit) -> dict[str, Json]:
     names = remit.names
-    return {
+    data: dict[str, Json] = {
         "asker": names[-2] if len(names) > 1 else "",
         "bounds": remit.bounds.data,
         "chain": [*names],
@@ -95,13 +96,20 @@ def _asked(remit: Remit) -> dict[str, Json]:
         "task": remit.task,
         "tools": names_data(remit.tools) if remit.tools else [],
     }
+    if remit.writes:
+        data["writes"] = [*scope.spelled(remit.writes)]
+    if remit.trust is not INSIDE:
+        data["trust"] = remit.trust
+    return data
 
 
 class TurnData(TypedDict, total=False):
-    """What every event that ends a turn says: its receipt, and the tokens it used."""
+    """What every event that ends a turn says: its receipt, the tokens it used, and `trust` if what it gives is from
+    outside."""
 
     receipt: dict[str, Json]
     tokens: int
+    trust: Trust
 
 
 class Completed(TurnData):
@@ -208,7 +216,7 @@ def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
 
 class Handed(TurnData):
     """The data of `task.handed`: to whom, what changed on the way, and a digest of that. `payloads` and `join` are
-    there when parts of it go to several at once."""
+    there when parts of it go to several at once, `passed` when the command passes something on."""
 
     to: str | list[str]
     update: dict[str, Any]
@@ -216,6 +224,7 @@ class Handed(TurnData):
     payloads: NotRequired[list[Json]]
     join: NotRequired[str]
     joins: NotRequired[bool]
+    passed: NotRequired[PassingData]
 
 
 def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -> Unsealed:

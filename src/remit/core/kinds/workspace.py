@@ -110,7 +110,9 @@ class CardData(TypedDict):
     reads: list[str]
     writes: list[str]
     tools: str | list[str]
+    denies: str | list[str]
     concurrency: int | None
+    vouches: bool
 
 
 class CardsPublished(TypedDict):

@@ -1,10 +1,12 @@
 """Ending a task: exactly one event says how, and only whoever holds the task may write it."""
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from remit.core import backoff, lifecycle
 from remit.core.events import Unsealed
 from remit.core.kinds import Requeue, ended, requeued
+from remit.core.trust import INSIDE, OUTSIDE
 from remit.core.values import Json
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.live import LiveTask
@@ -44,6 +46,8 @@ class Endings(NamedTuple):
             ending = outcomes.stopped(remit, live.control.stopped or "cancelled")  # completion came too late
         if standing.state == "cancelling" and not nothing_open_below(view, remit.id):
             return Decision(_NOT_YET)
+        if live.says != INSIDE:
+            ending = ending._replace(outcome=replace(ending.outcome, trust=OUTSIDE))
         ending, event = self._event(live, ending, now)
         return Decision(ending.kind, (event,), aside=ending)
 
@@ -67,10 +71,12 @@ class Endings(NamedTuple):
 
 
 def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:
-    """Add what the event that ends a turn says besides: its receipt, and the tokens it used."""
+    """Add what the event that ends a turn says besides: its receipt, the tokens it used, and how far to trust it."""
     data["receipt"] = live.receipt.data()
     if live.tokens:
         data["tokens"] = live.tokens
+    if live.says != INSIDE:
+        data["trust"] = OUTSIDE
     if live.agent.stand_in and "error" in data:  # it holds the task for a person: nobody's failures are its own
         data["spared"] = True
     return data

@@ -10,12 +10,13 @@ import anyio
 
 from remit.core import command as commands
 from remit.core import remit as remits
+from remit.core.bounds import TOP
 from remit.core.command import END, Command, HandoffState, Move, Send, Update
 from remit.core.guards import FAN_OUT, HANDOFF, Passage
 from remit.core.kinds import handed
 from remit.core.outcome import Outcome
 from remit.core.receipt import Slice
-from remit.core.remit import Pass
+from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, known_pass
 from remit.core.values import Json, encode
 from remit.engine.admission import Admission, Admitted, Proposal
 from remit.engine.attempt import outcomes
@@ -34,6 +35,7 @@ class Sends(NamedTuple):
     parts: tuple[Send, ...]
     join: str = ""
     update: Update = {}  # noqa: RUF012 - never changed
+    along: Passing = NOTHING_ALONG
 
 
 class Handoffs:
@@ -62,7 +64,7 @@ class Handoffs:
             if command.goto is END:
                 return outcomes.completed(live.remit, command.result if command.result is not None else state.data())
             if isinstance(command.goto, str):
-                return await self._hand(live, command, state)
+                return await self._hand(live, command, state, _along(live, command))
             return await self._fan_out(live, command, state)
         except (Refused, BadInput) as no:
             if live.handoff.refused:  # told once already; a holder that insists is not getting anywhere
@@ -72,47 +74,49 @@ class Handoffs:
 
     async def join(self, live: LiveTask, sends: Sends) -> LiveTask:
         """Send the parts out, wait for them, and give the results to whoever goes on."""
-        results = await self._send_all(live, sends.parts)
+        results = await self._send_all(live, sends)
         if sends.join and sends.join != live.remit.holder:  # together with the fan-out this is one handoff
             live.handoff = replace(live.handoff, trail=live.handoff.trail[:-1], results=results)
-            return await self._hand(live, Command(sends.join, sends.update), live.handoff.state)
+            return await self._hand(live, Command(sends.join, sends.update), live.handoff.state, sends.along)
         back = replace(live.handoff, sender=live.remit.holder, refused="", results=results)
         again = self._alive.enter(live.succeeded_by(live.remit, live.agent, back))
-        again.receipt.beside(_results_seen(results))
+        _take_results(again, results)
         return again
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    async def _hand(self, live: LiveTask, command: Command, state: HandoffState) -> LiveTask:
+    async def _hand(self, live: LiveTask, command: Command, state: HandoffState, along: Passing) -> LiveTask:
         """Give the task to another holder. If a rule says no, the present one stays in charge, with the reason."""
-        move, agent = await self._record(live, command, HANDOFF)
+        move, agent = await self._record(live, command, along, HANDOFF)
         assert agent is not None  # the guards have seen to it
         sender, results = live.remit.holder, live.handoff.results
         handoff = Handoff(sender, state, (*live.handoff.trail, move), "", results)
-        remit = remits.handed_to(live.remit, agent.card.name)
+        remit = remits.handed_to(live.remit, agent.card.name, along)
         heir = self._alive.enter(live.succeeded_by(remit, agent, handoff))
         heir.receipt.beside([Slice.of(f"handed over by {sender}", "passed", encode(state.data()))])
-        heir.receipt.beside(_results_seen(results))
+        _take_results(heir, results)
         return heir
 
     async def _fan_out(self, live: LiveTask, command: Command, state: HandoffState) -> LiveTask:
         """Pass parts of the task to several at once, apart from each other; then go back, or on to `join`."""
         assert isinstance(command.goto, tuple)
         await self._must_allow_join(live, command)
-        move, _ = await self._record(live, command, FAN_OUT)
+        along = _along(live, command)
+        move, _ = await self._record(live, command, along, FAN_OUT)
         live.handoff = replace(live.handoff, state=state, trail=(*live.handoff.trail, move))
-        return await self.join(live, Sends(command.goto, command.join, command.update))
+        return await self.join(live, Sends(command.goto, command.join, command.update, along))
 
     async def _must_allow_join(self, live: LiveTask, command: Command) -> None:
         """Before anyone works for it: make sure there is someone to bring the results to."""
         if command.join and command.join != live.remit.holder:
             await self._ask(live, commands.narrowed(command, command.join), HANDOFF)
 
-    async def _send_all(self, live: LiveTask, parts: tuple[Send, ...]) -> tuple[Outcome, ...]:
+    async def _send_all(self, live: LiveTask, sends: Sends) -> tuple[Outcome, ...]:
+        parts = sends.parts
         results: list[Outcome | None] = [None] * len(parts)
 
         async def send(index: int) -> None:
-            results[index] = await self.send(live, Pass(parts[index].agent, parts[index].task))
+            results[index] = await self.send(live, known_pass(parts[index].agent, parts[index].task, sends.along))
 
         async with anyio.create_task_group() as group:
             for index in range(len(parts)):
@@ -121,7 +125,7 @@ class Handoffs:
 
     async def _ask(self, live: LiveTask, command: Command, passage: Passage) -> None:
         """Ask the door without going through; only a refusal is recorded."""
-        proposal, _ = self._proposed(live, command)
+        proposal, _ = self._proposed(live, command, _along(live, command))
 
         def decide(view: View) -> Decision[Json]:
             admitted = self._admission.admit(view, passage, proposal)
@@ -129,10 +133,14 @@ class Handoffs:
 
         _raise_refusal(await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
 
-    async def _record(self, live: LiveTask, command: Command, passage: Passage) -> tuple[Move, Agent | None]:
+    async def _record(
+        self, live: LiveTask, command: Command, along: Passing, passage: Passage
+    ) -> tuple[Move, Agent | None]:
         """Record the handoff, or its refusal."""
-        proposal, move = self._proposed(live, command)
+        proposal, move = self._proposed(live, command, along)
         data = turn_data(live, {"update": {**command.update}, "content": move.content})
+        if along is not NOTHING_ALONG:
+            data["passed"] = along.data
         whom: str | list[str] = proposal.wish.to
         if isinstance(command.goto, tuple):
             whom = [send.agent for send in command.goto]
@@ -149,14 +157,14 @@ class Handoffs:
         live.turn_recorded()  # said once: a join after a fan-out is another event of the same turn
         return move, self._ground.directory.get(proposal.wish.to)
 
-    def _proposed(self, live: LiveTask, command: Command) -> tuple[Proposal, Move]:
+    def _proposed(self, live: LiveTask, command: Command, along: Passing) -> tuple[Proposal, Move]:
         remit, trail = live.remit, live.handoff.trail
         if isinstance(command.goto, tuple):
             wish, called = Pass(command.goto[0].agent, remit.task), label(command.goto)
             heir = remit
         else:
-            wish = Pass(str(command.goto), remit.task)
-            called, heir = wish.to, remits.handed_to(remit, wish.to)
+            wish = known_pass(str(command.goto), remit.task, along)
+            called, heir = wish.to, remits.handed_to(remit, wish.to, along)
         move = commands.move(remit.holder, called, command.update)
         repeats = commands.repeated(trail, move)
         return Proposal(heir, remit, wish, live.card, self._ground.clock.now(), len(trail), repeats), move
@@ -176,5 +184,16 @@ def label(sends: Sequence[Send]) -> str:
     return "; ".join(f"{send.agent}: {send.task}" for send in sends)
 
 
-def _results_seen(results: Sequence[Outcome]) -> list[Slice]:
-    return [Slice.of(f"result of {outcome.agent}", "dependency", str(outcome)) for outcome in results]
+def _along(live: LiveTask, command: Command) -> Passing:
+    """Work out what a command passes on: only what its sender has."""
+    if not command.passes and command.within is TOP:
+        return NOTHING_ALONG
+    rights = live.rights.given(command, live.remit.session) if command.passes else NO_RIGHTS
+    return Passing(rights, command.within.on_board(live.remit.session))
+
+
+def _take_results(live: LiveTask, results: Sequence[Outcome]) -> None:
+    slices = [Slice.of(f"result of {one.agent}", "dependency", str(one), one.trust) for one in results]
+    live.receipt.beside(slices)
+    for outcome in results:
+        live.take(outcome.trust)

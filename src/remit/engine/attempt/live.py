@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from anyio import CancelScope
 
@@ -14,12 +15,13 @@ from remit.core import scope
 from remit.core.backoff import ATTEMPTS
 from remit.core.card import Card
 from remit.core.command import HandoffState, Move
-from remit.core.entry import Writer
+from remit.core.entry import Entry, Writer
 from remit.core.kinds import Place, place
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why
-from remit.core.remit import Remit
-from remit.core.scope import Scope, Sees
+from remit.core.remit import Remit, Rights
+from remit.core.scope import Sees
+from remit.core.trust import INSIDE, OUTSIDE, Trust
 from remit.core.values import digest
 from remit.engine.directory import Agent
 from remit.engine.timing import move_on_after
@@ -27,6 +29,8 @@ from remit.errors import Refused
 from remit.ports import Clock, Decide, Decision, View, Wants
 
 T = TypeVar("T")
+Written: TypeAlias = dict[tuple[str, str], int]  # the version that stood at an address after writing it
+NOBODY_WROTE: Final[Mapping[str, Written]] = {}
 
 _IN_HAND: Final = frozenset(("running", "waiting", "pending"))  # pending: it waits for a slot to go on
 _STOPPED: Final = frozenset(("cancelling", "cancelled"))
@@ -148,7 +152,9 @@ class LiveTask:
         self.control = Control()
         self.operations = Operations(remit.id, attempt, turns)
         self.receipt = Receipt()
-        self.wrote: dict[tuple[str, str], Scope] = {}
+        self.wrote: Written = {}
+        self.past = NOBODY_WROTE
+        self.took: Trust = remit.trust  # the least trusted of what it has taken in
         self.tokens = 0  # what the agent said it used, in this turn
         self.over = False
         self.phase = ""  # of a coordinator: planning, or putting together
@@ -169,8 +175,16 @@ class LiveTask:
         """Make the next turn of the same task, in the same or other hands; this one has no rights any more."""
         heir = LiveTask(remit, agent, self.attempt, handoff)
         heir.control, heir.operations, heir.team = self.control, self.operations, self.team
+        heir.take(self.took if remit.holder == self.remit.holder else self.says)
+        heir.recall({**self.past, self.remit.holder: self.wrote} if self.wrote else self.past)
         self.over = True
         return heir
+
+    def recall(self, past: Mapping[str, Written]) -> None:
+        """Remember what the holders of this task wrote in their turns: each goes on seeing its own."""
+        if past:
+            self.past = past
+            self.wrote = past.get(self.remit.holder, self.wrote)
 
     def turn_recorded(self) -> None:
         """Begin anew what is said once per turn: its handoff is on record, with its receipt and tokens."""
@@ -213,12 +227,32 @@ class LiveTask:
         """What the decisions on its delegations will ask for."""
         return Wants((self.remit.id,), (), (self.remit.root,))
 
+    # -- what it took in, and what it says ------------------------------------------------------------------
+
+    def take(self, trust: Trust) -> None:
+        """Note the label of something that the holder takes in."""
+        if trust is not INSIDE and trust != INSIDE:
+            self.took = OUTSIDE
+
+    @property
+    def says(self) -> Trust:
+        """The label of what the holder writes, answers, sends and hands on."""
+        return INSIDE if self.agent.card.vouches else self.took
+
     # -- what its holder sees and may write ----------------------------------------------------------------
 
     @property
+    def rights(self) -> Rights:
+        """Everything the holder has and may pass on right now."""
+        return Rights(self.sight, self.reach, remits.kit(self.remit, self.card))
+
+    @property
     def sight(self) -> Sees:
-        """Everything the holder sees right now."""
-        return scope.either(self.base, frozenset(self.wrote.values())) if self.wrote else self.base
+        """Everything the holder sees right now. What it wrote are those versions, not what others put there later."""
+        if not self.wrote:
+            return self.base
+        wrote = frozenset(scope.of_key(*where, version) for where, version in self.wrote.items())
+        return scope.either(self.base, wrote)
 
     @cached_property
     def base(self) -> Sees:
@@ -230,8 +264,17 @@ class LiveTask:
         """Where it may write."""
         return remits.reach(self.remit, self.card)
 
-    def sees(self, namespace: str, key: str) -> bool:
-        return scope.covers(self.base, namespace, key) or (namespace, key) in self.wrote
+    def may_see(self, namespace: str, key: str) -> bool:
+        """Whether the holder sees that address, at whatever version."""
+        return (namespace, key) in self.wrote or scope.touches(self.base, namespace, key)
+
+    def sees(self, namespace: str, key: str, entry: Entry | None) -> bool:
+        """Whether the holder sees what stands at an address, or that nothing does."""
+        if entry is None:
+            return scope.covers(self.base, namespace, key)
+        if self.wrote.get((namespace, key)) == entry.version:
+            return True
+        return scope.covers(self.base, namespace, key, entry.version)
 
     @cached_property
     def place(self) -> Place:
@@ -241,13 +284,13 @@ class LiveTask:
     def writer(self) -> Writer:
         return Writer(self.remit.holder, self.remit.id, self.remit.names)
 
-    def why(self, namespace: str, key: str) -> Why:
+    def why(self, entry: Entry) -> Why:
         """Name the right by which the holder sees an entry; the most specific one."""
-        if namespace == self.card.memory:
+        if entry.namespace == self.card.memory:
             return "memory"
-        if (namespace, key) in self.wrote:
+        if self.wrote.get((entry.namespace, entry.key)) == entry.version:
             return "wrote"
-        if scope.covers(self.remit.sees, namespace, key):
+        if scope.covers(self.remit.sees, entry.namespace, entry.key, entry.version):
             return "passed"
         return "card"
 

@@ -12,6 +12,7 @@ from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome, OutcomeState
 from remit.core.record import Record
 from remit.core.remit import Remit
+from remit.core.trust import INSIDE
 from remit.core.values import Json
 from remit.engine.presence.bell import Bell
 from remit.errors import Cancelled, Failed, Refused, RemitError, StoreError, TimedOut
@@ -102,14 +103,15 @@ def from_events(began: Event, ended: Event) -> Outcome:
     asked, last = began.agent, ended.agent
     by = last if last != asked else ""
     data = read(ended, EndData)
+    trust = data.get("trust", INSIDE)
     if ended.kind == "task.completed":
-        return Outcome(asked, ended.task, "completed", data.get("result"), by=by)
+        return Outcome(asked, ended.task, "completed", data.get("result"), by=by, trust=trust)
     state, kind = _KINDS[ended.kind]
     if ended.kind == "task.failed" and data.get("type") == "TimedOut":
         state, kind = "timed-out", TimedOut
     sentence = data.get("error", "its record was pruned")
     error = kind(sentence, agent=last, task=ended.task, retryable=bool(data.get("retryable")))
-    return Outcome(asked, ended.task, state, error=error, by=by)
+    return Outcome(asked, ended.task, state, error=error, by=by, trust=trust)
 
 
 def of_record(view: View, record: Record) -> Outcome | None:

@@ -1,6 +1,6 @@
 """Taking a task up where its record says it is: in whose hands, with what handed over, and what is under way."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -8,14 +8,15 @@ from remit.core import command as commands
 from remit.core import remit as remits
 from remit.core.command import Move, Send
 from remit.core.events import Event
-from remit.core.kinds import FirstData, Handed, read
+from remit.core.kinds import EntrySet, FirstData, Handed, read
 from remit.core.outcome import Outcome
 from remit.core.record import Record
-from remit.core.remit import Remit
+from remit.core.remit import NOTHING_ALONG, Remit, passing_restored
+from remit.core.trust import INSIDE, Trust, least
 from remit.core.values import Json
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.handoffs import Sends, label
-from remit.engine.attempt.live import FIRST, Attempt, Handoff, LiveTask, Operations
+from remit.engine.attempt.live import FIRST, NOBODY_WROTE, Attempt, Handoff, LiveTask, Operations, Written
 from remit.engine.directory import Agent
 from remit.errors import Refused
 from remit.ports import Span, View
@@ -31,11 +32,16 @@ class Resumed(NamedTuple):
     turns: int = 0
     sends: Sends | None = None
     joined: tuple[int, tuple[Send, ...]] = (0, ())
+    took: Trust = INSIDE
+    past: Mapping[str, Written] = NOBODY_WROTE
 
     def live(self, agent: Agent) -> LiveTask:
         """Make the task alive again, in the hands of whoever holds it now."""
         handoff = self.handoff if self.turns else Handoff()  # no two tasks share the state that is handed over
-        return LiveTask(self.remit, agent, self.attempt, handoff, self.turns)
+        live = LiveTask(self.remit, agent, self.attempt, handoff, self.turns)
+        live.take(least((self.took, *(result.trust for result in handoff.results))))
+        live.recall(self.past)
+        return live
 
 
 def resume(view: View, record: Record, fence: int, number: int) -> Resumed:
@@ -61,35 +67,42 @@ def resume(view: View, record: Record, fence: int, number: int) -> Resumed:
 
 
 def replay_handoffs(start: Resumed, events: Iterable[Event]) -> Resumed:
-    """Replay the task's handoffs from its events."""
+    """Replay the task's handoffs from its events, and what its holders wrote."""
     resumed = start
+    past: dict[str, Written] = {}
     for event in events:
         if event.kind == "task.handed":
             resumed = _handed(resumed, read(event, Handed))
-    return resumed
+        elif event.kind == "entry.set":
+            data = read(event, EntrySet)
+            past.setdefault(event.agent, {})[data["namespace"], data["key"]] = data["version"]
+    return resumed._replace(past=past) if past else resumed
 
 
 def _handed(before: Resumed, data: Handed) -> Resumed:
     holder, to = before.remit.holder, data["to"]
     update, content = data["update"], data["content"]
-    handoff = before.handoff
+    handoff, said = before.handoff, data.get("trust", INSIDE)
+    along = passing_restored(data["passed"]) if "passed" in data else NOTHING_ALONG
     if isinstance(to, str):
         joins = before.sends is not None and before.sends.join == to
         trail = handoff.trail[:-1] if joins else handoff.trail  # the fan-out and its join are one handoff
         state = handoff.state if joins else commands.merged(handoff.state, update)
         return before._replace(
-            remit=remits.handed_to(before.remit, to),
+            remit=remits.handed_to(before.remit, to, along),
             handoff=Handoff(holder, state, (*trail, Move(holder, to, content))),
             turns=before.turns + 1,
             sends=None,
             joined=(before.turns, before.sends.parts) if before.sends is not None else before.joined,
+            took=said,
         )
     parts = tuple(Send(agent, payload) for agent, payload in zip(to, data.get("payloads", ()), strict=True))
     trail = (*handoff.trail, Move(holder, label(parts), content))
     return before._replace(
         handoff=replace(handoff, state=commands.merged(handoff.state, update), trail=trail),
         turns=before.turns + 1,
-        sends=Sends(parts, data.get("join", ""), update),
+        sends=Sends(parts, data.get("join", ""), update, along),
+        took=least((before.took, said)),
     )
 
 

@@ -18,6 +18,7 @@ from remit.core.receipt import Slice
 from remit.core.remit import Pass
 from remit.core.schedule import Schedule, StepEnd, StepState
 from remit.core.text import shown
+from remit.core.trust import INSIDE, Trust, least
 from remit.core.values import Json, decode, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.delegation import Delegations, MessagesMoved, StepOf
@@ -57,6 +58,7 @@ class StepOutcome:
     value: Json = None
     reason: str = ""
     task_id: str = ""
+    trust: Trust = INSIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +125,16 @@ class PlanRun:
         self._ready: deque[str] = deque(self._schedule.first())
         self._notes: dict[str, list[Note]] = {}
         self._running = 0
+        self._says: Trust = live.says  # whoever leads it said what the steps are before any of their results came in
 
     async def run(self) -> PlanOutcome:
         await self._record_start()
         async with anyio.create_task_group() as group:
             self._group = group
             await self._admit()
-        return PlanOutcome({one: self._outcomes[one] for one in self._steps})
+        outcomes = {one: self._outcomes[one] for one in self._steps}
+        self._live.take(least(outcome.trust for outcome in outcomes.values()))
+        return PlanOutcome(outcomes)
 
     async def _record_start(self) -> None:
         now = self._runner.ground.clock.now()
@@ -183,9 +188,10 @@ class PlanRun:
         who = self._who[step.id]
         while True:
             waiting = await self._runner.inbox.peek(self._live, who)
-            self._notes.setdefault(step.id, []).extend(Note(one.sender, one.text) for one in waiting)
+            self._notes.setdefault(step.id, []).extend(Note(one.sender, one.text, one.trust) for one in waiting)
             text, slices = self._told(step, self._notes[step.id])
-            extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting))
+            trust = least((self._says, *(part.trust for part in slices)))
+            extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting), trust)
             try:
                 wish = Pass(who, text)
             except BadInput as error:  # what it depends on is too much for one task: the step's failure, not the plan's
@@ -228,14 +234,17 @@ class PlanRun:
             done = [self._done(one) for one in ids]
             text = prompt(step, done, notes, self._reveal)
             shown_of = [one.text for one in done]
-        slices = [Slice.of(f"step {one}", "dependency", part) for one, part in zip(ids, shown_of, strict=True)]
-        slices += [Slice.of(f"message from {note.sender}", "message", note.text) for note in notes]
+        slices = [
+            Slice.of(f"step {one}", "dependency", part, self._outcomes[one].trust)
+            for one, part in zip(ids, shown_of, strict=True)
+        ]
+        slices += [Slice.of(f"message from {note.sender}", "message", note.text, note.trust) for note in notes]
         return text, slices
 
     def _done(self, step: str) -> Done:
         outcome = self._outcomes[step]
         text = outcome.value if isinstance(outcome.value, str) else encode(outcome.value)
-        return Done(outcome.title, outcome.agent, "" if outcome.value is None else text)
+        return Done(outcome.title, outcome.agent, "" if outcome.value is None else text, outcome.trust)
 
     async def _turn_down(self, step: Step, reason: str) -> None:
         """Skip a step that may not start, and all that has not started yet."""
@@ -247,12 +256,13 @@ class PlanRun:
         """Note how a step ended, and start or give up what follows from it."""
         who = outcome.by or self._who[step.id]
         if outcome.ok:
-            value, task = outcome.value, outcome.id
-            self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "completed", value, "", task)
+            ended = StepOutcome(step.id, step.title, who, "completed", outcome.value, "", outcome.id, outcome.trust)
+            self._outcomes[step.id] = ended
             self._ready.extend(self._schedule.complete(step.id))
             return
         reason = str(outcome.error)
-        self._outcomes[step.id] = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.id)
+        failed = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.id, outcome.trust)
+        self._outcomes[step.id] = failed
         # Its task says that it failed, unless there was none, or its result was found wanting afterwards.
         unsaid = not outcome.id or isinstance(outcome.error, BadInput)
         own = (StepEnd(step.id, "failed", reason),) if unsaid else ()

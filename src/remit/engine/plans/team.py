@@ -4,6 +4,7 @@ import re
 
 from remit.core.command import Command
 from remit.core.plan import DRAFT_LIMIT, Plan, drafted, faults
+from remit.core.quoting import one_line, told
 from remit.core.values import Json, checked, decode, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.turns import Conductor
@@ -86,7 +87,8 @@ def told_outcome(goal: str, outcome: PlanOutcome) -> str:
     """Tell the coordinator everything at the end, failed and skipped steps with their reasons included."""
     parts = [f"# Goal: {goal}", "", "## Results", ""]
     for step in outcome.steps.values():
-        parts += [f"### {step.title} (by {step.agent}): {step.state}", _result(step), ""]
+        title = f"### {one_line(step.title)} (by {step.agent}): {step.state}"
+        parts += [title, told(_result(step), step.trust), ""]
     return "\n".join([*parts, "## What to answer", "", "Put the pieces together. Say what is missing and why."])
 
 
@@ -108,4 +110,5 @@ def _parsed(answer: Json) -> Json:
 
 
 def _about(role: str, can: tuple[str, ...]) -> str:
-    return "; ".join(part for part in (role, f"can {', '.join(can)}" if can else "") if part) or "no description"
+    parts = (one_line(role), f"can {one_line(', '.join(can))}" if can else "")
+    return "; ".join(part for part in parts if part) or "no description"

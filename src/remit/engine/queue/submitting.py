@@ -212,8 +212,7 @@ def _proposed_by(ground: Ground, card: Card, wish: Pass, ceiling: Bounds, sessio
 
 
 def _child(ground: Ground, parent: Remit, card: Card, wish: Pass, now: int) -> Remit:
-    sight, kit = remits.sight(parent, card), remits.kit(parent, card)
-    return remits.derive(parent, wish, ground.ids.new(), sight, kit, now + LASTS)
+    return remits.derive(parent, wish, ground.ids.new(), remits.rights(parent, card), now + LASTS, parent.trust)
 
 
 def _known(view: View, ops: list[str]) -> str | None:

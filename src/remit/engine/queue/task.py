@@ -100,7 +100,9 @@ class Task:
         An agent that waits holds no slot meanwhile.
         """
         if self._asker is not None:
-            return await self._tasks.awaited(self._asker, self.id, seconds)
+            outcome = await self._tasks.awaited(self._asker, self.id, seconds)
+            self._asker.take(outcome.trust)
+            return outcome
         return await self._tasks.outcome(self.id, seconds)
 
     async def result(self, seconds: float | None = None) -> Any:

@@ -1,16 +1,23 @@
-"""Between a turn and the entries: every read is checked against what the holder sees and noted on its receipt."""
+"""Between a turn and the entries: every read is checked against what the holder sees and noted on its receipt, every
+write against where it may write."""
 
-from typing import Protocol, cast
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import Protocol, TypeAlias, cast
 
 from remit.core import checks, scope
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry
 from remit.core.scope import Scope
+from remit.core.trust import INSIDE, OUTSIDE
 from remit.core.values import encode
 from remit.engine.acts import ONCE, Act
 from remit.engine.attempt.live import LiveTask
-from remit.engine.sharing.entries import Authority, Entries
+from remit.engine.sharing.entries import Authority, Entries, Sight
 from remit.errors import Refused
+
+Fetch: TypeAlias = Callable[[list[Scope], int], Awaitable[list[Entry]]]
 
 
 class Access(Protocol):
@@ -59,7 +66,7 @@ class OwnerAccess:
 
 
 class HolderAccess:
-    """A holder in its turn: sees what its remit shows it."""
+    """A holder in its turn: sees and writes what its remit lets it."""
 
     def __init__(self, entries: Entries, live: LiveTask) -> None:
         self._entries = entries
@@ -71,56 +78,73 @@ class HolderAccess:
 
     async def put(self, draft: Draft) -> int:
         self._may_write(draft.namespace, draft.key)
+        live = self._live
+        if live.says != draft.trust == INSIDE:
+            draft = replace(draft, trust=OUTSIDE)
         version = await self._put(draft)
-        self._live.wrote[draft.namespace, draft.key] = scope.of_key(draft.namespace, draft.key)
+        live.wrote[draft.namespace, draft.key] = version
         return version
 
     async def _put(self, draft: Draft) -> int:
         """Write, or find what was written when the task was run before. In a new try it is written again, unless it was
         to be written only over what it had read: that was so, and is not any more because it was written."""
-        live = self._live
+        live, where = self._live, (draft.namespace, draft.key)
         what = draft.value if isinstance(draft.value, str) else encode(draft.value)
-        ops = live.operations.ids("set", draft.namespace, draft.key, what, repr(draft.expect))
+        ops = live.operations.ids("set", *where, what, repr(draft.expect))
         if draft.expect is not None and live.attempt.is_rerun and (done := await self._entries.done(ops)) is not None:
             return cast("int", done[0])
-        return await self._entries.put(draft, Authority(live.writer, live.place, ops[0], live.must_hold))
+        return await self._entries.put(draft, self._authority(ops[0], where))
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         entries.address(namespace, key)
-        self._may_see(namespace, key)
+        self._may_look(namespace, key)
         entry = await self._entries.get(namespace, key)
+        if not self._live.sees(namespace, key, entry):
+            raise self._unseen(f"{namespace}/{key}")
         if entry is not None:
             await self._all_seen([entry])
         return entry
 
     async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]:
-        parts = [part for one in wanted for part in self._visible(one)]
-        return await self._all_seen(await self._entries.recent(parts, checks.limit(limit)))
+        return await self._look(wanted, limit, self._entries.recent)
 
     async def by_key(self, wanted: Scope, limit: int) -> list[Entry]:
-        return await self._all_seen(await self._entries.by_key(self._visible(wanted), checks.limit(limit)))
+        return await self._look([wanted], limit, self._entries.by_key)
 
     async def touch(self, namespace: str, key: str, by: int) -> bool:
         entries.address(namespace, key)
-        self._may_see(namespace, key)
         self._may_write(namespace, key)
-        return await self._entries.touch((namespace, key), by, self._authority("touch", namespace, key))
+        where = (namespace, key)
+        return await self._entries.touch(where, by, self._authority(self._live.op("touch", *where), where))
 
     async def remove(self, namespace: str, key: str) -> bool:
         entries.address(namespace, key)
-        self._may_see(namespace, key)
         self._may_write(namespace, key)
-        return await self._entries.remove(namespace, key, self._authority("remove", namespace, key))
+        where = (namespace, key)
+        return await self._entries.remove(namespace, key, self._authority(self._live.op("remove", *where), where))
 
-    def _authority(self, what: str, *about: str) -> Authority:
+    def _authority(self, op: str, where: tuple[str, str]) -> Authority:
         live = self._live
-        return Authority(live.writer, live.place, live.op(what, *about), live.must_hold)
+        unseen = partial(self._unseen, "/".join(where))
+        return Authority(live.writer, live.place, op, live.must_hold, Sight(partial(live.sees, *where), unseen))
+
+    async def _look(self, wanted: list[Scope], limit: int, fetch: Fetch) -> list[Entry]:
+        """Fetch what is seen of several scopes. A version that it sees and that is gone leaves no gap in the list."""
+        parts = [part for one in wanted for part in self._visible(one)]
+        most = checks.limit(limit)
+        while True:
+            found = await fetch([part.address for part in parts], most)
+            gone = {(one.namespace, one.key) for one in found if not self._live.sees(one.namespace, one.key, one)}
+            if not gone:
+                return await self._all_seen(found)
+            parts = [part for part in parts if (part.namespace, part.key) not in gone]
 
     async def _all_seen(self, seen: list[Entry]) -> list[Entry]:
-        """Note on the receipt what was seen and why; memory that is read lives on."""
+        """Note on the receipt what was seen and why, and how far it is trusted; memory that is read lives on."""
         live = self._live
         for entry in seen:
-            live.receipt.entry(entry, live.why(entry.namespace, entry.key))
+            live.take(entry.trust)
+            live.receipt.entry(entry, live.why(entry))
             if entry.extension is not None:
                 await self._extend(entry)
         return seen
@@ -129,7 +153,7 @@ class HolderAccess:
         by = entries.read_extends(entry, self._entries.now())
         if by is not None:
             where = (entry.namespace, entry.key)
-            await self._entries.touch(where, by, self._authority("extend", *where))
+            await self._entries.touch(where, by, self._authority(self._live.op("extend", *where), where))
 
     def _visible(self, wanted: Scope) -> list[Scope]:
         """List the scopes through which the holder sees any of it; none is refused, not answered with nothing."""
@@ -139,9 +163,9 @@ class HolderAccess:
             raise self._unseen(str(wanted))
         return parts
 
-    def _may_see(self, namespace: str, key: str) -> None:
+    def _may_look(self, namespace: str, key: str) -> None:
         self._live.must_be_at_work()
-        if not self._live.sees(namespace, key):
+        if not self._live.may_see(namespace, key):
             raise self._unseen(f"{namespace}/{key}")
 
     def _unseen(self, what: str) -> Refused:
@@ -155,6 +179,5 @@ class HolderAccess:
         self._live.must_be_at_work()
         if not scope.covers(self._live.reach, namespace, key):
             holder = self._live.remit.holder
-            where = f"{namespace}/{key}; its card's writes and the bounds of the run say where"
-            sentence = f"'{holder}' may not write {where}"
-            raise Refused(sentence, rule="not-writable")
+            how = "its asker can pass it with writes=[...], or its card can write it"
+            raise Refused(f"'{holder}' may not write {namespace}/{key}; {how}", rule="not-writable")

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from remit.core import entry as entries
-from remit.core.entry import MEMORY, Draft, Entry, Trust
+from remit.core.entry import MEMORY, Draft, Entry
 from remit.core.scope import BOARD_PREFIX, Scope, board_of
 from remit.core.text import shown
 from remit.core.times import SECOND, span
+from remit.core.trust import Trust
 from remit.core.values import Json
 from remit.engine.sharing.access import Access
 from remit.errors import BadInput
@@ -100,6 +101,10 @@ class Board:
         """Give the value, or `default`: a missing key is an answer, not an error."""
         found = await self._access.get(self._namespace, key)
         return default if found is None else found.value
+
+    async def entry(self, key: str) -> Entry | None:
+        """Give what stands on the board under that key, with its author, version and trust."""
+        return await self._access.get(self._namespace, key)
 
     async def list(self, limit: int = 1_000) -> list[Entry]:
         """List everything on the board, in order of the keys."""

@@ -12,6 +12,7 @@ from remit.core.scope import Scope
 from remit.core.values import Json
 from remit.engine.acts import Act
 from remit.engine.ground import Ground
+from remit.errors import Refused
 from remit.ports import Decision, View
 
 CLEANUP_BATCH = 500
@@ -25,13 +26,27 @@ _OWNER: Final = Writer("")
 _NOWHERE: Final = Place()
 
 
+class Sight(NamedTuple):
+    """Whether whoever writes sees what stands at the address, or that nothing does; and what says that it does not."""
+
+    covers: Callable[[Entry | None], bool]
+    unseen: Callable[[], Refused]
+
+    def must_cover(self, entry: Entry | None) -> None:
+        """Refuse what needs sight, with the same answer whether or not anything is there."""
+        if not self.covers(entry):
+            raise self.unseen()
+
+
 class Authority(NamedTuple):
-    """In whose name something is written, as part of what, under which operation, and what has to hold for it."""
+    """In whose name something is written, as part of what, under which operation, what has to hold for it, and what
+    whoever writes can see; None for everything."""
 
     by: Writer
     at: Place
     op: str
     check: Callable[[View], None] = anyone
+    sight: Sight | None = None
 
 
 class Entries:
@@ -63,16 +78,25 @@ class Entries:
 
         def decide(view: View) -> Decision[int]:
             authority.check(view)
-            entry = entries.written(view.entry(draft.namespace, draft.key), draft, authority.by, now)
+            entry = self._written(view, draft, authority, now)
             return Decision(entry.version, (entry_set(entry, authority.at),))
 
         return await self._store.tx(authority.op, decide)
 
+    @staticmethod
+    def _written(view: View, draft: Draft, authority: Authority, now: int) -> Entry:
+        where = (draft.namespace, draft.key)
+        old = view.entry(*where)
+        if authority.sight is not None and not authority.sight.covers(_alive(old, now)):
+            if draft.expect is not None:
+                raise authority.sight.unseen()
+            return entries.written_blind(draft, authority.by, now, authority.op)
+        return entries.written(old, draft, authority.by, now, view.retired(*where) if old is None else 0)
+
     async def get(self, namespace: str, key: str) -> Entry | None:
         entries.address(namespace, key)
         now = self._clock.now()
-        entry = await self._store.read(lambda view: view.entry(namespace, key))
-        return entry if entry is not None and entry.alive(now) else None
+        return _alive(await self._store.read(lambda view: view.entry(namespace, key)), now)
 
     async def touch(self, where: tuple[str, str], by: int, authority: Authority) -> bool:
         now = self._clock.now()
@@ -80,6 +104,8 @@ class Entries:
         def decide(view: View) -> Decision[bool]:
             authority.check(view)
             old = view.entry(*where)
+            if authority.sight is not None:
+                authority.sight.must_cover(_alive(old, now))
             new = entries.touched(old, by, now)
             if new is None or new is old:
                 return Decision(new is not None)
@@ -93,10 +119,13 @@ class Entries:
 
         def decide(view: View) -> Decision[bool]:
             authority.check(view)
-            old = view.entry(namespace, key)
-            if old is None or not old.alive(now):
+            old = _alive(view.entry(namespace, key), now)
+            if authority.sight is not None:
+                authority.sight.must_cover(old)
+            if old is None:
                 return Decision(False)
-            return Decision(True, (entries_removed([(namespace, key)], "removed", authority.by, authority.at, now),))
+            gone = [(namespace, key, old.version)]
+            return Decision(True, (entries_removed(gone, "removed", authority.by, authority.at, now),))
 
         return await self._store.tx(authority.op, decide)
 
@@ -133,3 +162,7 @@ class Entries:
             return Decision(len(keys), events)
 
         return await self._store.tx(self._ground.ids.new(), decide)
+
+
+def _alive(entry: Entry | None, now: int) -> Entry | None:
+    return entry if entry is not None and entry.alive(now) else None

@@ -8,6 +8,7 @@ from remit.core.allow import has
 from remit.core.kinds import message_sent, messages_taken
 from remit.core.message import Message
 from remit.core.text import TASK_LIMIT, canonical, plain
+from remit.core.trust import Trust
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
@@ -28,7 +29,7 @@ class Inbox:
         plain(text, "a message", TASK_LIMIT)
         self._may_write_to(live, name)
         id_, now = self._ground.ids.new(), self._ground.clock.now()
-        message = Message(id_, live.remit.session, live.remit.holder, name, text, now)
+        message = Message(id_, live.remit.session, live.remit.holder, name, text, now, trust=live.says)
         sent = message_sent(message, live.place)
 
         def decide(view: View) -> Decision[bool]:
@@ -50,15 +51,17 @@ class Inbox:
         def decide(view: View) -> Decision[Json]:
             waiting = view.waiting(session, agent, remit.id, INBOX)
             events = (messages_taken([message.id for message in waiting], agent, live.place, now),) if waiting else ()
-            return Decision([[one.id, one.sender, one.text, one.sent_at, one.about] for one in waiting], events)
+            rows: Json = [[one.id, one.sender, one.text, one.sent_at, one.about, one.trust] for one in waiting]
+            return Decision(rows, events)
 
-        rows = cast("list[tuple[str, str, str, int, str]]", await self._take(live, decide))
+        rows = cast("list[tuple[str, str, str, int, str, Trust]]", await self._take(live, decide))
         messages = [
-            Message(id_, session, sender, agent, text, at, remit.id if about else "", about)
-            for id_, sender, text, at, about in rows
+            Message(id_, session, sender, agent, text, at, remit.id if about else "", about, trust)
+            for id_, sender, text, at, about, trust in rows
         ]
         for message in messages:
-            live.receipt.message(message.sender, message.text)
+            live.take(message.trust)
+            live.receipt.message(message.sender, message.text, message.trust)
         return messages
 
     async def _take(self, live: LiveTask, decide: Decide[Json]) -> Json:

@@ -39,7 +39,7 @@ WHERE workspace = :workspace AND namespace = :namespace AND key >= :start AND ke
 ORDER BY key LIMIT :limit;
 
 -- name: expired
-SELECT namespace, key FROM entry
+SELECT namespace, key, version FROM entry
 WHERE workspace = :workspace AND expires_at IS NOT NULL AND expires_at <= :now
 ORDER BY expires_at LIMIT :limit;
 
@@ -47,6 +47,19 @@ ORDER BY expires_at LIMIT :limit;
 SELECT namespace, count(*) FROM entry
 WHERE workspace = :workspace AND (expires_at IS NULL OR expires_at > :now)
 GROUP BY namespace ORDER BY namespace;
+
+-- name: retired_put
+INSERT INTO retired (workspace, @retired)
+VALUES (:workspace, :@retired)
+ON CONFLICT (workspace, namespace, key) DO UPDATE SET
+    @set.retired;
+
+-- name: retired
+SELECT version FROM retired WHERE workspace = :workspace AND namespace = :namespace AND key = :key;
+
+-- name: all_retired
+SELECT @retired
+FROM retired WHERE workspace = :workspace;
 
 -- name: all_entries
 SELECT @entry

@@ -10,14 +10,14 @@ UPDATE message SET taken_at = :taken_at, taken_by = :taken_by
 WHERE workspace = :workspace AND id = :id AND taken_at IS NULL;
 
 -- name: waiting
-SELECT id, session, sender, recipient, text, sent_at, reader, about FROM message
+SELECT id, session, sender, recipient, text, sent_at, reader, about, trust FROM message
 WHERE workspace = :workspace AND session = :session AND taken_at IS NULL
   AND ((recipient = :agent AND reader = '') OR (reader = :task AND reader <> ''))
 ORDER BY seq LIMIT :limit;
 
 -- name: orphans
 -- Announcements that nobody will read: the task they are for has ended.
-SELECT m.id, m.session, m.sender, m.recipient, m.text, m.sent_at, m.reader, m.about
+SELECT m.id, m.session, m.sender, m.recipient, m.text, m.sent_at, m.reader, m.about, m.trust
 FROM message m JOIN task t ON t.workspace = m.workspace AND t.id = m.reader
 WHERE m.workspace = :workspace AND m.taken_at IS NULL AND m.reader <> '' AND t.ended IS NOT NULL
 ORDER BY m.seq LIMIT :limit;

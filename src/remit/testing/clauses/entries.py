@@ -225,21 +225,23 @@ async def expiry_is_exact(database: Database) -> None:
             entries = await store.read(lambda view, scope=scope, now=now: view.recent(scope, now, 10))
             equal(sorted(entry.key for entry in entries), keys, f"{scope} by time, {at} µs after writing")
         expired = await store.read(lambda view, now=now: view.expired(now, 10))
-        equal(expired, [("notes", key) for key in gone], f"expired, {at} µs after writing")
+        equal(expired, [("notes", key, 1) for key in gone], f"expired, {at} µs after writing")
         counts = await store.read(lambda view, now=now: view.namespaces(now))
         equal(counts, [("notes", len(alive))], f"entries alive by namespace, {at} µs after writing")
         kept = await store.read(lambda view: view.entry("notes", "passing"))
         equal(kept and kept.value, 2, "what has expired is kept until it is removed")
     equal(
         await store.read(lambda view: view.expired(NOW + 101, 1)),
-        [("notes", "passing")],
+        [("notes", "passing", 1)],
         "the one that expired first",
     )
     await store.tx("clean", lambda view: _remove(view, NOW + 100))
     equal(await store.read(lambda view: view.entry("notes", "passing")), None, "what was removed")
+    equal(await store.read(lambda view: view.retired("notes", "passing")), 1, "the last version of what was removed")
+    equal(await store.read(lambda view: view.retired("notes", "later")), 0, "the last version of what was not")
     equal(
         await store.read(lambda view: view.expired(NOW + 101, 10)),
-        [("notes", "later")],
+        [("notes", "later", 1)],
         "expired and not removed",
     )
     await sound(store)

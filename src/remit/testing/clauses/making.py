@@ -6,7 +6,6 @@ from typing import Final, TypeAlias, TypeVar
 
 from remit.core import entry as entries
 from remit.core import remit as remits
-from remit.core.allow import NONE
 from remit.core.bounds import TOP
 from remit.core.entry import Draft, Writer
 from remit.core.events import Event, Head, Unsealed, genuine
@@ -14,8 +13,7 @@ from remit.core.kinds import Place, PrunedRun, Queued, ended, entry_set, message
 from remit.core.message import Message
 from remit.core.projection import Tables, fold
 from remit.core.record import Record
-from remit.core.remit import Origin, Pass, Remit
-from remit.core.scope import NOTHING
+from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.ports import Beat, Decide, Decision, Span, Store, View
@@ -62,7 +60,7 @@ def first_remit(task: str, *, session: str, holder: str = "lead", workspace: str
 
 def child_remit(parent: Remit, task: str, *, holder: str, at: int = NOW, seconds: float = 300) -> Remit:
     wish = Pass(holder, f"a part, {task}", seconds=seconds)
-    return remits.derive(parent, wish, task, NOTHING, NONE, at + wish.microseconds)
+    return remits.derive(parent, wish, task, NO_RIGHTS, at + wish.microseconds)
 
 
 def pruned_run(root: Remit, *parts: str, at: int = NOW) -> PrunedRun:

@@ -63,6 +63,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "entry": lambda view: view.entry("notes", "a"),
     "recent": lambda view: view.recent(Scope("notes"), NOW, 10),
     "by_key": lambda view: view.by_key(Scope("notes"), NOW, 10),
+    "retired": lambda view: view.retired("notes", "gone"),
     "expired": lambda view: view.expired(NOW + 10, 10),
     "namespaces": lambda view: view.namespaces(NOW),
     "waiting": lambda view: view.waiting("s", "helper", "claimed", 10),
