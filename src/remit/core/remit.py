@@ -18,7 +18,8 @@ from remit.core.toolgroups import tools
 from remit.core.values import Json
 from remit.errors import BadInput
 
-DEFAULT_SECONDS = 300
+DELEGATION_TIME = 300 * SECOND  # of one attempt, when nobody says anything
+ATTEMPT_TIME = 260 * SECOND  # the same from the queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Pass:
     """What an asker wants to pass on: to whom, which task, and what goes along with it.
 
     `sees` and `tools` are passed beyond what the holder's card has; `within` narrows the bounds further;
-    `seconds` is how long it may take.
+    `seconds` is how long it may take, and nothing below it longer; left out, each attempt has its usual time.
     """
 
     to: str
@@ -34,8 +35,8 @@ class Pass:
     sees: Sees = NOTHING
     tools: Names = NONE
     within: Bounds = TOP
-    seconds: float = DEFAULT_SECONDS
-    microseconds: int = field(init=False, repr=False, default=DEFAULT_SECONDS * SECOND)
+    seconds: float | None = None
+    microseconds: int | None = field(init=False, repr=False, default=None)
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
@@ -47,7 +48,7 @@ class Pass:
             sees: SeesGiven = NOTHING,
             tools: NamesGiven = NONE,
             within: Bounds = TOP,
-            seconds: SpanGiven = DEFAULT_SECONDS,
+            seconds: SpanGiven | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -59,7 +60,7 @@ class Pass:
         if self.tools is not NONE and self.tools is not ANY:
             put(self, "tools", tools(self.tools))
         _ceiling(self.within)
-        if self.seconds != DEFAULT_SECONDS:
+        if self.seconds is not None:
             put(self, "microseconds", span(self.seconds, "seconds"))
 
 
@@ -77,8 +78,8 @@ def known_pass(to: str, task: str) -> Pass:
     put(made, "sees", NOTHING)
     put(made, "tools", NONE)
     put(made, "within", TOP)
-    put(made, "seconds", DEFAULT_SECONDS)
-    put(made, "microseconds", DEFAULT_SECONDS * SECOND)
+    put(made, "seconds", None)
+    put(made, "microseconds", None)
     return made
 
 
@@ -114,9 +115,12 @@ class Origin(NamedTuple):
     session: str
 
 
-def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int) -> Remit:
-    """Make the first remit of a run. The person who starts it passes on what `wish` says, within the ceiling."""
-    bounds = (ceiling & wish.within).on_board(origin.session).until(until)
+def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None) -> Remit:
+    """Make the first remit of a run. The person who starts it passes on what `wish` says, within the ceiling; `until`
+    is the deadline, if one was said."""
+    bounds = (ceiling & wish.within).on_board(origin.session)
+    if until is not None:
+        bounds = bounds.until(until)
     return Remit(
         id=origin.id,
         workspace=origin.workspace,
@@ -132,12 +136,13 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int) -> Remit:
     )
 
 
-def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, until: int) -> Remit:
+def derive(parent: Remit, wish: Pass, child: str, sight: Sees, kit: Names, until: int | None = None) -> Remit:
     """Derive a child's remit: never wider than the parent's, and only what the asker itself sees and may use."""
     bounds = parent.bounds
     if wish.within is not TOP:
         bounds &= wish.within.on_board(parent.session)
-    bounds = bounds.until(until)
+    if until is not None:
+        bounds = bounds.until(until)
     passed = scope.both(sight, scope.on_board(wish.sees, parent.session)) if wish.sees else NOTHING
     return Remit(
         child,

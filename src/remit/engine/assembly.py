@@ -89,7 +89,7 @@ def _services(ground: Ground, database: Database, policy: Policy, serving: Servi
     heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence)
     alive = LiveTasks()
     handoffs = Handoffs(ground, admission, alive)
-    conductor = Conductor(ground, handoffs, Endings(ground, bell), alive)
+    conductor = Conductor(ground, handoffs, Endings(ground, bell), alive, grace=serving.pace.grace)
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, alive, bell, heartbeat)
     return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots)

@@ -43,7 +43,8 @@ Consequence: TypeAlias = Callable[[Happening, Unsealed, Standing | None], Sequen
 
 
 def breaker_learns(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """End a row of failures with a success; add a failure of the agent's own to it, unless it is marked as spared."""
+    """End a row of failures with a success; add a failure of the agent's own to it, unless it is marked as spared. A
+    probe that ends without telling anything about the agent is given back."""
     before = happening.view.breaker(event.agent)
     if event.kind in _SUCCESSES:
         if before is CLOSED:
@@ -53,13 +54,14 @@ def breaker_learns(happening: Happening, event: Unsealed, standing: Standing | N
         why = str(event.data.get("error", ""))[:_WHY]
         after = breakers.failed(before, happening.breaker_policy, event.task, why, event.at)
     else:
-        return ()
+        after = breakers.given_back(before, event.task, event.at)
     return () if after == before else (breaker_set(event.agent, after, _place(event), event.at),)
 
 
 def delegated_children_end(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
     """End what an earlier attempt delegated and this one did not ask for again: nobody waits for it any more."""
-    if standing is not None and "receipt" in event.data and not standing.is_rerun:
+    seen = "receipt" in event.data and "left" not in event.data
+    if standing is not None and seen and not standing.is_rerun:
         return ()  # whoever ran it in one go has seen the end of all that it delegated
     gone = {event.task}
     ends: list[Unsealed] = []
@@ -86,16 +88,16 @@ def asker_is_told(happening: Happening, event: Unsealed, standing: Standing | No
 _END: Final[tuple[Consequence, ...]] = (breaker_learns, delegated_children_end, asker_is_told)
 CONSEQUENCES: Final[dict[str, tuple[Consequence, ...]]] = {
     **dict.fromkeys(sorted(lifecycle.ENDS), _END),
-    "task.retrying": (breaker_learns,),
+    "task.retrying": (breaker_learns,),  # only of a probe: the attempts of one task count once, when it ends
     "task.handed": (breaker_learns,),
-    "task.released": (),
-    "task.lost": (),
+    "task.released": (breaker_learns,),
+    "task.lost": (breaker_learns,),
     "task.fenced": (),
     "task.claimed": (),
 }
 _FOLLOWED: Final = frozenset(kind for kind, consequences in CONSEQUENCES.items() if consequences)
 _SUCCESSES: Final = frozenset(("task.completed", "task.handed"))
-_FAILURES: Final = frozenset(("task.failed", "task.retrying", "task.died"))
+_FAILURES: Final = frozenset(("task.failed", "task.died"))
 
 
 class Consequent:

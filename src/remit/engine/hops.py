@@ -1,30 +1,47 @@
 """A proposed hop: the remit of the task that it would begin, derived from the engine's own record of the asker."""
 
+from typing import Final
+
 from remit.core import remit as remits
 from remit.core.bounds import Bounds
 from remit.core.kinds import Place
 from remit.core.record import Record
-from remit.core.remit import Origin, Pass
+from remit.core.remit import DELEGATION_TIME, Origin, Pass
+from remit.core.times import SECOND
 from remit.engine.admission import Proposal
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
 
 
-def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str, lasts: int) -> Proposal:
+LASTS: Final = 24 * 3_600 * SECOND  # how long a task stays in the queue when nobody sets a deadline
+
+
+def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str) -> Proposal:
     """Propose what a person asks for."""
     now = ground.clock.now()
     origin = Origin(ground.ids.new(), ground.store.workspace, session or ground.ids.new())
-    first = remits.begin(origin, wish, ceiling, now + lasts)
+    first = remits.begin(origin, wish, ceiling, deadline(wish, now))
     return Proposal(first, first, wish, None, now)
 
 
-def proposed(ground: Ground, asker: LiveTask, wish: Pass, lasts: int) -> Proposal:
+def proposed(ground: Ground, asker: LiveTask, wish: Pass) -> Proposal:
     """Propose what an agent asks for, as part of its own task."""
     now = ground.clock.now()
     parent = asker.remit
     kit = remits.kit(parent, asker.card) if wish.tools else remits.NONE
-    child = remits.derive(parent, wish, ground.ids.new(), asker.sight, kit, now + lasts)
+    child = remits.derive(parent, wish, ground.ids.new(), asker.sight, kit, deadline(wish, now))
     return Proposal(child, parent, wish, asker.card, now)
+
+
+def deadline(wish: Pass, now: int) -> int | None:
+    """Give the deadline that was said with a wish. Its usual time is a timer of each attempt, not a deadline."""
+    return None if wish.microseconds is None else now + wish.microseconds
+
+
+def expires(bounds: Bounds, now: int, lasts: int = DELEGATION_TIME) -> int:
+    """Give when a task expires on record that has so much time: nothing is under way for ever."""
+    until = now + lasts
+    return until if bounds.deadline is None else min(until, bounds.deadline)
 
 
 def place_of(record: Record) -> Place:

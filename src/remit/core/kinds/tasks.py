@@ -14,7 +14,7 @@ class Begun(NamedTuple):
     """What the first event of a task says besides its remit.
 
     `worker` runs it, `step` is the step of a plan it carries out, `led_as` what the engine does in its holder's place,
-    `by` who started the run, `joins` whether its holder is new to the run.
+    `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires.
     """
 
     worker: str = ""
@@ -22,6 +22,7 @@ class Begun(NamedTuple):
     led_as: str = ""
     by: str = ""
     joins: bool = False
+    until: int = 0
 
 
 class Queued(NamedTuple):
@@ -49,6 +50,7 @@ class FirstData(RemitData, total=False):
     dedup_key: str
     origin: str
     failures: int
+    until: int
 
 
 BEGUN: Final = Begun()
@@ -71,7 +73,7 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
-    worker, step, led_as, by, joins = begun  # one by one: this is done for every task
+    worker, step, led_as, by, joins, until = begun  # one by one: this is done for every task
     if worker:
         data["worker"] = worker
     if step:
@@ -82,6 +84,8 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
         data["by"] = by
     if joins:
         data["joins"] = True
+    if until:
+        data["until"] = until
 
 
 def _asked(remit: Remit) -> dict[str, Json]:
@@ -175,6 +179,7 @@ class Retrying(Requeued, total=False):
     retryable: bool
     spared: bool
     lost_by: str
+    until: int
 
 
 def requeued(kind: str, at: Place, agent: str, now: int, requeue: Requeue, data: dict[str, Json]) -> Unsealed:
@@ -195,10 +200,15 @@ class ClaimData(TypedDict):
     worker: str
     fence: int
     attempt: int
+    until: NotRequired[int]
 
 
-def claimed(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
-    return moved("task.claimed", at, agent, now, {**claim._asdict()})
+def claimed(at: Place, agent: str, now: int, claim: Claim, until: int = 0) -> Unsealed:
+    """Make the event of a task that someone runs from now on; `until` is when it expires, if that changes."""
+    data: dict[str, Json] = {**claim._asdict()}
+    if until:
+        data["until"] = until
+    return moved("task.claimed", at, agent, now, data)
 
 
 def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:

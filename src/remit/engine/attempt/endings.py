@@ -58,7 +58,7 @@ class Endings(NamedTuple):
                 ending = outcomes.dead(ending, attempt.attempts)
             else:
                 ready_at = now + backoff.delay(attempt.number, self.ground.ids.chance())
-                if remit.bounds.deadline is not None and ready_at < remit.bounds.deadline:
+                if remit.bounds.deadline is None or ready_at < remit.bounds.deadline:
                     back = Requeue("", attempt.fence + 1, ready_at, attempt.number, attempt.failures + 1)
                     data = turn_data(live, ending.data)
                     event = requeued("task.retrying", live.place, remit.holder, now, back, data)
@@ -71,8 +71,11 @@ def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:
     data["receipt"] = live.receipt.data()
     if live.tokens:
         data["tokens"] = live.tokens
-    if live.agent.stand_in and "error" in data:  # it holds the task for a person: nobody's failures are its own
+    # A stand-in holds the task for a person: nobody's failures are its own. What is tried again counts at the last try.
+    if "error" in data and (live.agent.stand_in or live.spared):
         data["spared"] = True
+    if live.left:
+        data["left"] = True
     return data
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import asyncio
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar, cast
 
 from anyio import CancelScope
 
@@ -18,9 +19,11 @@ from remit.core.entry import Writer
 from remit.core.kinds import Place, place
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why
-from remit.core.remit import Remit
+from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Remit
 from remit.core.scope import Scope, Sees
+from remit.core.times import SECOND
 from remit.core.values import digest
+from remit.engine.attempt.calls import Call
 from remit.engine.directory import Agent
 from remit.engine.timing import move_on_after
 from remit.errors import Refused
@@ -75,30 +78,81 @@ NOT_HANDED: Final = Handoff()  # shared by all tasks, so it is not given out: it
 
 
 class Control:
-    """What stops a task, whoever holds it: its cancel scope, its timer, and why it was stopped."""
+    """What stops a task, whoever holds it: its cancel scope, its timer, and why it was stopped.
 
-    __slots__ = ("final", "released", "scope", "seconds", "stopped", "waits")
+    From the moment that it is stopped, or its time is up, it has no rights any more, whatever its code does meanwhile.
+    """
+
+    __slots__ = (
+        *("above", "calls", "clock", "ends", "expired", "final", "released", "scope", "seconds", "short", "stopped"),
+        "waits",
+    )
 
     def __init__(self) -> None:
         self.scope = CancelScope()
-        self.seconds: float | None = None  # how long it may take; None if its asker's own timer ends it in time
+        self.above: Control | None = None  # of the task that waits for this one
+        self.clock: Clock | None = None
+        self.ends = 0  # when its time is up, in ticks of that clock
+        self.seconds: float | None = None  # how long its own timer runs; None if its asker's own ends it in time
         self.final = True  # whether that is until the deadline, and not only the time of one attempt
+        self.short = False  # whether it is less than an agent has when nobody says anything
         self.stopped = ""
+        self.expired = False
         self.released = False  # whether it goes back into the queue when it has stopped
         self.waits = 0  # for how many tasks it waits right now
+        self.calls: list[Call] = []  # the agent's code that is under way, the innermost last
 
     def stop(self, why: str) -> None:
         self.stopped = self.stopped or why
-        self.scope.cancel()
-
-    def limited(self, clock: Clock) -> AbstractContextManager[object, bool]:
-        """Give the scope to run in, which ends when the task's time is up."""
-        return self.scope if self.seconds is None else move_on_after(clock, self.seconds, self.scope)
+        self._cancel()
 
     def release(self) -> None:
         """Stop, and go back into the queue."""
         self.released = True
+        self._cancel()
+
+    def limited(self, clock: Clock) -> AbstractContextManager[object, bool]:
+        """Give the scope to run in, which ends when the task's time is up."""
+        return self.scope if self.seconds is None else move_on_after(clock, self.seconds, self.scope, self._expire)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was stopped or its time is up, even if the code that is to notice holds up the loop."""
+        if self.stopped or self.released or self.expired:
+            return True
+        return self.clock is not None and self.clock.ticks() >= self.ends
+
+    def is_under(self, other: Control) -> bool:
+        """Whether the other one's task waits for this one's, or for one that does."""
+        above = self.above
+        while above is not None and above is not other:
+            above = above.above
+        return above is not None
+
+    def lost(self) -> str:
+        """Say why nothing can be done in the task's name any more; nothing if it can."""
+        control: Control | None = self
+        while control is not None:
+            if control.is_over:
+                return control.why
+            control = control.above
+        return ""
+
+    @property
+    def why(self) -> str:
+        """Why it is over."""
+        if self.stopped:
+            return f"it was cancelled: {self.stopped}"
+        return "it went back into the queue" if self.released else "its time is up"
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._cancel()
+
+    def _cancel(self) -> None:
         self.scope.cancel()
+        for call in self.calls:
+            call.stop_soon()
 
 
 class Operations:
@@ -151,18 +205,29 @@ class LiveTask:
         self.wrote: dict[tuple[str, str], Scope] = {}
         self.tokens = 0  # what the agent said it used, in this turn
         self.over = False
+        self.returned = False  # whether its agent has answered; what it left running is not its own any more
+        self.elsewhere: dict[asyncio.Task[object], int] = {}  # where else its verbs are under way than in its own task
+        self.alone: asyncio.Event | None = None  # set when nothing of it is under way elsewhere any more
+        self.left = False  # whether its agent was left behind
+        self.spared = False  # whether a failure of its agent is not counted, as it is tried again
         self.phase = ""  # of a coordinator: planning, or putting together
         self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
 
-    def limit_time(self, now: int, parent: Remit | None = None) -> Self:
-        """Give the task the time that its deadline and its attempt leave it."""
-        deadline = self.remit.bounds.deadline
-        assert deadline is not None
-        if parent is not None and deadline == parent.bounds.deadline:
+    def limit_time(self, clock: Clock, now: int, above: Control | None = None) -> Self:
+        """Give the task its time: that of one attempt, but no more than its deadline and its asker leave it."""
+        control, attempt, deadline = self.control, self.attempt, self.remit.bounds.deadline
+        usual = ATTEMPT_TIME if attempt.queued else DELEGATION_TIME
+        span = attempt.timeout or usual
+        control.final = deadline is not None and deadline - now <= span
+        if deadline is not None and control.final:
+            span = max(0, deadline - now)
+        control.clock, control.above = clock, above
+        control.ends = clock.ticks() + span
+        if above is not None and above.clock is not None and above.ends <= control.ends:
+            control.ends, control.short = above.ends, True
             return self  # the asker's own timer ends it, as the scopes nest
-        left, timeout = max(0, deadline - now), self.attempt.timeout
-        self.control.final = not timeout or left <= timeout
-        self.control.seconds = (left if self.control.final else timeout) / 1e6
+        control.short = span < usual
+        control.seconds = span / SECOND
         return self
 
     def succeeded_by(self, remit: Remit, agent: Agent, handoff: Handoff) -> LiveTask:
@@ -197,6 +262,7 @@ class LiveTask:
         return decided
 
     def must_hold(self, view: View) -> None:
+        self.must_be_at_work()
         standing = view.standing(self.remit.id)
         if standing is not None and standing.fence == self.attempt.fence and standing.state in _IN_HAND:
             return
@@ -204,9 +270,22 @@ class LiveTask:
         raise Refused(f"the task of '{self.remit.holder}' is not its own any more: {why}", rule="over")
 
     def must_be_at_work(self) -> None:
-        """Refuse a turn that someone kept after its end: it has no rights any more."""
+        """Refuse a turn that is over, because it ended, was stopped, or its time is up: it has no rights any more."""
         if self.over:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
+        if why := self.control.lost():
+            sentence = f"the turn of '{self.remit.holder}' is over: {why}; nothing can be done in its name"
+            raise Refused(sentence, rule="over")
+
+    def verb(self) -> AbstractContextManager[object]:
+        """Do something that takes time in the turn's name; should that be in another asyncio task than its own, it is
+        stopped when the turn ends."""
+        if self.returned:
+            raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
+        task = asyncio.current_task()
+        if task is None or not self.control.calls or task is self.control.calls[-1].task:
+            return _NOTHING_LEFT
+        return Elsewhere(self, cast("asyncio.Task[object]", task))
 
     @cached_property
     def wants(self) -> Wants:
@@ -252,6 +331,31 @@ class LiveTask:
         return "card"
 
 
+class Elsewhere:
+    """A verb of a turn under way in an asyncio task that the agent made itself."""
+
+    __slots__ = ("_live", "_task")
+
+    def __init__(self, live: LiveTask, task: asyncio.Task[object]) -> None:
+        self._live = live
+        self._task = task
+
+    def __enter__(self) -> None:
+        tasks = self._live.elsewhere
+        tasks[self._task] = tasks.get(self._task, 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        tasks = self._live.elsewhere
+        tasks[self._task] -= 1
+        if not tasks[self._task]:
+            del tasks[self._task]
+        if not tasks and self._live.alone is not None:
+            self._live.alone.set()
+
+
+_NOTHING_LEFT: Final = nullcontext()
+
+
 class LiveTasks:
     """The tasks alive in this process. Cancelling one cancels all below it, because their scopes nest."""
 
@@ -284,6 +388,18 @@ class LiveTasks:
             line.append(above)
             above = self._live.get(above.remit.parent)
         return line
+
+    def under(self, control: Control) -> list[LiveTask]:
+        """List the tasks that one waits for, as far as they are alive here."""
+        return [live for live in self._live.values() if live.control.is_under(control)]
+
+    def calls_inside(self, call: Call) -> list[Call]:
+        """List the calls that are under way inside of this one."""
+        control = next((live.control for live in self._live.values() if call in live.control.calls), None)
+        if control is None:
+            return []
+        own = control.calls[control.calls.index(call) + 1 :]
+        return own + [one for live in self.under(control) for one in live.control.calls]
 
     def get(self, task: str) -> LiveTask | None:
         return self._live.get(task)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from remit.core.backoff import retryable
 from remit.core.events import Event
@@ -14,7 +14,7 @@ from remit.core.record import Record
 from remit.core.remit import Remit
 from remit.core.values import Json
 from remit.engine.presence.bell import Bell
-from remit.errors import Cancelled, Failed, Refused, RemitError, StoreError, TimedOut
+from remit.errors import BadInput, Cancelled, Failed, Refused, RemitError, StoreError, TimedOut
 from remit.ports import View
 
 _ERROR_LIMIT = 2_000
@@ -40,23 +40,43 @@ def refused(remit: Remit, refusal: Refused) -> Outcome:
     return Outcome(remit.holder, "", "refused", error=refusal)
 
 
-def failed(remit: Remit, error: Exception) -> Ending:
-    said = str(error) or "no message"
-    sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said}"
+def failed(remit: Remit, error: BaseException) -> Ending:
     again = retryable(error) or isinstance(error, StoreError)  # what the store cannot do now it may do later
+    sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said(error)}"
     failure = Failed(_kept(sentence), agent=remit.holder, task=remit.id, retryable=again)
     failure.__cause__ = error
     ending = _ending(remit, "task.failed", "failed", failure, kind=type(error).__name__)
-    if isinstance(error, Refused | StoreError):  # no failure of the agent's own: no more is a full disk
+    if not is_own(error):
         ending.data["spared"] = True
     return ending
 
 
-def timed_out(remit: Remit, *, final: bool) -> Ending:
-    """End a task whose time is up; `final` if that was its deadline, and not only the time of one attempt."""
+def unusable(remit: Remit, no: BadInput) -> Ending:
+    """End a task whose answer cannot be kept. It may be too long, or no JSON, because of what the agent was given, so
+    its breaker does not learn from it."""
+    ending = failed(remit, no)
+    ending.data["spared"] = True
+    return ending
+
+
+def is_own(error: BaseException) -> bool:
+    """Whether a failure is the agent's own, and not a rule's, the store's, or that of someone it asked."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(is_own(one) for one in cast("BaseExceptionGroup[BaseException]", error).exceptions)
+    if isinstance(error, Refused | StoreError | Failed):
+        return False
+    return error.__cause__ is None or is_own(error.__cause__)
+
+
+def timed_out(remit: Remit, *, final: bool, short: bool = False) -> Ending:
+    """End a task whose time is up; `final` if that was its deadline, and not only the time of one attempt. If that was
+    `short`, less than it usually has, whoever set the limit is to blame and not the agent."""
     sentence = f"'{remit.holder}' ran out of time; its work was cancelled"
     error = TimedOut(sentence, agent=remit.holder, task=remit.id, retryable=not final)
-    return _ending(remit, "task.failed", "timed-out", error)
+    ending = _ending(remit, "task.failed", "timed-out", error)
+    if short:
+        ending.data["spared"] = True
+    return ending
 
 
 def stopped(remit: Remit, why: str) -> Ending:
@@ -80,6 +100,14 @@ def _ending(remit: Remit, event: str, state: OutcomeState, error: RemitError, *,
     if error.retryable:
         data["retryable"] = True
     return Ending(event, data, Outcome(remit.holder, remit.id, state, error=error))
+
+
+def said(error: BaseException) -> str:
+    """Give the text of an error, whatever its class makes of that."""
+    try:
+        return str(error) or "no message"
+    except Exception:  # noqa: BLE001 - anyone's code
+        return "its message cannot be read"
 
 
 def _kept(sentence: str) -> str:
