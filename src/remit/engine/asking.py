@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, TypedDict
 import anyio
 
 from remit.core.allow import ANY, NamesGiven
-from remit.core.backoff import ATTEMPTS
 from remit.core.bounds import Bounds
 from remit.core.checks import whole
 from remit.core.credits import CreditsGiven
@@ -166,7 +165,7 @@ def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Check what is said about the queue, and take it apart from the rest."""
     queue: dict[str, Any] = {
         "timeout": span(how.pop("seconds"), "seconds") if "seconds" in how else ATTEMPT_TIME,
-        "attempts": whole(how.pop("attempts", ATTEMPTS), "attempts", least=1) or ATTEMPTS,
+        "attempts": whole(how.pop("attempts", None), "attempts", least=1) or 0,
         "key": how.pop("key", ""),
     }
     if queue["key"]:

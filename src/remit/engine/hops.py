@@ -12,7 +12,6 @@ from remit.engine.admission import Proposal
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
 
-
 LASTS: Final = 24 * 3_600 * SECOND  # how long a task stays in the queue when nobody sets a deadline
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from remit.core import kinds
+from remit.core.backoff import ATTEMPTS
 from remit.core.events import Event
 from remit.core.kinds import read
 from remit.core.record import Record
@@ -49,7 +50,7 @@ def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> De
         record=record,
         task=began["task"],
         asker=began.get("asker", ""),
-        attempts=began.get("attempts", 1),
+        attempts=began.get("attempts", 1) or ATTEMPTS,
         earlier=tuple(_earlier(events)),
         below=Counter(_below(record, run)),
         result=end.get("result"),

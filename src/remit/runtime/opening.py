@@ -13,8 +13,9 @@ from remit.engine.assembly import Engine, EngineSettings, assembled
 from remit.engine.directory import Directory
 from remit.engine.plans.running import Schemas
 from remit.engine.settings import Policy, Serving, System
-from remit.errors import BadInput
+from remit.errors import BadInput, Refused
 from remit.ports import Database
+from remit.ports.turn import current_turn
 from remit.stores.opening import database_at
 
 DEFAULT_WORKSPACE: Final = "default"
@@ -54,6 +55,15 @@ class Opening:
     @property
     def is_open(self) -> bool:
         return self._database is not None
+
+    def must_be_outside(self, verb: str, instead: str) -> None:
+        """Refuse a person's verb to code that runs in a turn: what it asks for belongs to that turn, and is limited
+        with it."""
+        turn = current_turn()
+        if turn is None or self._engine is None or self._engine.services.conductor.alive.get(turn.remit.id) is None:
+            return
+        sentence = f"{verb} was called by '{turn.agent}' while it has a turn; inside a turn say {instead}"
+        raise Refused(sentence, rule="inside")
 
     def elsewhere(self, store: StoreGiven | None, serving: Serving | None) -> "Opening":
         """Give the same agents and rules on another store, or with other hands."""

@@ -9,6 +9,7 @@ from typing import Any, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
 import anyio
 
 from remit.core.allow import NamesGiven
+from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.card import Card
 from remit.core.checks import of_type
@@ -32,7 +33,7 @@ AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
 
 
 class About(TypedDict, total=False):
-    """What a card says besides the name."""
+    """What a card says besides the name, and how the agent's tasks from the queue are tried again."""
 
     role: str
     can: str | Iterable[str]
@@ -41,6 +42,7 @@ class About(TypedDict, total=False):
     writes: SeesGiven
     tools: NamesGiven
     concurrency: int | None
+    retry: RetryPolicy
 
 
 class Runtime:
@@ -89,10 +91,11 @@ class Runtime:
             return self._register(what, "", about)
         return lambda function: self._register(function, what, about)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType] - it gives back what it is given
 
-    def add(self, card: Card, answer: AgentFunction) -> None:
+    def add(self, card: Card, answer: AgentFunction, *, retry: RetryPolicy = USUAL) -> None:
         """Register anything that can be awaited with a turn: a function, or an object with `async __call__`."""
         of_type(card, Card, "add takes a Card and what answers for it")
-        self._opening.directory.add(_agent(card, answer))
+        of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
+        self._opening.directory.add(_agent(card, answer, retry))
 
     def cards(self) -> list[Card]:
         """List everyone who is registered, by name."""
@@ -110,14 +113,16 @@ class Runtime:
                     there = ", ".join(directory.names())
                     raise BadInput(f"there is no agent {shown(name)} to override; there are {there}")
                 replaced.append(agent)
-                directory.replace(_agent(agent.card, answer))
+                directory.replace(_agent(agent.card, answer, agent.retry))
             yield self
         finally:
             for agent in replaced:
                 directory.replace(agent)
 
     def _register(self, function: Any, name: str, about: About) -> Any:
-        self.add(Card(name or getattr(function, "__name__", ""), **cast("dict[str, Any]", about)), function)
+        rest = cast("dict[str, Any]", about).copy()
+        retry = rest.pop("retry", USUAL)
+        self.add(Card(name or getattr(function, "__name__", ""), **rest), function, retry=retry)
         return function
 
     # -- runs -------------------------------------------------------------------------------------------
@@ -129,17 +134,20 @@ class Runtime:
 
     async def outcome(self, agent: str, task: str, **how: Unpack[Starting]) -> Outcome:
         """Ask an agent to do a task and tell what came of it, with the id of the run."""
+        self._opening.must_be_outside("run", "turn.delegate")
         asked = asking.asked("run", agent, task, how, self._opening.settings.policy.classify)
         return await self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
 
     async def run_plan(self, plan: Plan, **how: Unpack[StartingPlan]) -> PlanOutcome:
         """Run a plan on behalf of a person and tell what became of every step."""
+        self._opening.must_be_outside("run_plan", "turn.run_plan")
         of_type(plan, Plan, "run_plan takes a Plan(...)")
         asked, options = self._planned("run_plan", "plan", plan.goal or "carry out a plan", how)
         return await Leader(self._opening.engine, self._ceiling).plan(plan, asked, options)
 
     async def run_team(self, goal: str, coordinator: str, **how: Unpack[StartingPlan]) -> Any:
         """Give a goal to a coordinator, who plans, and puts together what the members bring."""
+        self._opening.must_be_outside("run_team", "turn.run_plan or turn.delegate")
         asked, options = self._planned("run_team", coordinator, goal, how)
         return (await Leader(self._opening.engine, self._ceiling).team(asked, options)).unwrap()
 
@@ -242,8 +250,8 @@ async def _run(runtime: Runtime, agent: str, task: str, how: Starting) -> Any:
     return outcome.unwrap()
 
 
-def _agent(card: Card, answer: AgentFunction) -> Agent:
+def _agent(card: Card, answer: AgentFunction, retry: RetryPolicy = USUAL) -> Agent:
     call = getattr(answer, "__call__", None)  # noqa: B004 - asking what kind of call it is, not whether it can be called
     if not inspect.iscoroutinefunction(answer) and not inspect.iscoroutinefunction(call):
         raise BadInput(f"agent '{card.name}' must be async: write `async def`, got {shown(answer)}")
-    return Agent(card, answer)
+    return Agent(card, answer, retry)

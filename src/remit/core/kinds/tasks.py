@@ -102,10 +102,12 @@ def _asked(remit: Remit) -> dict[str, Json]:
 
 
 class TurnData(TypedDict, total=False):
-    """What every event that ends a turn says: its receipt, and the tokens it used."""
+    """What every event that ends a turn says: its receipt, the tokens it used, and whether its agent was left behind
+    because it would not stop."""
 
     receipt: dict[str, Json]
     tokens: int
+    left: bool
 
 
 class Completed(TurnData):
@@ -194,13 +196,18 @@ class Claim(NamedTuple):
     attempt: int
 
 
-class ClaimData(TypedDict):
-    """The data of `task.claimed` and `task.fenced`."""
+class FenceData(TypedDict):
+    """The data of `task.fenced`."""
 
     worker: str
     fence: int
     attempt: int
-    until: NotRequired[int]
+
+
+class ClaimData(FenceData, total=False):
+    """The data of `task.claimed`; `until` is there when it expires at another time now."""
+
+    until: int
 
 
 def claimed(at: Place, agent: str, now: int, claim: Claim, until: int = 0) -> Unsealed:

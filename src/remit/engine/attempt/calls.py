@@ -11,9 +11,10 @@ import signal
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Generator
 from dis import opname
+from functools import partial
 from traceback import walk_tb
 from types import CodeType, FunctionType
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 from remit.ports import Clock, Timer
 
@@ -75,34 +76,46 @@ class Call:
         try:
             waits = answer.send(None)
             while True:
-                if (after := cancelling()) > before:
-                    self.own += after - before  # nobody but the code that just ran can have done so
-                if self._timer is not None and not self._left:
-                    self._disarm_if_spared()
+                if cancelling() != before or self._timer is not None:
+                    self._stepped(before)
+                value = error = None
                 try:
                     value = yield waits
                 except GeneratorExit:
                     answer.close()
                     raise
-                except BaseException as error:  # noqa: BLE001 - the agent is told, whatever it is
-                    before = cancelling()
-                    if self._left:
-                        self._abandon()
-                    if isinstance(error, CancelledError) and self.is_cancelled:
-                        self.stop_soon(firm=False)
-                    waits = answer.throw(error)
-                else:
-                    before = cancelling()
-                    if self._left:
-                        self._abandon()
-                    waits = answer.send(value)
+                except BaseException as thrown:  # noqa: BLE001 - the agent is told, whatever it is
+                    error = thrown
+                before = cancelling()
+                waits = answer.send(value) if error is None and not self._left else self._told(error)
         except StopIteration as stop:
             return stop.value
         finally:
-            if (after := cancelling()) > before and not self._left:
-                self.own += after - before
+            if not self._left:
+                self._stepped(before)
             if self._timer is not None:
                 self._timer.cancel()
+
+    def _stepped(self, before: int) -> None:
+        """Note what the agent's code that just ran did to the task it runs in: but for a signal, nobody else can have
+        cancelled it meanwhile.
+
+        Its grace is taken back if what was cancelled was something inside of the agent, as its own time limits do.
+        """
+        after = self.task.cancelling()
+        own = self.own + max(0, after - before - _interrupts(self.task)) if after > before else self.own
+        self.own = min(own, max(0, after - self._base))  # less if it was taken back
+        if self._timer is not None and not (self._firm or self._left or self.is_cancelled):
+            self._timer.cancel()
+            self._timer = None
+
+    def _told(self, error: BaseException | None) -> Any:
+        """Tell the agent of an error, unless it is left behind."""
+        if self._left or error is None:
+            self._abandon()
+        elif isinstance(error, CancelledError) and self.is_cancelled:
+            self.stop_soon(firm=False)
+        return self._answer.throw(error)
 
     async def forgive_own(self) -> None:
         """Take back what the agent's code did to the task it ran in: whoever asked was not cancelled."""
@@ -117,15 +130,10 @@ class Call:
                 self.own -= 1
                 self.task.uncancel()
 
-    def _disarm_if_spared(self) -> None:
-        """Take the grace back if what was cancelled was something inside of the agent, as its own time limits do."""
-        if self._firm or self.is_cancelled or self._timer is None:
-            return
-        self._timer.cancel()
-        self._timer = None
-
     def _grace_is_over(self) -> None:
         self._timer = None
+        if not (self._firm or self.is_cancelled):
+            return
         if deeper := self._deeper(self):
             for call in deeper:
                 call.leave()
@@ -133,16 +141,17 @@ class Call:
             return
         self.leave()
 
-    def _abandon(self) -> None:
-        """Go on without the agent. It is told to close, which ends all that does not insist; the rest runs on."""
+    def _abandon(self) -> NoReturn:
+        """Go on without the agent. It is told once more, whatever shields it; if it ignores that too, it runs on in a
+        task of its own."""
         self.task.uncancel()  # our own, which woke us
         _log.warning("agent '%s' was cancelled and did not stop within %g s; it is left behind", self.name, self._grace)
         try:
-            self._answer.close()
-        except RuntimeError:  # it ignores even that
-            _keep(asyncio.get_running_loop().create_task(_run_on(self._answer)))
+            waits = self._answer.throw(CancelledError("left behind"))
         except BaseException as error:  # noqa: BLE001 - whatever it says counts for nothing
-            _log.debug("agent '%s', left behind, said: %r", self.name, type(error))
+            _log.debug("agent '%s', left behind, ended with %s", self.name, type(error).__name__)
+        else:
+            _keep(asyncio.get_running_loop().create_task(_run_on(self._answer, waits)))
         raise LeftBehind(self.name)
 
 
@@ -162,19 +171,52 @@ def _keep(task: asyncio.Task[None]) -> None:
 
 
 class _Rest:
-    """What is left of a call, to be awaited by a task of its own."""
+    """What is left of a call, to be awaited by a task of its own; `waits` is what it waits for."""
 
-    __slots__ = ("_answer",)
+    __slots__ = ("_answer", "_waits")
 
-    def __init__(self, answer: Generator[Any, Any, object]) -> None:
+    def __init__(self, answer: Generator[Any, Any, object], waits: object) -> None:
         self._answer = answer
+        self._waits = waits
 
-    def __await__(self) -> Generator[Any, Any, object]:
-        return (yield from self._answer)
+    def __await__(self) -> Generator[Any, Any, None]:
+        answer, waits = self._answer, self._waits
+        try:
+            while True:
+                try:
+                    value = yield waits
+                except BaseException as error:  # noqa: BLE001 - the agent is told, whatever it is
+                    waits = answer.throw(error)
+                    if isinstance(error, CancelledError) and _is_cancelled():  # its loop is closed: it ends here
+                        _GIVEN_UP.append(answer)
+                        return
+                else:
+                    waits = answer.send(value)
+        except StopIteration:
+            return
 
 
-async def _run_on(answer: Generator[Any, Any, object]) -> None:
-    await _Rest(answer)
+# Kept, because to be collected is one more thing that such code would ignore.
+_GIVEN_UP: Final[list[Generator[Any, Any, object]]] = []
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _run_on(answer: Generator[Any, Any, object], waits: object) -> None:
+    await _Rest(answer, waits)
+
+
+def _interrupts(task: asyncio.Task[object]) -> int:
+    """Tell how often a person's Ctrl-C has cancelled this task: at most once, by the handler that `asyncio.run` sets,
+    and then while any code runs."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not isinstance(handler, partial) or handler.keywords.get("main_task") is not task:
+        return 0
+    runner = getattr(cast("object", handler.func), "__self__", None)
+    return 1 if getattr(runner, "_interrupt_count", 0) else 0
 
 
 def is_interrupt(error: BaseException) -> bool:

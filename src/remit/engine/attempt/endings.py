@@ -44,21 +44,25 @@ class Endings(NamedTuple):
             ending = outcomes.stopped(remit, live.control.stopped or "cancelled")  # completion came too late
         if standing.state == "cancelling" and not nothing_open_below(view, remit.id):
             return Decision(_NOT_YET)
-        ending, event = self._event(live, ending, now)
+        ending, event = self._event(view, live, ending, now)
         return Decision(ending.kind, (event,), aside=ending)
 
-    def _event(self, live: LiveTask, ending: Ending, now: int) -> tuple[Ending, Unsealed]:
+    def _event(self, view: View, live: LiveTask, ending: Ending, now: int) -> tuple[Ending, Unsealed]:
         """Say what an ending becomes: the queue retries what may go better, until it has been tried often enough."""
         remit, attempt = live.remit, live.attempt
         if ending.kind == "task.released":
             back = Requeue("", attempt.fence + 1, AT_ONCE, attempt.number - 1, attempt.failures)
             return ending, requeued("task.released", live.place, remit.holder, now, back, {})
         if attempt.queued and ending.retryable:
-            if attempt.number >= attempt.attempts:
-                ending = outcomes.dead(ending, attempt.attempts)
+            policy = live.agent.retry
+            most = attempt.attempts or policy.attempts
+            if attempt.number >= most:
+                ending = outcomes.dead(ending, most)
             else:
-                ready_at = now + backoff.delay(attempt.number, self.ground.ids.chance())
-                if remit.bounds.deadline is None or ready_at < remit.bounds.deadline:
+                wait = max(backoff.delay(attempt.number, self.ground.ids.chance(), policy), ending.wanted_wait(now))
+                ready_at = now + wait
+                record = view.record(remit.id)
+                if record is not None and ready_at < record.until:
                     back = Requeue("", attempt.fence + 1, ready_at, attempt.number, attempt.failures + 1)
                     data = turn_data(live, ending.data)
                     event = requeued("task.retrying", live.place, remit.holder, now, back, data)

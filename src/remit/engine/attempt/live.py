@@ -38,7 +38,8 @@ _STOPPED: Final = frozenset(("cancelling", "cancelled"))
 class Attempt(NamedTuple):
     """One live try at a task: the claim under which this process runs it, and what the queue said about it.
 
-    `number` counts the claims, `failures` how often it has failed before. `origin` is the first task of those that were
+    `number` counts the claims, `failures` how often it has failed before, `attempts` how often it may be tried (0: as
+    often as its agent's policy says). `origin` is the first task of those that were
     retried by hand, so that what they finished is found again.
     """
 
@@ -120,7 +121,7 @@ class Control:
         """Whether it was stopped or its time is up, even if the code that is to notice holds up the loop."""
         if self.stopped or self.released or self.expired:
             return True
-        return self.clock is not None and self.clock.ticks() >= self.ends
+        return self.seconds is not None and self.clock is not None and self.clock.ticks() >= self.ends
 
     def is_under(self, other: Control) -> bool:
         """Whether the other one's task waits for this one's, or for one that does."""

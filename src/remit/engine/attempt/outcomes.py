@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from remit.core.backoff import retryable
+from remit.core.backoff import retryable, wanted_wait
 from remit.core.events import Event
 from remit.core.kinds import EndData, read
 from remit.core.lifecycle import TERMINAL
@@ -30,6 +30,11 @@ class Ending(NamedTuple):
     @property
     def retryable(self) -> bool:
         return self.kind == "task.failed" and self.outcome.error is not None and self.outcome.error.retryable
+
+    def wanted_wait(self, now: int) -> int:
+        """How long whoever failed it wants to be left alone, in microseconds."""
+        error = self.outcome.error
+        return wanted_wait(error.__cause__, now) if error is not None and error.__cause__ is not None else 0
 
 
 def completed(remit: Remit, value: Json) -> Ending:

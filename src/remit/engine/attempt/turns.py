@@ -24,7 +24,6 @@ from remit.errors import BadInput, Refused
 from remit.ports import NOTHING, Decide, Wants
 from remit.ports.turn import CURRENT_TURN, TurnLike
 
-
 LEFT_RUNNING: Final = "its asker ended without it"
 ASKER_IS_OVER: Final = "its asker was stopped, or its time is up"
 
@@ -45,9 +44,7 @@ class Conductor:
     """Admits tasks and runs them to their end. `take_turn` makes the handle an agent gets; `closing` says whether this
     process is putting its work back into the queue. Both knots are tied where the engine is put together."""
 
-    def __init__(
-        self, ground: Ground, handoffs: Handoffs, endings: Endings, alive: LiveTasks, *, grace: float
-    ) -> None:
+    def __init__(self, ground: Ground, handoffs: Handoffs, endings: Endings, alive: LiveTasks, *, grace: float) -> None:
         self.alive = alive
         self._grace = grace
         self.take_turn: Callable[[LiveTask], TurnLike]
@@ -131,7 +128,7 @@ class Conductor:
             return outcomes.stopped(remit, "it was cancelled and did not stop")
         except Stray as stray:
             return outcomes.failed(remit, stray.error)
-        except BaseException as error:  # noqa: BLE001 - an agent may fail in any way; it is a failed task
+        except BaseException as error:
             if is_interrupt(error):
                 raise
             return outcomes.failed(remit, error)
@@ -151,21 +148,7 @@ class Conductor:
         try:
             call = Call(agent.card.name, agent.answer(turn), self._ground.clock, self._grace, self.alive.calls_inside)
             control.calls.append(call)
-            answer = await call
-            if call.is_cancelled:  # it came after someone wanted it stopped, and does not count
-                await checkpoint()
-                raise CancelledError
-            return answer
-        except LeftBehind:
-            if not control.is_over:  # it is not this task that was stopped, but something around it
-                await checkpoint()
-                if call is not None and call.is_cancelled:
-                    raise CancelledError from None
-            raise
-        except CancelledError as error:
-            if call is not None and (call.is_cancelled or control.scope.cancel_called):
-                raise
-            raise Stray(error) from error
+            return await _answered(call, control)
         finally:
             CURRENT_TURN.reset(outer)
             live.returned = True
@@ -215,3 +198,28 @@ class Conductor:
             return True
         queued, stopped = (any(task.attempt.queued for task in line), any(task.control.stopped for task in line))
         return self.closing() and queued and not stopped
+
+
+async def _answered(call: Call, control: Control) -> object:
+    """Give the agent's answer. One that comes after someone wanted it stopped does not count, and a CancelledError that
+    nobody wanted is not passed on as one."""
+    try:
+        answer = await call
+    except LeftBehind:
+        if not control.is_over:  # it is not this task that was stopped, but something around it
+            await _stopped_from_outside(call)
+        raise
+    except CancelledError as error:
+        if call.is_cancelled or control.scope.cancel_called:
+            raise
+        raise Stray(error) from error
+    if call.is_cancelled:
+        await _stopped_from_outside(call)
+    return answer
+
+
+async def _stopped_from_outside(call: Call) -> None:
+    """Raise what stops this task, if something does; the agent has swallowed it."""
+    await checkpoint()  # a scope around us says it again
+    if call.is_cancelled:
+        raise CancelledError

@@ -8,7 +8,6 @@ from typing import Final
 
 from remit.core import lifecycle
 from remit.core import remit as remits
-from remit.core.backoff import ATTEMPTS
 from remit.core.events import Event, Unsealed
 from remit.core.kinds import FirstData, moved, read
 from remit.core.outcome import Outcome
@@ -211,7 +210,7 @@ def _once_more(began: Event, record: Record, now: int, until: int | None) -> dic
         "dedup_key": _retry_key(began),
         "ready_at": AT_ONCE,
         "timeout": first.get("timeout", ATTEMPT_TIME),
-        "attempts": first.get("attempts", ATTEMPTS),
+        "attempts": first.get("attempts", 0),
         "origin": first.get("origin") or record.id,
         "failures": record.failures + 1,
     }

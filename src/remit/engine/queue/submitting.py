@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol, cast
 
 from remit.core import remit as remits
-from remit.core.backoff import ATTEMPTS
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SPAWNED, SUBMIT, Passage
@@ -39,7 +38,7 @@ class Submission(NamedTuple):
 
     wish: Pass
     timeout: int
-    attempts: int = ATTEMPTS
+    attempts: int = 0  # as its agent's policy says
     key: str = ""
     asked_how: str = "submit"
     by: str = ""
@@ -129,7 +128,9 @@ class TaskQueue:
     async def _accepted(self, request: Request, op: str, asker: LiveTask | None = None) -> Accepted:
         passage, proposal, submission, key = request
         child, now = proposal.child, proposal.now
-        queued = Queued(submission.asked_how, submission.timeout, submission.attempts, AT_ONCE, key)
+        agent = self._ground.directory.get(child.holder)
+        attempts = submission.attempts or (agent.retry.attempts if agent is not None else 0)
+        queued = Queued(submission.asked_how, submission.timeout, attempts, AT_ONCE, key)
         hands = self.hands()
 
         def decide(view: View) -> Decision[Json]:

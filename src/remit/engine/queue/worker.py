@@ -231,7 +231,9 @@ class Worker:
             why = f"its record cannot be read ({type(error).__name__}); run `remit doctor`"
             _log.error("task %s: %s", record.id, why)
             return [ended_unrun(record, "task.died", why, now, type_="StoreError")], []
-        if claim.attempt > resumed.attempt.attempts:
+        agent = self._ground.directory.get(record.holder)
+        most = resumed.attempt.attempts or (agent.retry.attempts if agent is not None else claim.attempt)
+        if claim.attempt > most:
             why = f"the process that carried it out died {record.attempt} times"
             return [ended_unrun(record, "task.died", why, now)], []
         proposal = Proposal(resumed.remit, resumed.remit, known_pass(record.holder, resumed.remit.task), None, now)
