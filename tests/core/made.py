@@ -19,7 +19,7 @@ BACK = Requeue("w1", 2, NOW + 9, 1, 1)
 QUEUED = Queued("submit", 260, 4, NOW, "key/d")
 BEGUN = Begun("w1", "draft", "plan", "ann", joins=True, until=NOW + 9)
 FAILED = {"error": "no disk", "type": "OSError"}
-FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True}
+FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "team.py:3 in coder"}
 RETRIED = {"origin": "t0", "failures": 1}  # what a person's retry adds to the first event of the task before
 STEP = {"id": "a", "title": "Gather", "agent": "coder", "capability": "", "after": []}
 KEPT = {"id": "t1", "agent": "lead", "session": "s1", "task": "build it", "state": "completed"}

@@ -339,3 +339,21 @@ def test_until_when_a_breaker_rests_is_a_datetime_too():
 def test_a_breaker_says_what_it_is():
     assert repr(CLOSED) == "<Breaker closed, failures 0>"
     assert repr(Breaker("open", 3, 1, "", "no disk")) == "<Breaker open, failures 3: no disk>"
+
+
+@pytest.mark.rule("breaker.probe-back")
+def test_only_the_probe_can_give_itself_back():
+    back = given_back(TRYING, "t9", NOW)
+
+    assert (back.state, back.probe, admits(back, NOW)) == ("open", "", "probe")
+    assert back.failures == TRYING.failures
+    assert given_back(TRYING, "another", NOW) is TRYING
+    assert given_back(OPEN, "t9", NOW) is OPEN
+    assert given_back(CLOSED, "t9", NOW) is CLOSED
+
+
+@pytest.mark.rule("breaker.told")
+def test_a_person_is_told_how_to_let_it_in():
+    for breaker in (OPEN, TRYING, tripped(CLOSED, "why")):
+        assert "`remit breaker reset kik` lets it in at once" in sentence("kik", breaker, NOW, person=True)
+        assert "ask someone else" in sentence("kik", breaker, NOW)

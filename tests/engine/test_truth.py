@@ -156,6 +156,13 @@ async def shielded(begun: anyio.Event, stop: anyio.Event) -> None:
         await stop.wait()
 
 
+async def in_scopes_of_its_own(begun: anyio.Event, stop: anyio.Event) -> None:
+    with anyio.CancelScope(shield=True), anyio.move_on_after(100):
+        async with anyio.create_task_group() as group:
+            group.start_soon(deaf_to_cancelling, begun, stop)
+            await deaf_to_everything(begun, stop)
+
+
 async def in_a_thread(begun: anyio.Event, stop: anyio.Event) -> None:
     loop = asyncio.get_running_loop()
 
@@ -167,7 +174,9 @@ async def in_a_thread(begun: anyio.Event, stop: anyio.Event) -> None:
 
 
 @pytest.mark.rule("truth.left-behind")
-@pytest.mark.parametrize("stubborn", [deaf_to_cancelling, deaf_to_everything, shielded, in_a_thread])
+@pytest.mark.parametrize(
+    "stubborn", [deaf_to_cancelling, deaf_to_everything, shielded, in_scopes_of_its_own, in_a_thread]
+)
 async def test_an_agent_that_will_not_stop_is_left_behind_after_the_grace_and_its_caller_goes_on(
     stubborn, caplog: pytest.LogCaptureFixture
 ):

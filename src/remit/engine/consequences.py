@@ -8,7 +8,7 @@ consequences of its kind are appended in the same transaction.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from remit.core import breaker as breakers
 from remit.core import lifecycle
@@ -17,6 +17,7 @@ from remit.core.events import Unsealed
 from remit.core.kinds import FirstData, Place, breaker_set, message_sent, moved, read
 from remit.core.message import Message
 from remit.core.record import Record, Standing
+from remit.core.redaction import NOTHING_SECRET, Redaction
 from remit.core.values import Json, encode
 from remit.ports import NOTHING, Decide, Decided, Decision, Store, View, Wants
 
@@ -103,10 +104,11 @@ _FAILURES: Final = frozenset(("task.failed", "task.died"))
 class Consequent:
     """A store that completes every decision with its consequences; in all else the store itself."""
 
-    __slots__ = ("_breaker_policy", "_store", "listen", "read", "subscribe", "workspace")
+    __slots__ = ("_breaker_policy", "_redaction", "_store", "listen", "read", "subscribe", "workspace")
 
-    def __init__(self, store: Store, breaker_policy: BreakerPolicy) -> None:
+    def __init__(self, store: Store, breaker_policy: BreakerPolicy, redaction: Redaction = NOTHING_SECRET) -> None:
         self._store = store
+        self._redaction = redaction
         self._breaker_policy = breaker_policy
         self.workspace = store.workspace
         self.read = store.read
@@ -114,20 +116,27 @@ class Consequent:
         self.listen = store.listen
 
     def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
-        return self._store.tx(op, self._completed(decide), wants)
+        return self._store.tx(self._redaction.text(op), self._completed(decide), wants)
 
     def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
-        return self._store.transact(op, self._completed(decide), wants)
+        return self._store.transact(self._redaction.text(op), self._completed(decide), wants)
 
     def _completed(self, decide: Decide[T]) -> Decide[T]:
         def completed(view: View) -> Decision[T]:
             decision = decide(view)
             for event in decision.events:
                 if event.kind in _FOLLOWED:
-                    return self._complete(view, decision)
-            return decision
+                    decision = self._complete(view, decision)
+                    break
+            return self._redacted(decision) if self._redaction else decision
 
         return completed
+
+    def _redacted(self, decision: Decision[T]) -> Decision[T]:
+        """Take the owner's secrets out of all that is about to be written."""
+        redact = self._redaction.json
+        events = [event._replace(data=cast("dict[str, Json]", redact(event.data))) for event in decision.events]
+        return decision._replace(events=events, answer=cast("T", redact(cast("Json", decision.answer))))
 
     def _complete(self, view: View, decision: Decision[T]) -> Decision[T]:
         """Add what follows from the events, and what follows from that."""

@@ -1,5 +1,6 @@
 """A store and the engine on it, opened when they are first used and not before."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
@@ -7,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
+from remit.core.redaction import NOTHING_SECRET, Redaction
 from remit.core.text import NAME_LIMIT, line, shown
 from remit.engine import asking
 from remit.engine.assembly import Engine, EngineSettings, assembled
@@ -20,7 +22,24 @@ from remit.stores.opening import database_at
 
 DEFAULT_WORKSPACE: Final = "default"
 
+_log = logging.getLogger("remit")
+
 StoreGiven: TypeAlias = str | Path | Database
+
+
+class LogRedaction(logging.Filter):
+    """Takes an owner's secrets out of our own log lines, and out of the tracebacks that go along with them."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        super().__init__()
+        self._redaction = redaction
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = self._redaction.text(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = self._redaction.text(logging.Formatter().formatException(record.exc_info))
+            record.exc_info = None
+        return True
 
 
 class Opening:
@@ -38,6 +57,7 @@ class Opening:
         self._create = create
         self._database: Database | None = None
         self._engine: Engine | None = None
+        self._log_filter = LogRedaction(settings.redaction)
 
     @property
     def database(self) -> Database:
@@ -50,6 +70,8 @@ class Opening:
     def engine(self) -> Engine:
         if self._engine is None:
             self._engine = assembled(self.database, self.workspace, self.directory, self.settings)
+            if self.settings.redaction:
+                _log.addFilter(self._log_filter)
         return self._engine
 
     @property
@@ -75,6 +97,7 @@ class Opening:
         if self._engine is not None:
             self._engine.resident.let_go()
             self._engine = None
+            _log.removeFilter(self._log_filter)
         if self._database is not None:
             self._database.close()
             self._database = None
@@ -90,8 +113,8 @@ def refuse_unknown(what: str, unknown: Mapping[str, object], takes: tuple[str, .
     asking.refuse_strange(what, unknown, takes)
 
 
-def settings(policy: Policy, serving: Serving, system: System) -> EngineSettings:
-    return EngineSettings(policy, serving, system, _schemas)
+def settings(policy: Policy, serving: Serving, system: System, redaction: Redaction = NOTHING_SECRET) -> EngineSettings:
+    return EngineSettings(policy, serving, system, _schemas, redaction)
 
 
 @cache

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 import anyio
 
@@ -15,6 +15,7 @@ from remit.core.card import Card
 from remit.core.checks import of_type
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
+from remit.core.redaction import Redaction
 from remit.core.scope import SeesGiven
 from remit.core.text import canonical, shown
 from remit.engine import asking
@@ -45,12 +46,19 @@ class About(TypedDict, total=False):
     retry: RetryPolicy
 
 
+class Private(TypedDict, total=False):
+    """What is never written: the texts in `secrets`."""
+
+    secrets: Iterable[str]
+
+
 class Runtime:
     """Agents, and the engine that lets them be asked.
 
     `Runtime()` keeps everything in memory; `Runtime("team.db")` in that file, which is opened on first use. `bounds` is
-    the ceiling on every run. `policy`, `serving` and `system` are values of `remit.settings`. What an owner does
-    without agents is in `rt.workspace`.
+    the ceiling on every run. `policy`, `serving` and `system` are values of `remit.settings`. `secrets` are
+    texts that are never written: wherever one would be, in the store or in a log, it says `[secret]`. What an owner
+    does without agents is in `rt.workspace`.
     """
 
     def __init__(
@@ -62,16 +70,19 @@ class Runtime:
         policy: Policy | None = None,
         serving: Serving | None = None,
         system: System | None = None,
-        **unknown: Never,
+        **private: Unpack[Private],
     ) -> None:
-        if unknown:
-            refuse_unknown("Runtime", unknown, ("workspace", "bounds", "policy", "serving", "system"))
+        if unknown := private.keys() - Private.__annotations__.keys():
+            takes = ("workspace", "bounds", "policy", "serving", "system", "secrets")
+            refuse_unknown("Runtime", dict.fromkeys(unknown), takes)
         of_type(bounds, Bounds, "bounds takes Bounds(...)")
         self._ceiling = ceiling(bounds)
         if isinstance(store, Opening):  # another runtime's, elsewhere
             self._opening = store
         else:
-            parts = settings(policy or Policy(), serving or Serving(), system or System())
+            parts = settings(
+                policy or Policy(), serving or Serving(), system or System(), Redaction(private.get("secrets", ()))
+            )
             self._opening = Opening(store, workspace, Directory(), parts)
         self.workspace = Workspace(self._opening, bounds=self._ceiling)
 

@@ -117,12 +117,14 @@ class Completed(TurnData):
 
 
 class FailedData(TurnData):
-    """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the breaker."""
+    """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the breaker;
+    `trace` is where in the agent's code it failed."""
 
     error: str
     type: str
     retryable: NotRequired[bool]
     spared: NotRequired[bool]
+    trace: NotRequired[str]
 
 
 class EndData(TurnData, total=False):
@@ -133,6 +135,7 @@ class EndData(TurnData, total=False):
     type: str
     retryable: bool
     spared: bool
+    trace: str
 
 
 class Cancelling(TypedDict):
@@ -180,6 +183,7 @@ class Retrying(Requeued, total=False):
     type: str
     retryable: bool
     spared: bool
+    trace: str
     lost_by: str
     until: int
 

@@ -14,7 +14,9 @@ from dis import opname
 from functools import partial
 from traceback import walk_tb
 from types import CodeType, FunctionType
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, NamedTuple, NoReturn, cast
+
+from anyio import CancelScope
 
 from remit.ports import Clock, Timer
 
@@ -27,27 +29,32 @@ class LeftBehind(Exception):
     """An agent was cancelled and did not stop; nobody waits for it any more."""
 
 
-class Call:
-    """One call of an agent. Await it for the answer.
+class Leaving(NamedTuple):
+    """How agents are left behind: after how many seconds of grace. `deeper` gives the calls under way inside of one:
+    they are left first, since the one that will not stop is one of them."""
 
-    When it is cancelled it has `grace` seconds to stop. After that it is left behind: `LeftBehind` is raised, and
-    whatever the agent still does is done without us. `deeper` gives the calls that are under way inside of this one:
-    they are left first, since the one that will not stop is one of them.
+    clock: Clock
+    grace: float
+    deeper: Callable[[Call], list[Call]]
+
+
+class Call:
+    """One call of an agent, in a cancel scope. Await it for the answer.
+
+    When it is cancelled it has its grace to stop. After that it is left behind: `LeftBehind` is raised, and whatever
+    the agent still does is done without us.
     """
 
-    __slots__ = ("_answer", "_base", "_clock", "_deeper", "_firm", "_grace", "_left", "_timer", "name", "own", "task")
+    __slots__ = ("_answer", "_base", "_firm", "_leaving", "_left", "_scope", "_timer", "name", "own", "task")
 
-    def __init__(
-        self, name: str, answer: Awaitable[object], clock: Clock, grace: float, deeper: Callable[[Call], list[Call]]
-    ) -> None:
+    def __init__(self, name: str, answer: Awaitable[object], scope: CancelScope, leaving: Leaving) -> None:
         self.name = name
         self.task = cast("asyncio.Task[object]", asyncio.current_task())
-        self._answer = answer.__await__()
-        self._clock = clock
-        self._deeper = deeper
-        self._grace = grace
-        self._base = self.task.cancelling()
         self.own = 0  # how often the agent's own code has cancelled the task that it runs in
+        self._answer = answer.__await__()
+        self._scope = scope
+        self._leaving = leaving
+        self._base = self.task.cancelling()
         self._left = False
         self._firm = False  # whether the grace ends in any case
         self._timer: Timer | None = None
@@ -62,7 +69,7 @@ class Call:
         cancelled."""
         self._firm = self._firm or firm
         if self._timer is None:
-            self._timer = self._clock.call_later(self._grace, self._grace_is_over)
+            self._timer = self._leaving.clock.call_later(self._leaving.grace, self._grace_is_over)
 
     def leave(self) -> None:
         """Leave the agent behind at once: wake whoever waits for it."""
@@ -134,10 +141,10 @@ class Call:
         self._timer = None
         if not (self._firm or self.is_cancelled):
             return
-        if deeper := self._deeper(self):
+        if deeper := self._leaving.deeper(self):
             for call in deeper:
                 call.leave()
-            self._timer = self._clock.call_later(_AGAIN_SECONDS, self._grace_is_over)
+            self._timer = self._leaving.clock.call_later(_AGAIN_SECONDS, self._grace_is_over)
             return
         self.leave()
 
@@ -145,14 +152,30 @@ class Call:
         """Go on without the agent. It is told once more, whatever shields it; if it ignores that too, it runs on in a
         task of its own."""
         self.task.uncancel()  # our own, which woke us
-        _log.warning("agent '%s' was cancelled and did not stop within %g s; it is left behind", self.name, self._grace)
+        grace = self._leaving.grace
+        _log.warning("agent '%s' was cancelled and did not stop within %g s; it is left behind", self.name, grace)
         try:
             waits = self._answer.throw(CancelledError("left behind"))
         except BaseException as error:  # noqa: BLE001 - whatever it says counts for nothing
             _log.debug("agent '%s', left behind, ended with %s", self.name, type(error).__name__)
         else:
+            _leave_scopes(self._scope)
             _keep(asyncio.get_running_loop().create_task(_run_on(self._answer, waits)))
         raise LeftBehind(self.name)
+
+
+def _leave_scopes(outer: CancelScope) -> None:
+    """Leave the cancel scopes that code left behind has not left itself: those are of the task that it ran in."""
+    inner: list[CancelScope] = []
+    here = CancelScope()
+    with here:  # only to see where we are
+        pass
+    scope: CancelScope | None = getattr(here, "_parent_scope", outer)
+    while scope is not None and scope is not outer:
+        inner.append(scope)
+        scope = getattr(scope, "_parent_scope", None)
+    for scope in inner:
+        scope.__exit__(None, None, None)
 
 
 _KEPT: Final[set[asyncio.Task[None]]] = set()

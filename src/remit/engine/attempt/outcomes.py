@@ -13,6 +13,7 @@ from remit.core.outcome import Outcome, OutcomeState
 from remit.core.record import Record
 from remit.core.remit import Remit
 from remit.core.values import Json
+from remit.engine.attempt import traces
 from remit.engine.presence.bell import Bell
 from remit.errors import BadInput, Cancelled, Failed, Refused, RemitError, StoreError, TimedOut
 from remit.ports import View
@@ -47,11 +48,17 @@ def refused(remit: Remit, refusal: Refused) -> Outcome:
 
 def failed(remit: Remit, error: BaseException) -> Ending:
     again = retryable(error) or isinstance(error, StoreError)  # what the store cannot do now it may do later
+    own = is_own(error)
+    where = traces.place(error) if own else ""  # of another's failure, its own sentence says where it was
     sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said(error)}"
-    failure = Failed(_kept(sentence), agent=remit.holder, task=remit.id, retryable=again)
+    failure = Failed(
+        _kept(sentence, f" ({where})" if where else ""), agent=remit.holder, task=remit.id, retryable=again
+    )
     failure.__cause__ = error
     ending = _ending(remit, "task.failed", "failed", failure, kind=type(error).__name__)
-    if not is_own(error):
+    if told := traces.trace(error):
+        ending.data["trace"] = told
+    if not own:
         ending.data["spared"] = True
     return ending
 
@@ -115,10 +122,11 @@ def said(error: BaseException) -> str:
         return "its message cannot be read"
 
 
-def _kept(sentence: str) -> str:
-    """Shorten an error's text to a page, and keep only characters that a database keeps."""
+def _kept(sentence: str, place: str = "") -> str:
+    """Shorten an error's text to a page, with where it was, and keep only characters that a database keeps."""
     clean = sentence.encode("utf-8", "replace").decode().replace("\0", "\\0")
-    return clean if len(clean) <= _ERROR_LIMIT else f"{clean[: _ERROR_LIMIT - 1]}…"
+    most = _ERROR_LIMIT - len(place)
+    return (clean if len(clean) <= most else f"{clean[: most - 1]}…") + place
 
 
 # -- what came of a task --------------------------------------------------------------------------------------

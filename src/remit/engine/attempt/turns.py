@@ -13,7 +13,7 @@ from remit.core.command import Command
 from remit.core.outcome import Outcome
 from remit.core.values import Json, checked
 from remit.engine.attempt import outcomes
-from remit.engine.attempt.calls import Call, LeftBehind, is_interrupt
+from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
 from remit.engine.attempt.live import Control, LiveTask, LiveTasks
@@ -46,7 +46,7 @@ class Conductor:
 
     def __init__(self, ground: Ground, handoffs: Handoffs, endings: Endings, alive: LiveTasks, *, grace: float) -> None:
         self.alive = alive
-        self._grace = grace
+        self._leaving = Leaving(ground.clock, grace, alive.calls_inside)
         self.take_turn: Callable[[LiveTask], TurnLike]
         self.closing: Callable[[], bool]
         self._ground = ground
@@ -146,7 +146,7 @@ class Conductor:
         outer = CURRENT_TURN.set(turn)
         call: Call | None = None
         try:
-            call = Call(agent.card.name, agent.answer(turn), self._ground.clock, self._grace, self.alive.calls_inside)
+            call = Call(agent.card.name, agent.answer(turn), control.scope, self._leaving)
             control.calls.append(call)
             return await _answered(call, control)
         finally:
