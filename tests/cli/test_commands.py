@@ -322,6 +322,21 @@ def test_runs_and_show(folder: Path):
     assert remit(folder, "show", "x", "--workspace", "other").returncode == 4
 
 
+@pytest.mark.rule("failure.trace")
+def test_show_tells_where_a_task_failed(folder: Path):
+    (folder / "broken.py").write_text(
+        "import remit\nrt = remit.Runtime('team.db')\n@rt.agent\nasync def b(turn):\n    return {}['missing']\n"
+    )
+    done = remit(folder, "run", "broken:rt", "b", "x")
+    assert "KeyError: 'missing' (broken.py:5 in b)" in done.stdout + done.stderr
+    [run] = json.loads(remit(folder, "runs", "--json").stdout)
+    shown = remit(folder, "show", "--trace", run["id"]).stdout
+    assert "broken.py:5 in b" in shown
+    [failure] = json.loads(remit(folder, "show", "--trace", run["id"], "--json").stdout)["failures"]
+    assert failure["trace"].splitlines()[-1] == "KeyError"
+    assert remit(folder, "show", "--trace", "zzzz").returncode == 4
+
+
 @pytest.mark.parametrize(("format", "start"), [("text", ""), ("mermaid", "flowchart"), ("svg", "<svg")])
 def test_flow_in_every_format(folder: Path, format: str, start: str):
     ran(folder)

@@ -355,5 +355,5 @@ def test_only_the_probe_can_give_itself_back():
 @pytest.mark.rule("breaker.told")
 def test_a_person_is_told_how_to_let_it_in():
     for breaker in (OPEN, TRYING, tripped(CLOSED, "why")):
-        assert "`remit breaker reset kik` lets it in at once" in sentence("kik", breaker, NOW, person=True)
+        assert "reset it with `remit breaker reset kik`" in sentence("kik", breaker, NOW, person=True)
         assert "ask someone else" in sentence("kik", breaker, NOW)

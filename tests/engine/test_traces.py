@@ -116,10 +116,8 @@ async def _nowhere(path) -> None:
 async def test_a_secret_is_in_no_line_of_our_log(caplog: pytest.LogCaptureFixture):
     with team(secrets=[KEY]) as rt:
         assert rt.running() == 0
-        try:
-            raise ValueError(KEY)
-        except ValueError as error:
-            logging.getLogger("remit").error("it failed: %r", error, exc_info=error)
+        error = ValueError(KEY)
+        logging.getLogger("remit").error("it failed: %r", error, exc_info=error)
     assert "it failed: ValueError('[secret]')" in caplog.text
     assert KEY not in caplog.text
     logging.getLogger("remit").error("afterwards %s", KEY)

@@ -107,7 +107,7 @@ def tripped(breaker: Breaker, why: str) -> Breaker:
 def sentence(name: str, breaker: Breaker, now: int, *, person: bool = False) -> str:
     """Say why the agent is not asked, and what to do instead: a person can reset its breaker, an agent can ask someone
     else."""
-    reset = f"`remit breaker reset {name}` lets it in at once"
+    reset = f"reset it with `remit breaker reset {name}`"
     if breaker.state == "half-open":
         tried = f"'{name}' failed {breaker.failures} times in a row and is being tried again"
         return f"{tried}; wait for that, or {reset}" if person else f"{tried}; ask someone else meanwhile"
@@ -117,7 +117,7 @@ def sentence(name: str, breaker: Breaker, now: int, *, person: bool = False) -> 
     resting = f"'{name}' failed {breaker.failures} times in a row and rests for {left} s more"
     if not person:
         return f"{resting}; ask someone else"
-    return f"{resting}; the last time: {breaker.why}; try again then, or {reset}"
+    return f"{resting}; try again then, or {reset}"
 
 
 def mermaid() -> str:

@@ -40,7 +40,7 @@ def place(error: BaseException) -> str:
     """Name the last line of the user's own code that an error came through: `team.py:14 in coder`."""
     theirs = _frames(error)
     own = [frame for frame in theirs if not frame.is_library] or theirs
-    if not own:
+    if not own or own[-1].path.startswith("<"):  # code that is in no file: there is nothing to open
         return ""
     last = own[-1]
     return f"{Path(last.path).name}:{last.line} in {last.function}"
