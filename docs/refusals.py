@@ -118,6 +118,14 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         "wait, or `remit breaker reset reviewer`",
     ),
     (
+        guards.not_broken_for_a_person,
+        _CODER,
+        Pass("reviewer", "x"),
+        replace(_FACTS, breaker=Breaker("open", 3, _NOW + 42 * _SECOND, "", "ConnectionError")),
+        "the same, told to a person who asks",
+        "wait, or `remit breaker reset reviewer`",
+    ),
+    (
         guards.within_tier,
         _remit("lead", "coder", within=Bounds(members=3)),
         Pass("tester", "x"),

@@ -1,6 +1,8 @@
-"""What an owner may decide about a runtime: values for its `policy`, `serving` and `system`."""
+"""What an owner may decide about a runtime: values for its `policy`, `serving` and `system`, and for
+an agent's `retry`."""
 
+from remit.core.backoff import RetryPolicy
 from remit.core.breaker import BreakerPolicy
 from remit.engine.settings import Pace, Policy, Serving, System
 
-__all__ = ["BreakerPolicy", "Pace", "Policy", "Serving", "System"]
+__all__ = ["BreakerPolicy", "Pace", "Policy", "RetryPolicy", "Serving", "System"]

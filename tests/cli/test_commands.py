@@ -52,7 +52,8 @@ async def billing(turn):
 
 @rt.agent(asks="*")
 async def chief(turn):
-    steps = [remit.Step("a", "Gather", agent="worker2"), remit.Step("b", "Break", agent="broken", retries=2)]
+    steps = [remit.Step("a", "Gather", agent="worker2"), remit.Step("b", "Break", agent="broken")]
+    steps += [remit.Step(name, "Again", agent="broken") for name in ("e", "f")]
     steps.append(remit.Step("c", "Write", agent="worker2", after=["a"]))
     steps.append(remit.Step("d", "Wait", agent="lead", after=["b"]))
     await turn.run_plan(remit.Plan(steps))
@@ -160,17 +161,17 @@ def test_a_plan_and_the_breakers_it_opens_are_shown(folder: Path):
     done = remit(folder, "run", "team:rt", "chief", "plan it", "--store", "remit.db")
     assert done.returncode == 0, done.stderr
     for words in (
-        "plan.started chief: 4 steps: Gather, Break, Write, Wait",
+        "plan.started chief: 6 steps: Gather, Break, Again, Again, Write, Wait",
         'step.ended chief: step d failed: dependency "b" failed',
         "breaker.set broken: closed after 1 failure: ",
         "breaker.set broken: open after 3 failures: ",
-        "chief asked 2 agents; 2 of 4 steps completed, 2 failed; 3 tasks failed",
+        "chief asked 2 agents; 2 of 6 steps completed, 4 failed; 3 tasks failed",
     ):
         assert words in done.stdout
     assert "\x1b" not in done.stdout
     shown = in_a_terminal(folder, "run", "team:rt", "chief", "plan it")
     for words in (
-        "plan  2 of 4 steps completed, 2 failed",
+        "plan  2 of 6 steps completed, 4 failed",
         "✓ Write  worker2  after a",
         "breaker broken: open after 3",
     ):
@@ -320,6 +321,18 @@ def test_runs_and_show(folder: Path):
         assert "notes/seen" in shown
     assert remit(folder, "show", "zzzz").returncode == 4
     assert remit(folder, "show", "x", "--workspace", "other").returncode == 4
+
+
+@pytest.mark.rule("failure.trace")
+def test_show_tells_where_a_task_failed(folder: Path):
+    remit(folder, "run", "team:rt", "broken", "x", "--store", "remit.db")
+    [run] = json.loads(remit(folder, "runs", "--json").stdout)
+    shown = remit(folder, "show", "--trace", run["id"]).stdout
+    assert " in broken" in shown
+    [failure] = json.loads(remit(folder, "show", "--trace", run["id"], "--json").stdout)["failures"]
+    assert failure["trace"].splitlines()[-1] == "ValueError"
+    assert "team.py:" in failure["error"]
+    assert remit(folder, "show", "--trace", "zzzz").returncode == 4
 
 
 @pytest.mark.parametrize(("format", "start"), [("text", ""), ("mermaid", "flowchart"), ("svg", "<svg")])

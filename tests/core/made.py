@@ -17,12 +17,12 @@ STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="outside")
 PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
 HERE = place(CODER)
 RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
-TURN = {"receipt": RECEIPT, "tokens": 7, "trust": "outside"}
+TURN = {"receipt": RECEIPT, "tokens": 7, "trust": "outside", "left": True}
 BACK = Requeue("w1", 2, NOW + 9, 1, 1)
 QUEUED = Queued("submit", 260, 4, NOW, "key/d")
-BEGUN = Begun("w1", "draft", "plan", "ann", joins=True)
+BEGUN = Begun("w1", "draft", "plan", "ann", joins=True, until=NOW + 9)
 FAILED = {"error": "no disk", "type": "OSError"}
-FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True}
+FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "team.py:3 in coder"}
 RETRIED = {"origin": "t0", "failures": 1}  # what a person's retry adds to the first event of the task before
 STEP = {"id": "a", "title": "Gather", "agent": "coder", "capability": "", "after": []}
 KEPT = {"id": "t1", "agent": "lead", "session": "s1", "task": "build it", "state": "completed"}
@@ -40,6 +40,7 @@ MADE = [
     kinds.submitted(CODER, NOW, QUEUED),
     with_more(kinds.submitted(STRANGE, NOW, QUEUED, BEGUN), **RETRIED),
     kinds.claimed(HERE, "coder", NOW, Claim("w1", 1, 1)),
+    kinds.claimed(HERE, "coder", NOW, Claim("w1", 1, 1), NOW + 9),
     kinds.fenced(HERE, "coder", NOW, Claim("w1", 2, 1)),
     kinds.handed(CODER, "tester", NOW, {"update": {}, "content": "d"}),
     kinds.handed(
@@ -64,7 +65,7 @@ MADE = [
     *(kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, TURN) for word in ("queued", "released")),
     *(kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, {}) for word in ("retrying", "lost")),
     *(
-        kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, {**FAILED_FULLY, "lost_by": "w0"})
+        kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, {**FAILED_FULLY, "lost_by": "w0", "until": NOW + 9})
         for word in ("retrying", "lost")
     ),
     kinds.ended(CODER, "task.completed", NOW, {"result": None}),

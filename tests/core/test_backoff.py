@@ -1,11 +1,19 @@
 """Trying again: which errors may go better, by type and status, and how long to wait before."""
 
+import errno
+import http.client
+import socket
+import ssl
+import urllib.error
+from datetime import timedelta
+from email.message import Message
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.make import SECOND
-from remit.core.backoff import ATTEMPTS, delay, retryable
+from core.make import NOW, SECOND
+from remit.core.backoff import ATTEMPTS, RetryPolicy, delay, retryable, wanted_wait
 from remit.errors import BadInput, Cancelled, Conflict, Failed, Refused, StoreError, TimedOut
 
 AGAIN = (408, 409, 425, 429, 500, 502, 503, 504, 529, 599)
@@ -158,3 +166,109 @@ def test_chance_adds_up_to_a_fifth_and_never_takes_away(tries, chance):
 
 def test_a_task_is_tried_four_times_unless_told_otherwise():
     assert ATTEMPTS == 4
+
+
+# -- of the network -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("retry.which")
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (socket.gaierror(-3, "temporary failure in name resolution"), True),
+        (OSError(errno.ENETUNREACH, "unreachable"), True),
+        (OSError(errno.EHOSTUNREACH, "no route"), True),
+        (OSError(errno.ETIMEDOUT, "timed out"), True),
+        (OSError(errno.ENOSPC, "no space"), False),
+        (OSError(errno.EACCES, "no"), False),
+        (urllib.error.URLError(ConnectionRefusedError()), True),
+        (urllib.error.URLError(socket.gaierror(-2, "unknown")), True),
+        (urllib.error.URLError(ssl.SSLCertVerificationError(1, "expired")), False),
+        (urllib.error.URLError("unknown url type"), False),
+        (urllib.error.HTTPError("http://x", 503, "busy", Message(), None), True),
+        (urllib.error.HTTPError("http://x", 404, "503", Message(), None), False),
+        (http.client.IncompleteRead(b"half"), True),
+        (http.client.RemoteDisconnected("gone"), True),
+        (http.client.InvalidURL("x"), False),
+        (ssl.SSLEOFError(8, "EOF"), True),
+        (ssl.SSLZeroReturnError(6, "closed"), True),
+        (ssl.SSLCertVerificationError(1, "expired"), False),
+        (ssl.SSLError(1, "wrong version"), False),
+        (ExceptionGroup("all", [ConnectionError(), ExceptionGroup("in", [TimeoutError()])]), True),
+        (ExceptionGroup("some", [ConnectionError(), ValueError()]), False),
+        (BaseExceptionGroup("exit", [SystemExit(503)]), False),
+        (SystemExit(503), False),
+    ],
+)
+def test_what_passes_by_itself_is_known_by_its_type(error, again):
+    assert retryable(error) is again
+
+
+@pytest.mark.rule("retry.which")
+def test_an_error_whose_attributes_cannot_be_read_is_judged_without_them():
+    class Hostile(ConnectionError):
+        @property
+        def status_code(self) -> int:
+            raise RuntimeError("no")
+
+        headers = property(lambda self: 1 / 0)
+
+    assert retryable(Hostile())
+    assert wanted_wait(Hostile(), NOW) == 0
+
+
+class Headers:
+    """Headers as most clients have them, or broken."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def get(self, name: str) -> object:
+        if self.value == "raises":
+            raise KeyError(name)
+        return self.value if name.lower() == "retry-after" else None
+
+
+@pytest.mark.rule("retry.after")
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("7", 7),
+        (" 2.5 ", 2.5),
+        (7, 7),
+        (timedelta(seconds=30), 30),
+        ("0", 0),
+        ("86400", 600),
+        ("Tue, 14 Nov 2023 22:13:50 GMT", 30),
+        ("Tue, 14 Nov 2023 22:00:00 GMT", 0),
+        ("soon", 0),
+        ("-5", 0),
+        ("nan", 0),
+        ("inf", 0),
+        (True, 0),
+        (None, 0),
+        ("raises", 0),
+    ],
+)
+def test_how_long_a_server_wants_to_be_left_alone_is_read_wherever_it_stands(said, seconds):
+    wanted = round(seconds * SECOND)
+    assert wanted_wait(ClientError(response=Answer(headers=Headers(said))), NOW) == wanted
+    assert wanted_wait(ClientError(headers=Headers(said)), NOW) == wanted
+    if said != "raises":
+        assert wanted_wait(ClientError(retry_after=said), NOW) == wanted
+    group = ExceptionGroup("two", [ValueError(), ClientError(headers=Headers(said))])
+    assert wanted_wait(group, NOW) == wanted
+
+
+@pytest.mark.rule("retry.policy")
+def test_a_policy_says_how_often_and_how_long():
+    policy = RetryPolicy(attempts=9, first=0.5, cap=3)
+
+    assert [delay(tries, 0, policy) for tries in range(1, 6)] == [500_000, SECOND, 2 * SECOND, 3 * SECOND, 3 * SECOND]
+
+
+@pytest.mark.rule("retry.policy")
+@pytest.mark.parametrize("wrong", [{"attempts": 0}, {"attempts": True}, {"first": 0}, {"cap": -1}, {"attempts": 10**6}])
+def test_a_policy_that_cannot_be_meant_is_refused(wrong):
+    with pytest.raises(BadInput):
+        RetryPolicy(**wrong)

@@ -16,6 +16,7 @@ from remit.core.breaker import (
     BreakerPolicy,
     admits,
     failed,
+    given_back,
     mermaid,
     probing,
     sentence,
@@ -192,6 +193,7 @@ def test_the_table_says_what_the_functions_do():
             "probe succeeded": succeeded(TRYING, "t9"),
             "probe failed": failed(TRYING, BREAKER_POLICY, "t9", "no", NOW),
             "probe expired": probing(TRYING, BREAKER_POLICY, "t10", TRYING.until),
+            "probe given back": given_back(TRYING, "t9", NOW),
             "tripped": tripped(TRYING, "why"),
             "reset": CLOSED,
         },
@@ -337,3 +339,21 @@ def test_until_when_a_breaker_rests_is_a_datetime_too():
 def test_a_breaker_says_what_it_is():
     assert repr(CLOSED) == "<Breaker closed, failures 0>"
     assert repr(Breaker("open", 3, 1, "", "no disk")) == "<Breaker open, failures 3: no disk>"
+
+
+@pytest.mark.rule("breaker.probe-back")
+def test_only_the_probe_can_give_itself_back():
+    back = given_back(TRYING, "t9", NOW)
+
+    assert (back.state, back.probe, admits(back, NOW)) == ("open", "", "probe")
+    assert back.failures == TRYING.failures
+    assert given_back(TRYING, "another", NOW) is TRYING
+    assert given_back(OPEN, "t9", NOW) is OPEN
+    assert given_back(CLOSED, "t9", NOW) is CLOSED
+
+
+@pytest.mark.rule("breaker.told")
+def test_a_person_is_told_how_to_let_it_in():
+    for breaker in (OPEN, TRYING, tripped(CLOSED, "why")):
+        assert "reset it with `remit breaker reset kik`" in sentence("kik", breaker, NOW, person=True)
+        assert "ask someone else" in sentence("kik", breaker, NOW)

@@ -39,6 +39,7 @@ from remit.core.guards import (
     no_loop,
     no_repeat,
     not_broken,
+    not_broken_for_a_person,
     not_busy,
     not_self,
     not_to_an_asker,
@@ -328,6 +329,8 @@ def test_an_agent_with_room_or_without_a_limit_is_not_busy(running, limit):
 )
 def test_an_agent_whose_breaker_is_open_is_not_asked(breaker, sentence):
     assert refusal(not_broken, first_remit(), "coder", facts_of(NOW, breaker=breaker)) == deny("breaker", sentence)
+    persons = refusal(not_broken_for_a_person, first_remit(), "coder", facts_of(NOW, breaker=breaker))
+    assert (persons.rule, "`remit breaker reset coder`" in persons.sentence) == ("breaker", True)
 
 
 @pytest.mark.rule("breaker.opens", "breaker.probe", "breaker.expires")
@@ -344,6 +347,7 @@ def test_an_agent_whose_breaker_is_open_is_not_asked(breaker, sentence):
 )
 def test_a_breaker_that_is_closed_or_wants_a_probe_is_no_obstacle(breaker):
     assert allows(not_broken, first_remit(), "coder", facts_of(NOW, breaker=breaker))
+    assert allows(not_broken_for_a_person, first_remit(), "coder", facts_of(NOW, breaker=breaker))
 
 
 # --- tiers -------------------------------------------------------------------------------------

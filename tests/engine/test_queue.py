@@ -318,7 +318,7 @@ async def test_a_queued_child_has_no_more_time_than_its_asker(rt: Runtime):
     async def coder(turn: Turn) -> int:
         return turn.remit.bounds.deadline  # pyright: ignore[reportReturnType]
 
-    assert await rt.run("lead", "go") is True
+    assert await rt.run("lead", "go", seconds=300) is True
 
 
 @pytest.mark.rule("task.guards")

@@ -3,15 +3,16 @@
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, found, happened, life, reached, sound
+from engine.helping import PATIENCE, Shaky, ends, found, happened, life, reached, sound
 from remit import Bounds, Refused, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
 from remit.core.record import Record
 from remit.core.times import SECOND
-from remit.errors import Conflict, TimedOut
+from remit.errors import BadInput, Conflict, TimedOut
 from remit.ports import View
+from remit.settings import RetryPolicy
 from remit.testing import CountedIds, FakeClock
-from teams import team
+from teams import echo, team
 
 pytestmark = pytest.mark.anyio
 
@@ -147,7 +148,8 @@ async def test_after_so_many_attempts_it_is_dead_and_seen_to_be(rt: Runtime, clo
         await next_try(rt, clock, task.id, tries_before)
     outcome = await task.wait(PATIENCE)
     assert (outcome.state, len(tries)) == ("dead", most)
-    assert f"still busy; that was attempt {most} of {most}" in str(outcome.error)
+    assert str(outcome.error).startswith("'coder' failed: Shaky: still busy (test_retry.py:")
+    assert str(outcome.error).endswith(f" in coder); that was attempt {most} of {most}")
     assert [one.id for one in await rt.workspace.tasks(state="dead")] == [task.id]
     assert (await life(rt, task.id)).count("died") == 1
     clock.advance(3_600)
@@ -169,9 +171,8 @@ async def test_an_agent_waiting_for_it_learns_that_it_died(rt: Runtime):
     await sound(rt)
 
 
-@pytest.mark.rule("retry.dead")
-async def test_the_default_breaker_rests_and_the_last_attempt_still_comes(clock):
-    """Three failures in a row open the agent's breaker; the fourth attempt waits until it has cooled off."""
+@pytest.mark.rule("retry.dead", "breaker.once")
+async def test_the_attempts_of_one_task_never_open_its_agents_breaker(clock):
     with team(clock=clock, ids=CountedIds()) as rt:
         tries: list[int] = []
 
@@ -185,10 +186,9 @@ async def test_the_default_breaker_rests_and_the_last_attempt_still_comes(clock)
         task = await rt.submit("coder", "x")
         for failures in (1, 2, 3):
             await next_try(rt, clock, task.id, failures)
-        assert (await rt.workspace.breakers())["coder"].state == "open"
-        clock.advance(60)
+            assert await rt.workspace.breakers() == {}
+        clock.advance(10)
         assert await task.result(PATIENCE) == "fourth time"
-        assert await rt.workspace.breakers() == {} or (await rt.workspace.breakers())["coder"].state == "closed"
         await sound(rt)
 
 
@@ -324,3 +324,61 @@ async def test_a_write_that_expects_nothing_there_does_not_conflict_with_its_own
         task = await rt.submit("coder", "x", attempts=2)
         await next_try(rt, clock, task.id)
         assert await task.result(PATIENCE) == 1
+
+
+@pytest.mark.rule("retry.policy")
+async def test_an_agents_policy_says_how_often_and_how_soon_and_the_submission_goes_before(rt: Runtime, clock):
+    tries: list[int] = []
+
+    @rt.agent(retry=RetryPolicy(attempts=6, first=0.5, cap=0.5))
+    async def keen(turn: Turn) -> None:
+        tries.append(clock.now())
+        raise Shaky
+
+    assert (await ends(clock, await rt.submit("keen", "x"))).state == "dead"
+    assert len(tries) == 6
+    await rt.workspace.reset("keen")
+    tries.clear()
+    assert (await ends(clock, await rt.submit("keen", "y", attempts=2))).state == "dead"
+    assert len(tries) == 2
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.policy")
+def test_a_policy_is_a_value_of_the_settings():
+    with pytest.raises(BadInput, match=r"retry takes RetryPolicy\(...\)"):
+        team().agent("x", retry=3)(echo)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.rule("retry.after")
+async def test_a_server_that_wants_to_be_left_alone_is_left_alone(rt: Runtime, clock):
+    tries: list[int] = []
+
+    class Busy(Exception):
+        status = 429
+        retry_after = 42
+
+    @rt.agent
+    async def client(turn: Turn) -> str:
+        tries.append(clock.now())
+        if len(tries) == 1:
+            raise Busy
+        return "ok"
+
+    task = await rt.submit("client", "x")
+    assert await next_try(rt, clock, task.id) == 42
+    assert (await ends(clock, task)).value == "ok"
+
+
+@pytest.mark.rule("retry.after")
+async def test_what_could_only_be_tried_after_its_deadline_has_failed(rt: Runtime, clock):
+    class Busy(Exception):
+        status = 429
+        retry_after = 42
+
+    @rt.agent
+    async def client(turn: Turn) -> None:
+        raise Busy
+
+    task = await rt.submit("client", "x", within=Bounds(deadline=clock.now() + 30 * 1_000_000))
+    assert (await task.wait(PATIENCE)).state == "failed"

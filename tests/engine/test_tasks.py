@@ -101,7 +101,7 @@ async def test_a_deadline_that_has_passed_refuses_the_hop(rt: Runtime, clock):
         return no.value.rule
 
     rt.add(Card("coder"), echo)
-    assert await rt.run("lead", "go") == "deadline"
+    assert await rt.run("lead", "go", seconds=300) == "deadline"
 
 
 @pytest.mark.rule("task.deadline")
@@ -114,7 +114,7 @@ async def test_a_child_never_gets_more_time_than_its_parent_has(rt: Runtime):
     async def coder(turn: Turn) -> int:
         return turn.remit.bounds.deadline  # pyright: ignore[reportReturnType]
 
-    assert await rt.run("lead", "go") is True
+    assert await rt.run("lead", "go", seconds=300) is True
 
 
 @pytest.mark.rule("task.fan-out")

@@ -8,7 +8,7 @@ from core.make import NOW, claimed, journal, moved, requeued, submitted
 from remit.core import kinds
 from remit.core.events import Unsealed
 from remit.core.record import Record
-from remit.report.detail import Detail, EarlierAttempt, detail
+from remit.report.detail import Detail, EarlierAttempt, Failure, detail, traces
 from report.events import CODER, LEAD, REVIEWER, TESTER
 
 
@@ -95,3 +95,13 @@ def test_below_are_all_that_it_asked_for_and_nobody_else():
 
     assert detail(run[3], events, run).below == {"failed": 1, "completed": 1, "running": 1}
     assert detail(run[2], events, run).below == {"failed": 1}
+
+
+@pytest.mark.rule("failure.trace")
+def test_the_traces_of_a_task_are_told_attempt_by_attempt():
+    failed = {"error": "it broke", "type": "OSError", "trace": "team.py:3 in coder"}
+    again = requeued(CODER, "retrying", NOW + 1, **failed)
+    plain = kinds.ended(CODER, "task.failed", NOW + 2, {"error": "its time was up", "type": "TimedOut"})
+
+    found = traces(journal(submitted(CODER), claimed(CODER, NOW), again, plain))
+    assert found == [Failure(NOW + 1, "it broke", "team.py:3 in coder")]

@@ -7,24 +7,32 @@ from rich.text import Text
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.terminal import answer, drawn, moment, receipts, refusals, summary
 from remit.core.events import Event
+from remit.core.text import NAME_LIMIT, line, shown
 from remit.engine.system import SystemClock
 from remit.errors import NotFound
 from remit.ports import Span, View
 from remit.report import wire
+from remit.report.detail import traces
+from remit.report.printable import block
 from remit.report.tree import Node, tree
 from remit.runtime.finding import run_of
 
 
-def show(run: str = "last", *, place: Where = HERE, json: AsJson = False) -> None:
-    """Show one run: its tree, times, refusals and receipts.
+def show(run: str = "last", *, trace: str = "", place: Where = HERE, json: AsJson = False) -> None:
+    """Show one run: its tree, times, refusals and receipts; or where one of its tasks failed.
 
     Parameters
     ----------
     run
         The run's id, its beginning or its end as long as only one fits, or `last`.
+    trace
+        The id of a task: show where in its agent's code it failed, at each attempt, and nothing else.
     json
         Print JSON instead.
     """
+    if trace:
+        _show_trace(trace, place, json=json)
+        return
     root = root_of(run, place)
     if json:
         emit(wire.tree(root))
@@ -45,6 +53,23 @@ def show(run: str = "last", *, place: Where = HERE, json: AsJson = False) -> Non
     console.print()
     console.print(Text("Result", "bold"))
     console.print(answer(root))
+
+
+def _show_trace(task: str, place: Where, *, json: bool) -> None:
+    with opened(place) as workspace:
+        events = asyncio.run(workspace.history(task=line(task, "a task's id", NAME_LIMIT)))
+    if not events:
+        raise NotFound(f"there is no task {shown(task)} in this workspace; `remit ps` lists them")
+    failures = traces(events)
+    if json:
+        emit(wire.traces(task, failures))
+        return
+    if not failures:
+        out().print(Text(f"task {task} has not failed in its agent's code"))
+    for failure in failures:
+        out().print(Text.assemble((moment(failure.at), "dim"), f"  {block(failure.error)}"))
+        for text in failure.trace.splitlines():
+            out().print(Text(f"   {block(text)}", "dim"))
 
 
 def root_of(typed: str, place: Where) -> Node:

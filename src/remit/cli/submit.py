@@ -19,7 +19,6 @@ from remit.cli.options import (
     out,
 )
 from remit.cli.watch import answered, print_end, waited
-from remit.core.backoff import ATTEMPTS
 from remit.engine.asking import Submitting
 from remit.engine.settings import Serving
 from remit.errors import BadInput
@@ -31,7 +30,7 @@ def submit(
     store: OwnStore = None,
     workspace: InWorkspace = DEFAULT_WORKSPACE,
     key: str = "",
-    attempts: int = ATTEMPTS,
+    attempts: int | None = None,
     seconds: float | None = None,
     session: str = "",
     wait: Annotated[bool, Parameter(negative="")] = False,
@@ -54,7 +53,7 @@ def submit(
     key
         Idempotency key: submitting it again returns the same task.
     attempts
-        How often it is tried before it is dead.
+        How often it is tried before it is dead; as its agent's own policy says unless told otherwise, or 4 times.
     seconds
         The time of one attempt; 260 unless told otherwise.
     session
@@ -67,7 +66,9 @@ def submit(
     how: Submitting = {"session": session}
     if seconds is not None:
         how["seconds"] = seconds
-    how |= {"key": key, "attempts": attempts}
+    if attempts is not None:
+        how["attempts"] = attempts
+    how["key"] = key
     *module, agent, task = _checked(request)
     with _opened(module, store, workspace) as owner:
         return asyncio.run(_submit(owner, (agent, task), how, options=(store, wait, json)))

@@ -1,52 +1,102 @@
 """Backoff: whether trying again can help, judged by type and status and never by words, and how long to wait."""
 
-from typing import Final
+import errno
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, cast
 
-from remit.core.times import SECOND
+from remit.core.checks import between
+from remit.core.times import SECOND, SpanGiven, span
 from remit.errors import RemitError
 
 ATTEMPTS: Final = 4
-FIRST: Final = SECOND
-MOST: Final = 10 * SECOND
+ATTEMPTS_LIMIT: Final = 1_000
+LONGEST_WAIT: Final = 600 * SECOND  # however long a server wants to be left alone
 JITTER: Final = 0.2
 
 _STATUSES: Final = frozenset((408, 409, 425, 429))  # and everything from 500 on
 _TYPES: Final = (ConnectionError, TimeoutError)
+_NUMBERS: Final = frozenset(
+    getattr(errno, name)
+    for name in (
+        *("ECONNABORTED", "ECONNREFUSED", "ECONNRESET", "EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETRESET"),
+        *("ENETUNREACH", "ENOTCONN", "EPIPE", "ESHUTDOWN", "ETIMEDOUT"),
+    )
+    if hasattr(errno, name)
+)
 
 # Network errors of client libraries that are no OSError, by where they are defined: naming them costs no import.
 _NAMED: Final = frozenset(
     (
         "aiohttp.client_exceptions.ClientConnectionError",
+        "aiohttp.client_exceptions.ClientPayloadError",
         "anthropic.APIConnectionError",
+        "http.client.IncompleteRead",
+        "http.client.RemoteDisconnected",
         "httpcore.NetworkError",
         "httpcore.ProtocolError",
         "httpcore.TimeoutException",
         "httpx.TransportError",
         "openai.APIConnectionError",
         "psycopg.OperationalError",
+        "requests.exceptions.ChunkedEncodingError",
         "requests.exceptions.ConnectionError",
         "requests.exceptions.Timeout",
+        "socket.gaierror",  # a name that could not be looked up
+        "ssl.SSLEOFError",
+        "ssl.SSLZeroReturnError",
         "urllib3.exceptions.HTTPError",
     )
 )
+# Whatever else they are: a certificate does not mend itself.
+_NEVER: Final = frozenset(("aiohttp.client_exceptions.ClientSSLError", "ssl.SSLCertVerificationError"))
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How an agent's tasks from the queue are tried again: how many attempts there are in all, how many seconds to wait
+    after the first, and how many at most; each wait is twice the one before. `attempts=1` tries nothing again."""
+
+    attempts: int = ATTEMPTS
+    first: SpanGiven = 1.0
+    cap: SpanGiven = 10.0
+
+    def __post_init__(self) -> None:
+        between(self.attempts, "attempts", 1, ATTEMPTS_LIMIT)
+        span(self.first, "first")
+        span(self.cap, "cap")
+
+
+USUAL: Final = RetryPolicy()
 
 
 def retryable(error: BaseException) -> bool:
     """Tell whether the same thing, done again a little later, may go well."""
     if isinstance(error, RemitError):
         return error.retryable
+    if isinstance(error, BaseExceptionGroup):
+        return all(retryable(one) for one in cast("BaseExceptionGroup[BaseException]", error).exceptions)
     status = _status(error)
     if status is not None:
         return status in _STATUSES or 500 <= status <= 599
-    return isinstance(error, _TYPES) or any(_path(kind) in _NAMED for kind in type(error).__mro__)
+    paths = [_path(kind) for kind in type(error).__mro__]
+    if not _NEVER.isdisjoint(paths):
+        return False
+    if "urllib.error.URLError" in paths:  # a wrapper: what it is about decides
+        reason = getattr(error, "reason", None)
+        return isinstance(reason, BaseException) and retryable(reason)
+    return isinstance(error, _TYPES) or _passes(error) or not _NAMED.isdisjoint(paths)
+
+
+def _passes(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in _NUMBERS
 
 
 def _status(error: BaseException) -> int | None:
     """Find the HTTP status that an error carries, in one of the places where client libraries put it."""
-    places = (error, getattr(error, "response", None))
-    for place in places:
+    for place in (error, _read(error, "response")):
         for name in ("status_code", "status"):
-            status = getattr(place, name, None)
+            status = _read(place, name)
             if isinstance(status, int) and not isinstance(status, bool) and 100 <= status <= 599:
                 return status
     return None
@@ -58,8 +108,67 @@ def _path(kind: type) -> str:
     return ".".join((*parts, kind.__qualname__))
 
 
-def delay(tries: int, chance: float) -> int:
-    """Choose how long to wait after so many failures: 1, 2, 4, 8, 10 s, and up to a fifth more so that not all come
-    back at once. `chance` is between 0 and 1."""
-    plain = min(MOST, FIRST << min(max(tries - 1, 0), 10))
+def _read(place: object, name: str) -> object:
+    """Read an attribute of someone's error, which may be computed and may fail."""
+    try:
+        return getattr(place, name, None)
+    except Exception:  # noqa: BLE001 - anyone's code
+        return None
+
+
+def wanted_wait(error: BaseException, now: int) -> int:
+    """Give how long a server wants to be left alone, in microseconds: `retry_after` of the error, or the header of the
+    response it carries, in seconds or as a date. 0 if it says nothing, and never more than ten minutes."""
+    if isinstance(error, BaseExceptionGroup):
+        parts = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        return max(wanted_wait(one, now) for one in parts)
+    for said in (_read(error, "retry_after"), _header(error), _header(_read(error, "response"))):
+        wait = _wait(said, now)
+        if wait is not None:
+            return min(wait, LONGEST_WAIT)
+    return 0
+
+
+def _header(place: object) -> object:
+    headers = _read(place, "headers")
+    get = _read(headers, "get")
+    if not callable(get):
+        return None
+    try:
+        return get("retry-after") or get("Retry-After")
+    except Exception:  # noqa: BLE001 - anyone's mapping
+        return None
+
+
+def _wait(said: object, now: int) -> int | None:
+    if isinstance(said, timedelta):
+        said = said.total_seconds()
+    if isinstance(said, str):
+        return _wait_in_words(said.strip(), now)
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said < _FAR:
+        return None
+    return round(said * SECOND)
+
+
+def _wait_in_words(said: str, now: int) -> int | None:
+    """Read a Retry-After header: seconds, or a date such as `Sun, 15 Nov 2026 15:00:00 GMT`."""
+    try:
+        return _wait(float(said), now)
+    except ValueError:
+        pass
+    try:
+        when = datetime.strptime(said, "%a, %d %b %Y %H:%M:%S GMT").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return max(0, round(when.timestamp() * SECOND) - now)
+
+
+_FAR: Final = 10**9
+
+
+def delay(tries: int, chance: float, policy: RetryPolicy = USUAL) -> int:
+    """Choose how long to wait after so many failures: 1, 2, 4, 8, 10 s unless the policy says otherwise, and up to a
+    fifth more so that not all come back at once. `chance` is between 0 and 1."""
+    first, cap = span(policy.first, "first"), span(policy.cap, "cap")
+    plain = min(cap, first << min(max(tries - 1, 0), 10))
     return plain + round(plain * JITTER * chance)

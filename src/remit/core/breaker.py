@@ -23,6 +23,7 @@ TRANSITIONS: Final[dict[BreakerState, dict[str, BreakerState]]] = {
         "probe succeeded": "closed",
         "probe failed": "open",
         "probe expired": "half-open",
+        "probe given back": "open",
         "tripped": "open",
         "reset": "closed",
     },
@@ -91,19 +92,32 @@ def failed(breaker: Breaker, policy: BreakerPolicy, task: str, why: str, now: in
             return Breaker("open", failures, now + _span(policy.cool_off), "", why)
 
 
+def given_back(breaker: Breaker, task: str, now: int) -> Breaker:
+    """Let another one probe: this one ended, or was put back, without telling anything about the agent."""
+    if breaker.state == "half-open" and breaker.probe == task:
+        return breaker._replace(state="open", until=now, probe="")
+    return breaker
+
+
 def tripped(breaker: Breaker, why: str) -> Breaker:
     """Open a breaker on an operator's word, until an operator resets it."""
     return Breaker("open", breaker.failures, UNTIL_RESET, "", why)
 
 
-def sentence(name: str, breaker: Breaker, now: int) -> str:
-    """Say why the agent is not asked, and what to do instead."""
+def sentence(name: str, breaker: Breaker, now: int, *, person: bool = False) -> str:
+    """Say why the agent is not asked, and what to do instead: a person can reset its breaker, an agent can ask someone
+    else."""
+    reset = f"reset it with `remit breaker reset {name}`"
     if breaker.state == "half-open":
-        return f"'{name}' failed {breaker.failures} times in a row and is being tried again; ask someone else meanwhile"
+        tried = f"'{name}' failed {breaker.failures} times in a row and is being tried again"
+        return f"{tried}; wait for that, or {reset}" if person else f"{tried}; ask someone else meanwhile"
     if breaker.until == UNTIL_RESET:
-        return f"'{name}' was taken out by an operator: {breaker.why}; ask someone else"
+        return f"'{name}' was taken out by an operator: {breaker.why}; {reset if person else 'ask someone else'}"
     left = -((now - breaker.until) // SECOND)  # rounded up: who waits that long is not refused again
-    return f"'{name}' failed {breaker.failures} times in a row and rests for {left} s more; ask someone else"
+    resting = f"'{name}' failed {breaker.failures} times in a row and rests for {left} s more"
+    if not person:
+        return f"{resting}; ask someone else"
+    return f"{resting}; try again then, or {reset}"
 
 
 def mermaid() -> str:

@@ -166,6 +166,13 @@ def not_broken(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     return deny("breaker", breakers.sentence(wish.to, facts.breaker, facts.now))
 
 
+def not_broken_for_a_person(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
+    """The same for what no agent asks: a person is told how to reset it."""
+    if facts.breaker is CLOSED or breakers.admits(facts.breaker, facts.now) != "no":
+        return ALLOW
+    return deny("breaker", breakers.sentence(wish.to, facts.breaker, facts.now, person=True))
+
+
 def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     """How many agents take part, and how many tokens they have used, is shared by the whole run."""
     bounds = remit.bounds & wish.within
@@ -256,7 +263,7 @@ def _waits(guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
     return tuple(guard for guard in guards if guard is not not_busy)
 
 
-_FIRST: Final = (known, admitted, in_time, not_broken, not_busy)
+_FIRST: Final = (known, admitted, in_time, not_broken_for_a_person, not_busy)
 
 BEGIN: Final = Passage("begin", _FIRST)
 BEGIN_QUEUED: Final = Passage("begin", _waits(_FIRST), queued=True)

@@ -14,7 +14,7 @@ from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
 
 Table = Literal["task", "run", "entry", "retired", "message", "breaker", "card", "event"]
-Verb = Literal["add", "put", "claim", "requeue", "set", "end", "hand", "touch", "take", "drop", "empty"]
+Verb = Literal["add", "put", "claim", "requeue", "extend", "set", "end", "hand", "touch", "take", "drop", "empty"]
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
 
@@ -96,7 +96,7 @@ def _task(event: Event, data: FirstData) -> Row:
         "asked_at": event.at,
         "ready_at": event.at,
         "claimed_at": None,
-        "until": data["bounds"]["deadline"],
+        "until": data.get("until") or data["bounds"]["deadline"],
         "ended_at": None,
         "began": event.seq,
         "ended": None,
@@ -114,13 +114,19 @@ def _claimed(event: Event) -> list[Change]:
         "attempt": data["attempt"],
         "claimed_at": event.at,
     }
-    return [Change("task", "claim", (event.task,), row)]
+    return [Change("task", "claim", (event.task,), row), *_extended(event)]
 
 
 def _requeued(event: Event) -> list[Change]:
     row: Row = {"id": event.task, "state": "pending"}
     row |= {name: event.data[name] for name in ("worker", "fence", "ready_at", "attempt", "failures")}
-    return [Change("task", "requeue", (event.task,), row)]
+    return [Change("task", "requeue", (event.task,), row), *_extended(event)]
+
+
+def _extended(event: Event) -> list[Change]:
+    """A task that is taken up again has its time anew."""
+    until = event.data.get("until")
+    return [] if until is None else [Change("task", "extend", (event.task,), {"id": event.task, "until": until})]
 
 
 def _set(event: Event) -> list[Change]:

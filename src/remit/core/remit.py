@@ -19,7 +19,8 @@ from remit.core.trust import INSIDE, Trust, known_trust
 from remit.core.values import Json
 from remit.errors import BadInput
 
-DEFAULT_SECONDS = 300
+DELEGATION_TIME = 300 * SECOND  # of one attempt, when nobody says anything
+ATTEMPT_TIME = 260 * SECOND  # the same from the queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,8 @@ class Pass:
     """What an asker wants to pass on: to whom, which task, and what goes along with it.
 
     `sees`, `writes` and `tools` are passed beyond what the holder's card has; `within` narrows the bounds further;
-    `seconds` is how long it may take. `trust="outside"` says that the text comes from strangers.
+    `seconds` is how long it may take, and nothing below it longer; left out, each attempt has its usual time.
+    `trust="outside"` says that the text comes from strangers.
     """
 
     to: str
@@ -36,9 +38,9 @@ class Pass:
     writes: Sees = NOTHING
     tools: Names = NONE
     within: Bounds = TOP
-    seconds: float = DEFAULT_SECONDS
+    seconds: float | None = None
     trust: Trust = INSIDE
-    microseconds: int = field(init=False, repr=False, default=DEFAULT_SECONDS * SECOND)
+    microseconds: int | None = field(init=False, repr=False, default=None)
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
@@ -51,7 +53,7 @@ class Pass:
             writes: SeesGiven = NOTHING,
             tools: NamesGiven = NONE,
             within: Bounds = TOP,
-            seconds: SpanGiven = DEFAULT_SECONDS,
+            seconds: SpanGiven | None = None,
             trust: Trust = INSIDE,
         ) -> None: ...
 
@@ -66,7 +68,7 @@ class Pass:
         if self.tools is not NONE and self.tools is not ANY:
             put(self, "tools", tools(self.tools))
         _ceiling(self.within)
-        if self.seconds != DEFAULT_SECONDS:
+        if self.seconds is not None:
             put(self, "microseconds", span(self.seconds, "seconds"))
         if self.trust is not INSIDE:
             known_trust(self.trust)
@@ -172,8 +174,8 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
     put(made, "writes", rights.writes)
     put(made, "tools", rights.kit.names)
     put(made, "within", along.within)
-    put(made, "seconds", DEFAULT_SECONDS)
-    put(made, "microseconds", DEFAULT_SECONDS * SECOND)
+    put(made, "seconds", None)
+    put(made, "microseconds", None)
     put(made, "trust", INSIDE)
     return made
 
@@ -212,9 +214,12 @@ class Origin(NamedTuple):
     session: str
 
 
-def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int) -> Remit:
-    """Make the first remit of a run. The person who starts it passes on what `wish` says, within the ceiling."""
-    bounds = (ceiling & wish.within).on_board(origin.session).until(until)
+def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None) -> Remit:
+    """Make the first remit of a run. The person who starts it passes on what `wish` says, within the ceiling; `until`
+    is the deadline, if one was said."""
+    bounds = (ceiling & wish.within).on_board(origin.session)
+    if until is not None:
+        bounds = bounds.until(until)
     return Remit(
         id=origin.id,
         workspace=origin.workspace,
@@ -232,13 +237,16 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int) -> Remit:
     )
 
 
-def derive(parent: Remit, wish: Pass, child: str, own: Rights, until: int, trust: Trust = INSIDE) -> Remit:
+def derive(
+    parent: Remit, wish: Pass, child: str, own: Rights, until: int | None = None, trust: Trust = INSIDE
+) -> Remit:
     """Derive a child's remit: never wider than the parent's, and only what the asker has itself (`own`). `trust` is
     the label of what the asker says."""
     bounds = parent.bounds
     if wish.within is not TOP:
         bounds &= wish.within.on_board(parent.session)
-    bounds = bounds.until(until)
+    if until is not None:
+        bounds = bounds.until(until)
     passed = own.given(wish, parent.session) if wish.passes else NO_RIGHTS
     return Remit(
         child,

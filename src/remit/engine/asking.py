@@ -11,25 +11,21 @@ from typing import Any, Final, NamedTuple, TypedDict
 import anyio
 
 from remit.core.allow import ANY, NamesGiven
-from remit.core.backoff import ATTEMPTS
 from remit.core.bounds import Bounds
 from remit.core.checks import whole
 from remit.core.credits import CreditsGiven
 from remit.core.plan import Step
-from remit.core.remit import Pass
+from remit.core.remit import ATTEMPT_TIME, Pass
 from remit.core.scope import SeesGiven
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, plain, shown
 from remit.core.tiers import tier
 from remit.core.times import SpanGiven, span
 from remit.core.trust import Trust
 from remit.engine.plans.running import PlanOptions
-from remit.engine.queue.submitting import KEY_LIMIT, TIMEOUT_SECONDS, Submission
+from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput
 
 BY_LIMIT: Final = NAME_LIMIT
-
-
-_TIMEOUT: Final = span(TIMEOUT_SECONDS, "seconds")
 
 
 class Along(TypedDict, total=False):
@@ -164,7 +160,7 @@ def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str],
 def submitted(agent: str, task: str, how: Submitting, classify: Callable[[str], str] | None) -> tuple[Submission, str]:
     """Make what a person puts into the queue, and give the session it belongs to."""
     if not how and classify is None:
-        return Submission(Pass(agent, task, sees=ANY, writes=ANY), _TIMEOUT), ""
+        return Submission(Pass(agent, task, sees=ANY, writes=ANY), ATTEMPT_TIME), ""
     queue, rest = _queue(checked("submit", how, Submitting))
     request = _asked(agent, task, rest, classify)
     return Submission(request.wish, by=request.by, **queue), request.session
@@ -187,8 +183,8 @@ def planned(
 def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Check what is said about the queue, and take it apart from the rest."""
     queue: dict[str, Any] = {
-        "timeout": span(how.pop("seconds", TIMEOUT_SECONDS), "seconds"),
-        "attempts": whole(how.pop("attempts", ATTEMPTS), "attempts", least=1) or ATTEMPTS,
+        "timeout": span(how.pop("seconds"), "seconds") if "seconds" in how else ATTEMPT_TIME,
+        "attempts": whole(how.pop("attempts", None), "attempts", least=1) or 0,
         "key": how.pop("key", ""),
     }
     if queue["key"]:

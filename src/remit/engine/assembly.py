@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from remit.core.redaction import NOTHING_SECRET, Redaction
 from remit.engine.admission import Admission
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.endings import Endings
@@ -37,6 +38,7 @@ class EngineSettings(NamedTuple):
     serving: Serving
     system: System
     schemas: Callable[[], Schemas]
+    redaction: Redaction = NOTHING_SECRET
 
 
 class Engine(NamedTuple):
@@ -55,7 +57,8 @@ class Engine(NamedTuple):
 def assembled(database: Database, workspace: str, directory: Directory, settings: EngineSettings) -> Engine:
     """Put the parts together. All they write goes through the consequences."""
     policy, serving, system = settings.policy, settings.serving, settings.system
-    ground = Ground(Consequent(database.store(workspace), policy.breaker), system.clock, system.ids, directory)
+    store = Consequent(database.store(workspace), policy.breaker, settings.redaction)
+    ground = Ground(store, system.clock, system.ids, directory)
     services = _services(ground, database, policy, serving)
     delegations = Delegations(services)
     queue = TaskQueue(
@@ -89,7 +92,7 @@ def _services(ground: Ground, database: Database, policy: Policy, serving: Servi
     heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence)
     alive = LiveTasks()
     handoffs = Handoffs(ground, admission, alive)
-    conductor = Conductor(ground, handoffs, Endings(ground, bell), alive)
+    conductor = Conductor(ground, handoffs, Endings(ground, bell), alive, grace=serving.pace.grace)
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, alive, bell, heartbeat)
     return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots)

@@ -17,6 +17,7 @@ from remit.core.events import Unsealed
 from remit.core.kinds import FirstData, Place, breaker_set, message_sent, moved, read
 from remit.core.message import Message
 from remit.core.record import Record, Standing
+from remit.core.redaction import NOTHING_SECRET, Redaction
 from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json, encode
 from remit.ports import NOTHING, Decide, Decided, Decision, Store, View, Wants
@@ -44,7 +45,8 @@ Consequence: TypeAlias = Callable[[Happening, Unsealed, Standing | None], Sequen
 
 
 def breaker_learns(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """End a row of failures with a success; add a failure of the agent's own to it, unless it is marked as spared."""
+    """End a row of failures with a success; add a failure of the agent's own to it, unless it is marked as spared. A
+    probe that ends without telling anything about the agent is given back."""
     before = happening.view.breaker(event.agent)
     if event.kind in _SUCCESSES:
         if before is CLOSED:
@@ -54,13 +56,14 @@ def breaker_learns(happening: Happening, event: Unsealed, standing: Standing | N
         why = str(event.data.get("error", ""))[:_WHY]
         after = breakers.failed(before, happening.breaker_policy, event.task, why, event.at)
     else:
-        return ()
+        after = breakers.given_back(before, event.task, event.at)
     return () if after == before else (breaker_set(event.agent, after, _place(event), event.at),)
 
 
 def delegated_children_end(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
     """End what an earlier attempt delegated and this one did not ask for again: nobody waits for it any more."""
-    if standing is not None and "receipt" in event.data and not standing.is_rerun:
+    seen = "receipt" in event.data and "left" not in event.data
+    if standing is not None and seen and not standing.is_rerun:
         return ()  # whoever ran it in one go has seen the end of all that it delegated
     gone = {event.task}
     ends: list[Unsealed] = []
@@ -87,25 +90,26 @@ def asker_is_told(happening: Happening, event: Unsealed, standing: Standing | No
 _END: Final[tuple[Consequence, ...]] = (breaker_learns, delegated_children_end, asker_is_told)
 CONSEQUENCES: Final[dict[str, tuple[Consequence, ...]]] = {
     **dict.fromkeys(sorted(lifecycle.ENDS), _END),
-    "task.retrying": (breaker_learns,),
+    "task.retrying": (breaker_learns,),  # only of a probe: the attempts of one task count once, when it ends
     "task.handed": (breaker_learns,),
-    "task.released": (),
-    "task.lost": (),
+    "task.released": (breaker_learns,),
+    "task.lost": (breaker_learns,),
     "task.fenced": (),
     "task.claimed": (),
 }
 _FOLLOWED: Final = frozenset(kind for kind, consequences in CONSEQUENCES.items() if consequences)
 _SUCCESSES: Final = frozenset(("task.completed", "task.handed"))
-_FAILURES: Final = frozenset(("task.failed", "task.retrying", "task.died"))
+_FAILURES: Final = frozenset(("task.failed", "task.died"))
 
 
 class Consequent:
     """A store that completes every decision with its consequences; in all else the store itself."""
 
-    __slots__ = ("_breaker_policy", "_store", "listen", "read", "subscribe", "workspace")
+    __slots__ = ("_breaker_policy", "_redaction", "_store", "listen", "read", "subscribe", "workspace")
 
-    def __init__(self, store: Store, breaker_policy: BreakerPolicy) -> None:
+    def __init__(self, store: Store, breaker_policy: BreakerPolicy, redaction: Redaction = NOTHING_SECRET) -> None:
         self._store = store
+        self._redaction = redaction
         self._breaker_policy = breaker_policy
         self.workspace = store.workspace
         self.read = store.read
@@ -113,20 +117,27 @@ class Consequent:
         self.listen = store.listen
 
     def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
-        return self._store.tx(op, self._completed(decide), wants)
+        return self._store.tx(self._redaction.text(op), self._completed(decide), wants)
 
     def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
-        return self._store.transact(op, self._completed(decide), wants)
+        return self._store.transact(self._redaction.text(op), self._completed(decide), wants)
 
     def _completed(self, decide: Decide[T]) -> Decide[T]:
         def completed(view: View) -> Decision[T]:
             decision = decide(view)
             for event in decision.events:
                 if event.kind in _FOLLOWED:
-                    return self._complete(view, decision)
-            return decision
+                    decision = self._complete(view, decision)
+                    break
+            return self._redacted(decision) if self._redaction else decision
 
         return completed
+
+    def _redacted(self, decision: Decision[T]) -> Decision[T]:
+        """Take the owner's secrets out of all that is about to be written."""
+        redact = self._redaction.json
+        events = [event._replace(data=cast("dict[str, Json]", redact(event.data))) for event in decision.events]
+        return decision._replace(events=events, answer=cast("T", redact(cast("Json", decision.answer))))
 
     def _complete(self, view: View, decision: Decision[T]) -> Decision[T]:
         """Add what follows from the events, and what follows from that."""

@@ -23,7 +23,7 @@ from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.resume import Resumed, resume
 from remit.engine.attempt.turns import Superseded
 from remit.engine.directory import Agent
-from remit.engine.hops import first_proposed, place_of, proposed
+from remit.engine.hops import expires, first_proposed, place_of, proposed
 from remit.engine.services import Services
 from remit.errors import Refused
 from remit.ports import Decide, Decision, View, Wants
@@ -41,6 +41,7 @@ class StepOf(NamedTuple):
     team: frozenset[str]
     messages: tuple[str, ...] = ()  # in its prompt already, and taken when it is admitted
     trust: Trust = INSIDE  # of what it is told: its task, and what it depends on
+    again: bool = False  # whether it is tried again if it fails
 
     def taken(self, view: View, child: Remit, now: int) -> tuple[Unsealed, ...]:
         """Take the messages out of the inbox with the step's admission."""
@@ -68,12 +69,13 @@ class Delegations:
     ) -> Outcome:
         """Start a run: a person asks the first holder."""
         services = self._services
-        proposal = first_proposed(services.ground, wish, ceiling, session, wish.microseconds)
+        proposal = first_proposed(services.ground, wish, ceiling, session)
         if led is not None and led.agent.stand_in:
             proposal = proposal._replace(brought=led.agent.card)
         agent = led.agent if led is not None else services.ground.directory.get(wish.to)
-        begun = Begun(services.heartbeat.worker, led_as=led.led_as if led is not None else "", by=by)
         first = proposal.child
+        until = expires(first.bounds, proposal.now)
+        begun = Begun(services.heartbeat.worker, led_as=led.led_as if led is not None else "", by=by, until=until)
 
         def decide(view: View) -> Decision[Json]:
             admitted = services.admission.admit(view, BEGIN, proposal)
@@ -84,7 +86,7 @@ class Delegations:
 
         with services.heartbeat.while_working(), services.stops.while_working():
             try:
-                live = _live(first, agent).limit_time(proposal.now)
+                live = _live(first, agent).limit_time(services.ground.clock, proposal.now)
                 return await self._admitted_and_carried(live, f"{first.id}/start", decide, Wants())
             except Superseded:
                 return await outcomes.awaited(services.bell, first.id)
@@ -100,12 +102,13 @@ class Delegations:
         if asker.attempt.is_rerun and (known := await self._known(ops)) is not None:
             return await self._taken_up_again(asker, known)
         trust = step.trust if step is not None else None
-        proposal = proposed(services.ground, asker, wish, wish.microseconds, trust)
+        proposal = proposed(services.ground, asker, wish, trust)
         child = proposal.child
-        live = _live(child, services.ground.directory.get(wish.to)).limit_time(proposal.now, asker.remit)
+        live = _live(child, services.ground.directory.get(wish.to))
+        live.limit_time(services.ground.clock, proposal.now, asker.control)
         live.receipt.withheld = kept_back(asker.sight, child.sees, wish.sees)
         if step is not None:
-            live.team = step.team
+            live.team, live.spared = step.team, step.again
             live.receipt.given(step.slices)
         decide = self._decision(asker, proposal, step)
         wants = asker.wants
@@ -124,7 +127,8 @@ class Delegations:
             if not admitted.ok:
                 return Decision({**admitted.refusal.data()}, admitted.events)
             child, now = proposal.child, proposal.now
-            begun = Begun(worker, step.id if step else "", joins=admitted.joins)
+            until = expires(child.bounds, now)
+            begun = Begun(worker, step.id if step else "", joins=admitted.joins, until=until)
             taken = step.taken(view, child, now) if step else ()
             return Decision(child.id, (started(child, now, begun), *taken, *admitted.events))
 
@@ -179,7 +183,8 @@ class Delegations:
             )
             if not admitted.ok:
                 return Decision({**admitted.refusal.data()}, admitted.events)
-            events = (claimed(place_of(record), record.holder, now, claim), *admitted.events)
+            until = expires(resumed.remit.bounds, now)
+            events = (claimed(place_of(record), record.holder, now, claim, until), *admitted.events)
             return Decision(None, events, aside=resumed)
 
         answer, aside = await ground.store.transact(ground.ids.new(), decide)
@@ -191,7 +196,7 @@ class Delegations:
         resumed = resumed._replace(attempt=resumed.attempt._replace(queued=False))
         agent = ground.directory.get(resumed.remit.holder)
         assert agent is not None  # the guards have seen to it
-        live = services.conductor.alive.enter(resumed.live(agent).limit_time(now, asker.remit))
+        live = services.conductor.alive.enter(resumed.live(agent).limit_time(ground.clock, now, asker.control))
         return await services.conductor.carry(live, resumed.sends)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from remit.core.allow import ANY, has
+from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import Card, must_be_free
 from remit.core.match import Match, rank
 from remit.core.remit import Remit
@@ -21,6 +22,7 @@ class Agent:
 
     card: Card
     answer: AgentFunction
+    retry: RetryPolicy = USUAL
     stand_in: bool = False  # made by the engine for a person's plan: nobody's failures are its own
 
 

@@ -38,13 +38,14 @@ class Pace:
 
     `look` between two looks at the queue when nothing wakes it, `retry_store` before a store that failed is tried
     again, each time the next; `spawn_wait` for a spawned task to end before the sixth is refused; `prune` between two
-    looks at what is old.
+    looks at what is old; `grace` for an agent that was cancelled to stop, before it is left behind.
     """
 
     look: float = 1.0
     retry_store: tuple[float, ...] = (0.1, 0.5, 2.0)
     spawn_wait: float = 30.0
     prune: float = 3_600.0
+    grace: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)

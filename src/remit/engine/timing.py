@@ -12,10 +12,17 @@ from remit.ports import Clock, Timer
 class move_on_after:  # noqa: N801 - used like the function of the same name
     """Cancel the body when that much time has passed, and go on after it; None is no limit."""
 
-    def __init__(self, clock: Clock, seconds: float | None, scope: CancelScope | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        seconds: float | None,
+        scope: CancelScope | None = None,
+        time_is_up: Callable[[], None] | None = None,
+    ) -> None:
         self._clock = clock
         self._seconds = seconds
         self._scope = scope if scope is not None else CancelScope()
+        self._time_is_up = time_is_up or self._scope.cancel
         self._timer: Timer | None = None
 
     @property
@@ -25,7 +32,7 @@ class move_on_after:  # noqa: N801 - used like the function of the same name
 
     def __enter__(self) -> Self:
         if self._seconds is not None:
-            self._timer = self._clock.call_later(self._seconds, self._scope.cancel)
+            self._timer = self._clock.call_later(self._seconds, self._time_is_up)
         self._scope.__enter__()
         return self
 

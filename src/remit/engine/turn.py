@@ -8,7 +8,7 @@ import anyio
 
 from remit.core import remit as remits
 from remit.core.card import Card
-from remit.core.checks import whole
+from remit.core.checks import tokens_in_all, whole
 from remit.core.command import Command, Send, Update
 from remit.core.match import Match
 from remit.core.message import Message
@@ -120,7 +120,8 @@ class Turn:
         says no, and `Failed` when the agent does not deliver; the run goes on either way.
         """
         wish = asking.passed("delegate", self._whom(to, capability), task, how)
-        outcome = await self._services.delegations.delegate(self._live, wish)
+        with self._live.verb():
+            outcome = await self._services.delegations.delegate(self._live, wish)
         self._live.take(outcome.trust)
         return outcome.unwrap()
 
@@ -143,9 +144,10 @@ class Turn:
             async with limiter:
                 outcomes[index] = await self._services.delegations.delegate(self._live, passes[index])
 
-        async with anyio.create_task_group() as group:
-            for index in range(len(passes)):
-                group.start_soon(delegate, index)
+        with self._live.verb():
+            async with anyio.create_task_group() as group:
+                for index in range(len(passes)):
+                    group.start_soon(delegate, index)
         answers = [outcome for outcome in outcomes if outcome is not None]
         self._live.take(least(outcome.trust for outcome in answers))
         return answers
@@ -179,15 +181,14 @@ class Turn:
 
     async def run_plan(self, plan: Plan, **options: Unpack[Planning]) -> PlanOutcome:
         """Run a plan with those this holder may ask, and tell what became of every step."""
-        return await self._services.plans.run(self._live, plan, asking.plan_options("run_plan", options))
+        wanted = asking.plan_options("run_plan", options)
+        with self._live.verb():
+            return await self._services.plans.run(self._live, plan, wanted)
 
     def used(self, tokens: int) -> None:
         """Say how many tokens this turn has used; it counts against the bounds of the run."""
         self._live.must_be_at_work()
-        used = whole(tokens, "tokens")
-        if used is None:
-            raise BadInput("say how many tokens were used, as a whole number")
-        self._live.tokens += used
+        self._live.tokens = tokens_in_all(self._live.tokens, tokens)
 
     def find(self, capability: str) -> list[Card]:
         """List the agents this holder may ask that can do this, best first."""
@@ -256,7 +257,8 @@ class Turn:
 
     async def _queued(self, asked_how: str, to: str, task: str, how: Queueing) -> Task:
         submission = asking.submission(to, task, how, asked_how)
-        accepted = await self._services.queue.submit(self._live, submission)
+        with self._live.verb():
+            accepted = await self._services.queue.submit(self._live, submission)
         return Task(self._services.control, accepted.id, self._live, existing=accepted.existing)
 
 

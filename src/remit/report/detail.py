@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from remit.core import kinds
+from remit.core.backoff import ATTEMPTS
 from remit.core.events import Event
 from remit.core.kinds import read
 from remit.core.record import Record
@@ -13,6 +14,7 @@ from remit.core.values import Json
 
 # What ends an attempt without ending the task, and how it is told.
 _BACK: Final = {"task.retrying": "failed", "task.released": "handed back", "task.lost": "lost with its process"}
+_FAILS: Final = frozenset(("task.retrying", "task.failed", "task.died"))
 _BEGINS: Final = ("task.claimed", "task.started")
 
 
@@ -49,13 +51,32 @@ def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> De
         record=record,
         task=began["task"],
         asker=began.get("asker", ""),
-        attempts=began.get("attempts", 1),
+        attempts=began.get("attempts", 1) or ATTEMPTS,
         earlier=tuple(_earlier(events)),
         below=Counter(_below(record, run)),
         result=end.get("result"),
         error=end.get("error", ""),
         why=reasons[-1] if reasons else "",
     )
+
+
+class Failure(NamedTuple):
+    """One time that a task failed in its agent's code: what was said of it, and where it was."""
+
+    at: int
+    error: str
+    trace: str
+
+
+def traces(events: Iterable[Event]) -> list[Failure]:
+    """List where a task failed, attempt by attempt."""
+    found: list[Failure] = []
+    for event in events:
+        if event.kind in _FAILS:
+            data = read(event, kinds.EndData)
+            if trace := data.get("trace"):
+                found.append(Failure(event.at, data.get("error", ""), trace))
+    return found
 
 
 def _earlier(events: Iterable[Event]) -> Iterator[EarlierAttempt]:

@@ -233,7 +233,7 @@ def _node(event: Event) -> Node:
         agent=event.agent,
         task=data["task"],
         started_at=event.at,
-        until=cast("int", data["bounds"]["deadline"]),
+        until=data.get("until") or cast("int", data["bounds"]["deadline"]),
         sees=data["sees"],
         step=data.get("step", ""),
         state=state,

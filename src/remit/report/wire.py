@@ -4,7 +4,7 @@ Each function gives a dict of plain JSON. Times are whole microseconds since 197
 are the names of the values they come from.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from typing import Any, Protocol, TypeAlias, cast
@@ -18,7 +18,7 @@ from remit.core.outcome import Outcome
 from remit.core.record import Record
 from remit.core.values import Json
 from remit.ports import RunLine
-from remit.report.detail import Detail
+from remit.report.detail import Detail, Failure
 from remit.report.stats import AgentStats, Stats
 from remit.report.tree import Node
 
@@ -72,6 +72,11 @@ def task_detail(detail: Detail, *, state: str, where: str) -> Data:
         "result": detail.result,
         "error": detail.error,
     }
+
+
+def traces(task: str, failures: Sequence[Failure]) -> Data:
+    """Where a task failed in its agent's code, attempt by attempt."""
+    return {"task": task, "failures": [named(failure) for failure in failures]}
 
 
 def outcome(outcome: Outcome) -> Data:

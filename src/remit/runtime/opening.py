@@ -1,5 +1,6 @@
 """A store and the engine on it, opened when they are first used and not before."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
@@ -7,19 +8,38 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
+from remit.core.redaction import NOTHING_SECRET, Redaction
 from remit.core.text import NAME_LIMIT, line, shown
 from remit.engine import asking
 from remit.engine.assembly import Engine, EngineSettings, assembled
 from remit.engine.directory import Directory
 from remit.engine.plans.running import Schemas
 from remit.engine.settings import Policy, Serving, System
-from remit.errors import BadInput
+from remit.errors import BadInput, Refused
 from remit.ports import Database
+from remit.ports.turn import current_turn
 from remit.stores.opening import database_at
 
 DEFAULT_WORKSPACE: Final = "default"
 
+_log = logging.getLogger("remit")
+
 StoreGiven: TypeAlias = str | Path | Database
+
+
+class LogRedaction(logging.Filter):
+    """Takes an owner's secrets out of our own log lines, and out of the tracebacks that go along with them."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        super().__init__()
+        self._redaction = redaction
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = self._redaction.text(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = self._redaction.text(logging.Formatter().formatException(record.exc_info))
+            record.exc_info = None
+        return True
 
 
 class Opening:
@@ -37,6 +57,7 @@ class Opening:
         self._create = create
         self._database: Database | None = None
         self._engine: Engine | None = None
+        self._log_filter = LogRedaction(settings.redaction)
 
     @property
     def database(self) -> Database:
@@ -49,11 +70,22 @@ class Opening:
     def engine(self) -> Engine:
         if self._engine is None:
             self._engine = assembled(self.database, self.workspace, self.directory, self.settings)
+            if self.settings.redaction:
+                _log.addFilter(self._log_filter)
         return self._engine
 
     @property
     def is_open(self) -> bool:
         return self._database is not None
+
+    def must_be_outside(self, verb: str, instead: str) -> None:
+        """Refuse a person's verb to code that runs in a turn: what it asks for belongs to that turn, and is limited
+        with it."""
+        turn = current_turn()
+        if turn is None or self._engine is None or self._engine.services.conductor.alive.get(turn.remit.id) is None:
+            return
+        sentence = f"{verb} was called by '{turn.agent}' while it has a turn; inside a turn say {instead}"
+        raise Refused(sentence, rule="inside")
 
     def elsewhere(self, store: StoreGiven | None, serving: Serving | None) -> "Opening":
         """Give the same agents and rules on another store, or with other hands."""
@@ -65,6 +97,7 @@ class Opening:
         if self._engine is not None:
             self._engine.resident.let_go()
             self._engine = None
+            _log.removeFilter(self._log_filter)
         if self._database is not None:
             self._database.close()
             self._database = None
@@ -80,8 +113,8 @@ def refuse_unknown(what: str, unknown: Mapping[str, object], takes: tuple[str, .
     asking.refuse_strange(what, unknown, takes)
 
 
-def settings(policy: Policy, serving: Serving, system: System) -> EngineSettings:
-    return EngineSettings(policy, serving, system, _schemas)
+def settings(policy: Policy, serving: Serving, system: System, redaction: Redaction = NOTHING_SECRET) -> EngineSettings:
+    return EngineSettings(policy, serving, system, _schemas, redaction)
 
 
 @cache

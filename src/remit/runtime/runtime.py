@@ -4,16 +4,18 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 import anyio
 
 from remit.core.allow import NamesGiven
+from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.card import Card
 from remit.core.checks import of_type
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
+from remit.core.redaction import Redaction
 from remit.core.scope import SeesGiven
 from remit.core.text import canonical, shown
 from remit.engine import asking
@@ -32,7 +34,7 @@ AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
 
 
 class About(TypedDict, total=False):
-    """What a card says besides the name."""
+    """What a card says besides the name, and how the agent's tasks from the queue are tried again."""
 
     role: str
     can: str | Iterable[str]
@@ -43,14 +45,22 @@ class About(TypedDict, total=False):
     vouches: bool
     tools: NamesGiven
     concurrency: int | None
+    retry: RetryPolicy
+
+
+class Private(TypedDict, total=False):
+    """What is never written: the texts in `secrets`."""
+
+    secrets: Iterable[str]
 
 
 class Runtime:
     """Agents, and the engine that lets them be asked.
 
     `Runtime()` keeps everything in memory; `Runtime("team.db")` in that file, which is opened on first use. `bounds` is
-    the ceiling on every run. `policy`, `serving` and `system` are values of `remit.settings`. What an owner does
-    without agents is in `rt.workspace`.
+    the ceiling on every run. `policy`, `serving` and `system` are values of `remit.settings`. `secrets` are
+    texts that are never written: wherever one would be, in the store or in a log, it says `[secret]`. What an owner
+    does without agents is in `rt.workspace`.
     """
 
     def __init__(
@@ -62,16 +72,19 @@ class Runtime:
         policy: Policy | None = None,
         serving: Serving | None = None,
         system: System | None = None,
-        **unknown: Never,
+        **private: Unpack[Private],
     ) -> None:
-        if unknown:
-            refuse_unknown("Runtime", unknown, ("workspace", "bounds", "policy", "serving", "system"))
+        if unknown := private.keys() - Private.__annotations__.keys():
+            takes = ("workspace", "bounds", "policy", "serving", "system", "secrets")
+            refuse_unknown("Runtime", dict.fromkeys(unknown), takes)
         of_type(bounds, Bounds, "bounds takes Bounds(...)")
         self._ceiling = ceiling(bounds)
         if isinstance(store, Opening):  # another runtime's, elsewhere
             self._opening = store
         else:
-            parts = settings(policy or Policy(), serving or Serving(), system or System())
+            parts = settings(
+                policy or Policy(), serving or Serving(), system or System(), Redaction(private.get("secrets", ()))
+            )
             self._opening = Opening(store, workspace, Directory(), parts)
         self.workspace = Workspace(self._opening, bounds=self._ceiling)
 
@@ -91,10 +104,11 @@ class Runtime:
             return self._register(what, "", about)
         return lambda function: self._register(function, what, about)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType] - it gives back what it is given
 
-    def add(self, card: Card, answer: AgentFunction) -> None:
+    def add(self, card: Card, answer: AgentFunction, *, retry: RetryPolicy = USUAL) -> None:
         """Register anything that can be awaited with a turn: a function, or an object with `async __call__`."""
         of_type(card, Card, "add takes a Card and what answers for it")
-        self._opening.directory.add(_agent(card, answer))
+        of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
+        self._opening.directory.add(_agent(card, answer, retry))
 
     def cards(self) -> list[Card]:
         """List everyone who is registered, by name."""
@@ -112,14 +126,16 @@ class Runtime:
                     there = ", ".join(directory.names())
                     raise BadInput(f"there is no agent {shown(name)} to override; there are {there}")
                 replaced.append(agent)
-                directory.replace(_agent(agent.card, answer))
+                directory.replace(_agent(agent.card, answer, agent.retry))
             yield self
         finally:
             for agent in replaced:
                 directory.replace(agent)
 
     def _register(self, function: Any, name: str, about: About) -> Any:
-        self.add(Card(name or getattr(function, "__name__", ""), **cast("dict[str, Any]", about)), function)
+        rest = cast("dict[str, Any]", about).copy()
+        retry = rest.pop("retry", USUAL)
+        self.add(Card(name or getattr(function, "__name__", ""), **rest), function, retry=retry)
         return function
 
     # -- runs -------------------------------------------------------------------------------------------
@@ -131,17 +147,20 @@ class Runtime:
 
     async def outcome(self, agent: str, task: str, **how: Unpack[Starting]) -> Outcome:
         """Ask an agent to do a task and tell what came of it, with the id of the run."""
+        self._opening.must_be_outside("run", "turn.delegate")
         asked = asking.asked("run", agent, task, how, self._opening.settings.policy.classify)
         return await self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
 
     async def run_plan(self, plan: Plan, **how: Unpack[StartingPlan]) -> PlanOutcome:
         """Run a plan on behalf of a person and tell what became of every step."""
+        self._opening.must_be_outside("run_plan", "turn.run_plan")
         of_type(plan, Plan, "run_plan takes a Plan(...)")
         asked, options = self._planned("run_plan", "plan", plan.goal or "carry out a plan", how)
         return await Leader(self._opening.engine, self._ceiling).plan(plan, asked, options)
 
     async def run_team(self, goal: str, coordinator: str, **how: Unpack[StartingPlan]) -> Any:
         """Give a goal to a coordinator, who plans, and puts together what the members bring."""
+        self._opening.must_be_outside("run_team", "turn.run_plan or turn.delegate")
         asked, options = self._planned("run_team", coordinator, goal, how)
         return (await Leader(self._opening.engine, self._ceiling).team(asked, options)).unwrap()
 
@@ -244,8 +263,8 @@ async def _run(runtime: Runtime, agent: str, task: str, how: Starting) -> Any:
     return outcome.unwrap()
 
 
-def _agent(card: Card, answer: AgentFunction) -> Agent:
+def _agent(card: Card, answer: AgentFunction, retry: RetryPolicy = USUAL) -> Agent:
     call = getattr(answer, "__call__", None)  # noqa: B004 - asking what kind of call it is, not whether it can be called
     if not inspect.iscoroutinefunction(answer) and not inspect.iscoroutinefunction(call):
         raise BadInput(f"agent '{card.name}' must be async: write `async def`, got {shown(answer)}")
-    return Agent(card, answer)
+    return Agent(card, answer, retry)

@@ -134,6 +134,7 @@ class Workspace:
         With `asker` it is asked in the name of that agent's card, which must be allowed to; with `under` as a part of
         the task of that id, which the agent holds. The task says whether it was `existing`.
         """
+        self._opening.must_be_outside("submit", "turn.submit")
         engine = self._opening.engine
         submission, session = asking.submitted(agent, task, how, self._opening.settings.policy.classify)
         if asker:

@@ -110,7 +110,7 @@ class CachedView(SqlView):
         elif verb in ("end", "drop"):
             self._standings.pop(task, None)
             self._runs.pop(task, None)  # most runs are over with their root; the others are read again
-        elif verb != "hand":
+        elif verb not in ("hand", "extend"):
             known = self._standings.pop(task, None)
             if known is not None:
                 fence, failures = row.get("fence", known.fence), row.get("failures", known.failures)

@@ -15,7 +15,7 @@ class Begun(NamedTuple):
     """What the first event of a task says besides its remit.
 
     `worker` runs it, `step` is the step of a plan it carries out, `led_as` what the engine does in its holder's place,
-    `by` who started the run, `joins` whether its holder is new to the run.
+    `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires.
     """
 
     worker: str = ""
@@ -23,6 +23,7 @@ class Begun(NamedTuple):
     led_as: str = ""
     by: str = ""
     joins: bool = False
+    until: int = 0
 
 
 class Queued(NamedTuple):
@@ -50,6 +51,7 @@ class FirstData(RemitData, total=False):
     dedup_key: str
     origin: str
     failures: int
+    until: int
 
 
 BEGUN: Final = Begun()
@@ -72,7 +74,7 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
-    worker, step, led_as, by, joins = begun  # one by one: this is done for every task
+    worker, step, led_as, by, joins, until = begun  # one by one: this is done for every task
     if worker:
         data["worker"] = worker
     if step:
@@ -83,6 +85,8 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
         data["by"] = by
     if joins:
         data["joins"] = True
+    if until:
+        data["until"] = until
 
 
 def _asked(remit: Remit) -> dict[str, Json]:
@@ -104,12 +108,13 @@ def _asked(remit: Remit) -> dict[str, Json]:
 
 
 class TurnData(TypedDict, total=False):
-    """What every event that ends a turn says: its receipt, the tokens it used, and `trust` if what it gives is from
-    outside."""
+    """What every event that ends a turn says: its receipt, the tokens it used, `trust` if what it gives is outside,
+    and whether its agent was left behind because it would not stop."""
 
     receipt: dict[str, Json]
     tokens: int
     trust: Trust
+    left: bool
 
 
 class Completed(TurnData):
@@ -119,12 +124,14 @@ class Completed(TurnData):
 
 
 class FailedData(TurnData):
-    """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the breaker."""
+    """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the breaker;
+    `trace` is where in the agent's code it failed."""
 
     error: str
     type: str
     retryable: NotRequired[bool]
     spared: NotRequired[bool]
+    trace: NotRequired[str]
 
 
 class EndData(TurnData, total=False):
@@ -135,6 +142,7 @@ class EndData(TurnData, total=False):
     type: str
     retryable: bool
     spared: bool
+    trace: str
 
 
 class Cancelling(TypedDict):
@@ -182,7 +190,9 @@ class Retrying(Requeued, total=False):
     type: str
     retryable: bool
     spared: bool
+    trace: str
     lost_by: str
+    until: int
 
 
 def requeued(kind: str, at: Place, agent: str, now: int, requeue: Requeue, data: dict[str, Json]) -> Unsealed:
@@ -197,16 +207,26 @@ class Claim(NamedTuple):
     attempt: int
 
 
-class ClaimData(TypedDict):
-    """The data of `task.claimed` and `task.fenced`."""
+class FenceData(TypedDict):
+    """The data of `task.fenced`."""
 
     worker: str
     fence: int
     attempt: int
 
 
-def claimed(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
-    return moved("task.claimed", at, agent, now, {**claim._asdict()})
+class ClaimData(FenceData, total=False):
+    """The data of `task.claimed`; `until` is there when it expires at another time now."""
+
+    until: int
+
+
+def claimed(at: Place, agent: str, now: int, claim: Claim, until: int = 0) -> Unsealed:
+    """Make the event of a task that someone runs from now on; `until` is when it expires, if that changes."""
+    data: dict[str, Json] = {**claim._asdict()}
+    if until:
+        data["until"] = until
+    return moved("task.claimed", at, agent, now, data)
 
 
 def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:

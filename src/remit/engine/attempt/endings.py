@@ -48,21 +48,25 @@ class Endings(NamedTuple):
             return Decision(_NOT_YET)
         if live.says != INSIDE:
             ending = ending._replace(outcome=replace(ending.outcome, trust=OUTSIDE))
-        ending, event = self._event(live, ending, now)
+        ending, event = self._event(view, live, ending, now)
         return Decision(ending.kind, (event,), aside=ending)
 
-    def _event(self, live: LiveTask, ending: Ending, now: int) -> tuple[Ending, Unsealed]:
+    def _event(self, view: View, live: LiveTask, ending: Ending, now: int) -> tuple[Ending, Unsealed]:
         """Say what an ending becomes: the queue retries what may go better, until it has been tried often enough."""
         remit, attempt = live.remit, live.attempt
         if ending.kind == "task.released":
             back = Requeue("", attempt.fence + 1, AT_ONCE, attempt.number - 1, attempt.failures)
             return ending, requeued("task.released", live.place, remit.holder, now, back, {})
         if attempt.queued and ending.retryable:
-            if attempt.number >= attempt.attempts:
-                ending = outcomes.dead(ending, attempt.attempts)
+            policy = live.agent.retry
+            most = attempt.attempts or policy.attempts
+            if attempt.number >= most:
+                ending = outcomes.dead(ending, most)
             else:
-                ready_at = now + backoff.delay(attempt.number, self.ground.ids.chance())
-                if remit.bounds.deadline is not None and ready_at < remit.bounds.deadline:
+                wait = max(backoff.delay(attempt.number, self.ground.ids.chance(), policy), ending.wanted_wait(now))
+                ready_at = now + wait
+                record = view.record(remit.id)
+                if record is not None and ready_at < record.until:
                     back = Requeue("", attempt.fence + 1, ready_at, attempt.number, attempt.failures + 1)
                     data = turn_data(live, ending.data)
                     event = requeued("task.retrying", live.place, remit.holder, now, back, data)
@@ -77,8 +81,11 @@ def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:
         data["tokens"] = live.tokens
     if live.says != INSIDE:
         data["trust"] = OUTSIDE
-    if live.agent.stand_in and "error" in data:  # it holds the task for a person: nobody's failures are its own
+    # A stand-in holds the task for a person: nobody's failures are its own. What is tried again counts at the last try.
+    if "error" in data and (live.agent.stand_in or live.spared):
         data["spared"] = True
+    if live.left:
+        data["left"] = True
     return data
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple, Self, TypeAlias, TypeVar
-
-from anyio import CancelScope
+from typing import Final, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from remit.core import remit as remits
 from remit.core import scope
@@ -19,12 +18,14 @@ from remit.core.entry import Entry, Writer
 from remit.core.kinds import Place, place
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why
-from remit.core.remit import Remit, Rights
+from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Remit, Rights
 from remit.core.scope import Sees
+from remit.core.times import SECOND
 from remit.core.trust import INSIDE, OUTSIDE, Trust
 from remit.core.values import digest
+from remit.engine.attempt.calls import Call
+from remit.engine.attempt.control import Control
 from remit.engine.directory import Agent
-from remit.engine.timing import move_on_after
 from remit.errors import Refused
 from remit.ports import Clock, Decide, Decision, View, Wants
 
@@ -39,7 +40,8 @@ _STOPPED: Final = frozenset(("cancelling", "cancelled"))
 class Attempt(NamedTuple):
     """One live try at a task: the claim under which this process runs it, and what the queue said about it.
 
-    `number` counts the claims, `failures` how often it has failed before. `origin` is the first task of those that were
+    `number` counts the claims, `failures` how often it has failed before, `attempts` how often it may be tried (0: as
+    often as its agent's policy says). `origin` is the first task of those that were
     retried by hand, so that what they finished is found again.
     """
 
@@ -76,33 +78,6 @@ class Handoff:
 
 
 NOT_HANDED: Final = Handoff()  # shared by all tasks, so it is not given out: its state could be changed in place
-
-
-class Control:
-    """What stops a task, whoever holds it: its cancel scope, its timer, and why it was stopped."""
-
-    __slots__ = ("final", "released", "scope", "seconds", "stopped", "waits")
-
-    def __init__(self) -> None:
-        self.scope = CancelScope()
-        self.seconds: float | None = None  # how long it may take; None if its asker's own timer ends it in time
-        self.final = True  # whether that is until the deadline, and not only the time of one attempt
-        self.stopped = ""
-        self.released = False  # whether it goes back into the queue when it has stopped
-        self.waits = 0  # for how many tasks it waits right now
-
-    def stop(self, why: str) -> None:
-        self.stopped = self.stopped or why
-        self.scope.cancel()
-
-    def limited(self, clock: Clock) -> AbstractContextManager[object, bool]:
-        """Give the scope to run in, which ends when the task's time is up."""
-        return self.scope if self.seconds is None else move_on_after(clock, self.seconds, self.scope)
-
-    def release(self) -> None:
-        """Stop, and go back into the queue."""
-        self.released = True
-        self.scope.cancel()
 
 
 class Operations:
@@ -157,18 +132,29 @@ class LiveTask:
         self.took: Trust = remit.trust  # the least trusted of what it has taken in
         self.tokens = 0  # what the agent said it used, in this turn
         self.over = False
+        self.returned = False  # whether its agent has answered; what it left running is not its own any more
+        self.elsewhere: dict[asyncio.Task[object], int] = {}  # where else its verbs are under way than in its own task
+        self.alone: asyncio.Event | None = None  # set when nothing of it is under way elsewhere any more
+        self.left = False  # whether its agent was left behind
+        self.spared = False  # whether a failure of its agent is not counted, as it is tried again
         self.phase = ""  # of a coordinator: planning, or putting together
         self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
 
-    def limit_time(self, now: int, parent: Remit | None = None) -> Self:
-        """Give the task the time that its deadline and its attempt leave it."""
-        deadline = self.remit.bounds.deadline
-        assert deadline is not None
-        if parent is not None and deadline == parent.bounds.deadline:
+    def limit_time(self, clock: Clock, now: int, above: Control | None = None) -> Self:
+        """Give the task its time: that of one attempt, but no more than its deadline and its asker leave it."""
+        control, attempt, deadline = self.control, self.attempt, self.remit.bounds.deadline
+        usual = ATTEMPT_TIME if attempt.queued else DELEGATION_TIME
+        span = attempt.timeout or usual
+        control.final = deadline is not None and deadline - now <= span
+        if deadline is not None and control.final:
+            span = max(0, deadline - now)
+        control.clock, control.above = clock, above
+        control.ends = clock.ticks() + span
+        if above is not None and above.clock is not None and above.ends <= control.ends:
+            control.ends, control.short = above.ends, True
             return self  # the asker's own timer ends it, as the scopes nest
-        left, timeout = max(0, deadline - now), self.attempt.timeout
-        self.control.final = not timeout or left <= timeout
-        self.control.seconds = (left if self.control.final else timeout) / 1e6
+        control.short = span < usual
+        control.seconds = span / SECOND
         return self
 
     def succeeded_by(self, remit: Remit, agent: Agent, handoff: Handoff) -> LiveTask:
@@ -211,6 +197,7 @@ class LiveTask:
         return decided
 
     def must_hold(self, view: View) -> None:
+        self.must_be_at_work()
         standing = view.standing(self.remit.id)
         if standing is not None and standing.fence == self.attempt.fence and standing.state in _IN_HAND:
             return
@@ -218,9 +205,22 @@ class LiveTask:
         raise Refused(f"the task of '{self.remit.holder}' is not its own any more: {why}", rule="over")
 
     def must_be_at_work(self) -> None:
-        """Refuse a turn that someone kept after its end: it has no rights any more."""
+        """Refuse a turn that is over, because it ended, was stopped, or its time is up: it has no rights any more."""
         if self.over:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
+        if why := self.control.lost():
+            sentence = f"the turn of '{self.remit.holder}' is over: {why}; nothing can be done in its name"
+            raise Refused(sentence, rule="over")
+
+    def verb(self) -> AbstractContextManager[object]:
+        """Do something that takes time in the turn's name; should that be in another asyncio task than its own, it is
+        stopped when the turn ends."""
+        if self.returned:
+            raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
+        task = asyncio.current_task()
+        if task is None or not self.control.calls or task is self.control.calls[-1].task:
+            return _NOTHING_LEFT
+        return Elsewhere(self, cast("asyncio.Task[object]", task))
 
     @cached_property
     def wants(self) -> Wants:
@@ -295,6 +295,31 @@ class LiveTask:
         return "card"
 
 
+class Elsewhere:
+    """A verb of a turn under way in an asyncio task that the agent made itself."""
+
+    __slots__ = ("_live", "_task")
+
+    def __init__(self, live: LiveTask, task: asyncio.Task[object]) -> None:
+        self._live = live
+        self._task = task
+
+    def __enter__(self) -> None:
+        tasks = self._live.elsewhere
+        tasks[self._task] = tasks.get(self._task, 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        tasks = self._live.elsewhere
+        tasks[self._task] -= 1
+        if not tasks[self._task]:
+            del tasks[self._task]
+        if not tasks and self._live.alone is not None:
+            self._live.alone.set()
+
+
+_NOTHING_LEFT: Final = nullcontext()
+
+
 class LiveTasks:
     """The tasks alive in this process. Cancelling one cancels all below it, because their scopes nest."""
 
@@ -327,6 +352,18 @@ class LiveTasks:
             line.append(above)
             above = self._live.get(above.remit.parent)
         return line
+
+    def under(self, control: Control) -> list[LiveTask]:
+        """List the tasks that one waits for, as far as they are alive here."""
+        return [live for live in self._live.values() if live.control.is_under(control)]
+
+    def calls_inside(self, call: Call) -> list[Call]:
+        """List the calls that are under way inside of this one."""
+        control = next((live.control for live in self._live.values() if call in live.control.calls), None)
+        if control is None:
+            return []
+        own = control.calls[control.calls.index(call) + 1 :]
+        return own + [one for live in self.under(control) for one in live.control.calls]
 
     def get(self, task: str) -> LiveTask | None:
         return self._live.get(task)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from remit.core.backoff import retryable
+from remit.core.backoff import retryable, wanted_wait
 from remit.core.events import Event
 from remit.core.kinds import EndData, read
 from remit.core.lifecycle import TERMINAL
@@ -14,8 +14,9 @@ from remit.core.record import Record
 from remit.core.remit import Remit
 from remit.core.trust import INSIDE
 from remit.core.values import Json
+from remit.engine.attempt import traces
 from remit.engine.presence.bell import Bell
-from remit.errors import Cancelled, Failed, Refused, RemitError, StoreError, TimedOut
+from remit.errors import BadInput, Cancelled, Failed, Refused, RemitError, StoreError, TimedOut
 from remit.ports import View
 
 _ERROR_LIMIT = 2_000
@@ -32,6 +33,11 @@ class Ending(NamedTuple):
     def retryable(self) -> bool:
         return self.kind == "task.failed" and self.outcome.error is not None and self.outcome.error.retryable
 
+    def wanted_wait(self, now: int) -> int:
+        """How long whoever failed it wants to be left alone, in microseconds."""
+        error = self.outcome.error
+        return wanted_wait(error.__cause__, now) if error is not None and error.__cause__ is not None else 0
+
 
 def completed(remit: Remit, value: Json) -> Ending:
     return Ending("task.completed", {"result": value}, Outcome(remit.holder, remit.id, "completed", value))
@@ -41,23 +47,49 @@ def refused(remit: Remit, refusal: Refused) -> Outcome:
     return Outcome(remit.holder, "", "refused", error=refusal)
 
 
-def failed(remit: Remit, error: Exception) -> Ending:
-    said = str(error) or "no message"
-    sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said}"
+def failed(remit: Remit, error: BaseException) -> Ending:
     again = retryable(error) or isinstance(error, StoreError)  # what the store cannot do now it may do later
-    failure = Failed(_kept(sentence), agent=remit.holder, task=remit.id, retryable=again)
+    own = is_own(error)
+    where = traces.place(error) if own else ""  # of another's failure, its own sentence says where it was
+    sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said(error)}"
+    failure = Failed(
+        _kept(sentence, f" ({where})" if where else ""), agent=remit.holder, task=remit.id, retryable=again
+    )
     failure.__cause__ = error
     ending = _ending(remit, "task.failed", "failed", failure, kind=type(error).__name__)
-    if isinstance(error, Refused | StoreError):  # no failure of the agent's own: no more is a full disk
+    if told := traces.trace(error):
+        ending.data["trace"] = told
+    if not own:
         ending.data["spared"] = True
     return ending
 
 
-def timed_out(remit: Remit, *, final: bool) -> Ending:
-    """End a task whose time is up; `final` if that was its deadline, and not only the time of one attempt."""
+def unusable(remit: Remit, no: BadInput) -> Ending:
+    """End a task whose answer cannot be kept. It may be too long, or no JSON, because of what the agent was given, so
+    its breaker does not learn from it."""
+    ending = failed(remit, no)
+    ending.data["spared"] = True
+    return ending
+
+
+def is_own(error: BaseException) -> bool:
+    """Whether a failure is the agent's own, and not a rule's, the store's, or that of someone it asked."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(is_own(one) for one in cast("BaseExceptionGroup[BaseException]", error).exceptions)
+    if isinstance(error, Refused | StoreError | Failed):
+        return False
+    return error.__cause__ is None or is_own(error.__cause__)
+
+
+def timed_out(remit: Remit, *, final: bool, short: bool = False) -> Ending:
+    """End a task whose time is up; `final` if that was its deadline, and not only the time of one attempt. If that was
+    `short`, less than it usually has, whoever set the limit is to blame and not the agent."""
     sentence = f"'{remit.holder}' ran out of time; its work was cancelled"
     error = TimedOut(sentence, agent=remit.holder, task=remit.id, retryable=not final)
-    return _ending(remit, "task.failed", "timed-out", error)
+    ending = _ending(remit, "task.failed", "timed-out", error)
+    if short:
+        ending.data["spared"] = True
+    return ending
 
 
 def stopped(remit: Remit, why: str) -> Ending:
@@ -83,10 +115,19 @@ def _ending(remit: Remit, event: str, state: OutcomeState, error: RemitError, *,
     return Ending(event, data, Outcome(remit.holder, remit.id, state, error=error))
 
 
-def _kept(sentence: str) -> str:
-    """Shorten an error's text to a page, and keep only characters that a database keeps."""
+def said(error: BaseException) -> str:
+    """Give the text of an error, whatever its class makes of that."""
+    try:
+        return str(error) or "no message"
+    except Exception:  # noqa: BLE001 - anyone's code
+        return "its message cannot be read"
+
+
+def _kept(sentence: str, place: str = "") -> str:
+    """Shorten an error's text to a page, with where it was, and keep only characters that a database keeps."""
     clean = sentence.encode("utf-8", "replace").decode().replace("\0", "\\0")
-    return clean if len(clean) <= _ERROR_LIMIT else f"{clean[: _ERROR_LIMIT - 1]}…"
+    most = _ERROR_LIMIT - len(place)
+    return (clean if len(clean) <= most else f"{clean[: most - 1]}…") + place
 
 
 # -- what came of a task --------------------------------------------------------------------------------------

@@ -1,23 +1,39 @@
 """Running a task: turn after turn until it ends."""
 
+import asyncio
+from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from anyio import CancelScope
+from anyio.lowlevel import checkpoint
 
 from remit.core.command import Command
 from remit.core.outcome import Outcome
 from remit.core.values import Json, checked
 from remit.engine.attempt import outcomes
+from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
-from remit.engine.attempt.live import LiveTask, LiveTasks
+from remit.engine.attempt.live import Control, LiveTask, LiveTasks
 from remit.engine.attempt.outcomes import Ending
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
-from remit.errors import Refused
+from remit.errors import BadInput, Refused
 from remit.ports import NOTHING, Decide, Wants
 from remit.ports.turn import CURRENT_TURN, TurnLike
+
+LEFT_RUNNING: Final = "its asker ended without it"
+ASKER_IS_OVER: Final = "its asker was stopped, or its time is up"
+
+
+class Stray(Exception):
+    """A CancelledError of an agent's own making: nobody had cancelled it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
 
 
 class Superseded(Refused):
@@ -28,8 +44,9 @@ class Conductor:
     """Admits tasks and runs them to their end. `take_turn` makes the handle an agent gets; `closing` says whether this
     process is putting its work back into the queue. Both knots are tied where the engine is put together."""
 
-    def __init__(self, ground: Ground, handoffs: Handoffs, endings: Endings, alive: LiveTasks) -> None:
+    def __init__(self, ground: Ground, handoffs: Handoffs, endings: Endings, alive: LiveTasks, *, grace: float) -> None:
         self.alive = alive
+        self._leaving = Leaving(ground.clock, grace, alive.calls_inside)
         self.take_turn: Callable[[LiveTask], TurnLike]
         self.closing: Callable[[], bool]
         self._ground = ground
@@ -80,9 +97,9 @@ class Conductor:
             return outcomes.stopped(last, control.stopped)
         if control.released:
             return outcomes.released(last)
-        if ending is None:  # the scope was left early, and nobody asked for it: its time was up
-            return outcomes.timed_out(last, final=control.final)
-        return ending
+        if ending is None or control.is_over:  # an answer that comes after its time does not count
+            return outcomes.timed_out(last, final=control.final, short=control.short)
+        return outcomes.stopped(last, ASKER_IS_OVER) if control.lost() else ending
 
     async def _turns(self, live: LiveTask, sends: Sends | None) -> Ending:
         if sends is not None:
@@ -91,6 +108,8 @@ class Conductor:
             answer = await self.turn(live)
             if isinstance(answer, Ending):
                 return answer
+            if why := live.control.lost():
+                return outcomes.stopped(live.remit, why)
             followed = await self._handoffs.follow(live, answer)
             if isinstance(followed, Ending):
                 return followed
@@ -102,20 +121,56 @@ class Conductor:
         live.receipt.task(remit.task)
         try:
             answer = await self.call(live, live.agent)
-            if isinstance(answer, Command):
-                return answer
-            return outcomes.completed(remit, checked(answer, f"the result of '{remit.holder}'"))
-        except Exception as error:  # noqa: BLE001 - an agent may fail in any way; it is a failed task
+        except CancelledError:
+            raise  # someone outside wants it: what the agent made itself is `Stray`
+        except LeftBehind:
+            live.left = True
+            return outcomes.stopped(remit, "it was cancelled and did not stop")
+        except Stray as stray:
+            return outcomes.failed(remit, stray.error)
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             return outcomes.failed(remit, error)
+        if isinstance(answer, Command):
+            return answer
+        try:
+            return outcomes.completed(remit, checked(answer, f"the result of '{remit.holder}'"))
+        except BadInput as no:
+            return outcomes.unusable(remit, no)
 
     async def call(self, live: LiveTask, agent: Agent) -> object:
         """Have an agent answer with a turn of its own, which is the current one meanwhile."""
         turn = self.take_turn(live)
+        control = live.control
         outer = CURRENT_TURN.set(turn)
+        call: Call | None = None
         try:
-            return await agent.answer(turn)
+            call = Call(agent.card.name, agent.answer(turn), control.scope, self._leaving)
+            control.calls.append(call)
+            return await _answered(call, control)
         finally:
             CURRENT_TURN.reset(outer)
+            live.returned = True
+            if call is not None:
+                control.calls.remove(call)
+                if call.own:
+                    await call.forgive_own()
+            if live.elsewhere:
+                await self._stop_what_it_left(live)
+
+    async def _stop_what_it_left(self, live: LiveTask) -> None:
+        """Stop what an agent left running when it answered, before its own end is recorded."""
+        for child in self.alive.under(live.control):
+            child.control.stopped = child.control.stopped or LEFT_RUNNING
+            for call in child.control.calls:
+                call.stop_soon()
+        with CancelScope(shield=True):
+            while live.elsewhere:
+                live.alone = asyncio.Event()
+                for task in list(live.elsewhere):
+                    task.cancel(LEFT_RUNNING)
+                await live.alone.wait()
 
     # -- torn down from outside -----------------------------------------------------------------------------
 
@@ -143,3 +198,28 @@ class Conductor:
             return True
         queued, stopped = (any(task.attempt.queued for task in line), any(task.control.stopped for task in line))
         return self.closing() and queued and not stopped
+
+
+async def _answered(call: Call, control: Control) -> object:
+    """Give the agent's answer. One that comes after someone wanted it stopped does not count, and a CancelledError that
+    nobody wanted is not passed on as one."""
+    try:
+        answer = await call
+    except LeftBehind:
+        if not control.is_over:  # it is not this task that was stopped, but something around it
+            await _stopped_from_outside(call)
+        raise
+    except CancelledError as error:
+        if call.is_cancelled or control.scope.cancel_called:
+            raise
+        raise Stray(error) from error
+    if call.is_cancelled:
+        await _stopped_from_outside(call)
+    return answer
+
+
+async def _stopped_from_outside(call: Call) -> None:
+    """Raise what stops this task, if something does; the agent has swallowed it."""
+    await checkpoint()  # a scope around us says it again
+    if call.is_cancelled:
+        raise CancelledError

@@ -173,17 +173,17 @@ class PlanRun:
             return f"asking for approval failed: {type(error).__name__}: {error}"
 
     async def _attempts(self, step: Step) -> Outcome:
-        outcome = await self._with_messages(step)
-        for _ in range(step.retries):
+        outcome = await self._with_messages(step, again=step.retries > 0)
+        for tries in range(step.retries, 0, -1):
             if outcome.state in ("completed", "refused", "cancelled"):
                 break
-            again = await self._with_messages(step)
+            again = await self._with_messages(step, again=tries > 1)
             if again.state == "refused":  # a rule stopped the trying; what went wrong is still what it was
                 break
             outcome = again
         return outcome
 
-    async def _with_messages(self, step: Step) -> Outcome:
+    async def _with_messages(self, step: Step, *, again: bool) -> Outcome:
         """Delegate a step with what is in the member's inbox; look again if someone took a message meanwhile."""
         who = self._who[step.id]
         while True:
@@ -191,7 +191,7 @@ class PlanRun:
             self._notes.setdefault(step.id, []).extend(Note(one.sender, one.text, one.trust) for one in waiting)
             text, slices = self._told(step, self._notes[step.id])
             trust = least((self._says, *(part.trust for part in slices)))
-            extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting), trust)
+            extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting), trust, again)
             try:
                 wish = Pass(who, text)
             except BadInput as error:  # what it depends on is too much for one task: the step's failure, not the plan's

@@ -7,12 +7,13 @@ from collections.abc import MutableMapping
 from typing import Any, Final
 
 from remit.core.events import Unsealed
-from remit.core.kinds import Claim, Requeue, fenced, requeued
+from remit.core.kinds import Claim, FirstData, Requeue, fenced, read, requeued
 from remit.core.record import Record
 from remit.core.times import SECOND
+from remit.core.values import Json
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.consequences import ended_unrun
-from remit.engine.hops import place_of
+from remit.engine.hops import LASTS, place_of
 from remit.engine.presence.peers import Peers
 from remit.engine.services import Services
 from remit.engine.settings import Serving
@@ -150,7 +151,11 @@ def _left_behind(view: View, record: Record, ending: set[str], now: int) -> list
     if record.led_as:
         return [ended_unrun(record, "task.failed", f"the process that ran this {record.led_as} is gone", now)]
     back = Requeue("", record.fence + 1, AT_ONCE, record.attempt, record.failures)
-    return [requeued("task.lost", place_of(record), record.holder, now, back, {"lost_by": record.worker})]
+    data: dict[str, Json] = {"lost_by": record.worker}
+    began = view.event(record.began)
+    if record.asked_how == "delegate" and began is not None and "deadline" not in read(began, FirstData)["bounds"]:
+        data["until"] = now + LASTS  # it stands in the queue now, which has nothing to do with the time of an attempt
+    return [requeued("task.lost", place_of(record), record.holder, now, back, data)]
 
 
 def _ended_when_alone(view: View, task: str, ending: set[str], now: int) -> list[Unsealed]:

@@ -8,13 +8,12 @@ from typing import Final
 
 from remit.core import lifecycle
 from remit.core import remit as remits
-from remit.core.backoff import ATTEMPTS
 from remit.core.events import Event, Unsealed
 from remit.core.kinds import FirstData, moved, read
 from remit.core.outcome import Outcome
 from remit.core.record import Record
+from remit.core.remit import ATTEMPT_TIME
 from remit.core.text import plain, shown
-from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.engine.acts import ONCE, Act
 from remit.engine.attempt import outcomes
@@ -23,9 +22,8 @@ from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.slots import Slots
 from remit.engine.consequences import ended_unrun
 from remit.engine.ground import Ground
-from remit.engine.hops import place_of
+from remit.engine.hops import LASTS, expires, place_of
 from remit.engine.presence.bell import Bell
-from remit.engine.queue.submitting import TIMEOUT_SECONDS
 from remit.engine.queue.task import Status
 from remit.engine.timing import fail_after
 from remit.errors import Conflict, NotFound
@@ -78,9 +76,10 @@ class TaskControl:
         ended = await self._ground.store.read(lambda view: self._outcome(view, task))
         if ended is not None:
             return ended
-        async with self._slots.given_up(asker):  # it has one again when it learns that it took too long
-            with fail_after(self._ground.clock, seconds):
-                return await outcomes.awaited(self._bell, task)
+        with asker.verb():
+            async with self._slots.given_up(asker):  # it has one again when it learns that it took too long
+                with fail_after(self._ground.clock, seconds):
+                    return await outcomes.awaited(self._bell, task)
         raise TimeoutError  # never reached: `fail_after` raises it
 
     # -- cancelling ---------------------------------------------------------------------------------------------
@@ -195,19 +194,23 @@ def _retried_from(view: View, record: Record) -> tuple[Event, int]:
 
 
 def _once_more(began: Event, record: Record, now: int, until: int | None) -> dict[str, Json]:
-    """Make the first event's data of a retried task: the same bounds, with as much time as there was."""
+    """Make the first event's data of a retried task: the same bounds, with as much time as there was,
+    but no later than `until`."""
     first = read(began, FirstData)
-    remit = remits.restored(began)
-    lasts = (remit.bounds.deadline or now) - record.asked_at
-    bounds: dict[str, Json] = {**first["bounds"], "deadline": now + lasts if until is None else min(now + lasts, until)}
+    bounds = remits.restored(began).bounds
+    if bounds.deadline is not None:
+        bounds = replace(bounds, deadline=now + bounds.deadline - record.asked_at)
+    if until is not None:
+        bounds = bounds.until(until)
     return {
         **began.data,
-        "bounds": bounds,
+        "bounds": bounds.data,
+        "until": expires(bounds, now, LASTS),
         "asked_how": "submit",
         "dedup_key": _retry_key(began),
         "ready_at": AT_ONCE,
-        "timeout": first.get("timeout", round(TIMEOUT_SECONDS * SECOND)),
-        "attempts": first.get("attempts", ATTEMPTS),
+        "timeout": first.get("timeout", ATTEMPT_TIME),
+        "attempts": first.get("attempts", 0),
         "origin": first.get("origin") or record.id,
         "failures": record.failures + 1,
     }

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol, cast
 
 from remit.core import remit as remits
-from remit.core.backoff import ATTEMPTS
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SPAWNED, SUBMIT, Passage
@@ -22,15 +21,13 @@ from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.slots import Slots
 from remit.engine.ground import Ground
-from remit.engine.hops import first_proposed, proposed
+from remit.engine.hops import LASTS, deadline, expires, first_proposed, proposed
 from remit.engine.presence.bell import ANYTHING
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.timing import move_on_after
 from remit.errors import Conflict, NotFound, Refused
 from remit.ports import Decision, View, Wants
 
-TIMEOUT_SECONDS: Final = 260.0  # one attempt
-LASTS: Final = 24 * 3_600 * SECOND  # all of it, for what a person submits without a deadline
 SAME: Final = 300 * SECOND  # how long the same task asked for again is the same task
 KEY_LIMIT: Final = 200
 _EVER: Final = -(2**62)
@@ -41,7 +38,7 @@ class Submission(NamedTuple):
 
     wish: Pass
     timeout: int
-    attempts: int = ATTEMPTS
+    attempts: int = 0  # as its agent's policy says
     key: str = ""
     asked_how: str = "submit"
     by: str = ""
@@ -96,7 +93,7 @@ class TaskQueue:
 
     async def begin(self, submission: Submission, ceiling: Bounds, session: str) -> Accepted:
         """Queue a person's task. The same one asked for again is the same task."""
-        proposal = first_proposed(self._ground, submission.wish, ceiling, session, LASTS)
+        proposal = first_proposed(self._ground, submission.wish, ceiling, session)
         key = _dedup_key(submission, session, "", "")
         return await self._accepted(Request(BEGIN_QUEUED, proposal, submission, key), f"{proposal.child.id}/submit")
 
@@ -121,7 +118,7 @@ class TaskQueue:
         ops = asker.operations.ids(submission.asked_how, wish.to, wish.task, submission.key)
         if asker.attempt.is_rerun and (known := await self._ground.store.read(lambda view: _known(view, ops))):
             return Accepted(known, existing=True)
-        proposal = proposed(self._ground, asker, wish, LASTS)
+        proposal = proposed(self._ground, asker, wish)
         spawns = submission.asked_how == "spawn"
         if spawns:
             await self._wait_for_spawned(asker)
@@ -131,7 +128,9 @@ class TaskQueue:
     async def _accepted(self, request: Request, op: str, asker: LiveTask | None = None) -> Accepted:
         passage, proposal, submission, key = request
         child, now = proposal.child, proposal.now
-        queued = Queued(submission.asked_how, submission.timeout, submission.attempts, AT_ONCE, key)
+        agent = self._ground.directory.get(child.holder)
+        attempts = submission.attempts or (agent.retry.attempts if agent is not None else 0)
+        queued = Queued(submission.asked_how, submission.timeout, attempts, AT_ONCE, key)
         hands = self.hands()
 
         def decide(view: View) -> Decision[Json]:
@@ -142,7 +141,7 @@ class TaskQueue:
             admitted = self._admission.admit(view, passage, proposal)
             if not admitted.ok:
                 return Decision({**admitted.refusal.data()}, admitted.events)
-            begun = Begun(by=submission.by, joins=admitted.joins)
+            begun = Begun(by=submission.by, joins=admitted.joins, until=expires(child.bounds, now, LASTS))
             if hands is not None and hands.free() and self._admission.may_begin_now(view, child.holder, now):
                 return self._begun_at_once(view, proposal, queued, begun)
             return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
@@ -206,13 +205,14 @@ def _proposed_by(ground: Ground, card: Card, wish: Pass, ceiling: Bounds, sessio
     """Propose a run that an outsider's card starts: the card is the asker, but there is no task that it holds."""
     now = ground.clock.now()
     origin = Origin("", ground.store.workspace, session or ground.ids.new())
-    outside = remits.begin(origin, Pass(card.name, wish.task), ceiling, now + LASTS)
+    outside = remits.begin(origin, Pass(card.name, wish.task), ceiling)
     child = _child(ground, outside, card, wish, now)
     return Proposal(child._replace(root=child.id), outside, wish, card, now)
 
 
 def _child(ground: Ground, parent: Remit, card: Card, wish: Pass, now: int) -> Remit:
-    return remits.derive(parent, wish, ground.ids.new(), remits.rights(parent, card), now + LASTS, parent.trust)
+    until = deadline(wish, now)
+    return remits.derive(parent, wish, ground.ids.new(), remits.rights(parent, card), until, parent.trust)
 
 
 def _known(view: View, ops: list[str]) -> str | None:

@@ -114,8 +114,9 @@ class Task:
         return await self._tasks.cancel(self.id, why, self._asker)
 
     async def retry(self) -> "Task":
-        """Run it again as a new task, if it did not complete."""
-        return Task(self._tasks, await self._tasks.retry(self.id, self._asker))
+        """Run it again as a new task, if it did not complete. An agent's handle gives an agent's handle: within its
+        deadline, and while its turn lasts."""
+        return Task(self._tasks, await self._tasks.retry(self.id, self._asker), self._asker)
 
     def __repr__(self) -> str:
         return f"<Task {self.id}>"

@@ -19,7 +19,7 @@ from remit.engine.attempt.live import Attempt, LiveTask
 from remit.engine.attempt.resume import Resumed, resume
 from remit.engine.attempt.turns import Superseded
 from remit.engine.consequences import ended_unrun
-from remit.engine.hops import place_of
+from remit.engine.hops import expires, place_of
 from remit.engine.presence.bell import Listener
 from remit.engine.queue.caretaker import LATE, Caretaker
 from remit.engine.services import Services
@@ -231,14 +231,18 @@ class Worker:
             why = f"its record cannot be read ({type(error).__name__}); run `remit doctor`"
             _log.error("task %s: %s", record.id, why)
             return [ended_unrun(record, "task.died", why, now, type_="StoreError")], []
-        if claim.attempt > resumed.attempt.attempts:
+        agent = self._ground.directory.get(record.holder)
+        most = resumed.attempt.attempts or (agent.retry.attempts if agent is not None else claim.attempt)
+        if claim.attempt > most:
             why = f"the process that carried it out died {record.attempt} times"
             return [ended_unrun(record, "task.died", why, now)], []
         proposal = Proposal(resumed.remit, resumed.remit, known_pass(record.holder, resumed.remit.task), None, now)
         admitted = self._services.admission.admit(view, CLAIM, proposal)
         if not admitted.ok:
             return [], []
-        return [claimed(place_of(record), record.holder, now, claim), *admitted.events], [ClaimedTask(resumed, now)]
+        until = expires(resumed.remit.bounds, now) if record.asked_how == "delegate" else 0
+        taken = claimed(place_of(record), record.holder, now, claim, until)
+        return [taken, *admitted.events], [ClaimedTask(resumed, now)]
 
     # -- running ----------------------------------------------------------------------------------------------
 
@@ -247,7 +251,7 @@ class Worker:
         resumed = claim.resumed
         agent = self._ground.directory.get(resumed.remit.holder)
         assert agent is not None  # nothing is claimed for an agent that is not here
-        live = resumed.live(agent).limit_time(claim.now)
+        live = resumed.live(agent).limit_time(self._ground.clock, claim.now)
         self._services.conductor.alive.enter(live)  # it can be stopped from now on, not only from its first step on
         running = asyncio.get_running_loop().create_task(self._carry(live, resumed.sends))
         self._busy[live.remit.id] = running

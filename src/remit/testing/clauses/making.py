@@ -13,7 +13,7 @@ from remit.core.kinds import Place, PrunedRun, Queued, ended, entry_set, message
 from remit.core.message import Message
 from remit.core.projection import Tables, fold
 from remit.core.record import Record
-from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit
+from remit.core.remit import DELEGATION_TIME, NO_RIGHTS, Origin, Pass, Remit
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.ports import Beat, Decide, Decision, Span, Store, View
@@ -55,12 +55,12 @@ def entry_event(view: View, draft: Draft, *, at: int = NOW, agent: str = "writer
 
 def first_remit(task: str, *, session: str, holder: str = "lead", workspace: str = "one", at: int = NOW) -> Remit:
     wish = Pass(holder, f"the work of {task}")
-    return remits.begin(Origin(task, workspace, session), wish, TOP, at + wish.microseconds)
+    return remits.begin(Origin(task, workspace, session), wish, TOP, at + DELEGATION_TIME)
 
 
 def child_remit(parent: Remit, task: str, *, holder: str, at: int = NOW, seconds: float = 300) -> Remit:
     wish = Pass(holder, f"a part, {task}", seconds=seconds)
-    return remits.derive(parent, wish, task, NO_RIGHTS, at + wish.microseconds)
+    return remits.derive(parent, wish, task, NO_RIGHTS, at + round(seconds * SECOND))
 
 
 def pruned_run(root: Remit, *parts: str, at: int = NOW) -> PrunedRun:

@@ -1,0 +1,54 @@
+"""Redaction: what the owner calls a secret is in nothing that is written."""
+
+import re
+from collections.abc import Iterable
+from typing import Final, cast
+
+from remit.core.values import Json
+from remit.errors import BadInput
+
+SHORTEST: Final = 8
+REDACTED: Final = "[secret]"
+
+
+class Redaction:
+    """Replaces secrets in text, and in the texts of JSON. Without secrets it gives back what it is given."""
+
+    __slots__ = ("_pattern",)
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        words = sorted({_checked(secret) for secret in _listed(secrets)}, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, words))) if words else None
+
+    def __bool__(self) -> bool:
+        return self._pattern is not None
+
+    def text(self, text: str) -> str:
+        return self._pattern.sub(REDACTED, text) if self._pattern is not None else text
+
+    def json(self, value: Json) -> Json:
+        """Redact every text in there, keys too."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.json(item) for item in value]
+        if isinstance(value, dict):
+            return {self.text(key): self.json(item) for key, item in value.items()}
+        return value
+
+
+def _listed(secrets: object) -> Iterable[object]:
+    if isinstance(secrets, str | bytes) or not isinstance(secrets, Iterable):
+        raise BadInput("secrets takes a list of texts, such as secrets=[os.environ['API_KEY']]")
+    return cast("Iterable[object]", secrets)
+
+
+def _checked(secret: object) -> str:
+    if not isinstance(secret, str):
+        raise BadInput(f"a secret is text, not {type(secret).__name__}; nothing of it is shown here")
+    if len(secret) < SHORTEST:
+        raise BadInput(f"a secret has at least {SHORTEST} characters, or it would be found everywhere")
+    return secret
+
+
+NOTHING_SECRET: Final = Redaction()

@@ -1,0 +1,89 @@
+"""What stops a task, and takes its rights: being cancelled, being put back, or running out of time."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from anyio import CancelScope
+
+from remit.engine.attempt.calls import Call
+from remit.engine.timing import move_on_after
+from remit.ports import Clock
+
+
+class Control:
+    """What stops a task, whoever holds it: its cancel scope, its timer, and why it was stopped.
+
+    From the moment that it is stopped, or its time is up, it has no rights any more, whatever its code does meanwhile.
+    """
+
+    __slots__ = (
+        *("above", "calls", "clock", "ends", "expired", "final", "released", "scope", "seconds", "short", "stopped"),
+        "waits",
+    )
+
+    def __init__(self) -> None:
+        self.scope = CancelScope()
+        self.above: Control | None = None  # of the task that waits for this one
+        self.clock: Clock | None = None
+        self.ends = 0  # when its time is up, in ticks of that clock
+        self.seconds: float | None = None  # how long its own timer runs; None if its asker's own ends it in time
+        self.final = True  # whether that is until the deadline, and not only the time of one attempt
+        self.short = False  # whether it is less than an agent has when nobody says anything
+        self.stopped = ""
+        self.expired = False
+        self.released = False  # whether it goes back into the queue when it has stopped
+        self.waits = 0  # for how many tasks it waits right now
+        self.calls: list[Call] = []  # the agent's code that is under way, the innermost last
+
+    def stop(self, why: str) -> None:
+        self.stopped = self.stopped or why
+        self._cancel()
+
+    def release(self) -> None:
+        """Stop, and go back into the queue."""
+        self.released = True
+        self._cancel()
+
+    def limited(self, clock: Clock) -> AbstractContextManager[object, bool]:
+        """Give the scope to run in, which ends when the task's time is up."""
+        return self.scope if self.seconds is None else move_on_after(clock, self.seconds, self.scope, self._expire)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was stopped or its time is up, even if the code that is to notice holds up the loop."""
+        if self.stopped or self.released or self.expired:
+            return True
+        return self.seconds is not None and self.clock is not None and self.clock.ticks() >= self.ends
+
+    def is_under(self, other: Control) -> bool:
+        """Whether the other one's task waits for this one's, or for one that does."""
+        above = self.above
+        while above is not None and above is not other:
+            above = above.above
+        return above is not None
+
+    def lost(self) -> str:
+        """Say why nothing can be done in the task's name any more; nothing if it can."""
+        control: Control | None = self
+        while control is not None:
+            if control.is_over:
+                return control.why
+            control = control.above
+        return ""
+
+    @property
+    def why(self) -> str:
+        """Why it is over."""
+        if self.stopped:
+            return f"it was cancelled: {self.stopped}"
+        return "it went back into the queue" if self.released else "its time is up"
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._cancel()
+
+    def _cancel(self) -> None:
+        self.scope.cancel()
+        for call in self.calls:
+            call.stop_soon()

@@ -1,0 +1,31 @@
+"""Secrets are taken out of text and JSON, wherever they stand in it."""
+
+import pytest
+
+from remit.core.redaction import NOTHING_SECRET, Redaction
+from remit.errors import BadInput
+
+
+@pytest.mark.rule("secret.nowhere")
+def test_a_secret_is_taken_out_of_values_keys_and_the_middle_of_words():
+    redact = Redaction(["12345678", "1234567890", "a.b.c.d.e"])
+
+    assert redact.text("x1234567890y 12345678 a.b.c.d.e aXbXcXdXe") == "x[secret]y [secret] [secret] aXbXcXdXe"
+    assert redact.json({"k12345678": [1, None, True, 1.5, "12345678"]}) == {
+        "k[secret]": [1, None, True, 1.5, "[secret]"]
+    }
+    assert redact
+
+
+def test_without_secrets_everything_stays():
+    assert not NOTHING_SECRET
+    assert NOTHING_SECRET.text("12345678") == "12345678"
+    assert NOTHING_SECRET.json({"a": ["12345678"]}) == {"a": ["12345678"]}
+
+
+@pytest.mark.rule("secret.nowhere")
+@pytest.mark.parametrize("wrong", ["text itself", b"bytes", 7, ["short"], [12345678]])
+def test_what_cannot_be_a_secret_is_refused_and_not_shown(wrong):
+    with pytest.raises(BadInput, match="secret") as no:
+        Redaction(wrong)
+    assert "12345678" not in str(no.value)

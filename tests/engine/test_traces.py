@@ -1,0 +1,133 @@
+"""A failure says where it was, and nothing that is written says what is secret."""
+
+import logging
+import sqlite3
+
+import pytest
+
+from engine.helping import PATIENCE, Shaky, ends, sound
+from remit import Failed, Runtime, Turn
+from remit.errors import BadInput
+from remit.testing import FakeClock
+from teams import team
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-0123456789abcdef"
+
+
+@pytest.mark.rule("failure.trace")
+async def test_a_failure_keeps_its_frames_and_its_sentence_names_the_last_of_the_users_own(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> None:
+        await turn.delegate("leaf", "x")
+
+    def deeper(mapping: dict[str, int]) -> int:
+        return mapping["missing"]
+
+    @rt.agent
+    async def leaf(turn: Turn) -> int:
+        return deeper({})
+
+    outcome = await rt.outcome("lead", "x")
+    line = deeper.__code__.co_firstlineno + 1
+    said = f"'leaf' failed: KeyError: 'missing' (test_traces.py:{line} in deeper)"
+    assert str(outcome.error) == f"'lead' failed: Failed: {said}"
+    failed = await rt.workspace.history(kinds=frozenset({"task.failed"}))
+    assert [event.agent for event in failed] == ["leaf", "lead"]
+    trace = str(failed[0].data["trace"])
+    assert trace.splitlines()[-2:] == [f"{__file__}:{line} in deeper", "KeyError"]
+    assert "remit/engine" not in trace
+    await sound(rt)
+
+
+@pytest.mark.rule("failure.trace")
+async def test_a_trace_is_bounded_and_tells_what_led_to_what(rt: Runtime):
+    def down(depth: int) -> None:
+        if not depth:
+            raise ExceptionGroup("two", [ValueError("a"), TypeError("b")])
+        down(depth - 1)
+
+    @rt.agent
+    async def deep(turn: Turn) -> None:
+        try:
+            down(900)
+        except ExceptionGroup as error:
+            raise RuntimeError("x" * 100_000) from error
+
+    outcome = await rt.outcome("deep", "x")
+    assert isinstance(outcome.error, Failed)
+    assert len(str(outcome.error)) <= 2_000
+    assert str(outcome.error).endswith(" in deep)")
+    [failed] = await rt.workspace.history(kinds=frozenset({"task.failed"}))
+    trace = str(failed.data["trace"])
+    assert len(trace) <= 8_000
+    assert trace.splitlines()[-1] == "RuntimeError"
+    assert "ExceptionGroup" in trace
+
+
+@pytest.mark.rule("failure.trace")
+async def test_every_attempt_keeps_its_own(rt: Runtime, clock: FakeClock):
+    @rt.agent
+    async def shaky(turn: Turn) -> None:
+        raise Shaky
+
+    await ends(clock, await rt.submit("shaky", "x", attempts=2))
+    kinds = frozenset({"task.retrying", "task.died"})
+    assert all("in shaky" in str(event.data["trace"]) for event in await rt.workspace.history(kinds=kinds))
+
+
+@pytest.mark.rule("secret.nowhere")
+async def test_a_secret_is_in_no_table_whatever_event_carries_it(tmp_path, clock: FakeClock):
+    path = tmp_path / "team.db"
+    with team(path, clock=clock, secrets=[KEY, "another secret"]) as rt:
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> dict[str, object]:
+            await turn.context.set("n", "k", {KEY: [f"value {KEY}"]})
+            await turn.send("leaf", f"use {KEY}")
+            assert await turn.once(f"charge {KEY}", lambda: KEY) == "[secret]"
+            with pytest.raises(Failed, match="401 for"):
+                await turn.delegate("leaf", f"with {KEY}")
+            with pytest.raises(Failed, match=r"401 for \[secret\]"):
+                await (await turn.submit("leaf", f"with {KEY}")).result(PATIENCE)
+            return {"result": KEY}
+
+        @rt.agent
+        async def leaf(turn: Turn) -> None:
+            raise ValueError(f"401 for {KEY}, another secret")
+
+        assert await rt.run("lead", KEY) == {"result": KEY}
+        await sound(rt)
+    await _nowhere(path)
+
+
+async def _nowhere(path) -> None:
+    with sqlite3.connect(path) as database:
+        dump = "\n".join(database.iterdump())
+    assert KEY not in dump
+    assert "another secret" not in dump
+    assert "401 for [secret], [secret]" in dump
+    for file in path.parent.iterdir():
+        assert KEY.encode() not in file.read_bytes()
+
+
+@pytest.mark.rule("secret.nowhere")
+async def test_a_secret_is_in_no_line_of_our_log(caplog: pytest.LogCaptureFixture):
+    with team(secrets=[KEY]) as rt:
+        assert rt.running() == 0
+        error = ValueError(KEY)
+        logging.getLogger("remit").error("it failed: %r", error, exc_info=error)
+    assert "it failed: ValueError('[secret]')" in caplog.text
+    assert KEY not in caplog.text
+    logging.getLogger("remit").error("afterwards %s", KEY)
+    assert KEY in caplog.text  # what another runtime logs is not our affair
+
+
+@pytest.mark.rule("secret.nowhere")
+@pytest.mark.parametrize("wrong", ["a plain text", ["short"], [b"bytes are no text"], 7])
+def test_what_cannot_be_a_secret_is_refused(wrong):
+    with pytest.raises(BadInput, match="secret"):
+        Runtime(secrets=wrong)
+    with pytest.raises(BadInput, match="did you mean secrets"):
+        Runtime(secret=["long enough for it"])  # pyright: ignore[reportCallIssue]
