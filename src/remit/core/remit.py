@@ -13,7 +13,7 @@ from remit.core.chain import Chain, Hop
 from remit.core.events import Event
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.text import TASK_LIMIT, canonical, plain
-from remit.core.times import SECOND, SpanGiven, span
+from remit.core.times import SECOND, SpanGiven, patience, span
 from remit.core.toolgroups import tools
 from remit.core.values import Json
 from remit.errors import BadInput
@@ -26,7 +26,7 @@ class Pass:
     """What an asker wants to pass on: to whom, which task, and what goes along with it.
 
     `sees` and `tools` are passed beyond what the holder's card has; `within` narrows the bounds further;
-    `seconds` is how long it may take.
+    `seconds` is how long it may take; `wait` how long the holder is waited for if it is busy, 0 for not at all.
     """
 
     to: str
@@ -35,11 +35,13 @@ class Pass:
     tools: Names = NONE
     within: Bounds = TOP
     seconds: float = DEFAULT_SECONDS
+    wait: float | None = None
     microseconds: int = field(init=False, repr=False, default=DEFAULT_SECONDS * SECOND)
+    patience: int | None = field(init=False, repr=False, default=None)  # in microseconds; None: as the runtime is set
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
-        def __init__(
+        def __init__(  # noqa: PLR0913 - one keyword for each thing that goes along
             self,
             to: str,
             task: str,
@@ -48,6 +50,7 @@ class Pass:
             tools: NamesGiven = NONE,
             within: Bounds = TOP,
             seconds: SpanGiven = DEFAULT_SECONDS,
+            wait: SpanGiven | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -61,6 +64,8 @@ class Pass:
         _ceiling(self.within)
         if self.seconds != DEFAULT_SECONDS:
             put(self, "microseconds", span(self.seconds, "seconds"))
+        if self.wait is not None:
+            put(self, "patience", patience(self.wait))
 
 
 def _ceiling(within: object) -> None:
@@ -78,6 +83,8 @@ def known_pass(to: str, task: str) -> Pass:
     put(made, "tools", NONE)
     put(made, "within", TOP)
     put(made, "seconds", DEFAULT_SECONDS)
+    put(made, "wait", None)
+    put(made, "patience", None)
     put(made, "microseconds", DEFAULT_SECONDS * SECOND)
     return made
 

@@ -17,7 +17,7 @@ from remit.core.plan import Plan
 from remit.core.remit import Pass, Remit
 from remit.core.text import NAME_LIMIT, line, plain, shown
 from remit.engine import asking
-from remit.engine.asking import Along, Planning, Queueing
+from remit.engine.asking import Delegating, Planning, Queueing
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import NOT_HANDED, Handoff, LiveTask
@@ -110,18 +110,19 @@ class Turn:
     # -- verbs ------------------------------------------------------------------------------------------
 
     async def delegate(
-        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Along]
+        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Delegating]
     ) -> Any:
         """Pass a part on and get the result back.
 
         `to` names the agent, or `capability` says what it must be able to do. Raises `Refused` when a rule
-        says no, and `Failed` when the agent does not deliver; the run goes on either way.
+        says no, and `Failed` when the agent does not deliver; the run goes on either way. An agent that is busy is
+        waited for, 30 seconds unless `wait` says otherwise.
         """
         wish = asking.passed("delegate", self._whom(to, capability), task, how)
         return (await self._services.delegations.delegate(self._live, wish)).unwrap()
 
     async def delegate_all(
-        self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[Along]
+        self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[Delegating]
     ) -> list[Outcome]:
         """Pass several parts on at the same time and get what came of each, in the order given.
 
@@ -237,7 +238,7 @@ class Turn:
         return Task(self._services.control, accepted.id, self._live, existing=accepted.existing)
 
 
-def _pass(wish: object, how: Along) -> Pass:
+def _pass(wish: object, how: Delegating) -> Pass:
     if isinstance(wish, Pass):
         return wish
     if isinstance(wish, tuple):

@@ -21,6 +21,7 @@ from remit.core.receipt import Receipt, Why
 from remit.core.remit import Remit
 from remit.core.scope import Scope, Sees
 from remit.core.values import digest
+from remit.engine.attempt.lines import Hands, Line
 from remit.engine.directory import Agent
 from remit.engine.timing import move_on_after
 from remit.errors import Refused
@@ -77,15 +78,18 @@ NOT_HANDED: Final = Handoff()  # shared by all tasks, so it is not given out: it
 class Control:
     """What stops a task, whoever holds it: its cancel scope, its timer, and why it was stopped."""
 
-    __slots__ = ("final", "released", "scope", "seconds", "stopped", "waits")
+    __slots__ = ("apart", "final", "line", "released", "rests", "scope", "seconds", "stopped", "waits")
 
     def __init__(self) -> None:
+        self.line: Line | None = None  # known from the moment it is alive
         self.scope = CancelScope()
         self.seconds: float | None = None  # how long it may take; None if its asker's own timer ends it in time
         self.final = True  # whether that is until the deadline, and not only the time of one attempt
         self.stopped = ""
         self.released = False  # whether it goes back into the queue when it has stopped
         self.waits = 0  # for how many tasks it waits right now
+        self.apart = 0  # for how many of these outside its line of work
+        self.rests = False  # whether the store says that it waits
 
     def stop(self, why: str) -> None:
         self.stopped = self.stopped or why
@@ -99,6 +103,30 @@ class Control:
         """Stop, and go back into the queue."""
         self.released = True
         self.scope.cancel()
+
+    # -- waiting ---------------------------------------------------------------------------------------------
+
+    @property
+    def own_line(self) -> Line:
+        """The line of work that it belongs to."""
+        assert self.line is not None  # it is alive
+        return self.line
+
+    def step_back(self) -> None:
+        """Note that it waits for one more."""
+        self.waits += 1
+        if self.waits == 1:
+            self.own_line.working -= 1
+
+    def step_up(self) -> bool:
+        """Note that it waits for one less; tell whether there is more to do: it must take its slot again, or its line
+        has nobody left who works."""
+        line = self.own_line
+        self.waits -= 1
+        if self.waits:
+            return not line.working and line.queued and not line.rests
+        line.working += 1
+        return self.rests or (line.rests and line.queued)
 
 
 class Operations:
@@ -255,14 +283,19 @@ class LiveTask:
 class LiveTasks:
     """The tasks alive in this process. Cancelling one cancels all below it, because their scopes nest."""
 
-    __slots__ = ("_live", "waiting")
+    __slots__ = ("_live", "hands")
 
     def __init__(self) -> None:
         self._live: dict[str, LiveTask] = {}
-        self.waiting = 0  # tasks from the queue that wait for another, and so need no hand
+        self.hands = Hands(0)  # of this process's worker, once there is one
 
     def enter(self, live: LiveTask) -> LiveTask:
+        """Make a task alive, in the line of its asker or in one of its own."""
         self._live[live.remit.id] = live
+        line = live.control.line
+        if line is None:
+            line = live.control.line = Line(self.hands if live.attempt.queued else None)
+        line.enter(live)
         return live
 
     def leave(self, live: LiveTask) -> None:
@@ -271,6 +304,7 @@ class LiveTasks:
         last = self._live.pop(live.remit.id, None)
         if last is not None:
             last.over = True
+            last.control.own_line.leave(last)
 
     def latest(self, live: LiveTask) -> LiveTask:
         """Give the same task in the hands that hold it now."""

@@ -15,7 +15,7 @@ from remit.core.outcome import Outcome
 from remit.core.plan import Plan, Step
 from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary
 from remit.core.receipt import Slice
-from remit.core.remit import Pass
+from remit.core.remit import DEFAULT_SECONDS, Pass
 from remit.core.schedule import Schedule, StepEnd, StepState
 from remit.core.text import shown
 from remit.core.values import Json, decode, encode
@@ -187,7 +187,7 @@ class PlanRun:
             text, slices = self._told(step, self._notes[step.id])
             extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting))
             try:
-                wish = Pass(who, text)
+                wish = Pass(who, text, wait=DEFAULT_SECONDS)  # the steps of one busy agent are done in turn
             except BadInput as error:  # what it depends on is too much for one task: the step's failure, not the plan's
                 return Outcome(who, "", "failed", error=error)
             try:

@@ -15,6 +15,7 @@ from remit.core.record import Record
 from remit.core.remit import Remit, known_pass
 from remit.engine.admission import Proposal
 from remit.engine.attempt.handoffs import Sends
+from remit.engine.attempt.lines import Hands
 from remit.engine.attempt.live import Attempt, LiveTask
 from remit.engine.attempt.resume import Resumed, resume
 from remit.engine.attempt.turns import Superseded
@@ -48,10 +49,10 @@ class Worker:
     def __init__(self, services: Services, serving: Serving, dispatcher: Dispatcher | None = None) -> None:
         self._services = services
         self._ground = services.ground
-        self._hands = serving.hands or HANDS
+        self._hands = services.conductor.alive.hands = Hands(serving.hands or HANDS)
         self._pace = serving.pace
         self._dispatcher = dispatcher
-        self._busy: dict[str, asyncio.Task[None]] = {}  # what holds one of our hands, or waits and holds none
+        self._busy: dict[str, asyncio.Task[None]] = {}  # what is in our hands, or waits and needs none
         self._task: asyncio.Task[object] | None = None
         self._draining = False
         self._claiming = asyncio.Lock()
@@ -90,7 +91,7 @@ class Worker:
         """Work until cancelled or drained."""
         services = self._services
         self._task = cast("asyncio.Task[object]", asyncio.current_task())
-        with services.heartbeat.while_serving(self._hands), services.stops.while_working():
+        with services.heartbeat.while_serving(self._hands.most), services.stops.while_working():
             async with services.bell.listen() as self._listener, anyio.create_task_group() as group:
                 try:
                     if self._dispatcher is not None:
@@ -171,7 +172,7 @@ class Worker:
         return bool(claims)
 
     def _free(self) -> int:
-        return self._hands - len(self._busy) + self._services.conductor.alive.waiting
+        return self._hands.free()
 
     async def _until_due(self) -> float:
         now = self._ground.clock.now()
