@@ -47,7 +47,8 @@ class BusyAgents:
         """Ask the door, and wait while the wanted agent is busy. An asker gives up its own slot meanwhile."""
         patience = self._patience if wish.patience is None else wish.patience
         if not patience or wish.to not in self._places:
-            attempted = await attempt(patience > 0)
+            rests = asker is not None and asker.control.own_line.rests
+            attempted = await (self._again(attempt, asker, patient=patience > 0) if rests else attempt(patience > 0))
             if attempted.answer is not None:
                 return attempted
         until = self._ground.clock.ticks() + min(patience, wish.microseconds)

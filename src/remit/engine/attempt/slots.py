@@ -64,8 +64,8 @@ class Slots(NamedTuple):
 
     async def rest(self, asker: LiveTask) -> None:
         """Say that the asker waits; and that its whole line does, if nobody in it works any more."""
-        fresh = () if asker.control.rests else (asker,)
-        await self._say_waiting(asker, (*fresh, *self._idle_members(asker)))
+        members = self._idle_members(asker)
+        await self._say_waiting(asker, members if asker.control.rests or asker in members else (asker, *members))
 
     def _idle_members(self, asker: LiveTask) -> list[LiveTask]:
         """Give up the line's slot if nobody in it works, and list who has not said that it waits."""
@@ -74,7 +74,7 @@ class Slots(NamedTuple):
             return []
         line.rests = True
         line.let_go()
-        return [member for member in line.members.values() if not member.control.rests and member is not asker]
+        return [member for member in line.members.values() if not member.control.rests]
 
     async def _say_waiting(self, asker: LiveTask, waiting: Iterable[LiveTask]) -> None:
         """Put it on record, so that others may have the slots; whoever takes the task over waits again."""
@@ -131,9 +131,9 @@ class Slots(NamedTuple):
         if record is None or record.fence != asker.attempt.fence or record.state not in ("waiting", "pending"):
             return Decision("as it is", aside=())
         now = self.ground.clock.now()
-        has_room = self.admission.room_for(view, record.holder, now) > 0 and self.line_has_room(view, asker)
-        if anyway or has_room:
-            woken = self.woken(view, asker)
+        free = asker.card.concurrency is None or self.admission.room_for(view, record.holder, now) > 0
+        if anyway or (free and self.line_has_room(view, asker)):
+            woken = [member for member in self.woken(view, asker) if member is not asker]
             return Decision("running", tuple(self.resumed((asker, *woken), now)), aside=woken)
         if record.state == "pending":
             return Decision(_QUEUED)
@@ -155,7 +155,7 @@ class Slots(NamedTuple):
         return [
             member
             for member in line.members.values()
-            if member is not asker and not member.control.apart and member.card.concurrency is None
+            if not member.control.apart and member.card.concurrency is None
             if member.control.rests and _stands(view, member, "waiting")
         ]
 
