@@ -102,7 +102,7 @@ class Delegations:
         asker.must_be_at_work()
         about = ("step", step.id) if step else ("delegate", wish.to, wish.task)
         ops = asker.operations.ids(*about)
-        known = await self._known(ops) if asker.attempt.is_rerun else None
+        known = await self._known(asker, ops) if asker.attempt.is_rerun else None
         if isinstance(known, Outcome):
             return known
         control = asker.control
@@ -161,11 +161,12 @@ class Delegations:
 
     # -- run again --------------------------------------------------------------------------------------------
 
-    async def _known(self, ops: list[str]) -> Outcome | Record | None:
+    async def _known(self, asker: LiveTask, ops: list[str]) -> Outcome | Record | None:
         """Find what came of the same delegation when the task was run before. What failed in an earlier try is not
         held against this one."""
 
         def look(view: View) -> Outcome | Record | None:
+            asker.must_hold(view)
             for tried, op in enumerate(ops):
                 done = view.done(op)
                 if done is None:

@@ -151,16 +151,20 @@ class Operations:
     def ids(self, what: str, *about: str) -> list[str]:
         """Give the ids of the next operation of this name: in this try, then in the earlier ones, latest first."""
         name = f"{self.turns}/{what}/{digest(chr(0).join(about))}" if about else f"{self.turns}/{what}"
-        count = self._counts[name] = self._counts.get(name, 0) + 1
+        counted = self._next(name)
         if self._failures == 0:  # nearly always
-            return [f"{self._origin}/0/{name}/{count}"]
-        return [f"{self._origin}/{failures}/{name}/{count}" for failures in range(self._failures, -1, -1)]
+            return [f"{self._origin}/0/{counted}"]
+        return [f"{self._origin}/{failures}/{counted}" for failures in range(self._failures, -1, -1)]
 
-    def effect(self, key: str) -> str:
-        """Give the id of an effect: the same in every try, because what has taken effect is not taken back."""
-        name = f"{self.turns}/effect/{key}"
+    def effect(self, key: str, args: str) -> tuple[str, str]:
+        """Give the id of an effect, and its place among those of its name in this turn. The id is the same in every
+        try, because what has taken effect is not taken back, and another for other arguments."""
+        op = f"{self._origin}/{self._next(f'{self.turns}/effect/{key}/{args}')}"
+        return op, self._next(f"{self.turns}/{key}")
+
+    def _next(self, name: str) -> str:
         count = self._counts[name] = self._counts.get(name, 0) + 1
-        return f"{self._origin}/{name}/{count}"
+        return f"{name}/{count}"
 
 
 class LiveTask:

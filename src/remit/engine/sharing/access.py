@@ -81,24 +81,29 @@ class HolderAccess:
         live = self._live
         what = draft.value if isinstance(draft.value, str) else encode(draft.value)
         ops = live.operations.ids("set", draft.namespace, draft.key, what, repr(draft.expect))
-        if draft.expect is not None and live.attempt.is_rerun and (done := await self._entries.done(ops)) is not None:
+        if (
+            draft.expect is not None
+            and live.attempt.is_rerun
+            and (done := await self._entries.done(ops, live.must_hold)) is not None
+        ):
             return cast("int", done[0])
         return await self._entries.put(draft, Authority(live.writer, live.place, ops[0], live.must_hold))
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         entries.address(namespace, key)
         self._may_see(namespace, key)
-        entry = await self._entries.get(namespace, key)
+        entry = await self._entries.get(namespace, key, self._live.must_hold)
         if entry is not None:
             await self._all_seen([entry])
         return entry
 
     async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]:
         parts = [part for one in wanted for part in self._visible(one)]
-        return await self._all_seen(await self._entries.recent(parts, checks.limit(limit)))
+        return await self._all_seen(await self._entries.recent(parts, checks.limit(limit), self._live.must_hold))
 
     async def by_key(self, wanted: Scope, limit: int) -> list[Entry]:
-        return await self._all_seen(await self._entries.by_key(self._visible(wanted), checks.limit(limit)))
+        parts = self._visible(wanted)
+        return await self._all_seen(await self._entries.by_key(parts, checks.limit(limit), self._live.must_hold))
 
     async def touch(self, namespace: str, key: str, by: int) -> bool:
         entries.address(namespace, key)
