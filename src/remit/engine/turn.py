@@ -20,7 +20,7 @@ from remit.engine import asking
 from remit.engine.asking import Delegating, Planning, Queueing
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.handoffs import Handoffs
-from remit.engine.attempt.live import NOT_HANDED, Handoff, LiveTask
+from remit.engine.attempt.live import Handoff, LiveTask
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.plans.running import PlanOutcome, PlanRunner
@@ -88,14 +88,11 @@ class Turn:
         """The tools this holder may use this time: `"read_file" in turn.tools`, `for tool in turn.tools`."""
         return Toolset(remits.kit(self._live.remit, self._live.card))
 
-    @property
+    @cached_property
     def handoff(self) -> Handoff:
         """How the task came to this holder: `sender` is empty if it was not handed over, `refused` says why it could
-        not be handed on, `results` are those of a parallel handoff."""
-        live = self._live
-        if live.handoff is NOT_HANDED:
-            live.handoff = Handoff()
-        return live.handoff
+        not be handed on, `results` are those of a parallel handoff. It is a copy: changing it hands nothing over."""
+        return self._live.handoff.copied()
 
     @property
     def phase(self) -> str:

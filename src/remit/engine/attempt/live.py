@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NamedTuple, Self, TypeVar
 
@@ -71,8 +71,12 @@ class Handoff:
     refused: str = ""
     results: tuple[Outcome, ...] = ()
 
+    def copied(self) -> Handoff:
+        """Give what a turn may change in place; what the engine goes on with stays as it is."""
+        return replace(self, state=self.state.copied(), results=tuple(outcome.copied() for outcome in self.results))
 
-NOT_HANDED: Final = Handoff()  # shared by all tasks, so it is not given out: its state could be changed in place
+
+NOT_HANDED: Final = Handoff()  # shared by all tasks: turns are given copies
 
 
 class Control:

@@ -15,7 +15,7 @@ from remit.core.remit import Remit
 from remit.core.values import Json
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.handoffs import Sends, label
-from remit.engine.attempt.live import FIRST, Attempt, Handoff, LiveTask, Operations
+from remit.engine.attempt.live import FIRST, NOT_HANDED, Attempt, Handoff, LiveTask, Operations
 from remit.engine.directory import Agent
 from remit.errors import Refused
 from remit.ports import Span, View
@@ -27,15 +27,14 @@ class Resumed(NamedTuple):
 
     remit: Remit
     attempt: Attempt
-    handoff: Handoff = Handoff()
+    handoff: Handoff = NOT_HANDED
     turns: int = 0
     sends: Sends | None = None
     joined: tuple[int, tuple[Send, ...]] = (0, ())
 
     def live(self, agent: Agent) -> LiveTask:
         """Make the task alive again, in the hands of whoever holds it now."""
-        handoff = self.handoff if self.turns else Handoff()  # no two tasks share the state that is handed over
-        return LiveTask(self.remit, agent, self.attempt, handoff, self.turns)
+        return LiveTask(self.remit, agent, self.attempt, self.handoff, self.turns)
 
 
 def resume(view: View, record: Record, fence: int, number: int) -> Resumed:
