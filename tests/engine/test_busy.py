@@ -36,7 +36,7 @@ async def test_a_fan_out_of_fifty_over_one_narrow_agent_is_done_in_turn(rt: Runt
     with anyio.fail_after(30):
         assert await rt.run("lead", "go") == [str(n) for n in range(50)]
     assert order == [str(n) for n in range(50)]
-    assert crowd.most == {"narrow": limit}
+    assert crowd.most["narrow"] <= limit
     assert not [event for event in await rt.workspace.history() if event.kind == "hop.refused"]
     await sound(rt)
 
@@ -140,7 +140,7 @@ async def test_nobody_waits_who_does_not_want_to_and_how_long_is_a_setting(clock
 
 @pytest.mark.rule("concurrency.wait", "concurrency.line")
 @pytest.mark.parametrize("how", [{}, {"hands": 1}, {"concurrency": 1}, {"hands": 2, "concurrency": 1}])
-async def test_two_narrow_agents_that_ask_each_others_kind_do_not_block_each_other(how: dict[str, int]):
+async def test_two_narrow_agents_that_ask_each_others_kind_do_not_block_each_other(tmp_path, how: dict[str, int]):
     crowd = Crowd()
 
     async def asks_other(turn: Turn) -> str:
@@ -149,7 +149,7 @@ async def test_two_narrow_agents_that_ask_each_others_kind_do_not_block_each_oth
             return turn.task
         return await turn.delegate("b" if turn.agent == "a" else "a", turn.task)
 
-    with team(**how) as rt:
+    with team(tmp_path / "team.db", **how) as rt:
         rt.add(Card("a", asks="*", concurrency=1), asks_other)
         rt.add(Card("b", asks="*", concurrency=1), asks_other)
         with anyio.fail_after(30):

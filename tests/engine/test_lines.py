@@ -45,9 +45,9 @@ async def test_two_hundred_tasks_whose_delegates_submit_and_wait_all_finish():
 @pytest.mark.rule("concurrency.line")
 @pytest.mark.parametrize("depth", [1, 2])
 @pytest.mark.parametrize("how", [{"hands": 1}, {"concurrency": 1}, {"hands": 1, "concurrency": 1}])
-async def test_one_slot_is_enough_however_deep_someone_waits(how: dict[str, int], depth: int):
+async def test_one_slot_is_enough_however_deep_someone_waits(tmp_path, how: dict[str, int], depth: int):
     crowd = Crowd()
-    with team(**how) as rt:
+    with team(tmp_path / "team.db", **how) as rt:
         nested(rt, depth, crowd)
         with anyio.fail_after(30):
             tasks = [await rt.submit("a0", f"{n}") for n in range(10)]

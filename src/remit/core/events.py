@@ -57,8 +57,8 @@ class Event(NamedTuple):
 
 
 def apart(event: Event) -> Event:
-    """Give the event with data of its own, read from the text that was sealed."""
-    return event._replace(data=cast("dict[str, Json]", decode(event.text))) if event.text else event
+    """Give an event that was just sealed with data of its own, read from its text."""
+    return event._replace(data=cast("dict[str, Json]", decode(event.text)))
 
 
 class Head(NamedTuple):

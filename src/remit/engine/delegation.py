@@ -108,8 +108,6 @@ class Delegations:
         control = asker.control
         control.step_back()
         try:
-            if asker.card.concurrency is not None:
-                await services.slots.free_agent(asker)  # others of its kind may work while it waits
             if known is not None:
                 return await self._taken_up_again(asker, known)
             attempt = partial(self._attempt, asker, wish, step, ops[0])
@@ -122,15 +120,14 @@ class Delegations:
         """Ask the door once for a delegation."""
         services = self._services
         proposal = proposed(services.ground, asker, wish, wish.microseconds)
-        child, line = proposal.child, asker.control.own_line
+        child = proposal.child
         live = _live(child, services.ground.directory.get(wish.to)).limit_time(proposal.now, asker.remit)
-        live.control.line = line
+        live.control.line = asker.control.line
         live.receipt.withheld = kept_back(asker.sight, child.sees, wish.sees)
         if step is not None:
             live.team = step.team
             live.receipt.given(step.slices)
         admission, worker, slots = services.admission, services.heartbeat.worker, services.slots
-        woken: list[LiveTask] = []
 
         def decide(view: View) -> Decision[Json]:
             asker.must_hold(view)
@@ -141,16 +138,14 @@ class Delegations:
             begun = Begun(worker, step.id if step else "", joins=admitted.joins)
             taken = step.taken(view, child, now) if step else ()
             events = (started(child, now, begun), *taken, *admitted.events)
-            if not line.rests:
+            if not slots.concerns(asker):
                 return Decision(child.id, events)
-            if not slots.line_has_room(view, asker):
-                return Decision(None)
-            woken[:] = slots.woken(view, asker)
-            return Decision(child.id, (*events, *slots.resumed(woken, now)))
+            passing = slots.passing_on(view, asker, now)
+            return Decision(None) if passing is None else Decision(child.id, (*events, *passing))
 
         answer = await services.conductor.admit(live, op, decide, asker.wants)
-        if line.rests and isinstance(answer, str):
-            slots.works(asker, woken)
+        if slots.concerns(asker) and isinstance(answer, str):
+            slots.passed_on(asker)
         return Attempted(live, answer)
 
     async def _carried(self, attempted: Attempted) -> Outcome:
@@ -202,7 +197,8 @@ class Delegations:
             )
             if not admitted.ok:
                 return Decision({**admitted.refusal.data()}, admitted.events)
-            events = (claimed(place_of(record), record.holder, now, claim), *admitted.events)
+            passing = services.slots.passing_on(view, asker, now) or ()
+            events = (claimed(place_of(record), record.holder, now, claim), *admitted.events, *passing)
             return Decision(None, events, aside=resumed)
 
         answer, aside = await ground.store.transact(ground.ids.new(), decide)
@@ -211,6 +207,7 @@ class Delegations:
         if aside is None:
             async with services.slots.idle(asker):
                 return await outcomes.awaited(services.bell, known.id)
+        services.slots.passed_on(asker)
         resumed: Resumed = aside
         resumed = resumed._replace(attempt=resumed.attempt._replace(queued=False))
         agent = ground.directory.get(resumed.remit.holder)

@@ -57,11 +57,6 @@ class Slots(NamedTuple):
         finally:
             asker.control.apart -= 1
 
-    async def free_agent(self, asker: LiveTask) -> None:
-        """Give up the slot of the asker's agent only: its line works on, with the task that it delegates."""
-        if not asker.control.rests:
-            await self._say_waiting(asker, (asker,))
-
     async def rest(self, asker: LiveTask) -> None:
         """Say that the asker waits; and that its whole line does, if nobody in it works any more."""
         members = self._idle_members(asker)
@@ -108,7 +103,8 @@ class Slots(NamedTuple):
                     with anyio.CancelScope(shield=True):
                         if await self._resume(asker) != _QUEUED:
                             return
-                    if line.rests:  # a hand is not held while something else is waited for
+                    if line.working == 1:  # only the asker would work: a hand is not held while it cannot
+                        line.rests = True
                         line.let_go()
                     await listener.wait(_LOOK_SECONDS)
             except BaseException:  # nothing ends out of the queue but what never began: it goes on, if only to stop
@@ -122,7 +118,9 @@ class Slots(NamedTuple):
         )
         if state != _QUEUED:
             asker.control.rests = False
-            self.works(asker, woken or ())
+            asker.control.own_line.rests = False
+            for member in woken or ():
+                member.control.rests = False
         return state
 
     def _resumed(self, view: View, asker: LiveTask, *, anyway: bool) -> Decision[str]:
@@ -140,7 +138,35 @@ class Slots(NamedTuple):
         back = Requeue(self.heartbeat.worker, record.fence, AT_ONCE, record.attempt, record.failures)
         return Decision(_QUEUED, (requeued("task.queued", asker.place, remit.holder, now, back, {}),))
 
-    # -- a line that begins to work again --------------------------------------------------------------------
+    # -- a line that works on, with another task ---------------------------------------------------------------
+
+    @staticmethod
+    def concerns(asker: LiveTask) -> bool:
+        """Whether slots have anything to do with a task that the asker delegates; mostly they have not."""
+        return asker.card.concurrency is not None or asker.control.own_line.rests
+
+    def passing_on(self, view: View, asker: LiveTask, now: int) -> tuple[Unsealed, ...] | None:
+        """Give what is recorded with a task that begins in the asker's line: an agent with a limit gives up its slot
+        while it waits for it, and a line that waited works again. None if the line has to wait for a slot first."""
+        line = asker.control.own_line
+        if line.rests and not self.line_has_room(view, asker):
+            return None
+        woken = self.resumed(self.woken(view, asker), now) if line.rests else ()
+        if asker.card.concurrency is not None and _stands(view, asker, "running"):
+            return (_moved("task.waiting", asker, now), *woken)
+        return tuple(woken)
+
+    @staticmethod
+    def passed_on(asker: LiveTask) -> None:
+        """Note that this is on record."""
+        line = asker.control.own_line
+        if line.rests:
+            line.rests = False
+            for member in line.members.values():
+                if not member.control.apart and member.card.concurrency is None:
+                    member.control.rests = False
+        if asker.card.concurrency is not None:
+            asker.control.rests = True
 
     def line_has_room(self, view: View, asker: LiveTask) -> bool:
         """Whether the asker's line holds a slot of the workspace, or may take one."""
@@ -163,13 +189,6 @@ class Slots(NamedTuple):
     def resumed(members: Iterable[LiveTask], now: int) -> Iterable[Unsealed]:
         """Give the events that say that these work again."""
         return [_moved("task.resumed", member, now) for member in members]
-
-    @staticmethod
-    def works(asker: LiveTask, woken: Iterable[LiveTask]) -> None:
-        """Note that the asker's line works again, and who is on record as doing so."""
-        asker.control.own_line.rests = False
-        for member in woken:
-            member.control.rests = False
 
 
 def _stands(view: View, live: LiveTask, state: str) -> bool:
