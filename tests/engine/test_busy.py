@@ -190,7 +190,7 @@ async def test_whoever_waits_for_a_busy_agent_holds_no_slot_meanwhile(clock):
             assert await second.result(PATIENCE) == "done meanwhile"
             hold.set()
             assert await first.result(PATIENCE) == "waits"
-        assert await life(rt, first.id) == ["started", "waiting", "resumed", "completed"]
+            assert await life(rt, first.id) == ["started", "waiting", "resumed", "completed"]
         await sound(rt)
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from remit.engine.attempt.live import LiveTask
+Member = TypeVar("Member")
 
 
 class Hands:
@@ -56,7 +55,7 @@ class Hands:
             raise
 
 
-class Line:
+class Line(Generic[Member]):
     """One line of work. `hands` are those of the worker that claimed it; None for a person's run, which needs none.
 
     `working` counts its members that do not wait. `rests` says that nobody in it works and its slot was given up.
@@ -66,7 +65,7 @@ class Line:
 
     def __init__(self, hands: Hands | None) -> None:
         self.hands = hands
-        self.members: dict[str, LiveTask] = {}
+        self.members: dict[str, Member] = {}
         self.working = 0
         self.rests = False
         self._holds = hands is not None
@@ -78,19 +77,17 @@ class Line:
         """Whether it came out of the queue, and so has a slot."""
         return self.hands is not None
 
-    def enter(self, live: LiveTask) -> None:
+    def enter(self, task: str, member: Member) -> None:
         """Take in a task that begins, or the same one in other hands."""
-        task = live.remit.id
         if task not in self.members:
             self.working += 1
-        self.members[task] = live
+        self.members[task] = member
 
-    def leave(self, live: LiveTask) -> None:
-        """Forget a task that is over; with the one out of the queue the line is over too."""
-        last = self.members.pop(live.remit.id, None)
-        if last is not None and not last.control.waits:
+    def leave(self, task: str, *, waits: bool, last: bool) -> None:
+        """Forget a task that is over; with the `last`, the one out of the queue, the line is over too."""
+        if self.members.pop(task, None) is not None and not waits:
             self.working -= 1
-        if live.attempt.queued:
+        if last:
             self.let_go()
 
     def let_go(self) -> None:

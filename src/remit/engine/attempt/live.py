@@ -85,7 +85,7 @@ class Control:
     __slots__ = ("apart", "final", "line", "released", "rests", "scope", "seconds", "stopped", "waits")
 
     def __init__(self) -> None:
-        self.line: Line | None = None  # known from the moment it is alive
+        self.line: Line[LiveTask] | None = None  # known from the moment it is alive
         self.scope = CancelScope()
         self.seconds: float | None = None  # how long it may take; None if its asker's own timer ends it in time
         self.final = True  # whether that is until the deadline, and not only the time of one attempt
@@ -111,7 +111,7 @@ class Control:
     # -- waiting ---------------------------------------------------------------------------------------------
 
     @property
-    def own_line(self) -> Line:
+    def own_line(self) -> Line[LiveTask]:
         """The line of work that it belongs to."""
         assert self.line is not None  # it is alive
         return self.line
@@ -303,7 +303,7 @@ class LiveTasks:
         line = live.control.line
         if line is None:
             line = live.control.line = Line(self.hands if live.attempt.queued else None)
-        line.enter(live)
+        line.enter(live.remit.id, live)
         return live
 
     def leave(self, live: LiveTask) -> None:
@@ -312,7 +312,8 @@ class LiveTasks:
         last = self._live.pop(live.remit.id, None)
         if last is not None:
             last.over = True
-            last.control.own_line.leave(last)
+            control = last.control
+            control.own_line.leave(last.remit.id, waits=control.waits > 0, last=last.attempt.queued)
 
     def latest(self, live: LiveTask) -> LiveTask:
         """Give the same task in the hands that hold it now."""

@@ -196,7 +196,7 @@ def _stands(view: View, live: LiveTask, state: str) -> bool:
     return standing is not None and standing.state == state and standing.fence == live.attempt.fence
 
 
-def _works(view: View, line: Line) -> bool:
+def _works(view: View, line: Line[LiveTask]) -> bool:
     return any(_stands(view, member, "running") for member in line.members.values())
 
 
