@@ -74,7 +74,7 @@ MADE = [
     *(kinds.ended(CODER, f"task.{word}", NOW, FAILED_FULLY) for word in ("failed", "cancelled", "died")),
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no"),
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no", handoff=True),
-    kinds.effect_done(CODER, "charge", [1], NOW),
+    kinds.effect_done(CODER, kinds.Effect("charge", "abc", "0/charge/1"), [1], NOW),
     kinds.plan_started(CODER, [STEP], NOW, {}),
     kinds.plan_started(CODER, [Step("a", "Gather", agent="coder").data()], NOW, {"goal": "g", "receipt": RECEIPT}),
     kinds.step_ended(CODER, "a", "skipped", "stop", NOW),

@@ -139,9 +139,11 @@ def test_a_task_that_moves_says_what_the_engine_says_about_it():
 
 
 def test_an_effect_is_told_with_its_name_and_what_came_of_it():
-    found = kinds.effect_done(remit_along("lead", "coder"), "charge", {"id": 7}, NOW)
+    effect = kinds.Effect("charge", "abc", "0/charge/1")
+    found = kinds.effect_done(remit_along("lead", "coder"), effect, {"id": 7}, NOW)
 
-    assert found == Unsealed("effect.done", NOW, {"key": "charge", "result": {"id": 7}}, "t1", "s1", "t2", "coder")
+    data = {"key": "charge", "result": {"id": 7}, "args": "abc", "place": "0/charge/1"}
+    assert found == Unsealed("effect.done", NOW, data, "t1", "s1", "t2", "coder")
 
 
 @pytest.mark.rule("prune.summary")

@@ -203,13 +203,13 @@ async def test_a_second_turn_of_the_user_starts_a_fresh_chain(rt: Runtime):
 
 
 @pytest.mark.rule("concurrency.limit")
-async def test_an_agent_with_a_limit_refuses_what_exceeds_it(rt: Runtime):
+async def test_an_agent_with_a_limit_refuses_what_exceeds_it_if_nobody_waits(rt: Runtime):
     full = anyio.Event()
     running: list[str] = []
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[str]:
-        return [one.state for one in await turn.delegate_all([("narrow", str(n)) for n in range(5)])]
+        return [one.state for one in await turn.delegate_all([("narrow", str(n)) for n in range(5)], wait=0)]
 
     @rt.agent(concurrency=2)
     async def narrow(turn: Turn) -> str:

@@ -1,10 +1,14 @@
 """Side effects with a name are kept once."""
 
+from collections.abc import Awaitable, Callable
+
+import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, reached, sound
-from remit import Runtime, Turn
-from remit.errors import BadInput
+from engine.helping import PATIENCE, Shaky, doomed, ends, happened, reached, sound, take_over
+from remit import Card, Runtime, Turn
+from remit.errors import BadInput, Conflict, Refused
+from teams import team
 
 pytestmark = pytest.mark.anyio
 
@@ -59,3 +63,148 @@ async def test_what_is_not_json_is_refused_and_what_raises_is_not_kept(rt: Runti
     assert await rt.run("coder", "x") == "fine"
     assert sum(event.kind == "effect.done" for event in await rt.workspace.history()) == 1
     await sound(rt)
+
+
+@pytest.mark.rule("effect.arguments")
+async def test_an_effect_with_other_arguments_on_a_re_run_is_told_and_ends_the_task(rt: Runtime, clock):
+    """It is neither done again nor answered with what came of the other."""
+    charged: list[int] = []
+    errors: list[Exception] = []
+
+    def charge(amount: int) -> str:
+        charged.append(amount)
+        return f"charged {amount}"
+
+    @rt.agent
+    async def shop(turn: Turn) -> str:
+        try:
+            receipt = await turn.once("charge", charge, 10 * (len(charged) + 1))
+        except Conflict as error:
+            errors.append(error)
+            raise
+        if len(charged) == 1:
+            raise Shaky
+        return receipt
+
+    outcome = await ends(clock, await rt.submit("shop", "x"))
+    assert (outcome.state, charged, len(errors)) == ("failed", [10], 1)
+    assert "effect 'charge' took place with other arguments" in str(outcome.error)
+    assert "'charged 10'" in str(outcome.error)
+    await sound(rt)
+
+
+@pytest.mark.rule("effect.arguments", "effect.once")
+async def test_effects_of_one_name_that_come_in_another_order_on_a_re_run_get_their_own_results(rt: Runtime, clock):
+    charged: list[str] = []
+
+    def charge(what: str) -> str:
+        charged.append(what)
+        return f"paid for {what}"
+
+    @rt.agent
+    async def shop(turn: Turn) -> list[str]:
+        wanted = ["bread", "apples"] if not charged else ["apples", "bread"]
+        receipts = [await turn.once("charge", charge, what) for what in wanted]
+        if charged == ["bread", "apples"]:
+            charged.append("failed")
+            raise Shaky
+        return receipts
+
+    outcome = await ends(clock, await rt.submit("shop", "x"))
+    assert outcome.value == ["paid for apples", "paid for bread"]
+    assert charged == ["bread", "apples", "failed"]
+
+
+@pytest.mark.rule("effect.arguments")
+async def test_a_task_retried_by_hand_is_told_of_other_arguments_too(rt: Runtime):
+    amounts = [10, 20]
+    charged: list[int] = []
+
+    @rt.agent
+    async def shop(turn: Turn) -> object:
+        amount = amounts.pop(0)
+        receipt = await turn.once("charge", lambda paid: charged.append(paid) or paid, amount)
+        if amount == 10:
+            raise ValueError("no")
+        return receipt
+
+    first = await rt.submit("shop", "x")
+    assert (await first.wait(PATIENCE)).state == "failed"
+    second = await (await first.retry()).wait(PATIENCE)
+    assert second.state == "failed"
+    assert "with other arguments" in str(second.error)
+    assert charged == [10]
+
+
+@pytest.mark.rule("effect.fence")
+async def test_a_process_that_lost_its_task_does_no_effect_and_reads_nothing(tmp_path, clock):
+    inside, go, left = anyio.Event(), anyio.Event(), anyio.Event()
+    did: list[str] = []
+    rules: list[str] = []
+
+    async def lives_on(turn: Turn) -> None:
+        await turn.context.set("memory:shop", "k", "v")
+        child = await turn.submit("helper", "x")
+        inside.set()
+        await go.wait()
+        verbs: list[Callable[[], Awaitable[object]]] = [
+            lambda: turn.once("charge", did.append, "charged by the dead"),
+            lambda: turn.context.get("memory:shop", "k"),
+            lambda: turn.context.query("memory:shop"),
+            lambda: turn.context.query_by_prefix("memory:shop", "k"),
+            turn.inbox,
+            child.wait,
+        ]
+        for verb in verbs:
+            try:
+                await verb()
+            except Refused as no:
+                rules.append(no.rule)
+        left.set()
+
+    async def takes_over(turn: Turn) -> str:
+        return await turn.once("charge", lambda: did.append("charged once") or "paid")
+
+    async def helper(_turn: Turn) -> str:
+        return "helped"
+
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
+        dead.add(Card("shop", asks="*"), lives_on)
+        heir.add(Card("shop", asks="*"), takes_over)
+        dead.add(Card("helper"), helper)
+        heir.add(Card("helper"), helper)
+        task = await dead.submit("shop", "go")
+        await happened(inside)
+        await take_over(heir, clock, dead)
+        assert await heir.workspace.task(task.id).result(PATIENCE) == "paid"
+        go.set()
+        await happened(left)
+        assert (did, rules) == (["charged once"], ["over"] * 6)
+        await sound(heir)
+
+
+@pytest.mark.rule("effect.fence")
+async def test_a_cancelled_turn_that_goes_on_does_no_effect(rt: Runtime):
+    did: list[str] = []
+    rules: list[str] = []
+    inside, left = anyio.Event(), anyio.Event()
+
+    @rt.agent
+    async def stubborn(turn: Turn) -> None:
+        inside.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                for verb in (lambda: turn.once("charge", did.append, "x"), turn.inbox):
+                    try:
+                        await verb()
+                    except Refused as no:
+                        rules.append(no.rule)
+                left.set()
+
+    task = await rt.submit("stubborn", "x")
+    await happened(inside)
+    await task.cancel()
+    await happened(left)
+    assert (did, rules) == ([], ["over", "over"])

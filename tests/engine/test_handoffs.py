@@ -355,7 +355,7 @@ async def test_a_concurrency_limit_holds_for_handoffs_too(rt: Runtime):
     @rt.agent(concurrency=1, asks="*")
     async def narrow(turn: Turn) -> str:
         try:
-            await rt.run("narrow", "second")
+            await rt.run("narrow", "second", wait=0)
         except Refused as no:
             return no.rule
         return "both"

@@ -15,10 +15,12 @@ pytestmark = pytest.mark.anyio
 
 
 class Slow(Wrapped):
-    """A store that answers a submission late: it is on record when `decided` is set, and answered after `go`."""
+    """A store that answers a submission or a claim late: it is on record when `decided` is set, and answered after
+    `go`."""
 
-    def __init__(self, store: Path) -> None:
+    def __init__(self, store: Path, of: str = "submit") -> None:
         super().__init__(store)
+        self.of = of
         self.decided, self.go = anyio.Event(), anyio.Event()
 
     def store(self, workspace: str) -> Any:
@@ -33,7 +35,7 @@ class SlowStore:
 
     async def transact(self, op: str, *given: Any) -> Any:
         answer = await self._store.transact(op, *given)
-        if op.endswith("/submit"):
+        if op.endswith("/submit") if self._slow.of == "submit" else isinstance(answer[1], list) and answer[1]:
             self._slow.decided.set()
             await self._slow.go.wait()
         return answer
@@ -230,4 +232,107 @@ async def test_what_was_submitted_a_moment_ago_is_put_back_too(rt: Runtime):
         assert (await second.status()).state == "pending"
     async with serving(rt):
         assert await second.result(PATIENCE) == "ok"
+    await sound(rt)
+
+
+@pytest.mark.rule("drain.nothing-new")
+async def test_what_a_finishing_turn_submits_while_draining_is_left_to_others(rt: Runtime):
+    inside, go = anyio.Event(), anyio.Event()
+    began: list[str] = []
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        inside.set()
+        await go.wait()
+        return (await turn.submit("coder", "from a finishing turn")).id
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        began.append(turn.task)
+        return "done"
+
+    first = await rt.submit("lead", "x")
+    await happened(inside)
+    left: list[int] = []
+
+    async def drain() -> None:
+        left.append(await rt.drain(PATIENCE))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(drain)
+        await quiet()
+        go.set()
+    second = await first.result(PATIENCE) if (await first.status()).ended is not None else ""
+    assert (left, began) == ([0], [])
+    assert (await rt.workspace.task(str(second)).status()).state == "pending"
+    await sound(rt)
+
+
+@pytest.mark.rule("drain.nothing-new")
+async def test_what_a_claim_brings_while_draining_is_not_begun(tmp_path, clock):
+    """The claim was on its way when draining began; not a line of the agent's code is run."""
+    slow = Slow(tmp_path / "team.db", of="claim")
+    began: list[str] = []
+
+    async def coder(turn: Turn) -> None:
+        began.append(turn.task)
+
+    with team(tmp_path / "team.db", clock=clock, hands=0) as asks, team(slow, clock=clock) as rt:
+        for one in (asks, rt):
+            one.add(Card("coder"), coder)
+        task = await asks.submit("coder", "x")
+        left: list[int] = []
+
+        async def drain() -> None:
+            left.append(await rt.drain(0))
+
+        async with anyio.create_task_group() as group:
+            rt.lend()
+            await happened(slow.decided)
+            assert (await task.status()).state == "running"
+            group.start_soon(drain)
+            await quiet()
+            slow.go.set()
+        status = await task.status()
+        assert (left, began, status.state, status.attempt) == ([1], [], "pending", 0)
+        await sound(rt)
+
+
+@pytest.mark.rule("drain.counts")
+async def test_a_task_that_completes_as_it_is_put_back_is_not_counted(rt: Runtime):
+    inside = anyio.Event()
+
+    @rt.agent
+    async def coder(turn: Turn) -> str:
+        inside.set()
+        try:
+            await anyio.sleep_forever()
+        except BaseException:  # it is done at this very moment
+            return "done"
+        raise AssertionError
+
+    task = await rt.submit("coder", "x")
+    await happened(inside)
+    assert await rt.drain(0) == 0
+    assert (await task.status()).state == "completed"
+    await sound(rt)
+
+
+@pytest.mark.rule("drain.nothing-new")
+async def test_cancelling_serve_stops_a_worker_that_was_lent_before(rt: Runtime):
+    inside = anyio.Event()
+
+    @rt.agent
+    async def coder(turn: Turn) -> None:
+        inside.set()
+        await anyio.sleep_forever()
+
+    task = await rt.submit("coder", "x")  # a worker is lent for it
+    await happened(inside)
+    async with anyio.create_task_group() as group:
+        group.start_soon(rt.serve)
+        await quiet()
+        group.cancel_scope.cancel()
+    assert (await task.status()).state == "pending"
+    assert rt.running() == 0
     await sound(rt)

@@ -51,7 +51,7 @@ async def test_the_same_team_at_another_store_shares_agents_and_nothing_else(tmp
 
 
 @pytest.mark.rule("runtime.serving")
-async def test_serving_twice_is_one_worker_that_stops_with_whoever_started_it(tmp_path: Path, clock: FakeClock):
+async def test_serving_twice_is_one_worker_that_stops_with_the_last_who_serves(tmp_path: Path, clock: FakeClock):
     with team(tmp_path / "team.db", clock=clock, hands=0) as rt:
         rt.add(Card("coder"), echo)
         async with rt.serving():

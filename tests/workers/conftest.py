@@ -1,18 +1,31 @@
 """A crew for each test, gone at its end."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from workers.crew import Crew
+from workers.crew import Crew, as_url
 
 
 @pytest.fixture
 def crew(address: str, tmp_path) -> Iterator[Crew]:
-    made = Crew(address, tmp_path)
-    try:
+    with _gone_at_its_end(Crew(as_url(address), tmp_path)) as made:
         yield made
+
+
+@pytest.fixture
+def crew_on_file(tmp_path) -> Iterator[Crew]:
+    """The same on SQLite."""
+    with _gone_at_its_end(Crew(str(tmp_path / "team.db"), tmp_path)) as made:
+        yield made
+
+
+@contextmanager
+def _gone_at_its_end(crew: Crew) -> Iterator[Crew]:
+    try:
+        yield crew
     finally:
-        said = made.close()
+        said = crew.close()
         if said:
             print(said)  # shown with a test that failed

@@ -41,7 +41,7 @@ class Crew:
     """Starts processes of `member.py`, and ends them all."""
 
     def __init__(self, address: str, folder: Path) -> None:
-        self.address = as_url(address)
+        self.address = address
         self.folder = folder
         self._started: list[subprocess.Popen[str]] = []
 

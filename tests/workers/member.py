@@ -77,6 +77,12 @@ def _join_those_who_end(rt: Runtime, folder: Path) -> None:
         note(folder, "end", turn.agent, turn.task)
         return turn.task
 
+    async def gated(turn: Turn) -> str:
+        """Ends when its gate is opened, and says when that was."""
+        note(folder, "begun", turn.task)
+        await opened(folder / turn.task)
+        return note(folder, "opened", turn.task)
+
     async def parent(turn: Turn) -> list[str]:
         """Spawns some and reads what is announced; each once."""
         children = [await turn.spawn("echo", f"{turn.task}/{n}") for n in range(3)]
@@ -88,6 +94,7 @@ def _join_those_who_end(rt: Runtime, folder: Path) -> None:
     rt.add(Card("echo"), echo)
     rt.add(Card("step"), step)
     rt.add(Card("lead", asks="*"), lead)
+    rt.add(Card("gated"), gated)
     rt.add(Card("busy"), busy)
     rt.add(Card("narrow", concurrency=2), busy)
     rt.add(Card("parent", asks="*"), parent)

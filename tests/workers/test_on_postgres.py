@@ -18,7 +18,7 @@ CHOSEN = {
         "the_sample_of_the_design_runs_as_printed",
         "a_refused_hop_leaves_the_run_going_and_stays_visible",
         "concurrent_delegations_through_one_agent_see_only_their_own_chain",
-        "an_agent_with_a_limit_refuses_what_exceeds_it",
+        "an_agent_with_a_limit_refuses_what_exceeds_it_if_nobody_waits",
     ),
     "tasks": (
         "an_agent_that_raises_has_failed",
@@ -86,6 +86,7 @@ CHOSEN = {
     "release": (
         "what_is_put_back_is_taken_up_where_it_was",
         "draining_waits_for_what_ends_in_time_and_takes_nothing_new",
+        "what_a_finishing_turn_submits_while_draining_is_left_to_others",
     ),
     "replay": (
         "finished_delegations_and_steps_are_not_repeated",
@@ -96,6 +97,19 @@ CHOSEN = {
         "steps_of_a_plan_are_not_repeated",
         "a_task_that_was_handed_over_goes_on_with_its_present_holder",
         "a_parallel_handoff_resumes",
+    ),
+    "lines": (
+        "one_slot_is_enough_however_deep_someone_waits",
+        "a_line_that_waits_is_cancelled_whole",
+    ),
+    "busy": (
+        "a_fan_out_of_fifty_over_one_narrow_agent_is_done_in_turn",
+        "two_narrow_agents_that_ask_each_others_kind_do_not_block_each_other",
+        "an_agent_that_another_process_keeps_busy_is_waited_for",
+    ),
+    "effects": (
+        "an_effect_with_other_arguments_on_a_re_run_is_told_and_ends_the_task",
+        "a_process_that_lost_its_task_does_no_effect_and_reads_nothing",
     ),
     "clocks": ("processes_whose_clocks_differ_share_a_queue",),
     "prune": ("runs_that_ended_more_than_four_days_ago_go_and_a_line_of_each_stays",),

@@ -13,7 +13,7 @@ from remit.core.checks import of_type
 from remit.core.scope import NOTHING, Sees, SeesGiven
 from remit.core.text import TASK_LIMIT, canonical, plain, shown
 from remit.core.toolgroups import tools
-from remit.core.values import Json, checked, digest, encode
+from remit.core.values import Json, checked, copied, digest, encode
 from remit.errors import BadInput
 
 STATE_LIMIT = 262_144
@@ -111,7 +111,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class HandoffState:
-    """What has been handed over so far in a task, all updates merged. Agents read it, so no two tasks share one."""
+    """What has been handed over so far in a task, all updates merged. What a turn is given is a copy."""
 
     context: dict[str, Json] = field(default_factory=dict[str, Json])
     artifacts: dict[str, Json] = field(default_factory=dict[str, Json])
@@ -122,6 +122,10 @@ class HandoffState:
     tokens: int = 0
     seconds: float = 0
     retries: int = 0
+
+    def copied(self) -> "HandoffState":
+        """Give a copy that can be changed in place."""
+        return replace(self, context=_object(self.context), artifacts=_object(self.artifacts))
 
     def data(self) -> dict[str, Json]:
         return {
@@ -150,8 +154,8 @@ def merged(state: HandoffState, update: Update) -> HandoffState:
     metrics = cast("dict[str, int]", update.get("metrics", {}))
     completed = (*state.completed, *_strings(update, "completed"))
     after = HandoffState(
-        context={**state.context, **cast("dict[str, Json]", update.get("context", {}))},
-        artifacts={**state.artifacts, **cast("dict[str, Json]", update.get("artifacts", {}))},
+        context={**state.context, **_object(update.get("context", {}))},
+        artifacts={**state.artifacts, **_object(update.get("artifacts", {}))},
         phase=cast("str", update.get("phase", state.phase)),
         next_phase=cast("str", update.get("next_phase", state.next_phase)),
         completed=tuple(dict.fromkeys(completed)),
@@ -224,6 +228,11 @@ def _goto(given: object) -> "str | End | tuple[Send, ...]":
             raise BadInput(f"goto is an agent, END, or a list of at least one Send, not {shown(sends)}")
         return tuple(cast("Sequence[Send]", sends))
     raise BadInput(f"goto is an agent, END, or a list of Send, not {shown(given)}")
+
+
+def _object(value: Json) -> dict[str, Json]:
+    """Copy an object: whoever gave it may still change it."""
+    return cast("dict[str, Json]", copied(value))
 
 
 def _strings(update: Update, key: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from remit.core.record import RunFacts
 from remit.core.remit import Pass, Remit
 
 SPAWNED: Final = 5  # at a time, by one asker
+BUSY: Final = "concurrency"  # the one rule that time may change: whoever is patient waits for it
 SPAWN_SECONDS: Final = 30.0  # how long an asker waits for one of them to end
 
 
@@ -157,7 +158,7 @@ def not_busy(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if facts.limit is None or facts.running < facts.limit:
         return ALLOW
     load = f"{facts.running} of {facts.limit} tasks"
-    return deny("concurrency", f"'{wish.to}' is busy with {load}; ask someone else or try again later")
+    return deny(BUSY, f"'{wish.to}' is busy with {load}; ask someone else or try again later")
 
 
 def not_broken(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:

@@ -1,11 +1,11 @@
 """Outcomes: what came of asking an agent, told truthfully."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from remit.core.text import shown
 from remit.core.trust import INSIDE, Trust
-from remit.core.values import Json
+from remit.core.values import Json, copied
 from remit.errors import Refused, RemitError
 
 OutcomeState = Literal["completed", "failed", "timed-out", "cancelled", "dead", "refused"]
@@ -36,6 +36,10 @@ class Outcome:
     def rule(self) -> str:
         """Which rule refused it; empty if none did."""
         return self.error.rule if isinstance(self.error, Refused) else ""
+
+    def copied(self) -> "Outcome":
+        """Give an outcome whose value can be changed without changing this one's."""
+        return replace(self, value=copied(self.value)) if isinstance(self.value, list | dict) else self
 
     def unwrap(self) -> Any:
         """Give the value, or raise the error."""

@@ -13,7 +13,7 @@ from remit.core.chain import Chain, Hop
 from remit.core.events import Event
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.text import TASK_LIMIT, canonical, plain
-from remit.core.times import SECOND, SpanGiven, span
+from remit.core.times import SECOND, SpanGiven, patience, span
 from remit.core.toolgroups import tools
 from remit.core.trust import INSIDE, Trust, known_trust
 from remit.core.values import Json
@@ -28,8 +28,9 @@ class Pass:
     """What an asker wants to pass on: to whom, which task, and what goes along with it.
 
     `sees`, `writes` and `tools` are passed beyond what the holder's card has; `within` narrows the bounds further;
-    `seconds` is how long it may take, and nothing below it longer; left out, each attempt has its usual time.
-    `trust="outside"` says that the text comes from strangers.
+    `seconds` is how long it may take, and nothing below it longer; left out, each attempt has its usual time. `wait` is
+    how long the holder is waited for if it is busy, 0 for not at all. `trust="outside"` says that the text comes from
+    strangers.
     """
 
     to: str
@@ -39,12 +40,14 @@ class Pass:
     tools: Names = NONE
     within: Bounds = TOP
     seconds: float | None = None
+    wait: float | None = None
     trust: Trust = INSIDE
     microseconds: int | None = field(init=False, repr=False, default=None)
+    patience: int | None = field(init=False, repr=False, default=None)  # in microseconds; None: as the runtime is set
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
-        def __init__(  # noqa: PLR0913
+        def __init__(  # noqa: PLR0913 - one keyword for each thing that goes along
             self,
             to: str,
             task: str,
@@ -54,6 +57,7 @@ class Pass:
             tools: NamesGiven = NONE,
             within: Bounds = TOP,
             seconds: SpanGiven | None = None,
+            wait: SpanGiven | None = None,
             trust: Trust = INSIDE,
         ) -> None: ...
 
@@ -70,6 +74,8 @@ class Pass:
         _ceiling(self.within)
         if self.seconds is not None:
             put(self, "microseconds", span(self.seconds, "seconds"))
+        if self.wait is not None:
+            put(self, "patience", patience(self.wait))
         if self.trust is not INSIDE:
             known_trust(self.trust)
 
@@ -175,6 +181,8 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
     put(made, "tools", rights.kit.names)
     put(made, "within", along.within)
     put(made, "seconds", None)
+    put(made, "wait", None)
+    put(made, "patience", None)
     put(made, "microseconds", None)
     put(made, "trust", INSIDE)
     return made

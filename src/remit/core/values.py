@@ -39,6 +39,15 @@ def checked(value: object, what: str, limit: int = VALUE_LIMIT) -> Json:
     return plain_json
 
 
+def copied(value: Json) -> Json:
+    """Give a copy that can be changed without changing the value; of what cannot be changed, the value itself."""
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    return value
+
+
 def _json(value: object, where: str, depth: int) -> Json:
     if depth < 0:
         raise BadInput(f"{where} is nested more than {DEPTH_LIMIT} deep")

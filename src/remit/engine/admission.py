@@ -12,7 +12,7 @@ from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import ALLOW, Answer, Passage, Verdict, judge
 from remit.core.kinds import breaker_set, place, refused
-from remit.core.record import Record, RunFacts
+from remit.core.record import RunFacts
 from remit.core.remit import Pass, Remit
 from remit.engine.directory import Directory, askable
 from remit.errors import Refused
@@ -119,6 +119,7 @@ class Admission:
         self._directory = directory
         self._breaker_policy = breaker_policy
         self._concurrency = concurrency
+        self.asked_for: dict[str, int] = {}  # agents that someone here waits for, and how many do
 
     def admit(self, view: View, passage: Passage, proposal: Proposal) -> Admitted:
         """Judge a hop. Callers add one event of their own to a yes: started, submitted, handed or claimed."""
@@ -162,14 +163,18 @@ class Admission:
         return max(0, self._concurrency - view.working() - (view.resuming("*") if resuming else 0))
 
     def room_for(self, view: View, holder: str, now: int, *, resuming: bool = False) -> int:
-        """Tell how many more tasks this agent may work on; none if it is not one of ours."""
+        """Tell how many more tasks this agent may work on; none if it is not one of ours.
+
+        `resuming` leaves room for those that come before what is new: that want to go on, or wait for it here.
+        """
         agent = self._directory.get(holder)
         if agent is None:
             return 0
         limit = agent.card.concurrency
         if limit is None:
             return _MANY
-        return max(0, limit - view.running(holder, now) - (view.resuming(holder) if resuming else 0))
+        before = view.resuming(holder) + self.asked_for.get(holder, 0) if resuming else 0
+        return max(0, limit - view.running(holder, now) - before)
 
     def may_begin_now(self, view: View, holder: str, now: int) -> bool:
         """Whether a task may begin right now, and nothing has stood in its queue for longer."""
@@ -185,8 +190,3 @@ class Admission:
         """Tell how many tasks its breaker lets an agent begin now."""
         breaker = view.breaker(holder)
         return _MANY if breaker is CLOSED else {"yes": _MANY, "probe": 1, "no": 0}[breakers.admits(breaker, now)]
-
-    def has_room(self, view: View, record: Record, now: int) -> bool:
-        """Whether a task that waited may go on."""
-        queued = record.asked_how != "delegate"
-        return self.room_for(view, record.holder, now) > 0 and (not queued or self.room(view) > 0)

@@ -49,6 +49,12 @@ class Handing(TypedDict, total=False):
     within: Bounds
 
 
+class Delegating(Along, total=False):
+    """The same for a task that is waited for: for how many seconds its agent is waited for if it is busy."""
+
+    wait: SpanGiven
+
+
 class Queueing(Along, total=False):
     """The same for a task that nobody waits for: its idempotency key, and how often it is tried."""
 
@@ -65,6 +71,12 @@ class Starting(Along, total=False):
     tier: str
     handoffs: bool
     by: str
+
+
+class Running(Starting, total=False):
+    """The same for a run that is waited for."""
+
+    wait: SpanGiven
 
 
 class Submitting(Starting, total=False):
@@ -112,9 +124,9 @@ def refuse_strange(verb: str, how: Mapping[str, object], takes: Collection[str])
         raise BadInput(f"{verb} takes no {shown(strange[0])}{hint} It takes {', '.join(sorted(takes))}")
 
 
-def passed(verb: str, to: str, task: str, how: Along) -> Pass:
+def passed(verb: str, to: str, task: str, how: Delegating) -> Pass:
     """Make what an agent passes on and waits for."""
-    return Pass(to, task, **checked(verb, how, Along)) if how else Pass(to, task)
+    return Pass(to, task, **checked(verb, how, Delegating)) if how else Pass(to, task)
 
 
 def handed(along: Handing) -> Handing:
@@ -129,9 +141,9 @@ def submission(to: str, task: str, how: Queueing, asked_how: str = "submit") -> 
     return Submission(Pass(to, task, **rest), asked_how=asked_how, **queue)
 
 
-def asked(verb: str, agent: str, task: str, how: Starting, classify: Callable[[str], str] | None) -> Asked:
+def asked(verb: str, agent: str, task: str, how: Running, classify: Callable[[str], str] | None) -> Asked:
     """Make what a person asks for."""
-    return _asked(agent, task, checked(verb, how, Starting), classify)
+    return _asked(agent, task, checked(verb, how, Running), classify)
 
 
 def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str], str] | None) -> Asked:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from remit.core.redaction import NOTHING_SECRET, Redaction
 from remit.engine.admission import Admission
+from remit.engine.attempt.busy import BusyAgents
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs
@@ -94,5 +95,6 @@ def _services(ground: Ground, database: Database, policy: Policy, serving: Servi
     handoffs = Handoffs(ground, admission, alive)
     conductor = Conductor(ground, handoffs, Endings(ground, bell), alive, grace=serving.pace.grace)
     stops = StopListener(ground.store, alive, heartbeat.worker)
-    slots = Slots(ground, admission, alive, bell, heartbeat)
-    return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots)
+    slots = Slots(ground, admission, bell, heartbeat)
+    busy = BusyAgents(ground, admission, slots, serving.pace.busy_wait)
+    return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy)

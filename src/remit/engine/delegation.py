@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple, cast
 
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.events import Unsealed
-from remit.core.guards import BEGIN, DELEGATE, RESUME
+from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME
 from remit.core.kinds import Begun, Claim, claimed, messages_taken, place, started
 from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome
@@ -17,8 +18,9 @@ from remit.core.record import Record
 from remit.core.remit import Pass, Remit, known_pass
 from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json
-from remit.engine.admission import Proposal
+from remit.engine.admission import Admitted, Proposal
 from remit.engine.attempt import outcomes
+from remit.engine.attempt.busy import Attempted
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.resume import Resumed, resume
 from remit.engine.attempt.turns import Superseded
@@ -26,7 +28,7 @@ from remit.engine.directory import Agent
 from remit.engine.hops import expires, first_proposed, place_of, proposed
 from remit.engine.services import Services
 from remit.errors import Refused
-from remit.ports import Decide, Decision, View, Wants
+from remit.ports import Decision, View
 
 
 class MessagesMoved(Exception):
@@ -69,29 +71,34 @@ class Delegations:
     ) -> Outcome:
         """Start a run: a person asks the first holder."""
         services = self._services
-        proposal = first_proposed(services.ground, wish, ceiling, session)
-        if led is not None and led.agent.stand_in:
-            proposal = proposal._replace(brought=led.agent.card)
         agent = led.agent if led is not None else services.ground.directory.get(wish.to)
-        first = proposal.child
-        until = expires(first.bounds, proposal.now)
-        begun = Begun(services.heartbeat.worker, led_as=led.led_as if led is not None else "", by=by, until=until)
+        worker, led_as = services.heartbeat.worker, led.led_as if led is not None else ""
 
-        def decide(view: View) -> Decision[Json]:
-            admitted = services.admission.admit(view, BEGIN, proposal)
-            if not admitted.ok:
-                return Decision({**admitted.refusal.data()}, admitted.events)
-            events = (started(first, proposal.now, begun), *admitted.events)
-            return Decision(first.id, events, services.heartbeat.first_beat())
+        async def attempt(patient: bool) -> Attempted:
+            proposal = first_proposed(services.ground, wish, ceiling, session)
+            if led is not None and led.agent.stand_in:
+                proposal = proposal._replace(brought=led.agent.card)
+            first = proposal.child
+            begun = Begun(worker, led_as=led_as, by=by, until=expires(first.bounds, proposal.now))
+
+            def decide(view: View) -> Decision[Json]:
+                admitted = services.admission.admit(view, BEGIN, proposal)
+                if not admitted.ok:
+                    return _no(admitted, patient=patient)
+                events = (started(first, proposal.now, begun), *admitted.events)
+                return Decision(first.id, events, services.heartbeat.first_beat())
+
+            live = _live(first, agent).limit_time(services.ground.clock, proposal.now)
+            return Attempted(live, await services.conductor.admit(live, f"{first.id}/start", decide))
 
         with services.heartbeat.while_working(), services.stops.while_working():
-            try:
-                live = _live(first, agent).limit_time(services.ground.clock, proposal.now)
-                return await self._admitted_and_carried(live, f"{first.id}/start", decide, Wants())
-            except Superseded:
-                return await outcomes.awaited(services.bell, first.id)
-            finally:
+            attempted = await services.busy.admitted(wish, attempt)
+            if isinstance(attempted.answer, str):
                 services.heartbeat.beat_written()
+            try:
+                return await self._carried(attempted)
+            except Superseded:
+                return await outcomes.awaited(services.bell, attempted.live.remit.id)
 
     async def delegate(self, asker: LiveTask, wish: Pass, step: StepOf | None = None) -> Outcome:
         """Pass a part of the asker's task on. The child's remit is derived here, from the engine's own record."""
@@ -99,53 +106,68 @@ class Delegations:
         asker.must_be_at_work()
         about = ("step", step.id) if step else ("delegate", wish.to, wish.task)
         ops = asker.operations.ids(*about)
-        if asker.attempt.is_rerun and (known := await self._known(ops)) is not None:
-            return await self._taken_up_again(asker, known)
-        trust = step.trust if step is not None else None
-        proposal = proposed(services.ground, asker, wish, trust)
+        known = await self._known(asker, ops) if asker.attempt.is_rerun else None
+        if isinstance(known, Outcome):
+            return known
+        control = asker.control
+        control.step_back()
+        try:
+            if known is not None:
+                return await self._taken_up_again(asker, known)
+            attempt = partial(self._attempt, asker, wish, step, ops[0])
+            return await self._carried(await services.busy.admitted(wish, attempt, asker))
+        finally:
+            if control.step_up():  # hardly ever: its agent has a limit, or its whole line waited
+                await services.slots.take_again(asker)
+
+    async def _attempt(self, asker: LiveTask, wish: Pass, step: StepOf | None, op: str, patient: bool) -> Attempted:
+        """Ask the door once for a delegation."""
+        services = self._services
+        proposal = proposed(services.ground, asker, wish, step.trust if step is not None else None)
         child = proposal.child
         live = _live(child, services.ground.directory.get(wish.to))
         live.limit_time(services.ground.clock, proposal.now, asker.control)
+        live.control.line = asker.control.line
         live.receipt.withheld = kept_back(asker.sight, child.sees, wish.sees)
         if step is not None:
             live.team, live.spared = step.team, step.again
             live.receipt.given(step.slices)
-        decide = self._decision(asker, proposal, step)
-        wants = asker.wants
-        if asker.card.concurrency is None:
-            answer = await services.conductor.admit(live, ops[0], decide, wants)
-            return await services.conductor.carry(live) if isinstance(answer, str) else _refused(child, answer)
-        async with services.slots.given_up(asker):  # others of its kind may work while it waits
-            return await self._admitted_and_carried(live, ops[0], decide, wants)
-
-    def _decision(self, asker: LiveTask, proposal: Proposal, step: StepOf | None) -> Decide[Json]:
-        admission, worker = self._services.admission, self._services.heartbeat.worker
+        admission, worker, slots = services.admission, services.heartbeat.worker, services.slots
 
         def decide(view: View) -> Decision[Json]:
             asker.must_hold(view)
             admitted = admission.admit(view, DELEGATE, proposal)
             if not admitted.ok:
-                return Decision({**admitted.refusal.data()}, admitted.events)
-            child, now = proposal.child, proposal.now
+                return _no(admitted, patient=patient)
+            now = proposal.now
             until = expires(child.bounds, now)
             begun = Begun(worker, step.id if step else "", joins=admitted.joins, until=until)
             taken = step.taken(view, child, now) if step else ()
-            return Decision(child.id, (started(child, now, begun), *taken, *admitted.events))
+            events = (started(child, now, begun), *taken, *admitted.events)
+            if not slots.concerns(asker):
+                return Decision(child.id, events)
+            passing = slots.passing_on(view, asker, now)
+            return Decision(None) if passing is None else Decision(child.id, (*events, *passing))
 
-        return decide
+        answer = await services.conductor.admit(live, op, decide, asker.wants)
+        if slots.concerns(asker) and isinstance(answer, str):
+            slots.passed_on(asker)
+        return Attempted(live, answer)
 
-    async def _admitted_and_carried(self, live: LiveTask, op: str, decide: Decide[Json], wants: Wants) -> Outcome:
-        conductor = self._services.conductor
-        answer = await conductor.admit(live, op, decide, wants)
-        return await conductor.carry(live) if isinstance(answer, str) else _refused(live.remit, answer)
+    async def _carried(self, attempted: Attempted) -> Outcome:
+        live, answer = attempted
+        if isinstance(answer, str):
+            return await self._services.conductor.carry(live)
+        return outcomes.refused(live.remit, Refused.read(cast("dict[str, Json]", answer)))
 
     # -- run again --------------------------------------------------------------------------------------------
 
-    async def _known(self, ops: list[str]) -> Outcome | Record | None:
+    async def _known(self, asker: LiveTask, ops: list[str]) -> Outcome | Record | None:
         """Find what came of the same delegation when the task was run before. What failed in an earlier try is not
         held against this one."""
 
         def look(view: View) -> Outcome | Record | None:
+            asker.must_hold(view)
             for tried, op in enumerate(ops):
                 done = view.done(op)
                 if done is None:
@@ -161,10 +183,8 @@ class Delegations:
 
         return await self._services.ground.store.read(look)
 
-    async def _taken_up_again(self, asker: LiveTask, known: Outcome | Record) -> Outcome:
+    async def _taken_up_again(self, asker: LiveTask, known: Record) -> Outcome:
         """Go on with a delegation that an earlier life of the asker began."""
-        if isinstance(known, Outcome):
-            return known
         services = self._services
         ground = services.ground
         now = ground.clock.now()
@@ -184,24 +204,32 @@ class Delegations:
             if not admitted.ok:
                 return Decision({**admitted.refusal.data()}, admitted.events)
             until = expires(resumed.remit.bounds, now)
-            events = (claimed(place_of(record), record.holder, now, claim, until), *admitted.events)
+            passing = services.slots.passing_on(view, asker, now) or ()
+            events = (claimed(place_of(record), record.holder, now, claim, until), *admitted.events, *passing)
             return Decision(None, events, aside=resumed)
 
         answer, aside = await ground.store.transact(ground.ids.new(), decide)
         if isinstance(answer, dict):
             return outcomes.refused(asker.remit, Refused.read(answer))
         if aside is None:
-            return await outcomes.awaited(services.bell, known.id)
+            async with services.slots.idle(asker):
+                return await outcomes.awaited(services.bell, known.id)
+        services.slots.passed_on(asker)
         resumed: Resumed = aside
         resumed = resumed._replace(attempt=resumed.attempt._replace(queued=False))
         agent = ground.directory.get(resumed.remit.holder)
         assert agent is not None  # the guards have seen to it
-        live = services.conductor.alive.enter(resumed.live(agent).limit_time(ground.clock, now, asker.control))
+        live = resumed.live(agent).limit_time(ground.clock, now, asker.control)
+        live.control.line = asker.control.line
+        services.conductor.alive.enter(live)
         return await services.conductor.carry(live, resumed.sends)
 
 
-def _refused(remit: Remit, answer: Json) -> Outcome:
-    return outcomes.refused(remit, Refused.read(cast("dict[str, Json]", answer)))
+def _no(admitted: Admitted, *, patient: bool) -> Decision[Json]:
+    """Record a refusal; an agent that is only busy is waited for by whoever is patient."""
+    if patient and admitted.verdict.rule == BUSY:
+        return Decision(None)
+    return Decision({**admitted.refusal.data()}, admitted.events)
 
 
 def _live(remit: Remit, agent: Agent | None) -> LiveTask:

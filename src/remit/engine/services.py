@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from remit.engine.admission import Admission
+from remit.engine.attempt.busy import BusyAgents
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.slots import Slots
 from remit.engine.attempt.stops import StopListener
@@ -21,3 +22,4 @@ class Services(NamedTuple):
     heartbeat: Heartbeat
     stops: StopListener
     slots: Slots
+    busy: BusyAgents

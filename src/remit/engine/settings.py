@@ -37,13 +37,15 @@ class Pace:
     """How often a process looks and how long it waits, in seconds.
 
     `look` between two looks at the queue when nothing wakes it, `retry_store` before a store that failed is tried
-    again, each time the next; `spawn_wait` for a spawned task to end before the sixth is refused; `prune` between two
-    looks at what is old; `grace` for an agent that was cancelled to stop, before it is left behind.
+    again, each time the next; `spawn_wait` for a spawned task to end before the sixth is refused; `busy_wait` for an
+    agent that is busy before it is refused; `prune` between two looks at what is old; `grace` for an agent that was
+    cancelled to stop, before it is left behind.
     """
 
     look: float = 1.0
     retry_store: tuple[float, ...] = (0.1, 0.5, 2.0)
     spawn_wait: float = 30.0
+    busy_wait: float = 30.0
     prune: float = 3_600.0
     grace: float = 5.0
 

@@ -19,10 +19,10 @@ from remit.core.remit import Pass, Remit
 from remit.core.text import NAME_LIMIT, TASK_LIMIT, line, plain, shown
 from remit.core.trust import OUTSIDE, Trust, least
 from remit.engine import asking
-from remit.engine.asking import Along, Handing, Planning, Queueing
+from remit.engine.asking import Delegating, Handing, Planning, Queueing
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.handoffs import Handoffs
-from remit.engine.attempt.live import NOT_HANDED, Handoff, LiveTask
+from remit.engine.attempt.live import Handoff, LiveTask
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.plans.running import PlanOutcome, PlanRunner
@@ -90,14 +90,11 @@ class Turn:
         """The tools this holder may use this time: `"read_file" in turn.tools`, `for tool in turn.tools`."""
         return Toolset(remits.kit(self._live.remit, self._live.card))
 
-    @property
+    @cached_property
     def handoff(self) -> Handoff:
         """How the task came to this holder: `sender` is empty if it was not handed over, `refused` says why it could
-        not be handed on, `results` are those of a parallel handoff."""
-        live = self._live
-        if live.handoff is NOT_HANDED:
-            live.handoff = Handoff()
-        return live.handoff
+        not be handed on, `results` are those of a parallel handoff. It is a copy: changing it hands nothing over."""
+        return self._live.handoff.copied()
 
     @property
     def phase(self) -> str:
@@ -112,12 +109,13 @@ class Turn:
     # -- verbs ------------------------------------------------------------------------------------------
 
     async def delegate(
-        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Along]
+        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Delegating]
     ) -> Any:
         """Pass a part on and get the result back.
 
         `to` names the agent, or `capability` says what it must be able to do. Raises `Refused` when a rule
-        says no, and `Failed` when the agent does not deliver; the run goes on either way.
+        says no, and `Failed` when the agent does not deliver; the run goes on either way. An agent that is busy is
+        waited for, 30 seconds unless `wait` says otherwise.
         """
         wish = asking.passed("delegate", self._whom(to, capability), task, how)
         with self._live.verb():
@@ -126,7 +124,7 @@ class Turn:
         return outcome.unwrap()
 
     async def delegate_all(
-        self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[Along]
+        self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[Delegating]
     ) -> list[Outcome]:
         """Pass several parts on at the same time and get what came of each, in the order given.
 
@@ -262,7 +260,7 @@ class Turn:
         return Task(self._services.control, accepted.id, self._live, existing=accepted.existing)
 
 
-def _pass(wish: object, how: Along) -> Pass:
+def _pass(wish: object, how: Delegating) -> Pass:
     if isinstance(wish, Pass):
         return wish
     if isinstance(wish, tuple):

@@ -19,7 +19,7 @@ from remit.core.redaction import Redaction
 from remit.core.scope import SeesGiven
 from remit.core.text import canonical, shown
 from remit.engine import asking
-from remit.engine.asking import Starting, StartingPlan, Submitting
+from remit.engine.asking import Running, StartingPlan, Submitting
 from remit.engine.directory import Agent, AgentFunction, Directory
 from remit.engine.plans.running import PlanOutcome
 from remit.engine.queue.task import Task
@@ -140,12 +140,15 @@ class Runtime:
 
     # -- runs -------------------------------------------------------------------------------------------
 
-    async def run(self, agent: str, task: str, **how: Unpack[Starting]) -> Any:
-        """Ask an agent to do a task and give back its result; raises `Refused` or `Failed` if there is none."""
+    async def run(self, agent: str, task: str, **how: Unpack[Running]) -> Any:
+        """Ask an agent to do a task and give back its result; raises `Refused` or `Failed` if there is none.
+
+        An agent that is busy is waited for, 30 seconds unless `wait` says otherwise.
+        """
         outcome = await self.outcome(agent, task, **how)
         return outcome.unwrap()
 
-    async def outcome(self, agent: str, task: str, **how: Unpack[Starting]) -> Outcome:
+    async def outcome(self, agent: str, task: str, **how: Unpack[Running]) -> Outcome:
         """Ask an agent to do a task and tell what came of it, with the id of the run."""
         self._opening.must_be_outside("run", "turn.delegate")
         asked = asking.asked("run", agent, task, how, self._opening.settings.policy.classify)
@@ -244,7 +247,7 @@ class Runtime:
         self.close()
 
 
-def run(runtime: Runtime, agent: str, task: str, **how: Unpack[Starting]) -> Any:
+def run(runtime: Runtime, agent: str, task: str, **how: Unpack[Running]) -> Any:
     """Ask an agent from a script: starts an event loop, waits, and gives back the result."""
     of_type(runtime, Runtime, "remit.run takes a Runtime first")
     try:
@@ -254,7 +257,7 @@ def run(runtime: Runtime, agent: str, task: str, **how: Unpack[Starting]) -> Any
     raise BadInput("an event loop is already running here; say `await runtime.run(...)`")
 
 
-async def _run(runtime: Runtime, agent: str, task: str, how: Starting) -> Any:
+async def _run(runtime: Runtime, agent: str, task: str, how: Running) -> Any:
     """Give the result, once what the run left running has ended too: there is no one to carry it on after this."""
     outcome = await runtime.outcome(agent, task, **how)
     if outcome.id:

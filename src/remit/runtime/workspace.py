@@ -10,7 +10,7 @@ from remit.core.bounds import TOP, Bounds, ceiling
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.checks import of_type
-from remit.core.events import Event
+from remit.core.events import Event, apart
 from remit.core.lifecycle import TERMINAL, TRANSITIONS
 from remit.core.match import Match, rank
 from remit.core.message import Message
@@ -218,8 +218,9 @@ class Workspace:
         return following(self.store, self.clock, _span("following", which))
 
     def watch(self, sink: Sink) -> Callable[[], None]:
-        """Feed every event that this process commits to `sink`; call what it returns to stop."""
-        return self.store.subscribe(sink)
+        """Feed every event that this process commits to `sink`; call what it returns to stop. Each sink is given copies
+        of its own: changing them changes neither what was recorded nor what others get."""
+        return self.store.subscribe(lambda events: sink(tuple(apart(event) for event in events)))
 
     # -- agents -------------------------------------------------------------------------------------------
 

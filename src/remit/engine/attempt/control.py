@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from anyio import CancelScope
 
 from remit.engine.attempt.calls import Call
+from remit.engine.attempt.lines import Line
 from remit.engine.timing import move_on_after
 from remit.ports import Clock
+
+if TYPE_CHECKING:
+    from remit.engine.attempt.live import LiveTask
 
 
 class Control:
@@ -18,11 +23,12 @@ class Control:
     """
 
     __slots__ = (
-        *("above", "calls", "clock", "ends", "expired", "final", "released", "scope", "seconds", "short", "stopped"),
-        "waits",
+        *("above", "apart", "calls", "clock", "ends", "expired", "final", "line", "released", "rests", "scope"),
+        *("seconds", "short", "stopped", "waits"),
     )
 
     def __init__(self) -> None:
+        self.line: Line[LiveTask] | None = None  # known from the moment it is alive
         self.scope = CancelScope()
         self.above: Control | None = None  # of the task that waits for this one
         self.clock: Clock | None = None
@@ -34,6 +40,8 @@ class Control:
         self.expired = False
         self.released = False  # whether it goes back into the queue when it has stopped
         self.waits = 0  # for how many tasks it waits right now
+        self.apart = 0  # for how many of these outside its line of work
+        self.rests = False  # whether the store says that it waits
         self.calls: list[Call] = []  # the agent's code that is under way, the innermost last
 
     def stop(self, why: str) -> None:
@@ -78,6 +86,32 @@ class Control:
         if self.stopped:
             return f"it was cancelled: {self.stopped}"
         return "it went back into the queue" if self.released else "its time is up"
+
+    # -- waiting ---------------------------------------------------------------------------------------------
+
+    @property
+    def own_line(self) -> Line[LiveTask]:
+        """The line of work that it belongs to."""
+        assert self.line is not None  # it is alive
+        return self.line
+
+    def step_back(self) -> None:
+        """Note that it waits for one more."""
+        self.waits += 1
+        if self.waits == 1:
+            self.own_line.working -= 1
+
+    def step_up(self) -> bool:
+        """Note that it waits for one less; tell whether there is more to do: it must take its slot again, or its line
+        has nobody left who works."""
+        line = self.own_line
+        self.waits -= 1
+        if self.waits:
+            return not line.working and line.queued and not line.rests
+        line.working += 1
+        return self.rests or (line.rests and line.queued)
+
+    # -- inside ----------------------------------------------------------------------------------------------
 
     def _expire(self) -> None:
         self.expired = True

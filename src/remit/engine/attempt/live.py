@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NamedTuple, Self, TypeAlias, TypeVar, cast
 
@@ -25,6 +25,7 @@ from remit.core.trust import INSIDE, OUTSIDE, Trust
 from remit.core.values import digest
 from remit.engine.attempt.calls import Call
 from remit.engine.attempt.control import Control
+from remit.engine.attempt.lines import Hands, Line
 from remit.engine.directory import Agent
 from remit.errors import Refused
 from remit.ports import Clock, Decide, Decision, View, Wants
@@ -76,8 +77,12 @@ class Handoff:
     refused: str = ""
     results: tuple[Outcome, ...] = ()
 
+    def copied(self) -> Handoff:
+        """Give what a turn may change in place; what the engine goes on with stays as it is."""
+        return replace(self, state=self.state.copied(), results=tuple(outcome.copied() for outcome in self.results))
 
-NOT_HANDED: Final = Handoff()  # shared by all tasks, so it is not given out: its state could be changed in place
+
+NOT_HANDED: Final = Handoff()  # shared by all tasks: turns are given copies
 
 
 class Operations:
@@ -102,16 +107,20 @@ class Operations:
     def ids(self, what: str, *about: str) -> list[str]:
         """Give the ids of the next operation of this name: in this try, then in the earlier ones, latest first."""
         name = f"{self.turns}/{what}/{digest(chr(0).join(about))}" if about else f"{self.turns}/{what}"
-        count = self._counts[name] = self._counts.get(name, 0) + 1
+        counted = self._next(name)
         if self._failures == 0:  # nearly always
-            return [f"{self._origin}/0/{name}/{count}"]
-        return [f"{self._origin}/{failures}/{name}/{count}" for failures in range(self._failures, -1, -1)]
+            return [f"{self._origin}/0/{counted}"]
+        return [f"{self._origin}/{failures}/{counted}" for failures in range(self._failures, -1, -1)]
 
-    def effect(self, key: str) -> str:
-        """Give the id of an effect: the same in every try, because what has taken effect is not taken back."""
-        name = f"{self.turns}/effect/{key}"
+    def effect(self, key: str, args: str) -> tuple[str, str]:
+        """Give the id of an effect, and its place among those of its name in this turn. The id is the same in every
+        try, because what has taken effect is not taken back, and another for other arguments."""
+        op = f"{self._origin}/{self._next(f'{self.turns}/effect/{key}/{args}')}"
+        return op, self._next(f"{self.turns}/{key}")
+
+    def _next(self, name: str) -> str:
         count = self._counts[name] = self._counts.get(name, 0) + 1
-        return f"{self._origin}/{name}/{count}"
+        return f"{name}/{count}"
 
 
 class LiveTask:
@@ -323,14 +332,19 @@ _NOTHING_LEFT: Final = nullcontext()
 class LiveTasks:
     """The tasks alive in this process. Cancelling one cancels all below it, because their scopes nest."""
 
-    __slots__ = ("_live", "waiting")
+    __slots__ = ("_live", "hands")
 
     def __init__(self) -> None:
         self._live: dict[str, LiveTask] = {}
-        self.waiting = 0  # tasks from the queue that wait for another, and so need no hand
+        self.hands = Hands(0)  # of this process's worker, once there is one
 
     def enter(self, live: LiveTask) -> LiveTask:
+        """Make a task alive, in the line of its asker or in one of its own."""
         self._live[live.remit.id] = live
+        line = live.control.line
+        if line is None:
+            line = live.control.line = Line(self.hands if live.attempt.queued else None)
+        line.enter(live.remit.id, live)
         return live
 
     def leave(self, live: LiveTask) -> None:
@@ -339,6 +353,8 @@ class LiveTasks:
         last = self._live.pop(live.remit.id, None)
         if last is not None:
             last.over = True
+            control = last.control
+            control.own_line.leave(last.remit.id, waits=control.waits > 0, last=last.attempt.queued)
 
     def latest(self, live: LiveTask) -> LiveTask:
         """Give the same task in the hands that hold it now."""

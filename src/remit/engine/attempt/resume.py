@@ -16,7 +16,7 @@ from remit.core.trust import INSIDE, Trust, least
 from remit.core.values import Json
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.handoffs import Sends, label
-from remit.engine.attempt.live import FIRST, NOBODY_WROTE, Attempt, Handoff, LiveTask, Operations, Written
+from remit.engine.attempt.live import FIRST, NOBODY_WROTE, NOT_HANDED, Attempt, Handoff, LiveTask, Operations, Written
 from remit.engine.directory import Agent
 from remit.errors import Refused
 from remit.ports import Span, View
@@ -28,7 +28,7 @@ class Resumed(NamedTuple):
 
     remit: Remit
     attempt: Attempt
-    handoff: Handoff = Handoff()
+    handoff: Handoff = NOT_HANDED
     turns: int = 0
     sends: Sends | None = None
     joined: tuple[int, tuple[Send, ...]] = (0, ())
@@ -37,9 +37,8 @@ class Resumed(NamedTuple):
 
     def live(self, agent: Agent) -> LiveTask:
         """Make the task alive again, in the hands of whoever holds it now."""
-        handoff = self.handoff if self.turns else Handoff()  # no two tasks share the state that is handed over
-        live = LiveTask(self.remit, agent, self.attempt, handoff, self.turns)
-        live.take(least((self.took, *(result.trust for result in handoff.results))))
+        live = LiveTask(self.remit, agent, self.attempt, self.handoff, self.turns)
+        live.take(least((self.took, *(result.trust for result in self.handoff.results))))
         live.recall(self.past)
         return live
 

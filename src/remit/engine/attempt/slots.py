@@ -1,17 +1,23 @@
-"""Slots: whoever waits for another task holds none, and takes one again before it goes on."""
+"""Slots: whoever waits for another task holds none, and takes one again before it goes on.
+
+There are two kinds. An agent's slot belongs to a task of that agent and is given up while that task waits. The slot of
+a worker and of the workspace belongs to a line of work, and is given up while nobody in that line works.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 import anyio
 
+from remit.core.events import Unsealed
 from remit.core.kinds import Requeue, moved, requeued
 from remit.engine.admission import Admission
 from remit.engine.attempt.endings import AT_ONCE
-from remit.engine.attempt.live import LiveTask, LiveTasks
+from remit.engine.attempt.lines import Line
+from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
@@ -24,63 +30,175 @@ _LOOK_SECONDS: Final = 1.0
 class Slots(NamedTuple):
     ground: Ground
     admission: Admission
-    alive: LiveTasks
     bell: Bell
     heartbeat: Heartbeat
 
+    # -- waiting ---------------------------------------------------------------------------------------------
+
     @asynccontextmanager
     async def given_up(self, asker: LiveTask) -> AsyncGenerator[None]:
-        """Give up the asker's slot while it waits; it may wait for several tasks at once."""
+        """Wait for something outside the asker's line of work; it may wait for several things at once."""
+        asker.control.step_back()
         try:
-            await self._pause(asker)
+            async with self.idle(asker):
+                yield
+        finally:
+            if asker.control.step_up():
+                await self.take_again(asker)
+
+    @asynccontextmanager
+    async def idle(self, asker: LiveTask) -> AsyncGenerator[None]:
+        """Give up its slots while the body waits. The body of a delegation: the asker itself does not go on after it,
+        so nothing is taken again here."""
+        asker.control.apart += 1
+        try:
+            await self.rest(asker)
             yield
         finally:
-            await self._go_on(asker)
+            asker.control.apart -= 1
 
-    async def _pause(self, asker: LiveTask) -> None:
-        asker.control.waits += 1
-        if asker.control.waits == 1:
-            self.alive.waiting += asker.attempt.queued
-            waiting = moved("task.waiting", asker.place, asker.remit.holder, self.ground.clock.now(), {})
+    async def rest(self, asker: LiveTask) -> None:
+        """Say that the asker waits; and that its whole line does, if nobody in it works any more."""
+        members = self._idle_members(asker)
+        await self._say_waiting(asker, members if asker.control.rests or asker in members else (asker, *members))
 
-            def decide(view: View) -> Decision[None]:
-                asker.must_hold(view)
-                standing = view.standing(asker.remit.id)
-                return Decision(None, (waiting,) if standing is not None and standing.state == "running" else ())
+    def _idle_members(self, asker: LiveTask) -> list[LiveTask]:
+        """Give up the line's slot if nobody in it works, and list who has not said that it waits."""
+        line = asker.control.own_line
+        if line.working or line.rests or not line.queued:
+            return []
+        line.rests = True
+        line.let_go()
+        return [member for member in line.members.values() if not member.control.rests]
 
-            await self.ground.store.tx(self.ground.ids.new(), decide)  # whoever takes it over waits again
-
-    async def _go_on(self, asker: LiveTask) -> None:
-        """Take a slot again; if there is none, stand in the queue before all that has not begun yet."""
-        asker.control.waits -= 1
-        if asker.control.waits:
+    async def _say_waiting(self, asker: LiveTask, waiting: Iterable[LiveTask]) -> None:
+        """Put it on record, so that others may have the slots; whoever takes the task over waits again."""
+        members = tuple(waiting)
+        if not members:
             return
-        self.alive.waiting -= asker.attempt.queued
+        now = self.ground.clock.now()
+        for member in members:
+            member.control.rests = True
+
+        def decide(view: View) -> Decision[None]:
+            asker.must_hold(view)
+            at_work = [member for member in members if _stands(view, member, "running")]
+            return Decision(None, tuple(_moved("task.waiting", member, now) for member in at_work))
+
+        await self.ground.store.tx(self.ground.ids.new(), decide)
+
+    # -- going on --------------------------------------------------------------------------------------------
+
+    async def take_again(self, asker: LiveTask) -> None:
+        """Take its slots again after waiting; where there are none, stand in the queue before all that has not begun
+        yet. One that still waits for others only looks whether its whole line does."""
+        if asker.control.waits:
+            await self._say_waiting(asker, self._idle_members(asker))
+            return
+        line = asker.control.own_line
         async with self.bell.listen() as listener:
-            state = ""
-            with anyio.CancelScope(shield=True):
-                state = await self._resume(asker)
             try:
-                while state == _QUEUED:
+                while True:
+                    await line.hold()
+                    with anyio.CancelScope(shield=True):
+                        if await self._resume(asker) != _QUEUED:
+                            return
+                    if line.working == 1:  # only the asker would work: a hand is not held while it cannot
+                        line.rests = True
+                        line.let_go()
                     await listener.wait(_LOOK_SECONDS)
-                    state = await self._resume(asker)
             except BaseException:  # nothing ends out of the queue but what never began: it goes on, if only to stop
                 with anyio.CancelScope(shield=True):
                     await self._resume(asker, anyway=True)
                 raise
 
     async def _resume(self, asker: LiveTask, *, anyway: bool = False) -> str:
-        return await self.ground.store.tx(self.ground.ids.new(), lambda view: self._resumed(view, asker, anyway=anyway))
+        state, woken = await self.ground.store.transact(
+            self.ground.ids.new(), lambda view: self._resumed(view, asker, anyway=anyway)
+        )
+        if state != _QUEUED:
+            asker.control.rests = False
+            asker.control.own_line.rests = False
+            for member in woken or ():
+                member.control.rests = False
+        return state
 
     def _resumed(self, view: View, asker: LiveTask, *, anyway: bool) -> Decision[str]:
         remit = asker.remit
         record = view.record(remit.id)
         if record is None or record.fence != asker.attempt.fence or record.state not in ("waiting", "pending"):
-            return Decision("as it is")
+            return Decision("as it is", aside=())
         now = self.ground.clock.now()
-        if anyway or self.admission.has_room(view, record, now):
-            return Decision("running", (moved("task.resumed", asker.place, remit.holder, now, {}),))
+        free = asker.card.concurrency is None or self.admission.room_for(view, record.holder, now) > 0
+        if anyway or (free and self.line_has_room(view, asker)):
+            woken = [member for member in self.woken(view, asker) if member is not asker]
+            return Decision("running", tuple(self.resumed((asker, *woken), now)), aside=woken)
         if record.state == "pending":
             return Decision(_QUEUED)
         back = Requeue(self.heartbeat.worker, record.fence, AT_ONCE, record.attempt, record.failures)
         return Decision(_QUEUED, (requeued("task.queued", asker.place, remit.holder, now, back, {}),))
+
+    # -- a line that works on, with another task ---------------------------------------------------------------
+
+    @staticmethod
+    def concerns(asker: LiveTask) -> bool:
+        """Whether slots have anything to do with a task that the asker delegates; mostly they have not."""
+        return asker.card.concurrency is not None or asker.control.own_line.rests
+
+    def passing_on(self, view: View, asker: LiveTask, now: int) -> tuple[Unsealed, ...] | None:
+        """Give what is recorded with a task that begins in the asker's line: an agent with a limit gives up its slot
+        while it waits for it, and a line that waited works again. None if the line has to wait for a slot first."""
+        line = asker.control.own_line
+        if line.rests and not self.line_has_room(view, asker):
+            return None
+        woken = self.resumed(self.woken(view, asker), now) if line.rests else ()
+        if asker.card.concurrency is not None and _stands(view, asker, "running"):
+            return (_moved("task.waiting", asker, now), *woken)
+        return tuple(woken)
+
+    @staticmethod
+    def passed_on(asker: LiveTask) -> None:
+        """Note that this is on record."""
+        line = asker.control.own_line
+        if line.rests:
+            line.rests = False
+            for member in line.members.values():
+                if not member.control.apart and member.card.concurrency is None:
+                    member.control.rests = False
+        if asker.card.concurrency is not None:
+            asker.control.rests = True
+
+    def line_has_room(self, view: View, asker: LiveTask) -> bool:
+        """Whether the asker's line holds a slot of the workspace, or may take one."""
+        line = asker.control.own_line
+        return not line.queued or _works(view, line) or self.admission.room(view) > 0
+
+    def woken(self, view: View, asker: LiveTask) -> list[LiveTask]:
+        """List the members that waited only because the whole line did; they delegate, and hold no agent's slot."""
+        line = asker.control.own_line
+        if not line.rests:
+            return []
+        return [
+            member
+            for member in line.members.values()
+            if not member.control.apart and member.card.concurrency is None
+            if member.control.rests and _stands(view, member, "waiting")
+        ]
+
+    @staticmethod
+    def resumed(members: Iterable[LiveTask], now: int) -> Iterable[Unsealed]:
+        """Give the events that say that these work again."""
+        return [_moved("task.resumed", member, now) for member in members]
+
+
+def _stands(view: View, live: LiveTask, state: str) -> bool:
+    standing = view.standing(live.remit.id)
+    return standing is not None and standing.state == state and standing.fence == live.attempt.fence
+
+
+def _works(view: View, line: Line[LiveTask]) -> bool:
+    return any(_stands(view, member, "running") for member in line.members.values())
+
+
+def _moved(kind: str, live: LiveTask, now: int) -> Unsealed:
+    return moved(kind, live.place, live.remit.holder, now, {})

@@ -87,6 +87,13 @@ class Conductor:
         asked = live.remit.holder  # whoever answered in the end, this is whom the asker asked
         return outcome if outcome.agent == asked else replace(outcome, agent=asked, by=outcome.agent)
 
+    async def put_back(self, live: LiveTask) -> None:
+        """Requeue a task that was claimed and is not begun here after all."""
+        try:
+            await self._endings.finish(live, outcomes.released(live.remit))
+        finally:
+            self.alive.leave(live)
+
     async def _run(self, live: LiveTask, sends: Sends | None) -> Ending:
         ending: Ending | None = None
         control = live.control
@@ -95,7 +102,7 @@ class Conductor:
         last = self.alive.latest(live).remit
         if control.stopped:
             return outcomes.stopped(last, control.stopped)
-        if control.released:
+        if control.released and (ending is None or ending.kind != "task.completed"):  # done is done
             return outcomes.released(last)
         if ending is None or control.is_over:  # an answer that comes after its time does not count
             return outcomes.timed_out(last, final=control.final, short=control.short)

@@ -15,9 +15,10 @@ from remit.core.outcome import Outcome
 from remit.core.plan import Plan, Step
 from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary
 from remit.core.receipt import Slice
-from remit.core.remit import Pass
+from remit.core.remit import DELEGATION_TIME, Pass
 from remit.core.schedule import Schedule, StepEnd, StepState
 from remit.core.text import shown
+from remit.core.times import SECOND
 from remit.core.trust import INSIDE, Trust, least
 from remit.core.values import Json, decode, encode
 from remit.engine.attempt.live import LiveTask
@@ -29,6 +30,7 @@ from remit.ports import Decision
 
 # Limits that hold for the whole run: a step refused by one of them means there is no point in starting another.
 _SPENT = frozenset({"deadline", "tier", "credits"})
+_PATIENCE = DELEGATION_TIME / SECOND
 
 
 class Schemas(Protocol):
@@ -193,7 +195,7 @@ class PlanRun:
             trust = least((self._says, *(part.trust for part in slices)))
             extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting), trust, again)
             try:
-                wish = Pass(who, text)
+                wish = Pass(who, text, wait=_PATIENCE)  # the steps of one busy agent are done in turn
             except BadInput as error:  # what it depends on is too much for one task: the step's failure, not the plan's
                 return Outcome(who, "", "failed", error=error)
             try:

@@ -73,7 +73,12 @@ class TaskControl:
     async def awaited(self, asker: LiveTask, task: str, seconds: float | None = None) -> Outcome:
         """Wait in an agent's name: it gives up its slot, and gets one again before it goes on."""
         asker.must_be_at_work()
-        ended = await self._ground.store.read(lambda view: self._outcome(view, task))
+
+        def look(view: View) -> Outcome | None:
+            asker.must_hold(view)
+            return self._outcome(view, task)
+
+        ended = await self._ground.store.read(look)
         if ended is not None:
             return ended
         with asker.verb():

@@ -20,14 +20,16 @@ class ResidentWorker:
 
     def __init__(self, services: Services, serving: Serving, dispatcher: Callable[[], Dispatcher | None]) -> None:
         self.worker: Worker | None = None
+        self._draining = 0  # how many wait for this process to take nothing more
         self._serving: asyncio.Task[None] | None = None
         self._services = services
         self._settings = serving
         self._dispatcher = dispatcher
 
     def lend(self) -> Worker | None:
-        """Lend a hand unless told not to: whoever submits something helps with it."""
-        return self._start() if self._settings.hands else self._current()
+        """Lend a hand unless told not to: whoever submits something helps with it, but not while this process takes
+        nothing more."""
+        return self._start() if self._settings.hands and not self._draining else self._current()
 
     async def serve(self) -> None:
         """Serve until cancelled, together with whoever does so already."""
@@ -37,13 +39,15 @@ class ResidentWorker:
 
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[None]:
-        """Serve while the body runs. Asked for twice it is one worker; it stops with whoever started it."""
-        started = self._current() is None
-        self._start()
+        """Serve while the body runs. Asked for twice it is one worker, which may have been lent before; it stops with
+        the last who serves."""
+        worker = self._start()
+        worker.served += 1
         try:
             yield
         finally:
-            if started:
+            worker.served -= 1
+            if not worker.served and worker is self._current():
                 with anyio.CancelScope(shield=True):
                     await self._stop()
 
@@ -52,12 +56,16 @@ class ResidentWorker:
         worker = self._current()
         if worker is None:
             return 0
-        left = await worker.drain(seconds)
-        if self._serving is not None:
-            await asyncio.wait([self._serving])
-            self._serving = None
-        if not len(self._services.conductor.alive):
-            await self._services.heartbeat.leave()
+        self._draining += 1
+        try:
+            left = await worker.drain(seconds)
+            if self._serving is not None:
+                await asyncio.wait([self._serving])
+                self._serving = None
+            if not len(self._services.conductor.alive):
+                await self._services.heartbeat.leave()
+        finally:
+            self._draining -= 1
         return left
 
     def let_go(self) -> None:

@@ -15,6 +15,7 @@ from remit.core.record import Record
 from remit.core.remit import Remit, known_pass
 from remit.engine.admission import Proposal
 from remit.engine.attempt.handoffs import Sends
+from remit.engine.attempt.lines import Hands
 from remit.engine.attempt.live import Attempt, LiveTask
 from remit.engine.attempt.resume import Resumed, resume
 from remit.engine.attempt.turns import Superseded
@@ -48,12 +49,14 @@ class Worker:
     def __init__(self, services: Services, serving: Serving, dispatcher: Dispatcher | None = None) -> None:
         self._services = services
         self._ground = services.ground
-        self._hands = serving.hands or HANDS
+        self._hands = services.conductor.alive.hands = Hands(serving.hands or HANDS)
         self._pace = serving.pace
         self._dispatcher = dispatcher
-        self._busy: dict[str, asyncio.Task[None]] = {}  # what holds one of our hands, or waits and holds none
+        self._busy: dict[str, asyncio.Task[None]] = {}  # what is in our hands, or waits and needs none
         self._task: asyncio.Task[object] | None = None
+        self.served = 0  # how many serve with it, besides those that it was lent to
         self._draining = False
+        self._released = 0  # how many were put back into the queue since
         self._claiming = asyncio.Lock()
         self._taking = 0  # submissions under way that may begin a task here
         self._changed = asyncio.Event()
@@ -90,7 +93,7 @@ class Worker:
         """Work until cancelled or drained."""
         services = self._services
         self._task = cast("asyncio.Task[object]", asyncio.current_task())
-        with services.heartbeat.while_serving(self._hands), services.stops.while_working():
+        with services.heartbeat.while_serving(self._hands.most), services.stops.while_working():
             async with services.bell.listen() as self._listener, anyio.create_task_group() as group:
                 try:
                     if self._dispatcher is not None:
@@ -119,15 +122,14 @@ class Worker:
         with move_on_after(self._ground.clock, seconds if seconds > 0 else 0.0):
             while self._busy:
                 await self._next_change()
-        left = list(self._busy)
-        for task in left:
+        for task in list(self._busy):
             live = self._services.conductor.alive.get(task)
             if live is not None:
                 live.control.release()
         while self._busy:
             await self._next_change()
         await self._caretaker.requeue_all_strays()
-        return len(left)
+        return self._released
 
     async def _next_change(self) -> None:
         self._changed.clear()
@@ -168,10 +170,10 @@ class Worker:
             claims = await self._claim()
             for claim in claims:
                 self._start(claim)
-        return bool(claims)
+        return bool(claims) and not self._draining
 
     def _free(self) -> int:
-        return self._hands - len(self._busy) + self._services.conductor.alive.waiting
+        return self._hands.free()
 
     async def _until_due(self) -> float:
         now = self._ground.clock.now()
@@ -259,8 +261,14 @@ class Worker:
 
     async def _carry(self, live: LiveTask, sends: Sends | None) -> None:
         task = live.remit.id
+        conductor = self._services.conductor
         try:
-            await self._services.conductor.carry(live, sends)
+            if self._draining:  # it was on its way when that began: it is for whoever is left
+                await conductor.put_back(live)
+                self._released += 1
+            else:
+                outcome = await conductor.carry(live, sends)
+                self._released += live.control.released and outcome.state == "cancelled" and not live.control.stopped
         except Superseded as error:
             _log.warning("task %s: %s", task, error)
         except StoreError as error:  # the record says that it runs; when this process is gone, someone takes it over

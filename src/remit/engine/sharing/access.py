@@ -16,8 +16,9 @@ from remit.engine.acts import ONCE, Act
 from remit.engine.attempt.live import LiveTask
 from remit.engine.sharing.entries import Authority, Entries, Sight
 from remit.errors import Refused
+from remit.ports import View
 
-Fetch: TypeAlias = Callable[[list[Scope], int], Awaitable[list[Entry]]]
+Fetch: TypeAlias = Callable[[list[Scope], int, Callable[[View], None]], Awaitable[list[Entry]]]
 
 
 class Access(Protocol):
@@ -91,14 +92,18 @@ class HolderAccess:
         live, where = self._live, (draft.namespace, draft.key)
         what = draft.value if isinstance(draft.value, str) else encode(draft.value)
         ops = live.operations.ids("set", *where, what, repr(draft.expect))
-        if draft.expect is not None and live.attempt.is_rerun and (done := await self._entries.done(ops)) is not None:
+        if (
+            draft.expect is not None
+            and live.attempt.is_rerun
+            and (done := await self._entries.done(ops, live.must_hold)) is not None
+        ):
             return cast("int", done[0])
         return await self._entries.put(draft, self._authority(ops[0], where))
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         entries.address(namespace, key)
         self._may_look(namespace, key)
-        entry = await self._entries.get(namespace, key)
+        entry = await self._entries.get(namespace, key, self._live.must_hold)
         if not self._live.sees(namespace, key, entry):
             raise self._unseen(f"{namespace}/{key}")
         if entry is not None:
@@ -133,7 +138,7 @@ class HolderAccess:
         parts = [part for one in wanted for part in self._visible(one)]
         most = checks.limit(limit)
         while True:
-            found = await fetch([part.address for part in parts], most)
+            found = await fetch([part.address for part in parts], most, self._live.must_hold)
             gone = {(one.namespace, one.key) for one in found if not self._live.sees(one.namespace, one.key, one)}
             if not gone:
                 return await self._all_seen(found)

@@ -65,10 +65,11 @@ class Entries:
         op = act.id(f"{verb}/{namespace}/{key}", self._ground) if act.op else self._ground.ids.new()
         return Authority(_OWNER, _NOWHERE, op)
 
-    async def done(self, ops: list[str]) -> tuple[Json] | None:
+    async def done(self, ops: list[str], check: Callable[[View], None] = anyone) -> tuple[Json] | None:
         """Tell what the first of these operations that has happened answered."""
 
         def look(view: View) -> tuple[Json] | None:
+            check(view)
             return next((done for op in ops if (done := view.done(op)) is not None), None)
 
         return await self._store.read(look)
@@ -93,10 +94,15 @@ class Entries:
             return entries.written_blind(draft, authority.by, now, authority.op)
         return entries.written(old, draft, authority.by, now, view.retired(*where) if old is None else 0)
 
-    async def get(self, namespace: str, key: str) -> Entry | None:
+    async def get(self, namespace: str, key: str, check: Callable[[View], None] = anyone) -> Entry | None:
         entries.address(namespace, key)
         now = self._clock.now()
-        return _alive(await self._store.read(lambda view: view.entry(namespace, key)), now)
+
+        def look(view: View) -> Entry | None:
+            check(view)
+            return view.entry(namespace, key)
+
+        return _alive(await self._store.read(look), now)
 
     async def touch(self, where: tuple[str, str], by: int, authority: Authority) -> bool:
         now = self._clock.now()
@@ -129,17 +135,27 @@ class Entries:
 
         return await self._store.tx(authority.op, decide)
 
-    async def recent(self, wanted: list[Scope], limit: int) -> list[Entry]:
+    async def recent(self, wanted: list[Scope], limit: int, check: Callable[[View], None] = anyone) -> list[Entry]:
         """List the most recently updated of all these scopes together, newest first."""
         now = self._clock.now()
-        rows = await self._store.read(lambda view: [e for s in wanted for e in view.recent(s, now, limit)])
+
+        def look(view: View) -> list[Entry]:
+            check(view)
+            return [entry for one in wanted for entry in view.recent(one, now, limit)]
+
+        rows = await self._store.read(look)
         if len(wanted) > 1:
             rows.sort(key=lambda e: (-e.updated_at, e.namespace, e.key))
         return rows[:limit]
 
-    async def by_key(self, wanted: list[Scope], limit: int) -> list[Entry]:
+    async def by_key(self, wanted: list[Scope], limit: int, check: Callable[[View], None] = anyone) -> list[Entry]:
         now = self._clock.now()
-        rows = await self._store.read(lambda view: [e for s in wanted for e in view.by_key(s, now, limit)])
+
+        def look(view: View) -> list[Entry]:
+            check(view)
+            return [entry for one in wanted for entry in view.by_key(one, now, limit)]
+
+        rows = await self._store.read(look)
         if len(wanted) > 1:
             rows.sort(key=lambda e: e.key)
         return rows[:limit]

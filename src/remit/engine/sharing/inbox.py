@@ -67,10 +67,13 @@ class Inbox:
     async def _take(self, live: LiveTask, decide: Decide[Json]) -> Json:
         """Take, or find what was taken when the task was run before, in whichever try that was."""
         ops = live.operations.ids("inbox")
-        if live.attempt.is_rerun:
-            for op in ops:
-                if (taken := await self._ground.store.read(lambda view, op=op: view.done(op))) is not None:
-                    return taken[0]
+
+        def taken(view: View) -> tuple[Json] | None:
+            live.must_hold(view)
+            return next((done for op in ops if (done := view.done(op)) is not None), None)
+
+        if live.attempt.is_rerun and (before := await self._ground.store.read(taken)) is not None:
+            return before[0]
         return await self._ground.store.tx(ops[0], live.guarded(decide))
 
     async def peek(self, live: LiveTask, agent: str) -> list[Message]:

@@ -6,11 +6,16 @@ SELECT count(*) FROM task
 WHERE workspace = :workspace AND holder = :holder AND state = 'running' AND until > :now;
 
 -- name: working
--- What a task from the queue delegates is done in its slot, so it keeps it until that is over.
-SELECT count(*) FROM task t
-WHERE t.workspace = :workspace AND t.asked_how <> 'delegate' AND (t.state = 'running' OR (t.state = 'waiting'
-  AND EXISTS (SELECT 1 FROM task c WHERE c.workspace = t.workspace AND c.parent = t.id AND c.parent <> ''
-              AND c.ended IS NULL AND c.asked_how = 'delegate')));
+-- Lines of work: a task from the queue works as long as it or anything that is delegated below it does. Only what is
+-- below one that waits is looked at.
+WITH RECURSIVE line (root, id, state) AS (
+    SELECT id, id, state FROM task
+    WHERE workspace = :workspace AND asked_how <> 'delegate' AND (state = 'running' OR state = 'waiting')
+    UNION ALL
+    SELECT line.root, c.id, c.state FROM line JOIN task c ON c.parent = line.id AND c.parent <> ''
+    WHERE c.workspace = :workspace AND line.state <> 'running' AND c.ended IS NULL AND c.asked_how = 'delegate'
+)
+SELECT count(DISTINCT root) FROM line WHERE state = 'running';
 
 -- name: resuming
 -- Back from waiting, and waiting for a slot: it keeps its worker, because its work is in that process's memory.

@@ -1,0 +1,186 @@
+"""Lines of work: a task from the queue and all that is delegated below it share one slot, held while anyone works."""
+
+import anyio
+import pytest
+
+from engine.helping import PATIENCE, a_few_rounds, happened, life, named, reached, sound, until
+from engine.test_slots import Crowd
+from remit import Card, Runtime, Turn
+from teams import echo, team
+
+pytestmark = pytest.mark.anyio
+
+
+def nested(rt: Runtime, depth: int, crowd: Crowd | None = None) -> None:
+    """Agents a0 > a1 > ..., each delegating to the next; the last submits something and waits for it."""
+
+    async def passes_on(turn: Turn) -> str:
+        return await turn.delegate(f"a{int(turn.agent[1:]) + 1}", turn.task)
+
+    async def submits(turn: Turn) -> str:
+        task = await turn.submit("worker", turn.task)
+        return await task.result()
+
+    async def worker(turn: Turn) -> str:
+        if crowd is not None:
+            await crowd.work("worker")
+        return f"did {turn.task}"
+
+    for number in range(depth):
+        rt.add(Card(f"a{number}", asks="*"), passes_on)
+    rt.add(Card(f"a{depth}", asks="*"), submits)
+    rt.add(Card("worker"), worker)
+
+
+@pytest.mark.rule("concurrency.line")
+async def test_two_hundred_tasks_whose_delegates_submit_and_wait_all_finish():
+    with team() as rt:
+        nested(rt, 1)
+        with anyio.fail_after(30):
+            tasks = [await rt.submit("a0", f"{n}") for n in range(200)]
+            assert [await task.result() for task in tasks] == [f"did {n}" for n in range(200)]
+        await sound(rt)
+
+
+@pytest.mark.rule("concurrency.line")
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("how", [{"hands": 1}, {"concurrency": 1}, {"hands": 1, "concurrency": 1}])
+async def test_one_slot_is_enough_however_deep_someone_waits(tmp_path, how: dict[str, int], depth: int):
+    crowd = Crowd()
+    with team(tmp_path / "team.db", **how) as rt:
+        nested(rt, depth, crowd)
+        with anyio.fail_after(30):
+            tasks = [await rt.submit("a0", f"{n}") for n in range(10)]
+            assert [await task.result() for task in tasks] == [f"did {n}" for n in range(10)]
+        assert crowd.most_in_all == 1
+        assert not await rt.workspace.tasks(state="open")
+        await sound(rt)
+
+
+@pytest.mark.rule("concurrency.line")
+@pytest.mark.parametrize("how", ["hands", "concurrency"])
+async def test_a_line_keeps_its_slot_while_one_of_its_members_works(how: str):
+    """Two members side by side: one waits for the queue, the other works. Only when both wait is there a slot."""
+    works, begun = anyio.Event(), anyio.Event()
+
+    with team(**{how: 1}) as rt:
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> list[object]:
+            return [one.value for one in await turn.delegate_all([("works", "x"), ("waits", "x")])]
+
+        @rt.agent(asks="*")
+        async def waits(turn: Turn) -> str:
+            return await (await turn.submit("worker", "x")).result()
+
+        @rt.agent("works")
+        async def at_work(turn: Turn) -> str:
+            begun.set()
+            await works.wait()
+            return "worked"
+
+        rt.add(Card("worker"), echo)
+        task = await rt.submit("lead", "go")
+        await happened(begun)
+        waiting, queued = await named(rt, "waits"), await named(rt, "worker")
+        await reached(rt, waiting, "waiting")
+        await a_few_rounds(50)
+        assert (await rt.workspace.task(queued).status()).state == "pending"
+        assert (await task.status()).state == "running"
+        works.set()
+        assert await task.result(PATIENCE) == ["worked", "x"]
+        assert await life(rt, task.id) == ["started", "waiting", "resumed", "completed"]
+        await sound(rt)
+
+
+@pytest.mark.rule("concurrency.line")
+@pytest.mark.parametrize("how", ["hands", "concurrency"])
+async def test_a_line_goes_on_only_when_it_has_a_slot_again(how: str):
+    crowd, go = Crowd(), anyio.Event()
+
+    with team(**{how: 1}) as rt:
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> str:
+            return await turn.delegate("middle", "x")
+
+        @rt.agent(asks="*")
+        async def middle(turn: Turn) -> str:
+            await (await turn.submit("worker", "x")).result()
+            await crowd.work("middle")
+            return "went on"
+
+        @rt.agent
+        async def other(turn: Turn) -> None:
+            crowd("other", 1)
+            await go.wait()
+            crowd("other", -1)
+
+        rt.add(Card("worker"), echo)
+        task = await rt.submit("lead", "go")
+        await rt.submit("other", "x")
+        await until(lambda: crowd.now.get("other") or crowd.most.get("middle"))
+        await a_few_rounds(50)
+        go.set()
+        assert await task.result(PATIENCE) == "went on"
+        assert crowd.most_in_all == 1
+        await sound(rt)
+
+
+@pytest.mark.rule("concurrency.line")
+@pytest.mark.parametrize("how", ["hands", "concurrency"])
+async def test_what_begins_in_a_line_that_waits_takes_its_slot_again(how: str):
+    """The first member waits for the queue before the second has begun."""
+    with team(**{how: 1}) as rt:
+        crowd = Crowd()
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> list[object]:
+            return [one.value for one in await turn.delegate_all([("waits", "x"), ("works", "y")])]
+
+        @rt.agent(asks="*")
+        async def waits(turn: Turn) -> str:
+            return await (await turn.submit("worker", "x")).result()
+
+        async def work(turn: Turn) -> str:
+            await crowd.work(turn.agent)
+            return turn.task
+
+        rt.add(Card("works"), work)
+        rt.add(Card("worker"), work)
+        tasks = [await rt.submit("lead", f"{n}") for n in range(20)]
+        with anyio.fail_after(30):
+            assert [await task.result() for task in tasks] == [["x", "y"]] * 20
+        assert crowd.most_in_all == 1
+        assert not await rt.workspace.tasks(state="open")
+        await sound(rt)
+
+
+@pytest.mark.rule("concurrency.line")
+async def test_an_ordinary_delegation_writes_nothing_about_slots(rt: Runtime):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        return await turn.delegate("coder", "x")
+
+    rt.add(Card("coder"), echo)
+    task = await rt.submit("lead", "go")
+    assert await task.result(PATIENCE) == "x"
+    assert await life(rt, task.id) == ["started", "completed"]
+
+
+@pytest.mark.rule("concurrency.line")
+async def test_a_line_that_waits_is_cancelled_whole(rt: Runtime):
+    nested(rt, 2)
+    hold = anyio.Event()
+
+    async def holds(turn: Turn) -> None:
+        await hold.wait()
+
+    with rt.override(worker=holds):
+        task = await rt.submit("a0", "x")
+        await reached(rt, task.id, "waiting")
+        await task.cancel()
+        assert (await task.wait(PATIENCE)).state == "cancelled"
+        await until(lambda: not rt.running())
+    assert not await rt.workspace.tasks(state="open")
+    await sound(rt)
