@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from remit.engine.admission import Admission
+from remit.engine.admission import Admission, Limits
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs
@@ -11,6 +11,7 @@ from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.slots import Slots
 from remit.engine.attempt.stops import StopListener
 from remit.engine.attempt.turns import Conductor
+from remit.engine.attempt.usage import Usage
 from remit.engine.consequences import Consequent
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
@@ -68,7 +69,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
     handoffs = services.handoffs
     turn_services = TurnServices(
-        directory, delegations, handoffs, queue, control, plans, entries, inbox, Effects(ground)
+        directory, delegations, handoffs, queue, control, plans, entries, inbox, Effects(ground), Usage(ground)
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
@@ -84,7 +85,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
 
 
 def _services(ground: Ground, database: Database, policy: Policy, serving: Serving) -> Services:
-    admission = Admission(ground.directory, policy.breaker, policy.concurrency)
+    admission = Admission(ground.directory, policy.breaker, policy.concurrency, Limits(policy.handoffs, policy.sends))
     bell = Bell(ground.store, ground.clock)
     heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence)
     alive = LiveTasks()

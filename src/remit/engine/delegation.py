@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
-from remit.core.bounds import Bounds
+from anyio.lowlevel import checkpoint
+
+from remit.core import scope
+from remit.core.allow import NONE, names_data
+from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import BEGIN, DELEGATE, RESUME
@@ -15,7 +19,9 @@ from remit.core.outcome import Outcome
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
 from remit.core.remit import Pass, Remit, known_pass
-from remit.core.values import Json
+from remit.core.repeats import ONCE, WARN, Repetition, Sign
+from remit.core.scope import NOTHING
+from remit.core.values import Json, digest, encode
 from remit.engine.admission import Proposal
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.live import LiveTask
@@ -26,6 +32,9 @@ from remit.engine.hops import first_proposed, place_of, proposed
 from remit.engine.services import Services
 from remit.errors import Refused
 from remit.ports import Decide, Decision, View, Wants
+
+_PASSING: Final = frozenset(("concurrency", "breaker"))  # refusals that may be none a moment later
+_SHORT: Final = 64
 
 
 class MessagesMoved(Exception):
@@ -44,8 +53,7 @@ class StepOf(NamedTuple):
         """Take the messages out of the inbox with the step's admission."""
         if not self.messages:
             return ()
-        waiting = {message.id for message in view.waiting(child.session, child.holder, "", len(self.messages))}
-        if not waiting.issuperset(self.messages):
+        if view.still_waiting(child.root, child.holder, len(self.messages)) != [*self.messages]:
             raise MessagesMoved
         return (messages_taken(list(self.messages), child.holder, place(child), now),)
 
@@ -98,19 +106,34 @@ class Delegations:
         if asker.attempt.is_rerun and (known := await self._known(ops)) is not None:
             return await self._taken_up_again(asker, known)
         proposal = proposed(services.ground, asker, wish, wish.microseconds)
-        child = proposal.child
+        if step is not None:  # a plan does not repeat itself
+            outcome = await self._asked(asker, proposal, ops[0], step)
+        else:
+            action = _action(ops[0], wish)
+            again = asker.delegated.asks(action)
+            if again is not ONCE:
+                proposal = proposal._replace(repetition=again)
+            outcome = await self._asked(asker, proposal, ops[0])
+            _learn(asker, action, outcome, again)
+        if outcome.state == "refused":
+            proposal.note_refusal()
+            await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
+        return outcome
+
+    async def _asked(self, asker: LiveTask, proposal: Proposal, op: str, step: StepOf | None = None) -> Outcome:
+        services, wish, child = self._services, proposal.wish, proposal.child
         live = _live(child, services.ground.directory.get(wish.to)).limit_time(proposal.now, asker.remit)
-        live.receipt.withheld = kept_back(asker.sight, child.sees, wish.sees)
+        live.receipt.withhold_all(kept_back(asker.sight, child.sees, wish.sees))
         if step is not None:
             live.team = step.team
             live.receipt.given(step.slices)
         decide = self._decision(asker, proposal, step)
         wants = asker.wants
         if asker.card.concurrency is None:
-            answer = await services.conductor.admit(live, ops[0], decide, wants)
+            answer = await services.conductor.admit(live, op, decide, wants)
             return await services.conductor.carry(live) if isinstance(answer, str) else _refused(child, answer)
         async with services.slots.given_up(asker):  # others of its kind may work while it waits
-            return await self._admitted_and_carried(live, ops[0], decide, wants)
+            return await self._admitted_and_carried(live, op, decide, wants)
 
     def _decision(self, asker: LiveTask, proposal: Proposal, step: StepOf | None) -> Decide[Json]:
         admission, worker = self._services.admission, self._services.heartbeat.worker
@@ -121,7 +144,8 @@ class Delegations:
             if not admitted.ok:
                 return Decision({**admitted.refusal.data()}, admitted.events)
             child, now = proposal.child, proposal.now
-            begun = Begun(worker, step.id if step else "", joins=admitted.joins)
+            times = proposal.repetition.times
+            begun = Begun(worker, step.id if step else "", "", "", admitted.joins, times if times >= WARN else 0)
             taken = step.taken(view, child, now) if step else ()
             return Decision(child.id, (started(child, now, begun), *taken, *admitted.events))
 
@@ -190,6 +214,29 @@ class Delegations:
         assert agent is not None  # the guards have seen to it
         live = services.conductor.alive.enter(resumed.live(agent).limit_time(now, asker.remit))
         return await services.conductor.carry(live, resumed.sends)
+
+
+def _action(op: str, wish: Pass) -> str:
+    """Give what tells one delegation of a task from another: whom, what for, and everything passed along."""
+    asked = op.rsplit("/", 2)[1]
+    if wish.sees is NOTHING and wish.tools is NONE and wish.within is TOP:  # nearly always
+        return asked
+    passed = [sorted(scope.spelled(wish.sees)), names_data(wish.tools), wish.within.data]
+    return f"{asked}/{digest(encode(passed))}"
+
+
+def _learn(asker: LiveTask, action: str, outcome: Outcome, again: Repetition) -> None:
+    """Note what came of a delegation. What is refused for the moment says nothing; whoever goes on with what is blocked
+    is stopped."""
+    if outcome.rule == "repeat" and again.sign >= Sign.BLOCK:
+        asker.delegated.blocked(action)
+        if again.sign is Sign.STOP:
+            assert outcome.error is not None
+            asker.control.give_up(outcome.error)
+    elif outcome.rule not in _PASSING:
+        value = outcome.value if outcome.error is None else str(outcome.error)
+        text = value if isinstance(value, str) else encode(value)
+        asker.delegated.seen(action, f"{outcome.state} {text if len(text) <= _SHORT else digest(text)}")
 
 
 def _refused(remit: Remit, answer: Json) -> Outcome:

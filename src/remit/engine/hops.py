@@ -7,6 +7,7 @@ from remit.core.record import Record
 from remit.core.remit import Origin, Pass
 from remit.engine.admission import Proposal
 from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.refusals import Refusable
 from remit.engine.ground import Ground
 
 
@@ -24,7 +25,7 @@ def proposed(ground: Ground, asker: LiveTask, wish: Pass, lasts: int) -> Proposa
     parent = asker.remit
     kit = remits.kit(parent, asker.card) if wish.tools else remits.NONE
     child = remits.derive(parent, wish, ground.ids.new(), asker.sight, kit, now + lasts)
-    return Proposal(child, parent, wish, asker.card, now)
+    return Proposal(child, parent, wish, asker.card, now, tally=Refusable(asker.refusals))
 
 
 def place_of(record: Record) -> Place:

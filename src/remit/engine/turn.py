@@ -21,6 +21,7 @@ from remit.engine.asking import Along, Planning, Queueing
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import NOT_HANDED, Handoff, LiveTask
+from remit.engine.attempt.usage import Usage
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.plans.running import PlanOutcome, PlanRunner
@@ -49,6 +50,7 @@ class TurnServices(NamedTuple):
     entries: Entries
     inbox: Inbox
     effects: Effects
+    usage: Usage
 
 
 class Turn:
@@ -158,13 +160,13 @@ class Turn:
         """Run a plan with those this holder may ask, and tell what became of every step."""
         return await self._services.plans.run(self._live, plan, asking.plan_options("run_plan", options))
 
-    def used(self, tokens: int) -> None:
-        """Say how many tokens this turn has used; it counts against the bounds of the run."""
-        self._live.must_be_at_work()
-        used = whole(tokens, "tokens")
-        if used is None:
-            raise BadInput("say how many tokens were used, as a whole number")
-        self._live.tokens += used
+    async def used(self, tokens: int) -> None:
+        """Say how many tokens this turn has used: `await turn.used(answer.usage.total_tokens)`.
+
+        They are recorded and count for the run at once. If they are more than it may use, this raises `Refused`
+        afterwards; answer with what there is then, or let it through.
+        """
+        await self._services.usage.used(self._live, tokens)
 
     def find(self, capability: str) -> list[Card]:
         """List the agents this holder may ask that can do this, best first."""
@@ -208,7 +210,10 @@ class Turn:
         return await self._services.effects.once(self._live, name, do, *args)
 
     async def send(self, to: str, text: str) -> None:
-        """Leave a message in another agent's inbox of this session."""
+        """Leave a message in another agent's inbox of this run.
+
+        At most 32 of one sender wait for one reader, of at most 16 KiB each; what is more is refused.
+        """
         await self._services.inbox.send(self._live, to, text)
 
     async def inbox(self) -> list[Message]:

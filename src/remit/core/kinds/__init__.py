@@ -39,6 +39,7 @@ from remit.core.kinds.tasks import (
     Requeue,
     Requeued,
     Retrying,
+    TokensUsed,
     TurnData,
     claimed,
     ended,
@@ -49,6 +50,7 @@ from remit.core.kinds.tasks import (
     requeued,
     started,
     submitted,
+    tokens_used,
 )
 from remit.core.kinds.workspace import (
     BreakerSet,
@@ -100,6 +102,7 @@ __all__ = [
     "RunsPruned",
     "StepData",
     "StepEnded",
+    "TokensUsed",
     "TurnData",
     "breaker_set",
     "cards_published",
@@ -123,6 +126,7 @@ __all__ = [
     "started",
     "step_ended",
     "submitted",
+    "tokens_used",
 ]
 
 SHAPES: Final[dict[str, type]] = {
@@ -143,6 +147,7 @@ SHAPES: Final[dict[str, type]] = {
     "task.cancelled": FailedData,
     "task.died": FailedData,
     "hop.refused": HopRefused,
+    "tokens.used": TokensUsed,
     "effect.done": EffectDone,
     "plan.started": PlanStarted,
     "step.ended": StepEnded,

@@ -67,10 +67,12 @@ class Endings(NamedTuple):
 
 
 def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:
-    """Add what the event that ends a turn says besides: its receipt, and the tokens it used."""
+    """Add what the event that ends a turn says besides: its receipt, the tokens it used, refusals not recorded."""
     data["receipt"] = live.receipt.data()
     if live.tokens:
         data["tokens"] = live.tokens
+    if live.refusals.more:
+        data["more_refused"] = live.refusals.more
     if live.agent.stand_in and "error" in data:  # it holds the task for a person: nobody's failures are its own
         data["spared"] = True
     return data

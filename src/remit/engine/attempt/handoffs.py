@@ -16,12 +16,14 @@ from remit.core.kinds import handed
 from remit.core.outcome import Outcome
 from remit.core.receipt import Slice
 from remit.core.remit import Pass
+from remit.core.repeats import repeated
 from remit.core.values import Json, encode
-from remit.engine.admission import Admission, Admitted, Proposal
+from remit.engine.admission import Admission, Admitted, Handing, Proposal
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.endings import turn_data
 from remit.engine.attempt.live import Handoff, LiveTask, LiveTasks
 from remit.engine.attempt.outcomes import Ending
+from remit.engine.attempt.refusals import Refusable
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
 from remit.errors import BadInput, Refused
@@ -75,7 +77,7 @@ class Handoffs:
         results = await self._send_all(live, sends.parts)
         if sends.join and sends.join != live.remit.holder:  # together with the fan-out this is one handoff
             live.handoff = replace(live.handoff, trail=live.handoff.trail[:-1], results=results)
-            return await self._hand(live, Command(sends.join, sends.update), live.handoff.state)
+            return await self._hand(live, Command(sends.join, sends.update), live.handoff.state, of_parts=True)
         back = replace(live.handoff, sender=live.remit.holder, refused="", results=results)
         again = self._alive.enter(live.succeeded_by(live.remit, live.agent, back))
         again.receipt.beside(_results_seen(results))
@@ -83,9 +85,9 @@ class Handoffs:
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    async def _hand(self, live: LiveTask, command: Command, state: HandoffState) -> LiveTask:
+    async def _hand(self, live: LiveTask, command: Command, state: HandoffState, *, of_parts: bool = False) -> LiveTask:
         """Give the task to another holder. If a rule says no, the present one stays in charge, with the reason."""
-        move, agent = await self._record(live, command, HANDOFF)
+        move, agent = await self._record(live, command, HANDOFF, of_parts=of_parts)
         assert agent is not None  # the guards have seen to it
         sender, results = live.remit.holder, live.handoff.results
         handoff = Handoff(sender, state, (*live.handoff.trail, move), "", results)
@@ -127,16 +129,20 @@ class Handoffs:
             admitted = self._admission.admit(view, passage, proposal)
             return Decision(None) if admitted.ok else _no(admitted)
 
-        _raise_refusal(await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
+        _raise_refusal(proposal, await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
 
-    async def _record(self, live: LiveTask, command: Command, passage: Passage) -> tuple[Move, Agent | None]:
-        """Record the handoff, or its refusal."""
-        proposal, move = self._proposed(live, command)
+    async def _record(
+        self, live: LiveTask, command: Command, passage: Passage, *, of_parts: bool = False
+    ) -> tuple[Move, Agent | None]:
+        """Record the handoff, or its refusal. `of_parts` is one that goes on with what came of the parts sent out."""
+        proposal, move = self._proposed(live, command, of_parts=of_parts)
         data = turn_data(live, {"update": {**command.update}, "content": move.content})
         whom: str | list[str] = proposal.wish.to
         if isinstance(command.goto, tuple):
             whom = [send.agent for send in command.goto]
             data |= {"payloads": [send.payload for send in command.goto], "join": command.join}
+        if of_parts:
+            data["of_parts"] = True
 
         def decide(view: View) -> Decision[Json]:
             admitted = self._admission.admit(view, passage, proposal)
@@ -145,29 +151,32 @@ class Handoffs:
             joins: dict[str, Json] = {"joins": True} if admitted.joins and isinstance(whom, str) else {}
             return Decision(None, (handed(live.remit, whom, proposal.now, {**data, **joins}), *admitted.events))
 
-        _raise_refusal(await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
+        _raise_refusal(proposal, await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
         live.turn_recorded()  # said once: a join after a fan-out is another event of the same turn
         return move, self._ground.directory.get(proposal.wish.to)
 
-    def _proposed(self, live: LiveTask, command: Command) -> tuple[Proposal, Move]:
+    def _proposed(self, live: LiveTask, command: Command, *, of_parts: bool = False) -> tuple[Proposal, Move]:
         remit, trail = live.remit, live.handoff.trail
+        sends = 0
         if isinstance(command.goto, tuple):
             wish, called = Pass(command.goto[0].agent, remit.task), label(command.goto)
-            heir = remit
+            heir, sends = remit, len(command.goto)
         else:
             wish = Pass(str(command.goto), remit.task)
             called, heir = wish.to, remits.handed_to(remit, wish.to)
         move = commands.move(remit.holder, called, command.update)
-        repeats = commands.repeated(trail, move)
-        return Proposal(heir, remit, wish, live.card, self._ground.clock.now(), len(trail), repeats), move
+        handing = Handing(len(trail), repeated(trail, move), sends, of_parts)
+        now, tally = self._ground.clock.now(), Refusable(live.refusals)
+        return Proposal(heir, remit, wish, live.card, now, handing, tally=tally), move
 
 
 def _no(admitted: Admitted) -> Decision[Json]:
     return Decision({**admitted.refusal.data()}, admitted.events)
 
 
-def _raise_refusal(answer: Json) -> None:
+def _raise_refusal(proposal: Proposal, answer: Json) -> None:
     if isinstance(answer, dict):
+        proposal.note_refusal()
         raise Refused.read(answer)
 
 

@@ -19,8 +19,10 @@ from remit.core.kinds import Place, place
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why
 from remit.core.remit import Remit
+from remit.core.repeats import Repeats
 from remit.core.scope import Scope, Sees
 from remit.core.values import digest
+from remit.engine.attempt.refusals import Refusals
 from remit.engine.directory import Agent
 from remit.engine.timing import move_on_after
 from remit.errors import Refused
@@ -77,18 +79,24 @@ NOT_HANDED: Final = Handoff()  # shared by all tasks, so it is not given out: it
 class Control:
     """What stops a task, whoever holds it: its cancel scope, its timer, and why it was stopped."""
 
-    __slots__ = ("final", "released", "scope", "seconds", "stopped", "waits")
+    __slots__ = ("failure", "final", "released", "scope", "seconds", "stopped", "waits")
 
     def __init__(self) -> None:
         self.scope = CancelScope()
         self.seconds: float | None = None  # how long it may take; None if its asker's own timer ends it in time
         self.final = True  # whether that is until the deadline, and not only the time of one attempt
         self.stopped = ""
+        self.failure: Exception | None = None  # what it fails with, whatever its agent makes of it
         self.released = False  # whether it goes back into the queue when it has stopped
         self.waits = 0  # for how many tasks it waits right now
 
     def stop(self, why: str) -> None:
         self.stopped = self.stopped or why
+        self.scope.cancel()
+
+    def give_up(self, failure: Exception) -> None:
+        """Stop it as failed."""
+        self.failure = self.failure or failure
         self.scope.cancel()
 
     def limited(self, clock: Clock) -> AbstractContextManager[object, bool]:
@@ -150,6 +158,8 @@ class LiveTask:
         self.receipt = Receipt()
         self.wrote: dict[tuple[str, str], Scope] = {}
         self.tokens = 0  # what the agent said it used, in this turn
+        self.refusals = Refusals()
+        self.delegated = Repeats()
         self.over = False
         self.phase = ""  # of a coordinator: planning, or putting together
         self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
@@ -169,12 +179,14 @@ class LiveTask:
         """Make the next turn of the same task, in the same or other hands; this one has no rights any more."""
         heir = LiveTask(remit, agent, self.attempt, handoff)
         heir.control, heir.operations, heir.team = self.control, self.operations, self.team
+        heir.refusals, heir.delegated = self.refusals, self.delegated
         self.over = True
         return heir
 
     def turn_recorded(self) -> None:
         """Begin anew what is said once per turn: its handoff is on record, with its receipt and tokens."""
         self.receipt, self.tokens = Receipt(), 0
+        self.refusals.more = 0
         self.operations.next_turn()
 
     @property

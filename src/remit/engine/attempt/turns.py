@@ -78,6 +78,8 @@ class Conductor:
         last = self.alive.latest(live).remit
         if control.stopped:
             return outcomes.stopped(last, control.stopped)
+        if control.failure is not None:
+            return outcomes.failed(last, control.failure)
         if control.released:
             return outcomes.released(last)
         if ending is None:  # the scope was left early, and nobody asked for it: its time was up

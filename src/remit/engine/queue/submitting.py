@@ -159,6 +159,7 @@ class TaskQueue:
             if hands is not None:
                 hands.taken()
         if isinstance(answer, dict):
+            proposal.note_refusal()
             raise Refused.read(answer)
         return Accepted(*cast("tuple[str, bool]", answer))
 
