@@ -14,10 +14,10 @@ from remit.core.remit import Pass
 CODER = remit_along("lead", "coder")
 HERE = place(CODER)
 RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
-TURN = {"receipt": RECEIPT, "tokens": 7}
+TURN = {"receipt": RECEIPT, "tokens": 7, "more_refused": 3}
 BACK = Requeue("w1", 2, NOW + 9, 1, 1)
 QUEUED = Queued("submit", 260, 4, NOW, "key/d")
-BEGUN = Begun("w1", "draft", "plan", "ann", joins=True)
+BEGUN = Begun("w1", "draft", "plan", "ann", joins=True, repeats=10)
 FAILED = {"error": "no disk", "type": "OSError"}
 FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True}
 RETRIED = {"origin": "t0", "failures": 1}  # what a person's retry adds to the first event of the task before
@@ -43,7 +43,15 @@ MADE = [
         CODER,
         ["tester", "writer"],
         NOW,
-        {**TURN, "update": {"phase": "test"}, "content": "d", "payloads": ["a", 1], "join": "lead", "joins": True},
+        {
+            **TURN,
+            "update": {"phase": "test"},
+            "content": "d",
+            "payloads": ["a", 1],
+            "join": "lead",
+            "joins": True,
+            "of_parts": True,
+        },
     ),
     kinds.moved("task.waiting", HERE, "coder", NOW, {}),
     kinds.moved("task.resumed", HERE, "coder", NOW, {}),
@@ -62,6 +70,7 @@ MADE = [
     *(kinds.ended(CODER, f"task.{word}", NOW, FAILED_FULLY) for word in ("failed", "cancelled", "died")),
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no"),
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no", handoff=True),
+    kinds.tokens_used(CODER, 7, NOW),
     kinds.effect_done(CODER, "charge", [1], NOW),
     kinds.plan_started(CODER, [STEP], NOW, {}),
     kinds.plan_started(CODER, [Step("a", "Gather", agent="coder").data()], NOW, {"goal": "g", "receipt": RECEIPT}),

@@ -226,7 +226,7 @@ def not_again(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if sign < Sign.BLOCK:
         return ALLOW
     what = "the same two things in turn" if in_turn else "the same"
-    made = f"'{remit.holder}' asks for {what} for the {times}th time, of '{wish.to}' now, and nothing changes"
+    made = f"'{remit.holder}' has asked for {what} {times} times by now, '{wish.to}' last, and nothing changes"
     if sign is Sign.STOP:
         return deny("repeat", f"{made}; its task is stopped")
     return deny("repeat", f"{made}; do something else or finish with what you have: at {STOP} its task is stopped")
