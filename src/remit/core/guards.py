@@ -209,11 +209,11 @@ def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def room_for_task(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """A run has a size, whichever way its tasks came about."""
+    """A run has a size, whichever way its tasks came about. What leads a plan in a person's place is none of them."""
     limit = remit.bounds.tasks
     if wish.within is not TOP:
         limit = (remit.bounds & wish.within).tasks
-    if limit is None or facts.run.tasks < limit:
+    if limit is None or facts.run.tasks < limit or (remit.led and facts.run.tasks == limit):
         return ALLOW
     have = f"{facts.run.tasks:,} of {limit:,} tasks"
     return deny("tasks", f"this run has {have}, so '{wish.to}' was not asked; finish with what you have")

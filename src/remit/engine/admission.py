@@ -24,14 +24,14 @@ from remit.ports import View
 _MANY: Final = 1_000_000
 
 
-class Limits(NamedTuple):
+class TaskLimits(NamedTuple):
     """How often one task may change hands, and into how many parts it may go out at once."""
 
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
 
 
-_LIMITS: Final = Limits()
+_LIMITS: Final = TaskLimits()
 
 
 class Handing(NamedTuple):
@@ -180,7 +180,7 @@ class Admission:
         directory: Directory,
         breaker_policy: BreakerPolicy,
         concurrency: int | None = None,
-        limits: Limits = _LIMITS,
+        limits: TaskLimits = _LIMITS,
     ) -> None:
         self.directory = directory
         self.limits = limits

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from remit.engine.admission import Admission, Limits
+from remit.engine.admission import Admission, TaskLimits
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs
@@ -79,13 +79,15 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
 
     services.conductor.take_turn = take_turn
     services.conductor.closing = lambda: resident.closing
-    handoffs.send = delegations.delegate
+    handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
     return Engine(services, delegations, queue, control, plans, entries, Breakers(ground), resident)
 
 
 def _services(ground: Ground, database: Database, policy: Policy, serving: Serving) -> Services:
-    admission = Admission(ground.directory, policy.breaker, policy.concurrency, Limits(policy.handoffs, policy.sends))
+    admission = Admission(
+        ground.directory, policy.breaker, policy.concurrency, TaskLimits(policy.handoffs, policy.sends)
+    )
     bell = Bell(ground.store, ground.clock)
     heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence)
     alive = LiveTasks()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from anyio.lowlevel import checkpoint
 
-from remit.core import scope
-from remit.core.allow import NONE, names_data
-from remit.core.bounds import TOP, Bounds
+from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import BEGIN, DELEGATE, RESUME
@@ -19,22 +17,19 @@ from remit.core.outcome import Outcome
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
 from remit.core.remit import Pass, Remit, known_pass
-from remit.core.repeats import ONCE, WARN, Repetition, Sign
-from remit.core.scope import NOTHING
-from remit.core.values import Json, digest, encode
+from remit.core.repeats import ONCE, WARN, Repetition
+from remit.core.values import Json
 from remit.engine.admission import Proposal
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.resume import Resumed, resume
 from remit.engine.attempt.turns import Superseded
+from remit.engine.attempt.watching import Watch, action_of
 from remit.engine.directory import Agent
 from remit.engine.hops import first_proposed, place_of, proposed
 from remit.engine.services import Services
 from remit.errors import Refused
 from remit.ports import Decide, Decision, View, Wants
-
-_PASSING: Final = frozenset(("concurrency", "breaker"))  # refusals that may be none a moment later
-_SHORT: Final = 64
 
 
 class MessagesMoved(Exception):
@@ -99,25 +94,32 @@ class Delegations:
 
     async def delegate(self, asker: LiveTask, wish: Pass, step: StepOf | None = None) -> Outcome:
         """Pass a part of the asker's task on. The child's remit is derived here, from the engine's own record."""
-        services = self._services
+        if step is not None:  # a plan does not repeat itself
+            return await self._delegated(asker, wish, asker.operations.ids("step", step.id), step)
+        ops = asker.operations.ids("delegate", wish.to, wish.task)
+        watch = Watch(asker, action_of(ops[0], wish))
+        outcome = await self._delegated(asker, wish, ops, again=watch.again)
+        watch.learn((outcome,))
+        if outcome.state == "refused":
+            await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
+        return outcome
+
+    async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE) -> Outcome:
+        """Pass on one of several parts that go out at once; whether that is a repeat is judged for all of them."""
+        return await self._delegated(asker, wish, asker.operations.ids("delegate", wish.to, wish.task), again=again)
+
+    async def _delegated(
+        self, asker: LiveTask, wish: Pass, ops: list[str], step: StepOf | None = None, *, again: Repetition = ONCE
+    ) -> Outcome:
         asker.must_be_at_work()
-        about = ("step", step.id) if step else ("delegate", wish.to, wish.task)
-        ops = asker.operations.ids(*about)
         if asker.attempt.is_rerun and (known := await self._known(ops)) is not None:
             return await self._taken_up_again(asker, known)
-        proposal = proposed(services.ground, asker, wish, wish.microseconds)
-        if step is not None:  # a plan does not repeat itself
-            outcome = await self._asked(asker, proposal, ops[0], step)
-        else:
-            action = _action(ops[0], wish)
-            again = asker.delegated.asks(action)
-            if again is not ONCE:
-                proposal = proposal._replace(repetition=again)
-            outcome = await self._asked(asker, proposal, ops[0])
-            _learn(asker, action, outcome, again)
+        proposal = proposed(self._services.ground, asker, wish, wish.microseconds)
+        if again is not ONCE:
+            proposal = proposal._replace(repetition=again)
+        outcome = await self._asked(asker, proposal, ops[0], step)
         if outcome.state == "refused":
             proposal.note_refusal()
-            await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
         return outcome
 
     async def _asked(self, asker: LiveTask, proposal: Proposal, op: str, step: StepOf | None = None) -> Outcome:
@@ -214,29 +216,6 @@ class Delegations:
         assert agent is not None  # the guards have seen to it
         live = services.conductor.alive.enter(resumed.live(agent).limit_time(now, asker.remit))
         return await services.conductor.carry(live, resumed.sends)
-
-
-def _action(op: str, wish: Pass) -> str:
-    """Give what tells one delegation of a task from another: whom, what for, and everything passed along."""
-    asked = op.rsplit("/", 2)[1]
-    if wish.sees is NOTHING and wish.tools is NONE and wish.within is TOP:  # nearly always
-        return asked
-    passed = [sorted(scope.spelled(wish.sees)), names_data(wish.tools), wish.within.data]
-    return f"{asked}/{digest(encode(passed))}"
-
-
-def _learn(asker: LiveTask, action: str, outcome: Outcome, again: Repetition) -> None:
-    """Note what came of a delegation. What is refused for the moment says nothing; whoever goes on with what is blocked
-    is stopped."""
-    if outcome.rule == "repeat" and again.sign >= Sign.BLOCK:
-        asker.delegated.blocked(action)
-        if again.sign is Sign.STOP:
-            assert outcome.error is not None
-            asker.control.give_up(outcome.error)
-    elif outcome.rule not in _PASSING:
-        value = outcome.value if outcome.error is None else str(outcome.error)
-        text = value if isinstance(value, str) else encode(value)
-        asker.delegated.seen(action, f"{outcome.state} {text if len(text) <= _SHORT else digest(text)}")
 
 
 def _refused(remit: Remit, answer: Json) -> Outcome:

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, Unpack, cast
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from remit.core import remit as remits
 from remit.core.card import Card
@@ -22,6 +23,7 @@ from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import NOT_HANDED, Handoff, LiveTask
 from remit.engine.attempt.usage import Usage
+from remit.engine.attempt.watching import Watch, action_of_all
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.plans.running import PlanOutcome, PlanRunner
@@ -133,18 +135,23 @@ class Turn:
         outcomes: list[Outcome | None] = [None] * len(passes)
         most = whole(at_once, "at_once", least=1)
         limiter = anyio.CapacityLimiter(most) if most else None
+        watch = Watch(self._live, action_of_all(passes))
 
         async def delegate(index: int) -> None:
             if limiter is None:
-                outcomes[index] = await self._services.delegations.delegate(self._live, passes[index])
+                outcomes[index] = await self._services.delegations.part(self._live, passes[index], watch.again)
                 return
             async with limiter:
-                outcomes[index] = await self._services.delegations.delegate(self._live, passes[index])
+                outcomes[index] = await self._services.delegations.part(self._live, passes[index], watch.again)
 
         async with anyio.create_task_group() as group:
             for index in range(len(passes)):
                 group.start_soon(delegate, index)
-        return [outcome for outcome in outcomes if outcome is not None]
+        found = [outcome for outcome in outcomes if outcome is not None]
+        if found:
+            watch.learn(found)
+        await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
+        return found
 
     async def hand_off(self, to: str | list[Send], update: Update | None = None, *, join: str = "") -> Command:
         """Hand the task over: `return await turn.hand_off("billing", {"phase": "refund"})`.

@@ -95,7 +95,9 @@ class PlanRunner(NamedTuple):
         live.must_be_at_work()
         of_type(plan, Plan, "run_plan takes a Plan(...)")
         cards = self.cards(live)
-        if found := plans.faults(plan, cards):
+        room = live.remit.bounds.tasks
+        most = plans.STEP_LIMIT if room is None else min(plans.STEP_LIMIT, room)
+        if found := plans.faults(plan, cards, most=most):
             raise BadInput(f"the plan was refused: {'; '.join(found[:10])}")
         if isinstance(options.concurrency, bool) or options.concurrency < 1:
             raise BadInput(f"concurrency is a whole number of at least 1, not {shown(options.concurrency)}")
