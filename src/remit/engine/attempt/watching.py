@@ -11,10 +11,11 @@ from remit.core.allow import NONE, names_data
 from remit.core.bounds import TOP
 from remit.core.outcome import Outcome
 from remit.core.remit import Pass
-from remit.core.repeats import Sign
+from remit.core.repeats import Repetition, Sign
 from remit.core.scope import NOTHING
 from remit.core.values import digest, encode
 from remit.engine.attempt.live import LiveTask
+from remit.errors import Refused
 
 _PASSING: Final = frozenset(("concurrency", "breaker"))  # refusals that may be none a moment later
 _SHORT: Final = 64
@@ -31,14 +32,24 @@ class Watch:
         self.again = task.delegated.asks(action)
 
     def learn(self, outcomes: Sequence[Outcome]) -> None:
-        """Note what came of it. Whoever goes on with what is blocked is stopped."""
+        """Note what came of it. Whoever goes on with what is blocked, or refused each time, is stopped."""
+        seen = self._task.delegated
         if self.again.sign >= Sign.BLOCK and all(outcome.rule == "repeat" for outcome in outcomes):
-            self._task.delegated.blocked(self._action)
-            if self.again.sign is Sign.STOP:
-                self._task.control.give_up(next(outcome.error for outcome in outcomes if outcome.error is not None))
-        elif not any(outcome.rule in _PASSING for outcome in outcomes):
+            seen.blocked(self._action)
+            now = self.again
+        elif any(outcome.rule in _PASSING for outcome in outcomes):
+            return
+        else:
             said = [_said(outcome) for outcome in outcomes]
-            self._task.delegated.seen(self._action, said[0] if len(said) == 1 else digest(encode(said)))
+            now = seen.seen(self._action, said[0] if len(said) == 1 else digest(encode(said)))
+        if now.sign is Sign.STOP:
+            self._task.control.give_up(_why(now, outcomes[-1]))
+
+
+def _why(again: Repetition, last: Outcome) -> Exception:
+    if last.error is not None and last.rule == "repeat":
+        return last.error
+    return Refused(f"the same was asked {again.times} times, and each time it was: {last}", rule="repeat")
 
 
 def action_of(op: str, wish: Pass) -> str:
