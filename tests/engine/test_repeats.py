@@ -89,9 +89,7 @@ async def test_results_that_change_are_progress(rt: Runtime):
 
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> int:
-        for _ in range(60):
-            last = await turn.delegate("worker", "how far are you?")
-        return last
+        return [await turn.delegate("worker", "how far are you?") for _ in range(60)][-1]
 
     @rt.agent
     async def worker(turn: Turn) -> int:

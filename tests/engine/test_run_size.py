@@ -6,10 +6,9 @@ import pytest
 
 from engine.helping import sound
 from remit import Bounds, Card, Command, Plan, Refused, Runtime, Send, Step, Turn, errors
-from remit.ports import Database
 from remit.report.tree import tree
+from remit.stores.queries import queries
 from teams import echo, team
-from wrapped import Counted
 
 pytestmark = pytest.mark.anyio
 
@@ -242,26 +241,11 @@ async def test_who_coordinates_a_team_takes_part(rt: Runtime):
 # --- admission costs the same ------------------------------------------------------------------
 
 
-class Whole(Counted):
-    """Counts what is asked of the store."""
-
-
 @pytest.mark.rule("door.flat")
-async def test_what_a_run_began_with_is_not_read_at_a_hop():
-    """Another process may have written in between, so the figures are read anew; the task's text is not."""
-    database: Database = Whole(":memory:")
-    with Runtime(database) as rt:
-
-        @rt.agent(asks="*")
-        async def lead(turn: Turn) -> None:
-            await turn.delegate("worker", "x")
-
-        rt.add(Card("worker"), echo)
-        await rt.run("lead", "y" * 1_000_000)
-        (line,) = await rt.workspace.runs()
-        facts = await rt.workspace.read(lambda view: view.run(line.record.id))
-        assert (facts.members, facts.tasks) == ({"lead", "worker"}, 2)
-        assert "y" not in repr(facts)
+def test_what_a_run_began_with_is_not_read_at_a_hop():
+    """Its text may be long, and is decoded while others wait to write."""
+    assert "data" not in queries()["run"].sql
+    assert "data" in queries()["runs"].sql  # a list shows it
 
 
 @pytest.mark.rule("door.flat")

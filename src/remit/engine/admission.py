@@ -14,9 +14,9 @@ from remit.core.events import Unsealed
 from remit.core.guards import ALLOW, SENDS, Answer, Passage, Verdict, judge
 from remit.core.kinds import breaker_set, place, refused
 from remit.core.record import Record, RunFacts
+from remit.core.refusals import Refusable
 from remit.core.remit import Pass, Remit
 from remit.core.repeats import ONCE, Repetition
-from remit.engine.attempt.refusals import Refusable
 from remit.engine.directory import Directory, askable
 from remit.errors import Refused
 from remit.ports import View

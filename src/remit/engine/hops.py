@@ -4,10 +4,10 @@ from remit.core import remit as remits
 from remit.core.bounds import Bounds
 from remit.core.kinds import Place
 from remit.core.record import Record
+from remit.core.refusals import Refusable
 from remit.core.remit import Origin, Pass
 from remit.engine.admission import Proposal
 from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.refusals import Refusable
 from remit.engine.ground import Ground
 
 

@@ -15,6 +15,7 @@ from remit.core.guards import FAN_OUT, HANDOFF, Passage
 from remit.core.kinds import handed
 from remit.core.outcome import Outcome
 from remit.core.receipt import Slice
+from remit.core.refusals import Refusable
 from remit.core.remit import Pass
 from remit.core.repeats import repeated
 from remit.core.values import Json, encode
@@ -23,7 +24,6 @@ from remit.engine.attempt import outcomes
 from remit.engine.attempt.endings import turn_data
 from remit.engine.attempt.live import Handoff, LiveTask, LiveTasks
 from remit.engine.attempt.outcomes import Ending
-from remit.engine.attempt.refusals import Refusable
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
 from remit.errors import BadInput, Refused

@@ -18,11 +18,11 @@ from remit.core.entry import Writer
 from remit.core.kinds import Place, place
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why
+from remit.core.refusals import Refusals
 from remit.core.remit import Remit
 from remit.core.repeats import Repeats
 from remit.core.scope import Scope, Sees
 from remit.core.values import digest
-from remit.engine.attempt.refusals import Refusals
 from remit.engine.directory import Agent
 from remit.engine.timing import move_on_after
 from remit.errors import Refused
