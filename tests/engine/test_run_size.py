@@ -264,7 +264,7 @@ async def test_the_last_hop_of_a_large_run_costs_what_an_early_one_does():
         for number in range(990):
             rt.add(Card(f"worker-{number}"), echo)
         await rt.run("lead", "go", within=Bounds(members=1_000, tokens=10**9, tasks=1_000))
-        early, late = sorted(took[100:200])[50], sorted(took[-100:])[50]
+        early, late = sorted(took[100:200])[10], sorted(took[-100:])[10]  # others may be busy meanwhile
         assert late < 5 * early
 
 
