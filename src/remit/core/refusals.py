@@ -11,7 +11,7 @@ class Refusals:
     __slots__ = ("_recorded", "more")
 
     def __init__(self) -> None:
-        self._recorded: set[Refusable] = set()
+        self._recorded: dict[Refusable, None] = {}
         self.more = 0  # refused in this turn, and not recorded
 
     def records(self, hop: "Refusable") -> bool:
@@ -20,7 +20,7 @@ class Refusals:
             return True
         if len(self._recorded) >= RECORDED:
             return False
-        self._recorded.add(hop)
+        self._recorded[hop] = None
         return True
 
     def told(self, hop: "Refusable") -> None:

@@ -64,10 +64,11 @@ class Repeats:
 
     def seen(self, action: str, outcome: str) -> Repetition:
         """Note what came of an action, and tell how often that has been so by now."""
-        before, outcomes = self.asks(action), self._latest.get(action)
-        progress = outcomes is not None and outcomes[-1] != outcome
+        outcomes = self._latest.get(action)
+        stays = outcomes is not None and outcomes[-1] == outcome
+        found = self.asks(action) if stays else ONCE
         self._note(action, outcome)
-        return ONCE if progress else before
+        return found
 
     def blocked(self, action: str) -> None:
         """Note an action that was not let through: asking again for what was blocked is no progress either."""
@@ -76,12 +77,18 @@ class Repeats:
 
     def _note(self, action: str, outcome: str) -> None:
         self._window.append((action, outcome))
-        self._latest.setdefault(action, []).append(outcome)
+        outcomes = self._latest.get(action)
+        if outcomes is None:
+            self._latest[action] = [outcome]
+        else:
+            outcomes.append(outcome)
         if len(self._window) > WINDOW:
             oldest, _ = self._window.popleft()
-            del self._latest[oldest][0]
-            if not self._latest[oldest]:
+            outcomes = self._latest[oldest]
+            if len(outcomes) == 1:
                 del self._latest[oldest]
+            else:
+                del outcomes[0]
 
     def _in_turn(self, action: str) -> int:
         """Count how long this action and one other have been done in turn, each with one and the same outcome."""

@@ -159,7 +159,6 @@ class LiveTask:
         self.wrote: dict[tuple[str, str], Scope] = {}
         self.tokens = 0  # what the agent said it used, in this turn
         self.refusals = Refusals()
-        self.delegated = Repeats()
         self.over = False
         self.phase = ""  # of a coordinator: planning, or putting together
         self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
@@ -219,6 +218,11 @@ class LiveTask:
         """Refuse a turn that someone kept after its end: it has no rights any more."""
         if self.over:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
+
+    @cached_property
+    def delegated(self) -> Repeats:
+        """What it has delegated of late. Most tasks delegate nothing."""
+        return Repeats()
 
     @cached_property
     def wants(self) -> Wants:
