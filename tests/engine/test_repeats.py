@@ -1,5 +1,7 @@
 """Loops: agents that ask for the same again and again, or pass the same to and fro, come to an end by themselves."""
 
+from contextlib import suppress
+
 import pytest
 
 from engine.helping import sound
@@ -174,18 +176,21 @@ async def test_whoever_asks_for_what_is_refused_thirty_times_is_stopped(rt: Runt
 
 
 @pytest.mark.rule("repeat.same")
-async def test_whoever_asks_in_vain_for_ever_is_stopped_and_holds_up_nobody():
+@pytest.mark.parametrize("way", ["delegate", "submit", "hand_off", "send"])
+async def test_whoever_asks_in_vain_for_ever_is_stopped_and_holds_up_nobody(way: str):
     with Runtime() as rt:  # on a real clock: there is nobody to move another
+        rt.add(Card("worker"), echo)
 
-        @rt.agent
+        @rt.agent(asks=["worker"])
         async def lead(turn: Turn) -> None:
             number = 0
             while True:
                 number += 1
-                try:
-                    await turn.delegate("nobody", str(number))
-                except Refused:
-                    continue
+                with suppress(Refused):
+                    if way == "hand_off":
+                        await turn.hand_off("nobody", {"phase": str(number)})
+                    else:
+                        await getattr(turn, way)("worker" if way == "send" else "nobody", str(number))
 
         assert (await rt.outcome("lead", "go", seconds=0.2)).state == "timed-out"
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from remit.core import command as commands
 from remit.core import remit as remits
@@ -129,7 +130,7 @@ class Handoffs:
             admitted = self._admission.admit(view, passage, proposal)
             return Decision(None) if admitted.ok else _no(admitted)
 
-        _raise_refusal(proposal, await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
+        await _raise_refusal(proposal, await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
 
     async def _record(
         self, live: LiveTask, command: Command, passage: Passage, *, of_parts: bool = False
@@ -151,7 +152,7 @@ class Handoffs:
             joins: dict[str, Json] = {"joins": True} if admitted.joins and isinstance(whom, str) else {}
             return Decision(None, (handed(live.remit, whom, proposal.now, {**data, **joins}), *admitted.events))
 
-        _raise_refusal(proposal, await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
+        await _raise_refusal(proposal, await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
         live.turn_recorded()  # said once: a join after a fan-out is another event of the same turn
         return move, self._ground.directory.get(proposal.wish.to)
 
@@ -174,9 +175,10 @@ def _no(admitted: Admitted) -> Decision[Json]:
     return Decision({**admitted.refusal.data()}, admitted.events)
 
 
-def _raise_refusal(proposal: Proposal, answer: Json) -> None:
+async def _raise_refusal(proposal: Proposal, answer: Json) -> None:
     if isinstance(answer, dict):
         proposal.note_refusal()
+        await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
         raise Refused.read(answer)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
+from anyio.lowlevel import checkpoint
+
 from remit.core.allow import has
 from remit.core.kinds import message_sent, messages_taken
 from remit.core.message import Message
@@ -42,6 +44,7 @@ class Inbox:
         # Under the same name in every try: what has been sent is not sent again.
         if await self._ground.store.tx(live.operations.ids("send", name, text)[-1], live.guarded(decide)):
             waiting = f"{WAITING} of {WAITING} messages of '{message.sender}' wait for '{name}'"
+            await checkpoint()  # whoever sends in vain for ever can be stopped, and holds up nobody else
             raise Refused(f"{waiting} already; try again when it has read some", rule="inbox-full")
 
     async def take(self, live: LiveTask) -> list[Message]:
