@@ -18,7 +18,8 @@ def team(where: str, hands: int = 100) -> Iterator[remit.Runtime]:
     """A team in memory, or on a file of its own if `where` is anything else."""
     with TemporaryDirectory() as folder:
         store = MEMORY if where == MEMORY else Path(folder) / "team.db"
-        with remit.Runtime(store, serving=Serving(hands=hands)) as runtime:
+        bounds = remit.Bounds(tasks=1_000_000)  # runs that are larger than anyone would want them
+        with remit.Runtime(store, bounds=bounds, serving=Serving(hands=hands)) as runtime:
             _add_agents(runtime)
             yield runtime
 
@@ -49,8 +50,8 @@ async def _sequence(turn: remit.Turn) -> float:
     """Delegates as often as its task says; answers the microseconds of one."""
     times = int(turn.task)
     start = time.perf_counter()
-    for _ in range(times):
-        await turn.delegate("worker", "go")
+    for number in range(times):
+        await turn.delegate("worker", f"go {number}")  # the very same would be a repeat
     return (time.perf_counter() - start) / times * 1e6
 
 

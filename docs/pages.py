@@ -139,7 +139,7 @@ def settings_page() -> str:
         ]
     parts.append(
         "`credits` and `tools` are recorded and passed on narrowed, but nothing is charged or called by remit yet, so "
-        "neither stops a run. `tokens` counts what agents report with `turn.used(1_200)`.\n"
+        "neither stops a run. `tokens` counts what agents report with `await turn.used(1_200)`.\n"
     )
     return "\n".join(parts)
 

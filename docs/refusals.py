@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 
 from remit.core import guards
 from remit.core.allow import ANY, Names
-from remit.core.bounds import TOP, Bounds
+from remit.core.bounds import DEFAULT_HANDOFFS, TOP, Bounds
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.guards import Guard
 from remit.core.record import NO_RUN, RunFacts
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
+from remit.core.repeats import ONCE, Repetition
 
 _NOW = 1_800_000_000_000_000
 _SECOND = 1_000_000
@@ -28,6 +29,11 @@ class Known:
     run: RunFacts = NO_RUN
     spawned: int = 0
     handoffs: int = 0
+    most_handoffs: int = DEFAULT_HANDOFFS
+    run_handoffs: int = 0
+    sends: int = 0
+    most_sends: int = guards.SENDS
+    repetition: Repetition = ONCE
     repeats: bool = False
 
 
@@ -129,7 +135,7 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         guards.within_tier,
         _remit("lead", "coder", within=Bounds(members=3)),
         Pass("tester", "x"),
-        replace(_FACTS, run=NO_RUN._replace(members="lead coder reviewer")),
+        replace(_FACTS, run=NO_RUN._replace(members=frozenset(("lead", "coder", "reviewer")))),
         "the run has as many different agents as its tier or `Bounds(members=...)` allow",
         "work with them, or start the run with a higher tier",
     ),
@@ -140,6 +146,22 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         replace(_FACTS, run=NO_RUN._replace(tokens=25_310)),
         "the run has used the tokens of its tier or of `Bounds(tokens=...)`, as reported with `turn.used`",
         "finish with what is there, or start the run with more",
+    ),
+    (
+        guards.room_for_task,
+        _remit("lead", "coder", within=Bounds(tasks=1_000)),
+        Pass("reviewer", "x"),
+        replace(_FACTS, run=NO_RUN._replace(tasks=1_000)),
+        "the run has as many tasks as allowed, 1,000 unless told otherwise",
+        "finish with what is there; or `Runtime(bounds=Bounds(tasks=...))`",
+    ),
+    (
+        guards.not_again,
+        _CODER,
+        Pass("reviewer", "x"),
+        replace(_FACTS, repetition=Repetition(20)),
+        "the asker has asked for the very same, with the same outcome, 20 times; at 30 its task fails",
+        "change something, or finish",
     ),
     (
         guards.not_busy,
@@ -159,11 +181,27 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
     ),
     (
         guards.few_handoffs,
-        _remit("lead", within=Bounds(handoffs=5)),
+        _remit("lead"),
         Pass("billing", "x"),
         replace(_FACTS, handoffs=5),
         "the task has changed hands as often as allowed, 5 unless told otherwise",
-        "finish it; or `Bounds(handoffs=...)`",
+        "finish it; or `Policy(handoffs=...)`",
+    ),
+    (
+        guards.few_handoffs,
+        _remit("lead", within=Bounds(handoffs=2)),
+        Pass("billing", "x"),
+        replace(_FACTS, run_handoffs=2),
+        "all tasks of the run together have changed hands as often as its tier or `Bounds(handoffs=...)` allow",
+        "finish it, or start the run with a higher tier",
+    ),
+    (
+        guards.few_sends,
+        _remit("lead"),
+        Pass("reader", "x"),
+        replace(_FACTS, sends=3_000),
+        "a command sends the task out in more parts than allowed, 100 unless told otherwise",
+        "send fewer; or `Policy(sends=...)`",
     ),
     (
         guards.no_repeat,
@@ -191,9 +229,15 @@ _OTHERS = (
     ),
     (
         "inbox-full",
-        "32 messages wait for the recipient",
-        "32 messages wait for 'coder' already; try again when it has read some",
+        "32 messages of the sender wait for the recipient",
+        "32 of 32 messages of 'lead' wait for 'coder' already; try again when it has read some",
         "let it read them, with `turn.inbox()`",
+    ),
+    (
+        "message-size",
+        "a message is longer than 16 KiB",
+        "the message to 'coder' has 20,000 bytes, and at most 16,384 are allowed; say less, or write an entry",
+        "write an entry, and pass it with `sees`",
     ),
     (
         "over",

@@ -7,7 +7,7 @@ from remit import Runtime, Turn
 from remit.ports import Clock, Database, Ids
 from remit.settings import Policy, Serving, System
 
-POLICY = ("breaker", "classify", "concurrency")
+POLICY = ("breaker", "classify", "concurrency", "handoffs", "sends")
 SERVING = ("hands", "silence", "keep_days", "pace")
 
 

@@ -41,7 +41,7 @@ async def broken(turn):
 
 @rt.agent(asks="*")
 async def triage(turn):
-    turn.used(120)
+    await turn.used(120)
     return remit.Command("billing", {"phase": "refund"})
 
 @rt.agent(asks="*")

@@ -17,10 +17,10 @@ STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="outside")
 PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
 HERE = place(CODER)
 RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
-TURN = {"receipt": RECEIPT, "tokens": 7, "trust": "outside", "left": True}
+TURN = {"receipt": RECEIPT, "tokens": 7, "trust": "outside", "left": True, "more_refused": 3}
 BACK = Requeue("w1", 2, NOW + 9, 1, 1)
 QUEUED = Queued("submit", 260, 4, NOW, "key/d")
-BEGUN = Begun("w1", "draft", "plan", "ann", joins=True, until=NOW + 9)
+BEGUN = Begun("w1", "draft", "plan", "ann", joins=True, until=NOW + 9, repeats=10)
 FAILED = {"error": "no disk", "type": "OSError"}
 FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "team.py:3 in coder"}
 RETRIED = {"origin": "t0", "failures": 1}  # what a person's retry adds to the first event of the task before
@@ -55,6 +55,7 @@ MADE = [
             "join": "lead",
             "joins": True,
             "passed": PASSED,
+            "of_parts": True,
         },
     ),
     kinds.moved("task.waiting", HERE, "coder", NOW, {}),
@@ -74,6 +75,7 @@ MADE = [
     *(kinds.ended(CODER, f"task.{word}", NOW, FAILED_FULLY) for word in ("failed", "cancelled", "died")),
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no"),
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no", handoff=True),
+    kinds.tokens_used(CODER, 7, NOW),
     kinds.effect_done(CODER, kinds.Effect("charge", "abc", "0/charge/1"), [1], NOW),
     kinds.plan_started(CODER, [STEP], NOW, {}),
     kinds.plan_started(CODER, [Step("a", "Gather", agent="coder").data()], NOW, {"goal": "g", "receipt": RECEIPT}),

@@ -28,6 +28,7 @@ class Act(NamedTuple):
     tokens: int
     handoffs: int
     members: int
+    tasks: int
 
 
 acts = st.builds(
@@ -42,9 +43,14 @@ acts = st.builds(
     st.integers(0, 6),
     st.integers(0, 6),
     st.integers(0, 6),
+    st.integers(0, 6),
 )
 ceilings = st.builds(
-    lambda a, handoffs, members: a & Bounds(handoffs=handoffs, members=members), bounds, figures(), figures(1)
+    lambda a, handoffs, members, tasks: a & Bounds(handoffs=handoffs, members=members, tasks=tasks),
+    bounds,
+    figures(),
+    figures(1),
+    figures(1),
 )
 
 
@@ -60,6 +66,7 @@ def admits(ceiling: Bounds, act: Act) -> bool:
         and (ceiling.tokens is None or act.tokens <= ceiling.tokens)
         and (ceiling.handoffs is None or act.handoffs <= ceiling.handoffs)
         and (ceiling.members is None or act.members <= ceiling.members)
+        and (ceiling.tasks is None or act.tasks <= ceiling.tasks)
     )
 
 
@@ -133,6 +140,7 @@ def test_the_top_bounds_nothing(a):
         {"tokens": 1},
         {"handoffs": 1},
         {"members": 1},
+        {"tasks": 1},
     ],
     ids=lambda field: next(iter(field)),
 )
@@ -192,7 +200,7 @@ def test_until_brings_the_deadline_forward_and_never_back(a, at):
 
 
 def test_board_becomes_the_session_s_and_everything_else_stays():
-    ceiling = Bounds(["coder"], ["exec"], [BOARD, "notes"], [BOARD], 1, NOW, 2, 3, 4, 5)  # pyright: ignore[reportCallIssue]
+    ceiling = Bounds(["coder"], ["exec"], [BOARD, "notes"], [BOARD], 1, NOW, 2, 3, 4, 5, 6)  # pyright: ignore[reportCallIssue]
 
     found = ceiling.on_board("s1")
 
@@ -320,7 +328,7 @@ def test_every_bound_is_restored():
     assert restored({}) == TOP
 
 
-@pytest.mark.rule("chain.depth", "handoff.limit")
+@pytest.mark.rule("chain.depth", "run.size")
 def test_what_an_owner_leaves_open_has_a_default_and_what_an_owner_says_counts():
-    assert ceiling(Bounds(tokens=9)) == Bounds(tokens=9, depth=3, handoffs=5)
-    assert ceiling(Bounds(depth=9, handoffs=0)) == Bounds(depth=9, handoffs=0)
+    assert ceiling(Bounds(tokens=9)) == Bounds(tokens=9, depth=3, tasks=1_000)
+    assert ceiling(Bounds(depth=9, tasks=5_000)) == Bounds(depth=9, tasks=5_000)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import AGENTS, agent_names
-from remit.core.chain import Chain, Hop, path
+from remit.core.chain import STAND_IN, Chain, Hop, path
 
 hops = st.builds(Hop, agent_names, agent_names, st.just("part"))
 hop_lists = st.lists(hops, max_size=5)
@@ -99,3 +99,13 @@ def test_the_names_of_a_chain_end_with_the_present_holder():
 
 def test_a_path_reads_from_asker_to_holder():
     assert path(("lead", "coder", "reviewer")) == "lead > coder > reviewer"
+
+
+@pytest.mark.rule("tier.stand-in")
+@given(hop_lists)
+def test_that_a_plan_was_led_in_a_persons_place_is_no_hop(below):
+    led = chain_of([Hop(STAND_IN, "lead", "step"), *below])
+
+    assert led.depth == len(below)
+    assert led.names("last")[0] == STAND_IN
+    assert Chain().depth == 0

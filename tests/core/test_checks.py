@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.bounds import Bounds
-from remit.core.checks import between, limit, of_type, tokens_in_all, whole
+from remit.core.checks import between, limit, of_type, whole
 from remit.errors import BadInput
 
 
@@ -53,18 +53,3 @@ def test_a_number_out_of_its_range_is_refused(given_):
     assert between(10, "retries", 0, 10) == 10
     with pytest.raises(BadInput, match="retries is a whole number from 0 to 10, not"):
         between(given_, "retries", 0, 10)
-
-
-@pytest.mark.rule("input.tokens")
-def test_tokens_are_added_up_as_long_as_they_can_be_counted():
-    assert tokens_in_all(5, 7) == 12
-    assert tokens_in_all(0, 0) == 0
-    with pytest.raises(BadInput, match="there is no counting them"):
-        tokens_in_all(2**63 - 2, 2)
-
-
-@pytest.mark.rule("input.tokens")
-@pytest.mark.parametrize("absurd", [-1, 10**12 + 1, 2**63, True, 1.0, float("nan"), None, "7"])
-def test_tokens_that_nobody_can_have_used_are_refused(absurd):
-    with pytest.raises(BadInput, match="say how many tokens were used as a whole number"):
-        tokens_in_all(0, absurd)

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.make import agent_names, json_values, texts
+from core.make import agent_names, json_values
 from remit.core.bounds import DEFAULT_HANDOFFS
 from remit.core.command import (
     END,
-    REPEAT_WINDOW,
     STATE_LIMIT,
     Command,
     HandoffState,
@@ -21,7 +20,6 @@ from remit.core.command import (
     merged,
     move,
     narrowed,
-    repeated,
 )
 from remit.core.values import checked
 from remit.errors import BadInput
@@ -366,23 +364,6 @@ def test_a_move_is_from_one_to_another(update, sender, to, third):
 @pytest.mark.rule("handoff.deadlock")
 def test_the_content_is_named_by_a_digest_that_is_the_same_in_every_process():
     assert move("a", "b", {"phase": "x"}) == Move("a", "b", "4a95813124a3b250")
-
-
-@pytest.mark.rule("handoff.deadlock")
-@given(st.lists(st.builds(Move, agent_names, agent_names, texts), max_size=8), st.data())
-def test_a_move_is_a_repetition_exactly_if_it_is_among_the_last_three(trail, data):
-    wanted = data.draw(st.sampled_from(trail) if trail else st.just(Move("a", "b", "c")))
-
-    backwards = list(reversed(trail))
-    assert repeated(trail, wanted) == (wanted in backwards and backwards.index(wanted) < REPEAT_WINDOW)
-
-
-@pytest.mark.rule("handoff.deadlock")
-def test_exactly_the_last_three_are_looked_at():
-    trail = [Move("a", "b", str(number)) for number in range(5)]
-
-    assert [repeated(trail, one) for one in trail] == [False, False, True, True, True]
-    assert not repeated([], trail[0])
 
 
 @pytest.mark.rule("handoff.limit")

@@ -22,6 +22,7 @@ from remit.core.guards import (
     ORDER,
     PASSAGES,
     RESUME,
+    SENDS,
     SPAWN,
     SPAWNED,
     SUBMIT,
@@ -32,12 +33,14 @@ from remit.core.guards import (
     allowed,
     deny,
     few_handoffs,
+    few_sends,
     few_spawned,
     in_time,
     judge,
     known,
     no_loop,
     no_repeat,
+    not_again,
     not_broken,
     not_broken_for_a_person,
     not_busy,
@@ -45,10 +48,12 @@ from remit.core.guards import (
     not_to_an_asker,
     not_to_itself,
     not_too_deep,
+    room_for_task,
     within_tier,
 )
 from remit.core.record import NO_RUN, RunFacts
 from remit.core.remit import Pass, handed_to
+from remit.core.repeats import ONCE, Repetition
 
 
 class Looked(NamedTuple):
@@ -64,11 +69,16 @@ class Looked(NamedTuple):
     run: RunFacts = NO_RUN
     spawned: int = 0
     handoffs: int = 0
+    most_handoffs: int = DEFAULT_HANDOFFS
+    run_handoffs: int = 0
+    sends: int = 0
+    most_sends: int = SENDS
+    repetition: Repetition = ONCE
     repeats: bool = False
 
 
-def facts_of(now: int, members: Iterable[str] = (), tokens: int = 0, **other) -> Looked:
-    run = RunFacts("t1", "", " ".join(sorted(members)), 0, 0, tokens, 0)
+def facts_of(now: int, members: Iterable[str] = (), tokens: int = 0, tasks: int = 0, **other) -> Looked:
+    run = RunFacts("t1", frozenset(members), tasks, 0, tokens, 0)
     return Looked(now, run=run, **other)
 
 
@@ -102,7 +112,11 @@ facts = st.builds(
     members=st.frozensets(agent_names, max_size=3),
     tokens=st.integers(0, 6),
     spawned=st.integers(0, SPAWNED + 1),
-    handoffs=st.integers(0, 4),
+    tasks=st.integers(0, 6),
+    handoffs=st.integers(0, 6),
+    run_handoffs=st.integers(0, 6),
+    sends=st.integers(0, SENDS + 1),
+    repetition=st.builds(Repetition, st.integers(1, 31), st.booleans()),
     repeats=st.booleans(),
 )
 
@@ -437,19 +451,65 @@ def test_the_new_holder_may_ask_the_old_one():
 
 @pytest.mark.rule("handoff.limit", "chain.sentence")
 def test_a_task_that_has_changed_hands_too_often_stays_where_it_is():
-    remit = first_remit(within=Bounds(handoffs=DEFAULT_HANDOFFS))
-
-    assert refusal(few_handoffs, remit, "coder", facts_of(NOW, handoffs=5)) == deny(
+    assert refusal(few_handoffs, first_remit(), "coder", facts_of(NOW, handoffs=5)) == deny(
         "handoffs", "this task has changed hands 5 of 5 times, so 'coder' cannot take over; finish it yourself"
     )
 
 
-@pytest.mark.rule("handoff.limit")
-@given(st.integers(0, 8), st.none() | st.integers(0, 8))
-def test_a_task_changes_hands_exactly_as_often_as_allowed(made, limit):
+@pytest.mark.rule("handoff.limit", "handoff.run-limit")
+@given(st.integers(0, 8), st.integers(0, 8), st.integers(0, 8), st.none() | st.integers(0, 8))
+def test_a_task_and_all_of_a_run_change_hands_exactly_as_often_as_allowed(made, most, in_run, limit):
     remit = first_remit(within=Bounds(handoffs=limit))
+    facts_ = facts_of(NOW, handoffs=made, most_handoffs=most, run_handoffs=in_run)
 
-    assert allows(few_handoffs, remit, "coder", facts_of(NOW, handoffs=made)) == (limit is None or made < limit)
+    assert allows(few_handoffs, remit, "coder", facts_) == (made < most and (limit is None or in_run < limit))
+
+
+@pytest.mark.rule("handoff.run-limit", "chain.sentence")
+def test_what_other_tasks_of_the_run_handed_over_counts_for_the_bound():
+    remit = first_remit(within=Bounds(handoffs=2))
+
+    assert refusal(few_handoffs, remit, "coder", facts_of(NOW, run_handoffs=2)) == deny(
+        "handoffs", "tasks of this run have changed hands 2 of 2 times, so 'coder' cannot take over; finish it yourself"
+    )
+
+
+@pytest.mark.rule("run.sends", "chain.sentence")
+def test_a_command_goes_to_so_many_at_once_and_no_more():
+    assert allows(few_sends, first_remit(), "coder", facts_of(NOW, sends=100))
+    assert refusal(few_sends, first_remit(), "coder", facts_of(NOW, sends=101)) == deny(
+        "sends",
+        "the task was to go out in 101 parts, and at most 100 are allowed in one command, "
+        "so nobody, 'coder' either, was asked; send fewer",
+    )
+
+
+@pytest.mark.rule("run.size", "chain.sentence")
+def test_a_run_has_so_many_tasks_and_no_more():
+    remit = first_remit(within=Bounds(tasks=1_000))
+
+    assert allows(room_for_task, remit, "coder", facts_of(NOW, tasks=999))
+    assert allows(room_for_task, first_remit(), "coder", facts_of(NOW, tasks=9_999))
+    assert refusal(room_for_task, remit, "coder", facts_of(NOW, tasks=1_000)) == deny(
+        "tasks", "this run has 1,000 of 1,000 tasks, so 'coder' was not asked; finish with what you have"
+    )
+    assert refusal(room_for_task, remit, "coder", facts_of(NOW, tasks=3), Bounds(tasks=3)).rule == "tasks"
+
+
+@pytest.mark.rule("repeat.same", "repeat.turns", "chain.sentence")
+def test_the_same_delegation_with_the_same_result_is_refused_in_the_end():
+    for times in (1, 10, 19):
+        assert allows(not_again, first_remit(), "coder", facts_of(NOW, repetition=Repetition(times)))
+    assert refusal(not_again, first_remit(), "coder", facts_of(NOW, repetition=Repetition(20))) == deny(
+        "repeat",
+        "'lead' has asked for the same 20 times by now, 'coder' last, and nothing changes; "
+        "do something else or finish with what you have: at 30 its task is stopped",
+    )
+    assert refusal(not_again, first_remit(), "coder", facts_of(NOW, repetition=Repetition(30, in_turn=True))) == deny(
+        "repeat",
+        "'lead' has asked for the same two things in turn 30 times by now, 'coder' last, and nothing changes; "
+        "its task is stopped",
+    )
 
 
 @pytest.mark.rule("handoff.off", "chain.sentence")
@@ -530,10 +590,13 @@ WRONG_IN_EVERY_WAY = facts_of(
     limit=1,
     breaker=tripped(CLOSED, "under repair"),
     tokens=1,
-    handoffs=1,
+    tasks=1,
+    run_handoffs=1,
+    sends=SENDS + 1,
+    repetition=Repetition(20),
     repeats=True,
 )
-TIGHT = Bounds(agents=["lead", "coder"], depth=1, tokens=1, handoffs=1)
+TIGHT = Bounds(agents=["lead", "coder"], depth=1, tokens=1, handoffs=1, tasks=1)
 
 
 @pytest.mark.rule("chain.order")
@@ -541,7 +604,8 @@ def test_refusals_are_reported_in_this_order():
     said = rules_said(ORDER, remit_along("lead", "coder", within=TIGHT), "coder", WRONG_IN_EVERY_WAY)
 
     assert said == [
-        "self", "unknown", "not-allowed", "loop", "depth", "deadline", "breaker", "tier", "concurrency",
+        "self", "unknown", "not-allowed", "loop", "depth", "deadline", "breaker", "tier", "tasks", "repeat",
+        "concurrency",
     ]  # fmt: skip
 
 
@@ -553,7 +617,9 @@ def test_refused_handoffs_are_reported_in_this_order():
     assert rules_said(HANDOFF.guards, remit, "lead", WRONG_IN_EVERY_WAY) == [
         "self", "unknown", "not-allowed", "loop", "deadline", "breaker", "handoffs", "deadlock", "tier", "concurrency",
     ]  # fmt: skip
-    assert rules_said(FAN_OUT.guards, remit, "lead", WRONG_IN_EVERY_WAY) == ["deadline", "handoffs", "deadlock"]
+    assert rules_said(FAN_OUT.guards, remit, "lead", WRONG_IN_EVERY_WAY) == [
+        "deadline", "sends", "handoffs", "deadlock",
+    ]  # fmt: skip
 
 
 @pytest.mark.rule("chain.sentence")

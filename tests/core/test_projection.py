@@ -326,29 +326,40 @@ def test_every_other_task_adds_itself_and_its_holder_if_it_is_new():
     assert counted(facts.started(remit, NOW, Begun(joins=True))) == {"tasks": 1, "members": " coder"}
 
 
-def test_a_handoff_adds_itself_its_tokens_and_who_takes_the_task_if_it_is_new():
+def test_a_handoff_adds_itself_and_who_takes_the_task_if_it_is_new():
     assert counted(facts.handed(first_remit(), "coder", NOW, {})) == {"handoffs": 1}
     told = facts.handed(first_remit(), "coder", NOW, {"joins": True, "tokens": 7})
-    assert counted(told) == {"handoffs": 1, "members": " coder", "tokens": 7}
+    assert counted(told) == {"handoffs": 1, "members": " coder"}
 
 
-@pytest.mark.parametrize("kind", sorted(lifecycle.ENDS))
-def test_an_end_adds_the_tokens_of_its_turn(kind):
-    assert counted(facts.ended(first_remit(), kind, NOW, {"tokens": 7})) == {"tokens": 7}
-    assert counted(facts.ended(first_remit(), kind, NOW, {})) == {}, "nothing is counted where nothing was used"
+def test_going_out_in_parts_and_joining_them_is_one_handoff():
+    assert counted(facts.handed(first_remit(), ["coder", "tester"], NOW, {})) == {"handoffs": 1}
+    assert counted(facts.handed(first_remit(), "coder", NOW, {"of_parts": True})) == {}
 
 
-@pytest.mark.parametrize("word", ["queued", "retrying", "released", "lost"])
-def test_a_requeue_adds_the_tokens_of_its_turn(word):
-    assert counted(requeued(first_remit(), word, NOW, tokens=7)) == {"tokens": 7}
+@pytest.mark.rule("tier.at-once")
+def test_tokens_count_when_they_are_said_and_not_again_when_the_turn_ends():
+    assert counted(facts.tokens_used(first_remit(), 7, NOW)) == {"tokens": 7}
+    for kind in sorted(lifecycle.ENDS):
+        assert counted(facts.ended(first_remit(), kind, NOW, {"tokens": 7})) == {}
+    for word in ("queued", "retrying", "released", "lost"):
+        assert counted(requeued(first_remit(), word, NOW, tokens=7)) == {}
+
+
+@pytest.mark.rule("refuse.recorded")
+def test_refusals_that_were_not_recorded_count_when_the_turn_ends():
+    ends = [facts.ended(first_remit(), kind, NOW, {"more_refused": 3}) for kind in sorted(lifecycle.ENDS)]
+    for end in (*ends, requeued(first_remit(), "retrying", NOW, more_refused=3)):
+        assert counted(end) == {"refusals": 3}
+    assert counted(facts.handed(first_remit(), "coder", NOW, {"more_refused": 3})) == {"handoffs": 1, "refusals": 3}
 
 
 parts = st.lists(
     st.one_of(
         st.tuples(st.just("task"), st.sampled_from(["coder", "tester"]), st.just(0)),
-        st.tuples(st.just("hand"), st.sampled_from(["coder", "tester"]), st.integers(0, 9)),
+        st.tuples(st.just("hand"), st.sampled_from(["coder", "tester"]), st.integers(1, 9)),
         st.tuples(st.just("refuse"), st.just(""), st.just(0)),
-        st.tuples(st.just("retry"), st.just(""), st.integers(0, 9)),
+        st.tuples(st.just("retry"), st.just(""), st.integers(1, 9)),
     ),
     max_size=12,
 )
@@ -367,13 +378,13 @@ def test_the_figures_of_a_run_are_what_its_events_add_up_to(history):
             told.append(facts.started(child, NOW, Begun(joins=joins)))
             tasks += 1
         elif what == "hand":
-            told.append(facts.handed(root, agent, NOW, {"joins": joins, "tokens": used}))
+            told += [facts.tokens_used(root, used, NOW), facts.handed(root, agent, NOW, {"joins": joins})]
             handoffs += 1
         elif what == "refuse":
             told.append(facts.refused(root, Pass("coder", "work"), NOW, rule="loop", sentence="no"))
             refusals += 1
         else:
-            told.append(requeued(root, "retrying", NOW, tokens=used))
+            told += [facts.tokens_used(root, used, NOW), requeued(root, "retrying", NOW, tokens=used)]
         members += [agent] * (joins and what in ("task", "hand"))
         tokens += used
 
@@ -511,6 +522,7 @@ def test_a_message_becomes_a_row_that_waits():
         "reader": "",
         "about": "",
         "trust": "inside",
+        "run": HERE.run,
     }
 
 

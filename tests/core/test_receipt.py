@@ -200,6 +200,22 @@ def test_what_was_withheld_is_listed_with_the_reason_up_to_the_limit():
 
     assert list(receipt.withheld.items())[:2] == [("n0", "not passed"), ("n1", "not passed")]
     assert len(receipt.withheld) == LISTED
+    receipt.withhold("n0", "not passed")  # listed already
+    assert receipt.data()["withheld"][-1] == ["and 7 more", "not listed"]
+
+
+@pytest.mark.rule("sight.receipt")
+@pytest.mark.parametrize("number", [0, LISTED, LISTED + 1, 1_500])
+def test_what_an_asker_kept_back_is_listed_up_to_the_same_limit(number):
+    receipt = Receipt()
+    sight = frozenset(Scope("n", key=f"k{index}") for index in range(number))
+
+    receipt.withhold_all(kept_back(sight, NOTHING, NOTHING))
+
+    listed = receipt.data()["withheld"]
+    more = [[f"and {number - LISTED:,} more", "not listed"]] if number > LISTED else []
+    assert listed[LISTED:] == more
+    assert len(listed) == min(number, LISTED) + len(more)
 
 
 @pytest.mark.rule("sight.receipt")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.record import NO_RUN, RunFacts, Standing
+from remit.core.record import NO_RUN, Standing, first_members
 
 
 @pytest.mark.parametrize(
@@ -14,8 +14,10 @@ def test_a_task_is_a_rerun_once_it_was_claimed_or_failed_before(fence, failures,
 
 @pytest.mark.rule("tier.bounds")
 def test_the_members_of_a_run_are_all_who_held_a_task_each_once():
-    run = RunFacts("t1", "ann", "lead coder", 3, 1, 70, 0)
+    assert first_members("lead", "") == first_members("lead", "team") == {"lead"}
+    assert NO_RUN.members == frozenset()
 
-    assert run.names == {"lead", "coder"}
-    assert (run.has_member("coder"), run.has_member("code")) == (True, False)
-    assert NO_RUN.names == frozenset()
+
+@pytest.mark.rule("tier.stand-in")
+def test_whoever_leads_a_plan_in_a_persons_place_is_no_member():
+    assert first_members("plan", "plan") == frozenset()

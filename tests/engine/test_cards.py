@@ -41,7 +41,7 @@ async def test_cards_that_a_worker_publishes_can_be_asked_by_whoever_has_the_sto
             assert [match.card.name for match in await owner.find("code")] == ["coder"]
             task = await owner.submit("coder", "x", by="ann")
             assert await task.result(PATIENCE) == "x"
-        assert (await owner.runs())[0].facts.by == "ann"
+        assert (await owner.runs())[0].by == "ann"
         assert (await owner.examine()).sound
 
 

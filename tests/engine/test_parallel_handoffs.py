@@ -54,13 +54,16 @@ async def test_a_parallel_handoff_joins_at_a_named_agent(rt: Runtime):
 async def test_a_turn_says_once_what_it_used_however_its_task_goes_on(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> Command:
-        turn.used(tokens=100)
+        await turn.used(tokens=100)
         return Command([Send("worker", "1")], join="editor")
 
     rt.add(Card("worker"), signed)
     rt.add(Card("editor"), signed)
     await rt.run("lead", "go")
-    assert sum(event.data.get("tokens", 0) for event in await rt.workspace.history()) == 100  # pyright: ignore[reportCallIssue]
+    ends = [event for event in await rt.workspace.history() if "receipt" in event.data]
+    assert sum(event.data.get("tokens", 0) for event in ends) == 100  # pyright: ignore[reportCallIssue]
+    (run,) = await rt.workspace.runs()
+    assert run.facts.tokens == 100
 
 
 async def test_nobody_works_for_a_join_that_cannot_be(rt: Runtime):

@@ -154,13 +154,14 @@ async def test_a_step_that_is_not_approved_is_skipped_and_so_is_the_rest(rt: Run
 @pytest.mark.rule("plan.drain")
 async def test_when_the_runs_limits_are_spent_the_rest_is_skipped(rt: Runtime):
     async def spend(turn: Turn) -> str:
-        turn.used(tokens=9_000)
+        await turn.used(tokens=9_000)
         return "ok"
 
     rt.add(Card("ann"), spend)
     steps = [Step(str(n), "S", agent="ann") for n in range(4)]
     outcome = await rt.run_plan(Plan(steps), within=Bounds(tokens=10_000), concurrency=1)
-    assert [one.state for one in outcome.steps.values()] == ["completed", "completed", "failed", "skipped"]
+    assert [one.state for one in outcome.steps.values()] == ["completed", "failed", "failed", "skipped"]
+    assert "18,000 of 10,000 tokens" in outcome.steps["1"].reason
     assert "18,000 of 10,000 tokens" in outcome.steps["2"].reason
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from engine.helping import PATIENCE, doomed, happened, life, named, reached, sound, take_over
 from remit import Card, Command, Plan, Runtime, Send, Step, Turn
+from remit.report.tree import tree
 from teams import team
 
 pytestmark = pytest.mark.anyio
@@ -392,3 +393,24 @@ async def test_a_refusal_is_the_same_refusal_again(tmp_path, clock):
     async with played(tmp_path, clock, crew, Stage()) as rt:
         assert await result(rt) == ["unknown", "unknown"]
         assert sum(event.kind == "hop.refused" for event in await rt.workspace.history()) == 2
+
+
+@pytest.mark.rule("crash.replay", "tier.at-once")
+async def test_tokens_that_were_said_before_the_crash_count_once(tmp_path, clock):
+    def crew(rt: Runtime, stage: Stage) -> None:
+        async def lead(turn: Turn) -> str:
+            await turn.used(100)
+            await turn.used(100)
+            await stage.crash()
+            await turn.used(7)
+            return "done"
+
+        rt.add(Card("lead"), lead)
+
+    async with played(tmp_path, clock, crew, Stage()) as rt:
+        assert await result(rt) == "done"
+        (run,) = await rt.workspace.runs()
+        assert run.facts.tokens == 207
+        root = tree(await rt.workspace.history())
+        assert root is not None
+        assert root.tokens == 207

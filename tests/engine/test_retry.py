@@ -292,11 +292,12 @@ async def test_a_message_is_sent_once_however_often_its_sender_is_tried(rt: Runt
     tries: list[int] = []
 
     @rt.agent(asks="*")
-    async def lead(turn: Turn) -> None:
+    async def lead(turn: Turn) -> object:
         await turn.send("coder", "hello")
         tries.append(1)
         if len(tries) == 1:
             raise Shaky
+        return await turn.delegate("coder", "read")
 
     @rt.agent
     async def coder(turn: Turn) -> list[str]:
@@ -304,8 +305,7 @@ async def test_a_message_is_sent_once_however_often_its_sender_is_tried(rt: Runt
 
     task = await rt.submit("lead", "go", session="s")
     await next_try(rt, clock, task.id)
-    await task.wait(PATIENCE)
-    assert await rt.run("coder", "read", session="s") == ["hello"]
+    assert (await task.wait(PATIENCE)).value == ["hello"]
     await sound(rt)
 
 

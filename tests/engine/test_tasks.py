@@ -8,7 +8,7 @@ import pytest
 
 import remit
 from engine.helping import happened, until
-from remit import Card, Failed, Runtime, Turn, errors
+from remit import Bounds, Card, Failed, Runtime, Turn, errors
 from remit.errors import Cancelled, TimedOut
 from remit.report.tree import tree
 from teams import echo
@@ -155,7 +155,7 @@ async def test_at_once_is_a_number_of_at_least_one(rt: Runtime, bad):
         with pytest.raises(errors.BadInput, match="at_once"):
             await turn.delegate_all([("coder", "x")], at_once=bad)
         with pytest.raises(errors.BadInput, match="tokens"):
-            turn.used(tokens=None)
+            await turn.used(tokens=None)
         return "ok"
 
     assert await rt.run("lead", "go") == "ok"
@@ -271,7 +271,7 @@ async def test_a_run_whose_caller_goes_away_is_recorded_as_cancelled(rt: Runtime
 
 @pytest.mark.rule("task.nothing-left")
 async def test_ten_thousand_concurrent_delegations_leave_nothing_behind():
-    with Runtime() as rt:
+    with Runtime(bounds=Bounds(tasks=20_000)) as rt:
         rt.add(Card("worker"), echo)
 
         @rt.agent(asks="*")

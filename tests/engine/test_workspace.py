@@ -94,9 +94,9 @@ async def test_who_asked_is_on_record(clock: FakeClock):
         await rt.run("coder", "x", by="ann")
         await rt.submit("coder", "y", by="bob")
         await rt.run("coder", "z")
-        assert [line.facts.by for line in await rt.workspace.runs()] == ["", "bob", "ann"]
+        assert [line.by for line in await rt.workspace.runs()] == ["", "bob", "ann"]
         again = await rt.workspace.retry((await rt.outcome("bad", "x")).id, by="cat")
-        assert (await rt.workspace.runs(1))[0].facts.by == "cat"
+        assert (await rt.workspace.runs(1))[0].by == "cat"
         await rt.workspace.cancel(again.id, by="dan")
         await rt.workspace.trip("coder", "away", by="eve")
         said = [event.data["by"] for event in await rt.workspace.history() if event.data.get("by")]

@@ -38,13 +38,17 @@ def a_day() -> list[Event]:
         kinds.started(LEAD, at(0)),
         kinds.started(CODER, at(1)),
         refused(CODER, "loop", 1.5),
+        kinds.tokens_used(CODER, 5, at(2)),
         ended(CODER, "failed", 2, tokens=5),
         kinds.breaker_set("coder", Breaker("open", 3, at(60), "", "it broke"), Place("t1", "s1", "t2"), at(2)),
+        kinds.tokens_used(LEAD, 4, at(4)),
+        kinds.tokens_used(LEAD, 6, at(4)),
         handed(LEAD, "billing", 4, tokens=10),
         kinds.breaker_set("billing", CLOSED, Place("t1", "s1", "t1"), at(4)),
         refused(BILLING, "deadlock", 5),
         handed(BILLING, "lead", 6),
         refused(LEAD, "deadlock", 9),
+        kinds.tokens_used(LEAD, 20, at(10)),
         ended(LEAD, "completed", 10, tokens=20),
     )
 
@@ -70,7 +74,7 @@ def test_the_figures_of_a_day():
     data = wire.stats(stats(a_day()))
 
     assert data == {
-        "events": 11,
+        "events": 15,
         "runs": {"completed": 1},
         "tasks": 2,
         "handoffs": {"total": 2, "mean": 1.0, "max": 2, "latency_mean": 2 * SECOND, "latency_p95": 3 * SECOND},
@@ -105,10 +109,12 @@ def a_queue() -> list[Event]:
         claimed(LEAD, at(0)),
         submitted(CODER, at(1)),
         claimed(CODER, at(3)),
+        kinds.tokens_used(CODER, 5, at(4)),
         requeued(CODER, "retrying", at(4), error="it broke", tokens=5),
         claimed(CODER, at(6), 2),
         requeued(CODER, "lost", at(7), 2, lost_by="w1"),
         claimed(CODER, at(8), 3),
+        kinds.tokens_used(CODER, 7, at(10)),
         moved(CODER, "died", at(10), error="it broke", tokens=7),
         moved(LEAD, "waiting", at(11)),
     )
@@ -129,7 +135,7 @@ def test_the_figures_of_a_queue():
     assert checked(data, "figures") == data
 
 
-@pytest.mark.parametrize(("upto", "state"), [(1, "pending"), (2, "running"), (10, "waiting")])
+@pytest.mark.parametrize(("upto", "state"), [(1, "pending"), (2, "running"), (12, "waiting")])
 def test_a_run_is_where_its_first_task_is(upto, state):
     assert stats(a_queue()[:upto]).runs == {state: 1}
 
@@ -155,7 +161,7 @@ def test_a_retry_of_a_run_that_began_earlier_is_no_run():
 
 @pytest.mark.rule("prune.summary")
 def test_of_what_was_pruned_only_the_number_is_told():
-    assert stats(map(emptied, a_queue())) == Stats(events=10)
+    assert stats(map(emptied, a_queue())) == Stats(events=12)
 
 
 def test_the_figures_of_one_agent_are_what_it_did_itself():
@@ -186,7 +192,8 @@ def test_parts_that_are_handed_out_count_as_a_handoff_of_the_task():
 
 
 def test_of_turns_that_began_earlier_only_the_time_is_unknown():
-    found = stats(journal(handed(LEAD, "billing", 1, tokens=4), ended(BILLING, "completed", 3)))
+    used = kinds.tokens_used(LEAD, 4, at(1))
+    found = stats(journal(used, handed(LEAD, "billing", 1, tokens=4), ended(BILLING, "completed", 3)))
 
     assert (found.agents["lead"].turns, found.agents["lead"].tokens, found.agents["lead"].times.all) == (1, 4, ())
     assert found.agents["billing"].times.all == (2 * SECOND,)

@@ -157,6 +157,7 @@ def test_a_run_may_be_deeper_than_the_stack():
 def test_the_trail_tells_every_handoff_and_the_node_who_holds_it_now():
     root = run_of(
         kinds.started(LEAD, NOW),
+        kinds.tokens_used(LEAD, 7, NOW + 4),
         handed(LEAD, "billing", NOW + 5, "refund", tokens=7),
         handed(BILLING, "lead", NOW + 8),
         handed(LEAD, "billing", NOW + 9),
@@ -250,8 +251,10 @@ def test_submitted_and_spawned_children_stand_below_their_asker():
 def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used():
     told = [submitted(LEAD, NOW), claimed(LEAD, NOW + 1)]
     told += [
-        requeued(LEAD, "retrying", NOW + 3, error="it broke", receipt=RECEIPT, tokens=7),
+        requeued(LEAD, "retrying", NOW + 3, error="it broke", receipt=RECEIPT, tokens=7, more_refused=2),
         claimed(LEAD, NOW + 9, 2),
+        kinds.tokens_used(LEAD, 7, NOW + 9),
+        kinds.tokens_used(LEAD, 5, NOW + 9),
     ]
     end = kinds.ended(LEAD, "task.completed", NOW + 10, {"result": 1, "receipt": RECEIPT, "tokens": 5})
 
@@ -260,6 +263,7 @@ def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used(
     assert (pending.state, pending.attempts, pending.started_at) == ("pending", 1, NOW + 1)
     assert sentence(pending) == "lead worked alone; 1 task pending; tried again 1 time"
     assert (root.state, root.attempts, root.started_at, root.tokens) == ("completed", 2, NOW + 1, 12)
+    assert (root.more_refused, tally(root).refused) == (2, 2)
     assert root.retries == [(NOW + 3, 1, "lead", "it broke", RECEIPT, 0)]
     assert receipts(root) == [RECEIPT, RECEIPT]
     assert tokens_seen(root) == tally(root).tokens_seen == 2 * RECEIPT["tokens"]

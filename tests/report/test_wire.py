@@ -87,6 +87,7 @@ def test_the_tree_as_data_has_everything_in_its_place():
         "sees": ["*"],
         "receipt": RECEIPT,
         "refusals": [],
+        "more_refused": 0,
         "trail": [],
         "plans": [],
         "step": "",
@@ -178,7 +179,7 @@ def test_a_task_in_detail_says_what_came_of_it_too():
 
 
 def test_a_run_is_its_first_task_and_its_figures():
-    line = RunLine(RECORD, "build it", RunFacts("t1", "ann", "lead coder", 2, 1, 70, 3))
+    line = RunLine(RECORD, "build it", RunFacts("t1", frozenset(("lead", "coder")), 2, 1, 70, 3), "ann")
 
     assert wire.run(line, state="running") == {
         "id": "t2",

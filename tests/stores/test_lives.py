@@ -347,12 +347,12 @@ def grown(root: Remit, number: int) -> Decision:
     """A part joins and ends."""
     part = child_remit(root, f"part{number}", holder=f"helper{number}")
     end = ended(part, "task.completed", NOW, {"result": 1, "tokens": 10})
-    return Decision(None, (kinds.started(part, NOW, kinds.Begun(joins=True)), end))
+    return Decision(None, (kinds.started(part, NOW, kinds.Begun(joins=True)), kinds.tokens_used(part, 10, NOW), end))
 
 
 def figures(parts: int) -> list[object]:
-    members = " ".join(["lead", *(f"helper{number}" for number in range(parts))])
-    return ["root", "", members, 1 + parts, 0, 10 * parts, 0]
+    members = {"lead", *(f"helper{number}" for number in range(parts))}
+    return ["root", members, 1 + parts, 0, 10 * parts, 0]
 
 
 @pytest.mark.rule("store.atomic", "journal.chain")

@@ -128,6 +128,8 @@ def refusals(root: Node) -> Iterator[Text]:
                 (f"  {refusal.rule}: ", colour("refused")),
                 (escaped(refusal.sentence, 240), "dim"),
             )
+        if node.more_refused:
+            yield Text.assemble(_mark("refused"), (node.agent, "bold"), (f"  and {node.more_refused:,} more", "dim"))
 
 
 def drawn(root: Node, now: int) -> Tree:

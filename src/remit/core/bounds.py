@@ -14,8 +14,9 @@ from remit.core.toolgroups import tools
 from remit.core.values import Json
 
 DEFAULT_DEPTH = 3
-DEFAULT_HANDOFFS = 5
-_FIGURES = ("depth", "deadline", "credits", "tokens", "handoffs", "members")
+DEFAULT_HANDOFFS = 5  # of one task
+DEFAULT_TASKS = 1_000
+_FIGURES = ("depth", "deadline", "credits", "tokens", "handoffs", "members", "tasks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class Bounds:
 
     `agents` who may take part, `tools` what may be used, `sees` and `writes` which stored context may be read and
     written, `depth` how many hops, `deadline` until when, `credits` and `tokens` how much may be spent, `handoffs`
-    how often a task may change hands, `members` how many different agents a run may have.
+    how often tasks may change hands, `members` how many different agents and `tasks` how many tasks there may be. From
+    `tokens` on they are counted for the whole run, at once.
     """
 
     agents: Names = ANY
@@ -37,6 +39,7 @@ class Bounds:
     tokens: int | None = None
     handoffs: int | None = None
     members: int | None = None
+    tasks: int | None = None
     _data: dict[str, Json] | None = field(default=None, init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
@@ -54,6 +57,7 @@ class Bounds:
             tokens: int | None = None,
             handoffs: int | None = None,
             members: int | None = None,
+            tasks: int | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -69,6 +73,7 @@ class Bounds:
         put(self, "tokens", whole(self.tokens, "tokens"))
         put(self, "handoffs", whole(self.handoffs, "handoffs"))
         put(self, "members", whole(self.members, "members", least=1))
+        put(self, "tasks", whole(self.tasks, "tasks", least=1))
 
     def __and__(self, other: "Bounds") -> "Bounds":
         if other is TOP or other is self:
@@ -86,6 +91,7 @@ class Bounds:
             tokens=_least(self.tokens, other.tokens),
             handoffs=_least(self.handoffs, other.handoffs),
             members=_least(self.members, other.members),
+            tasks=_least(self.tasks, other.tasks),
         )
 
     def __le__(self, other: "Bounds") -> bool:
@@ -113,6 +119,7 @@ class Bounds:
             self.tokens,
             self.handoffs,
             self.members,
+            self.tasks,
         )
 
     def on_board(self, session: str) -> "Bounds":
@@ -137,8 +144,8 @@ class Bounds:
 def ceiling(bounds: Bounds) -> Bounds:
     """Make the ceiling of a runtime: what its owner left open has a default, what the owner said counts."""
     depth = DEFAULT_DEPTH if bounds.depth is None else bounds.depth
-    handoffs = DEFAULT_HANDOFFS if bounds.handoffs is None else bounds.handoffs
-    return bounds & Bounds(depth=depth, handoffs=handoffs)
+    tasks = DEFAULT_TASKS if bounds.tasks is None else bounds.tasks
+    return bounds & Bounds(depth=depth, tasks=tasks)
 
 
 def restored(data: dict[str, Json]) -> Bounds:
@@ -163,6 +170,7 @@ def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
     tokens: int | None = None,
     handoffs: int | None = None,
     members: int | None = None,
+    tasks: int | None = None,
 ) -> Bounds:
     """Make bounds from parts that are already in their inside form: no second check on the hot path."""
     made = object.__new__(Bounds)
@@ -177,6 +185,7 @@ def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
     put(made, "tokens", tokens)
     put(made, "handoffs", handoffs)
     put(made, "members", members)
+    put(made, "tasks", tasks)
     put(made, "_data", None)
     return made
 

@@ -1,7 +1,9 @@
 """The chain: who asked whom, from the first holder down to the present one. Nested like a call stack."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+STAND_IN: Final = "plan"  # who leads a plan in a person's place: the engine, and nobody's agent
 
 
 class Hop(NamedTuple):
@@ -28,7 +30,9 @@ class Chain:
 
     @property
     def depth(self) -> int:
-        return len(self.hops)
+        """How many hops there are. That a plan was led in a person's place is none."""
+        hops = self.hops
+        return len(hops) - 1 if hops and hops[0].asker == STAND_IN else len(hops)
 
     def involves(self, name: str) -> bool:
         """Tell whether that agent asks or holds anywhere in the chain."""

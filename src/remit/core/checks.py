@@ -1,6 +1,6 @@
 """Checks of what callers give, each with a sentence that says what is wrong and what to write instead."""
 
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from remit.core.text import INT_LIMIT, shown
 from remit.errors import BadInput
@@ -22,19 +22,6 @@ def whole(given: object, what: str, *, least: int = 0) -> int | None:
     if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= INT_LIMIT:
         raise BadInput(f"{what} is a whole number of at least {least} or None, not {shown(given)}")
     return given
-
-
-TOKENS_AT_ONCE: Final = 10**12  # more than any model has ever used for one answer
-
-
-def tokens_in_all(before: int, given: object) -> int:
-    """Give how many tokens that makes in all; figures that no model can have used are refused when they are said."""
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= TOKENS_AT_ONCE:
-        most = f"{TOKENS_AT_ONCE:,}"
-        raise BadInput(f"say how many tokens were used as a whole number from 0 to {most}, not {shown(given)}")
-    if before + given > INT_LIMIT:
-        raise BadInput(f"{before:,} tokens were used already, and with {given:,} more there is no counting them")
-    return before + given
 
 
 def limit(given: object, *, most: int = 10_000) -> int:

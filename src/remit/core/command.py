@@ -17,7 +17,6 @@ from remit.core.values import Json, checked, copied, digest, encode
 from remit.errors import BadInput
 
 STATE_LIMIT = 262_144
-REPEAT_WINDOW = 3
 
 
 class End(Enum):
@@ -172,11 +171,6 @@ def move(sender: str, to: str, update: Update) -> Move:
     """Make the move of a handoff. Figures are no part of its content: they grow even when nothing else does."""
     content = {key: value for key, value in update.items() if key != "metrics"}
     return Move(sender, to, digest(encode(content)))
-
-
-def repeated(trail: Sequence[Move], wanted: Move) -> bool:
-    """Tell whether the same handoff with the same content was made just before: nobody is getting anywhere."""
-    return wanted in trail[-REPEAT_WINDOW:]
 
 
 def checked_update(given: object) -> Update:

@@ -10,14 +10,17 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from remit.core import breaker as breakers
 from remit.core.allow import Names, has, spelled
+from remit.core.bounds import TOP
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.chain import path
 from remit.core.record import RunFacts
 from remit.core.remit import Pass, Remit
+from remit.core.repeats import STOP, Repetition, Sign
 
 SPAWNED: Final = 5  # at a time, by one asker
 BUSY: Final = "concurrency"  # the one rule that time may change: whoever is patient waits for it
 SPAWN_SECONDS: Final = 30.0  # how long an asker waits for one of them to end
+SENDS: Final = 100  # in one command
 
 
 class Answer(IntEnum):
@@ -82,6 +85,31 @@ class Facts(Protocol):
     @property
     def handoffs(self) -> int:
         """How often the asker's task has changed hands."""
+        ...
+
+    @property
+    def most_handoffs(self) -> int:
+        """How often one task may."""
+        ...
+
+    @property
+    def run_handoffs(self) -> int:
+        """How often tasks of the run have changed hands, without the parts that are joined by this handoff."""
+        ...
+
+    @property
+    def sends(self) -> int:
+        """Into how many parts the task is sent out at once."""
+        ...
+
+    @property
+    def most_sends(self) -> int:
+        """Into how many it may be."""
+        ...
+
+    @property
+    def repetition(self) -> Repetition:
+        """How often the asker has asked for the very same, with the same outcome."""
         ...
 
     @property
@@ -178,7 +206,7 @@ def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     """How many agents take part, and how many tokens they have used, is shared by the whole run."""
     bounds = remit.bounds & wish.within
     if bounds.members is not None:
-        members = facts.run.names
+        members = facts.run.members
         if wish.to not in members and len(members) >= bounds.members:
             have = f"{len(members)} of {bounds.members} agents"
             return deny("tier", f"this run has {have}, so '{wish.to}' cannot join; work with them")
@@ -186,6 +214,30 @@ def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
         tokens = f"{used:,} of {bounds.tokens:,} tokens"
         return deny("tier", f"this run has used {tokens}; '{wish.to}' was not asked; finish now")
     return ALLOW
+
+
+def room_for_task(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
+    """A run has a size, whichever way its tasks came about. What leads a plan in a person's place is none of them."""
+    limit = remit.bounds.tasks
+    if wish.within is not TOP:
+        limit = (remit.bounds & wish.within).tasks
+    if limit is None or facts.run.tasks < limit or (remit.led and facts.run.tasks == limit):
+        return ALLOW
+    have = f"{facts.run.tasks:,} of {limit:,} tasks"
+    return deny("tasks", f"this run has {have}, so '{wish.to}' was not asked; finish with what you have")
+
+
+def not_again(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
+    """The same delegation with the same result again and again gets nobody anywhere."""
+    times, in_turn = facts.repetition
+    sign = facts.repetition.sign
+    if sign < Sign.BLOCK:
+        return ALLOW
+    what = "the same two things in turn" if in_turn else "the same"
+    made = f"'{remit.holder}' has asked for {what} {times} times by now, '{wish.to}' last, and nothing changes"
+    if sign is Sign.STOP:
+        return deny("repeat", f"{made}; its task is stopped")
+    return deny("repeat", f"{made}; do something else or finish with what you have: at {STOP} its task is stopped")
 
 
 def few_spawned(remit: Remit, _wish: Pass, facts: Facts) -> Verdict:
@@ -214,18 +266,26 @@ def not_to_an_asker(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
 
 
 def few_handoffs(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
+    """The bound is for all tasks of the run together; besides, each task has a limit of its own."""
     limit = remit.bounds.handoffs
-    if limit is None or facts.handoffs < limit:
-        return ALLOW
     if limit == 0:
         return deny(
             "handoffs", f"handoffs are off in this run, so '{wish.to}' cannot take over; finish the task yourself"
         )
-    sentence = (
-        f"this task has changed hands {facts.handoffs} of {limit} times, "
-        f"so '{wish.to}' cannot take over; finish it yourself"
-    )
-    return deny("handoffs", sentence)
+    if limit is not None and facts.run_handoffs >= limit:
+        made = f"tasks of this run have changed hands {facts.run_handoffs} of {limit} times"
+    elif facts.handoffs >= facts.most_handoffs:
+        made = f"this task has changed hands {facts.handoffs} of {facts.most_handoffs} times"
+    else:
+        return ALLOW
+    return deny("handoffs", f"{made}, so '{wish.to}' cannot take over; finish it yourself")
+
+
+def few_sends(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
+    if facts.sends <= facts.most_sends:
+        return ALLOW
+    parts = f"{facts.sends:,} parts, and at most {facts.most_sends:,} are allowed in one command"
+    return deny("sends", f"the task was to go out in {parts}, so nobody, '{wish.to}' either, was asked; send fewer")
 
 
 def no_repeat(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
@@ -247,6 +307,8 @@ ORDER: Final[tuple[Guard, ...]] = (
     in_time,
     not_broken,
     within_tier,
+    room_for_task,
+    not_again,
     not_busy,
 )
 
@@ -286,7 +348,7 @@ HANDOFF: Final = Passage(
         not_busy,
     ),
 )
-FAN_OUT: Final = Passage("fan-out", (in_time, few_handoffs, no_repeat))
+FAN_OUT: Final = Passage("fan-out", (in_time, few_sends, few_handoffs, no_repeat))
 # A task that was asked for before: its bounds have been judged, its agent may have changed since.
 CLAIM: Final = Passage("claim", (in_time, not_broken))
 RESUME: Final = Passage("resume", (known,))

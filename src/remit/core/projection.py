@@ -29,7 +29,7 @@ COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     "retired": ("namespace", "key", "version"),
     "message": (
         *("id", "session", "sender", "recipient", "text", "sent_at", "seq", "taken_at", "taken_by", "reader", "about"),
-        "trust",
+        *("trust", "run"),
     ),
     "breaker": ("name", "state", "failures", "until", "probe", "why", "at"),
     "card": ("name", "data", "at"),
@@ -227,6 +227,7 @@ def _message_sent(event: Event) -> list[Change]:
         "reader": event.data.get("reader", ""),
         "about": event.data.get("about", ""),
         "trust": event.data.get("trust", INSIDE),
+        "run": event.run,
     }
     return [Change("message", "add", (cast("str", event.data["id"]),), row)]
 
@@ -258,6 +259,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "task.cancelled": _ended,
     "task.died": _ended,
     "hop.refused": _no_table,
+    "tokens.used": _no_table,
     "effect.done": _no_table,
     "plan.started": _no_table,
     "step.ended": _no_table,
@@ -297,15 +299,20 @@ def _counts_task(event: Event) -> Count | None:
 
 
 def _counts_handoff(event: Event) -> Count:
-    to, tokens = event.data["to"], cast("int", event.data.get("tokens", 0))
+    """Going out in parts and joining them is one handoff, which is counted when it goes out."""
+    to, more = event.data["to"], cast("int", event.data.get("more_refused", 0))
     joins = isinstance(to, str) and event.data.get("joins")
-    return Count(f" {to}" if joins else "", 0, 1, tokens)
+    return Count(f" {to}" if joins else "", 0, 0 if event.data.get("of_parts") else 1, 0, more)
 
 
-def _counts_tokens(event: Event) -> Count | None:
-    """The tokens of a turn count for its run when the turn ends."""
-    tokens = event.data.get("tokens")
-    return Count(tokens=cast("int", tokens)) if tokens else None
+def _counts_tokens(event: Event) -> Count:
+    return Count(tokens=cast("int", event.data["tokens"]))
+
+
+def _counts_unrecorded(event: Event) -> Count | None:
+    """Refusals beyond those that are recorded one by one count when the turn ends."""
+    more = event.data.get("more_refused")
+    return Count(refusals=cast("int", more)) if more else None
 
 
 def _counts_refusal(event: Event) -> Count | None:
@@ -317,8 +324,8 @@ COUNTS: Final[dict[str, Callable[[Event], Count | None]]] = {
     "task.started": _counts_task,
     "task.handed": _counts_handoff,
     "hop.refused": _counts_refusal,
-    **dict.fromkeys(("task.queued", "task.retrying", "task.released", "task.lost"), _counts_tokens),
-    **dict.fromkeys(sorted(lifecycle.ENDS), _counts_tokens),
+    "tokens.used": _counts_tokens,
+    **dict.fromkeys(("task.retrying", *sorted(lifecycle.ENDS)), _counts_unrecorded),
 }
 
 

@@ -1,6 +1,6 @@
 """Receipts: which context one turn saw and why, and what was withheld from it and why."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from remit.core import scope
@@ -35,7 +35,7 @@ class Slice(NamedTuple):
 class Receipt:
     """What one turn saw. It is filled while the turn runs and written once, with the event that ends the turn."""
 
-    __slots__ = ("_in_text", "saw", "tokens", "unlisted", "withheld")
+    __slots__ = ("_in_text", "_withheld_more", "saw", "tokens", "unlisted", "withheld")
 
     def __init__(self) -> None:
         self.saw: dict[tuple[str, int, str], Slice] = {}
@@ -43,6 +43,7 @@ class Receipt:
         self.tokens = 0
         self.unlisted = 0
         self._in_text = 0
+        self._withheld_more = 0
 
     def task(self, text: str) -> None:
         """Note the task's text, which every turn sees first."""
@@ -69,8 +70,18 @@ class Receipt:
         self._add(Slice.of(f"message from {sender}", "message", text, trust))
 
     def withhold(self, what: str, why: str) -> None:
-        if len(self.withheld) < LISTED:
+        if len(self.withheld) < LISTED or what in self.withheld:
             self.withheld[what] = why
+        else:
+            self._withheld_more += 1
+
+    def withhold_all(self, reasons: Mapping[str, str]) -> None:
+        """Note what the asker kept back from a turn that is about to begin."""
+        if len(reasons) <= LISTED:
+            self.withheld = dict(reasons)
+            return
+        for what, why in reasons.items():
+            self.withhold(what, why)
 
     def _add(self, part: Slice) -> None:
         at = (part.what, part.version, part.digest)
@@ -87,8 +98,11 @@ class Receipt:
             "saw": [list(part) for part in self.saw.values()],
             "tokens": self.tokens,
             "unlisted": self.unlisted,
-            "withheld": [[what, why] for what, why in self.withheld.items()],
+            "withheld": [*([what, why] for what, why in self.withheld.items()), *self._more()],
         }
+
+    def _more(self) -> list[Json]:
+        return [[f"and {self._withheld_more:,} more", "not listed"]] if self._withheld_more else []
 
 
 def kept_back(sight: Sees, passed: Sees, wished: Sees) -> dict[str, str]:
@@ -98,8 +112,8 @@ def kept_back(sight: Sees, passed: Sees, wished: Sees) -> dict[str, str]:
         if passed is not ANY:
             reasons["everything else"] = "not passed"
     else:
-        kept = (seen for seen in sight if not scope.within(frozenset((seen,)), passed))
-        reasons |= {str(scope_): "not passed" for scope_ in sorted(kept, key=str)}
+        kept = (seen for seen in sight if not scope.within(frozenset((seen,)), passed)) if passed else sight
+        reasons |= dict.fromkeys(sorted(map(str, kept)), "not passed")
     if wished is not ANY:
         unseen = (wish for wish in wished if not scope.within(frozenset((wish,)), sight))
         reasons |= {str(scope_): "the asker does not see all of it" for scope_ in sorted(unseen, key=str)}

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from remit.core.chain import STAND_IN
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -50,23 +52,20 @@ class Standing(NamedTuple):
 
 
 class RunFacts(NamedTuple):
-    """What a whole run has come to, its root included. `by` is who started it; `members` are the names of all who held
-    a task of it."""
+    """What a whole run has come to, its root included. `members` are the names of all who held a task of it; whoever
+    leads a plan in a person's place is none of them."""
 
     id: str
-    by: str
-    members: str
+    members: frozenset[str]
     tasks: int
     handoffs: int
     tokens: int
     refusals: int
 
-    def has_member(self, name: str) -> bool:
-        return name in self.names
 
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(self.members.split())
+NO_RUN = RunFacts("", frozenset(), 0, 0, 0, 0)
 
 
-NO_RUN = RunFacts("", "", "", 0, 0, 0, 0)
+def first_members(agent: str, led_as: str) -> frozenset[str]:
+    """Tell who takes part in a run that has just begun."""
+    return frozenset() if led_as == STAND_IN else frozenset((agent,))

@@ -9,7 +9,7 @@ from remit.core import bounds as bounds_
 from remit.core.allow import ANY, NONE, Names, NamesGiven, names_data
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
-from remit.core.chain import Chain, Hop
+from remit.core.chain import STAND_IN, Chain, Hop
 from remit.core.events import Event
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.text import TASK_LIMIT, canonical, plain
@@ -212,6 +212,11 @@ class Remit(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         return self.chain.names(self.holder)
+
+    @property
+    def led(self) -> bool:
+        """Whether it belongs to a plan that is led in a person's place."""
+        return self.names[0] == STAND_IN
 
 
 class Origin(NamedTuple):

@@ -7,13 +7,16 @@ from typing import Final, NamedTuple
 
 from remit.core import breaker as breakers
 from remit.core.allow import ANY, Names
+from remit.core.bounds import DEFAULT_HANDOFFS
 from remit.core.breaker import CLOSED, Breaker, BreakerPolicy
 from remit.core.card import Card
 from remit.core.events import Unsealed
-from remit.core.guards import ALLOW, Answer, Passage, Verdict, judge
+from remit.core.guards import ALLOW, SENDS, Answer, Passage, Verdict, judge
 from remit.core.kinds import breaker_set, place, refused
 from remit.core.record import RunFacts
+from remit.core.refusals import Refusable
 from remit.core.remit import Pass, Remit
+from remit.core.repeats import ONCE, Repetition
 from remit.engine.directory import Directory, askable
 from remit.errors import Refused
 from remit.ports import View
@@ -21,12 +24,36 @@ from remit.ports import View
 _MANY: Final = 1_000_000
 
 
+class TaskLimits(NamedTuple):
+    """How often one task may change hands, and into how many parts it may go out at once."""
+
+    handoffs: int = DEFAULT_HANDOFFS
+    sends: int = SENDS
+
+
+_LIMITS: Final = TaskLimits()
+
+
+class Handing(NamedTuple):
+    """What is to be known of a handoff: how often the task has changed hands, whether the same was done just before,
+    into how many parts it goes out, and whether it goes on with what came of such parts."""
+
+    handoffs: int = 0
+    repeats: bool = False
+    sends: int = 0
+    of_parts: bool = False
+
+
+_NO_HANDOFF: Final = Handing()
+
+
 class Proposal(NamedTuple):
     """A hop that someone wants, before anybody has said yes.
 
     `child` is the remit of the task that it begins or carries on. It is judged under `under`: the asker's remit, or the
     child's own if no agent asks. `asker` is the asking agent's card; None when a person or a worker asks. `brought` is
-    the card of a holder that the engine brings along, and that is in no directory.
+    the card of a holder that the engine brings along, and that is in no directory. `handing` is there for a handoff.
+    `tally` has the refusals of the asker's task; `repetition` says how often it has asked for the very same.
     """
 
     child: Remit
@@ -34,9 +61,15 @@ class Proposal(NamedTuple):
     wish: Pass
     asker: Card | None
     now: int
-    handoffs: int = 0
-    repeats: bool = False
+    handing: Handing = _NO_HANDOFF
     brought: Card | None = None
+    tally: Refusable | None = None
+    repetition: Repetition = ONCE
+
+    def note_refusal(self) -> None:
+        """Note that the answer was no, once it is certain."""
+        if self.tally is not None:
+            self.tally.refused()
 
 
 class Admitted(NamedTuple):
@@ -59,11 +92,12 @@ class Admitted(NamedTuple):
 class HopFacts:
     """The facts about one hop, each looked up when a guard asks for it."""
 
-    __slots__ = ("_directory", "_passage", "_proposal", "_view", "asks", "handoffs", "known", "limit", "now", "repeats")
+    __slots__ = ("_directory", "_limits", "_passage", "_proposal", "_view", "asks", "known", "limit", "now")
 
-    def __init__(self, view: View, directory: Directory, passage: Passage, proposal: Proposal) -> None:
+    def __init__(self, view: View, door: "Admission", passage: Passage, proposal: Proposal) -> None:
         self._view = view
-        self._directory = directory
+        self._directory = door.directory
+        self._limits = door.limits
         self._passage = passage
         self._proposal = proposal
         card = self._card()
@@ -71,8 +105,6 @@ class HopFacts:
         self.limit = card.concurrency if card is not None else 0
         self.asks: Names = proposal.asker.asks if proposal.asker is not None else ANY
         self.now = proposal.now
-        self.handoffs = proposal.handoffs
-        self.repeats = proposal.repeats
 
     def _card(self) -> Card | None:
         """Find the wanted agent's card: of this process, or for the queue also a published one."""
@@ -110,13 +142,48 @@ class HopFacts:
     def spawned(self) -> int:
         return self._view.spawned(self._proposal.under.id)
 
+    @property
+    def handoffs(self) -> int:
+        return self._proposal.handing.handoffs
+
+    @property
+    def most_handoffs(self) -> int:
+        return self._limits.handoffs
+
+    @property
+    def run_handoffs(self) -> int:
+        return self.run.handoffs - self._proposal.handing.of_parts  # the parts and what joins them are one handoff
+
+    @property
+    def sends(self) -> int:
+        return self._proposal.handing.sends
+
+    @property
+    def most_sends(self) -> int:
+        return self._limits.sends
+
+    @property
+    def repetition(self) -> Repetition:
+        return self._proposal.repetition
+
+    @property
+    def repeats(self) -> bool:
+        return self._proposal.handing.repeats
+
 
 class Admission:
     """The door, and how much room there is behind it. `concurrency` is how many tasks from the queue may be worked on
     in the whole workspace at a time."""
 
-    def __init__(self, directory: Directory, breaker_policy: BreakerPolicy, concurrency: int | None = None) -> None:
-        self._directory = directory
+    def __init__(
+        self,
+        directory: Directory,
+        breaker_policy: BreakerPolicy,
+        concurrency: int | None = None,
+        limits: TaskLimits = _LIMITS,
+    ) -> None:
+        self.directory = directory
+        self.limits = limits
         self._breaker_policy = breaker_policy
         self._concurrency = concurrency
         self.asked_for: dict[str, int] = {}  # agents that someone here waits for, and how many do
@@ -124,10 +191,10 @@ class Admission:
     def admit(self, view: View, passage: Passage, proposal: Proposal) -> Admitted:
         """Judge a hop. Callers add one event of their own to a yes: started, submitted, handed or claimed."""
         under, wish = proposal.under, proposal.wish
-        verdict = judge(passage.guards, under, wish, HopFacts(view, self._directory, passage, proposal))
+        verdict = judge(passage.guards, under, wish, HopFacts(view, self, passage, proposal))
         if verdict is not ALLOW:
             return Admitted(verdict, self._refused(passage, proposal, verdict))
-        joins = under is not proposal.child and wish.to not in view.run(under.root).members.split()
+        joins = under is not proposal.child and wish.to not in view.run(under.root).members
         # What is only queued, or sent out in parts, is not the one probe of a breaker.
         probes = view.breaker(wish.to) is not CLOSED and not passage.queued and passage.name != "fan-out"
         return Admitted(verdict, self.probe(view, proposal) if probes else (), joins)
@@ -135,7 +202,7 @@ class Admission:
     @staticmethod
     def _refused(passage: Passage, proposal: Proposal, verdict: Verdict) -> tuple[Unsealed, ...]:
         """Record a refusal in the run of the agent that asked; a person or a worker has none to record it in."""
-        if proposal.asker is None:
+        if proposal.asker is None or (proposal.tally is not None and not proposal.tally.is_recorded()):
             return ()
         handoff = passage.name in ("handoff", "fan-out")
         rule, sentence = verdict.rule, verdict.sentence
@@ -167,7 +234,7 @@ class Admission:
 
         `resuming` leaves room for those that come before what is new: that want to go on, or wait for it here.
         """
-        agent = self._directory.get(holder)
+        agent = self.directory.get(holder)
         if agent is None:
             return 0
         limit = agent.card.concurrency
@@ -178,7 +245,7 @@ class Admission:
 
     def may_begin_now(self, view: View, holder: str, now: int) -> bool:
         """Whether a task may begin right now, and nothing has stood in its queue for longer."""
-        agent = self._directory.get(holder)
+        agent = self.directory.get(holder)
         if agent is None:
             return False
         limited = self._concurrency is not None or agent.card.concurrency is not None

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from remit.core.redaction import NOTHING_SECRET, Redaction
-from remit.engine.admission import Admission
+from remit.engine.admission import Admission, TaskLimits
 from remit.engine.attempt.busy import BusyAgents
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.endings import Endings
@@ -13,6 +13,7 @@ from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.slots import Slots
 from remit.engine.attempt.stops import StopListener
 from remit.engine.attempt.turns import Conductor
+from remit.engine.attempt.usage import Usage
 from remit.engine.consequences import Consequent
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
@@ -72,7 +73,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
     handoffs = services.handoffs
     turn_services = TurnServices(
-        directory, delegations, handoffs, queue, control, plans, entries, inbox, Effects(ground)
+        directory, delegations, handoffs, queue, control, plans, entries, inbox, Effects(ground), Usage(ground)
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
@@ -82,13 +83,15 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
 
     services.conductor.take_turn = take_turn
     services.conductor.closing = lambda: resident.closing
-    handoffs.send = delegations.delegate
+    handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
     return Engine(services, delegations, queue, control, plans, entries, Breakers(ground), resident)
 
 
 def _services(ground: Ground, database: Database, policy: Policy, serving: Serving) -> Services:
-    admission = Admission(ground.directory, policy.breaker, policy.concurrency)
+    admission = Admission(
+        ground.directory, policy.breaker, policy.concurrency, TaskLimits(policy.handoffs, policy.sends)
+    )
     bell = Bell(ground.store, ground.clock)
     heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence)
     alive = LiveTasks()

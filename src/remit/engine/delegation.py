@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple, cast
 
+from anyio.lowlevel import checkpoint
+
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.events import Unsealed
@@ -16,6 +18,7 @@ from remit.core.outcome import Outcome
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
 from remit.core.remit import Pass, Remit, known_pass
+from remit.core.repeats import ONCE, WARN, Repetition
 from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json
 from remit.engine.admission import Admitted, Proposal
@@ -24,6 +27,7 @@ from remit.engine.attempt.busy import Attempted
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.resume import Resumed, resume
 from remit.engine.attempt.turns import Superseded
+from remit.engine.attempt.watching import Watch, action_of
 from remit.engine.directory import Agent
 from remit.engine.hops import expires, first_proposed, place_of, proposed
 from remit.engine.services import Services
@@ -49,10 +53,17 @@ class StepOf(NamedTuple):
         """Take the messages out of the inbox with the step's admission."""
         if not self.messages:
             return ()
-        waiting = {message.id for message in view.waiting(child.session, child.holder, "", len(self.messages))}
-        if not waiting.issuperset(self.messages):
+        if view.still_waiting(child.root, child.holder, len(self.messages)) != [*self.messages]:
             raise MessagesMoved
         return (messages_taken(list(self.messages), child.holder, place(child), now),)
+
+
+class Wanted(NamedTuple):
+    """What an agent asks for: the pass, the step of a plan that it is, and how often it has been asked for before."""
+
+    wish: Pass
+    step: StepOf | None = None
+    again: Repetition = ONCE
 
 
 class Led(NamedTuple):
@@ -102,33 +113,49 @@ class Delegations:
 
     async def delegate(self, asker: LiveTask, wish: Pass, step: StepOf | None = None) -> Outcome:
         """Pass a part of the asker's task on. The child's remit is derived here, from the engine's own record."""
-        services = self._services
+        if step is not None:  # a plan does not repeat itself
+            return await self._delegated(asker, wish, asker.operations.ids("step", step.id), step)
+        ops = asker.operations.ids("delegate", wish.to, wish.task)
+        watch = Watch(asker, action_of(ops[0], wish))
+        outcome = await self._delegated(asker, wish, ops, again=watch.again)
+        watch.learn((outcome,))
+        if outcome.state == "refused":
+            await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
+        return outcome
+
+    async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE) -> Outcome:
+        """Pass on one of several parts that go out at once; whether that is a repeat is judged for all of them."""
+        return await self._delegated(asker, wish, asker.operations.ids("delegate", wish.to, wish.task), again=again)
+
+    async def _delegated(
+        self, asker: LiveTask, wish: Pass, ops: list[str], step: StepOf | None = None, *, again: Repetition = ONCE
+    ) -> Outcome:
         asker.must_be_at_work()
-        about = ("step", step.id) if step else ("delegate", wish.to, wish.task)
-        ops = asker.operations.ids(*about)
+        services, control = self._services, asker.control
         known = await self._known(asker, ops) if asker.attempt.is_rerun else None
         if isinstance(known, Outcome):
             return known
-        control = asker.control
         control.step_back()
         try:
             if known is not None:
                 return await self._taken_up_again(asker, known)
-            attempt = partial(self._attempt, asker, wish, step, ops[0])
+            attempt = partial(self._attempt, asker, Wanted(wish, step, again), ops[0])
             return await self._carried(await services.busy.admitted(wish, attempt, asker))
         finally:
             if control.step_up():  # hardly ever: its agent has a limit, or its whole line waited
                 await services.slots.take_again(asker)
 
-    async def _attempt(self, asker: LiveTask, wish: Pass, step: StepOf | None, op: str, patient: bool) -> Attempted:
+    async def _attempt(self, asker: LiveTask, wanted: Wanted, op: str, patient: bool) -> Attempted:
         """Ask the door once for a delegation."""
-        services = self._services
+        services, (wish, step, again) = self._services, wanted
         proposal = proposed(services.ground, asker, wish, step.trust if step is not None else None)
+        if again is not ONCE:
+            proposal = proposal._replace(repetition=again)
         child = proposal.child
         live = _live(child, services.ground.directory.get(wish.to))
         live.limit_time(services.ground.clock, proposal.now, asker.control)
         live.control.line = asker.control.line
-        live.receipt.withheld = kept_back(asker.sight, child.sees, wish.sees)
+        live.receipt.withhold_all(kept_back(asker.sight, child.sees, wish.sees))
         if step is not None:
             live.team, live.spared = step.team, step.again
             live.receipt.given(step.slices)
@@ -139,9 +166,14 @@ class Delegations:
             admitted = admission.admit(view, DELEGATE, proposal)
             if not admitted.ok:
                 return _no(admitted, patient=patient)
-            now = proposal.now
-            until = expires(child.bounds, now)
-            begun = Begun(worker, step.id if step else "", joins=admitted.joins, until=until)
+            now, times = proposal.now, again.times
+            begun = Begun(
+                worker,
+                step.id if step else "",
+                joins=admitted.joins,
+                until=expires(child.bounds, now),
+                repeats=times if times >= WARN else 0,
+            )
             taken = step.taken(view, child, now) if step else ()
             events = (started(child, now, begun), *taken, *admitted.events)
             if not slots.concerns(asker):
@@ -152,6 +184,8 @@ class Delegations:
         answer = await services.conductor.admit(live, op, decide, asker.wants)
         if slots.concerns(asker) and isinstance(answer, str):
             slots.passed_on(asker)
+        if isinstance(answer, dict):
+            proposal.note_refusal()
         return Attempted(live, answer)
 
     async def _carried(self, attempted: Attempted) -> Outcome:

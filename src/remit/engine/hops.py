@@ -6,6 +6,7 @@ from remit.core import remit as remits
 from remit.core.bounds import Bounds
 from remit.core.kinds import Place
 from remit.core.record import Record
+from remit.core.refusals import Refusable
 from remit.core.remit import DELEGATION_TIME, NO_RIGHTS, Origin, Pass
 from remit.core.times import SECOND
 from remit.core.trust import Trust
@@ -31,7 +32,7 @@ def proposed(ground: Ground, asker: LiveTask, wish: Pass, trust: Trust | None = 
     parent = asker.remit
     own = asker.rights if wish.passes else NO_RIGHTS
     child = remits.derive(parent, wish, ground.ids.new(), own, deadline(wish, now), trust or asker.says)
-    return Proposal(child, parent, wish, asker.card, now)
+    return Proposal(child, parent, wish, asker.card, now, tally=Refusable(asker.refusals))
 
 
 def deadline(wish: Pass, now: int) -> int | None:

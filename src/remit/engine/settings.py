@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from remit.core.bounds import DEFAULT_HANDOFFS
 from remit.core.breaker import BreakerPolicy
-from remit.core.checks import of_type, whole
+from remit.core.checks import between, of_type, whole
+from remit.core.guards import SENDS
 from remit.core.times import DAY, SECOND, span
 from remit.engine.system import SystemClock, TimedIds
 from remit.ports import Clock, Ids
@@ -13,6 +15,7 @@ from remit.ports import Clock, Ids
 HANDS: Final = 100
 SILENCE_SECONDS: Final = 15.0
 KEPT_DAYS: Final = 4.0
+_MANY: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +23,21 @@ class Policy:
     """The rules of a workspace that are not bounds.
 
     `breaker` says how soon failing agents are left alone; `classify` chooses the tier of a task that is not given one;
-    `concurrency` is how many submitted tasks the workspace works on at a time, in all processes together.
+    `concurrency` is how many submitted tasks the workspace works on at a time, in all processes together; `handoffs` is
+    how often one task may change hands, `sends` into how many parts it may go out at once.
     """
 
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
     classify: Callable[[str], str] | None = None
     concurrency: int | None = None
+    handoffs: int = DEFAULT_HANDOFFS
+    sends: int = SENDS
 
     def __post_init__(self) -> None:
         of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
         whole(self.concurrency, "concurrency", least=1)
+        between(self.handoffs, "handoffs", 0, _MANY)
+        between(self.sends, "sends", 1, _MANY)
 
 
 @dataclass(frozen=True, slots=True)

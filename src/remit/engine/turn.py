@@ -5,10 +5,11 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, Unpack, cast
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from remit.core import remit as remits
 from remit.core.card import Card
-from remit.core.checks import tokens_in_all, whole
+from remit.core.checks import whole
 from remit.core.command import Command, Send, Update
 from remit.core.match import Match
 from remit.core.message import Message
@@ -23,6 +24,8 @@ from remit.engine.asking import Delegating, Handing, Planning, Queueing
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import Handoff, LiveTask
+from remit.engine.attempt.usage import Usage
+from remit.engine.attempt.watching import Watch, action_of_all
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.plans.running import PlanOutcome, PlanRunner
@@ -51,6 +54,7 @@ class TurnServices(NamedTuple):
     entries: Entries
     inbox: Inbox
     effects: Effects
+    usage: Usage
 
 
 class Turn:
@@ -134,13 +138,14 @@ class Turn:
         outcomes: list[Outcome | None] = [None] * len(passes)
         most = whole(at_once, "at_once", least=1)
         limiter = anyio.CapacityLimiter(most) if most else None
+        watch = Watch(self._live, action_of_all(passes))
 
         async def delegate(index: int) -> None:
             if limiter is None:
-                outcomes[index] = await self._services.delegations.delegate(self._live, passes[index])
+                outcomes[index] = await self._services.delegations.part(self._live, passes[index], watch.again)
                 return
             async with limiter:
-                outcomes[index] = await self._services.delegations.delegate(self._live, passes[index])
+                outcomes[index] = await self._services.delegations.part(self._live, passes[index], watch.again)
 
         with self._live.verb():
             async with anyio.create_task_group() as group:
@@ -148,6 +153,9 @@ class Turn:
                     group.start_soon(delegate, index)
         answers = [outcome for outcome in outcomes if outcome is not None]
         self._live.take(least(outcome.trust for outcome in answers))
+        if answers:
+            watch.learn(answers)
+        await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
         return answers
 
     async def hand_off(
@@ -183,10 +191,13 @@ class Turn:
         with self._live.verb():
             return await self._services.plans.run(self._live, plan, wanted)
 
-    def used(self, tokens: int) -> None:
-        """Say how many tokens this turn has used; it counts against the bounds of the run."""
-        self._live.must_be_at_work()
-        self._live.tokens = tokens_in_all(self._live.tokens, tokens)
+    async def used(self, tokens: int) -> None:
+        """Say how many tokens this turn has used: `await turn.used(answer.usage.total_tokens)`.
+
+        They are recorded and count for the run at once. If they are more than it may use, this raises `Refused`
+        afterwards; answer with what there is then, or let it through.
+        """
+        await self._services.usage.used(self._live, tokens)
 
     def find(self, capability: str) -> list[Card]:
         """List the agents this holder may ask that can do this, best first."""
@@ -230,7 +241,10 @@ class Turn:
         return await self._services.effects.once(self._live, name, do, *args)
 
     async def send(self, to: str, text: str) -> None:
-        """Leave a message in another agent's inbox of this session."""
+        """Leave a message in another agent's inbox of this run.
+
+        At most 32 of one sender wait for one reader, of at most 16 KiB each; what is more is refused.
+        """
         await self._services.inbox.send(self._live, to, text)
 
     async def inbox(self) -> list[Message]:

@@ -35,11 +35,12 @@ class Which:
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """One run as a list shows it."""
+    """One run as a list shows it; `by` is who started it."""
 
     record: Record
     task: str
     facts: RunFacts
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,8 +137,16 @@ class EntryView(Protocol):
 class MessageView(Protocol):
     """Messages that wait to be read."""
 
-    def waiting(self, session: str, agent: str, task: str, limit: int) -> list[Message]:
-        """List messages for this agent, and announcements for this task."""
+    def waiting(self, run: str, agent: str, task: str, limit: int) -> list[Message]:
+        """List messages for this agent in a run, and announcements for this task."""
+        ...
+
+    def still_waiting(self, run: str, agent: str, limit: int) -> list[str]:
+        """List the ids of the messages for this agent, in order, without reading them."""
+        ...
+
+    def unread(self, run: str, agent: str, sender: str) -> int:
+        """Count the messages of one sender that wait for this agent."""
         ...
 
     def orphans(self, limit: int) -> list[Message]:

@@ -128,6 +128,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "task.died": _failed,
     "task.handed": _handed,
     "hop.refused": _refused,
+    "tokens.used": lambda event: f": {read(event, kinds.TokensUsed)['tokens']:,}",
     "effect.done": lambda event: f": {read(event, kinds.EffectDone)['key']}",
     "plan.started": _planned,
     "step.ended": _step,

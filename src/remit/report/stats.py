@@ -181,6 +181,8 @@ class _Counting:
             self._moved(event, ours=ours)
         elif event.kind == "hop.refused" and ours:
             self._refusals[read(event, kinds.HopRefused)["rule"]] += 1
+        elif event.kind == "tokens.used" and ours:
+            self._agents[event.agent].figures["tokens"] += read(event, kinds.TokensUsed)["tokens"]
 
     def _moved(self, event: Event, *, ours: bool) -> None:
         if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
@@ -227,7 +229,6 @@ class _Counting:
         agent = self._agents[event.agent]
         agent.figures["turns"] += 1
         agent.figures[_TURN_ENDS[event.kind]] += 1
-        agent.figures["tokens"] += read(event, kinds.TurnData).get("tokens", 0)
         if began is not None:
             agent.times.append(event.at - began)
 

@@ -34,7 +34,7 @@ def tally(root: Node) -> Tally:
     return Tally(
         tasks=len(nodes),
         states=Counter(node.state for node in nodes),
-        refused=sum(len(node.refusals) for node in nodes),
+        refused=sum(len(node.refusals) + node.more_refused for node in nodes),
         depth=_depth(root),
         tokens_seen=sum(map(tokens_seen, nodes)),
         handoffs=sum(len(node.trail) for node in nodes),

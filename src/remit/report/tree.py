@@ -105,6 +105,7 @@ class Node:
     asked_how: str = "delegate"
     attempts: int = 1
     retries: list[Retry] = field(default_factory=list[Retry])
+    more_refused: int = 0
 
     @property
     def begun(self) -> bool:
@@ -243,10 +244,6 @@ def _node(event: Event) -> Node:
     )
 
 
-def _tokens(event: Event) -> int:
-    return read(event, kinds.TurnData).get("tokens", 0)
-
-
 def _receipt(event: Event) -> Receipt:
     return read(event, kinds.TurnData).get("receipt", {})
 
@@ -262,7 +259,15 @@ def _claimed(node: Node, event: Event) -> None:
 def _retrying(node: Node, event: Event) -> None:
     error = read(event, kinds.Retrying).get("error", "")
     node.retries.append(Retry(event.at, node.attempts, event.agent, error, _receipt(event), len(node.trail)))
-    node.tokens += _tokens(event)
+    _turn_ended(node, event)
+
+
+def _turn_ended(node: Node, event: Event) -> None:
+    node.more_refused += read(event, kinds.TurnData).get("more_refused", 0)
+
+
+def _used(node: Node, event: Event) -> None:
+    node.tokens += read(event, kinds.TokensUsed)["tokens"]
 
 
 def _lost(node: Node, event: Event) -> None:
@@ -280,7 +285,7 @@ def _end(node: Node, event: Event) -> None:
     node.result = data.get("result")
     node.error = data.get("error", "")
     node.receipt = _receipt(event)
-    node.tokens += _tokens(event)
+    _turn_ended(node, event)
     for plan in node.plans:
         for step in plan:
             if step.state == "waiting":  # nobody is left who could start it
@@ -300,7 +305,7 @@ def _handed(node: Node, event: Event) -> None:
     elapsed = event.at - node.turn_began
     whom, several = ((to,), False) if isinstance(to, str) else (tuple(to), True)
     node.trail.append(HandoffMade(event.at, event.agent, whom, elapsed, phase, _receipt(event), several))
-    node.tokens += _tokens(event)
+    _turn_ended(node, event)
     if not several:
         node.agent = whom[0]
 
@@ -325,6 +330,7 @@ _NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {
     "task.handed": _handed,
     "task.retrying": _retrying,
     "task.lost": _lost,
+    "tokens.used": _used,
     "hop.refused": _hop_refused,
 }
 

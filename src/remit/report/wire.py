@@ -95,7 +95,7 @@ def run(line: RunLine, *, state: str) -> Data:
         "handoffs": line.facts.handoffs,
         "tokens": line.facts.tokens,
         "refused": line.facts.refusals,
-        "by": line.facts.by,
+        "by": line.by,
         "asked_at": line.record.asked_at,
         "ended_at": line.record.ended_at,
     }
@@ -123,6 +123,7 @@ def _node(node: Node) -> Data:
         "sees": [*node.sees],
         "receipt": node.receipt,
         "refusals": value(node.refusals),
+        "more_refused": node.more_refused,
         "trail": value(node.trail),
         "plans": value(node.plans),
         "step": node.step,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from remit.core.allow import ANY
 from remit.core.bounds import Bounds
 from remit.core.card import Card
+from remit.core.chain import STAND_IN
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
 from remit.core.values import Json
@@ -36,8 +37,8 @@ class Leader(NamedTuple):
                 raise RuntimeError(f"{bad} of {len(outcome.steps)} steps did not complete")
             return outcome.states()
 
-        planner = Agent(Card("plan", role="carries out a plan", asks=ANY), run_plan, stand_in=True)
-        outcome = await self._begin(asked, Led(planner, "plan"))
+        planner = Agent(Card(STAND_IN, role="carries out a plan", asks=ANY), run_plan, stand_in=True)
+        outcome = await self._begin(asked, Led(planner, STAND_IN))
         if outcomes:
             return outcomes[0]
         if outcome.error is not None and isinstance(outcome.error.__cause__, BadInput):

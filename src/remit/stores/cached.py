@@ -4,21 +4,19 @@ Nearly every transaction asks for a standing, a run, a breaker or an event, and 
 ago. Answering from memory is why a fence on every write and the figures of a run at every hop cost next to nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from operator import itemgetter
 from typing import Any, Final, cast
 
 from remit.core.breaker import Breaker
 from remit.core.events import Event
 from remit.core.projection import Change, Count
-from remit.core.record import NO_RUN, Record, RunFacts, Standing
+from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.errors import StoreError
 from remit.stores.view import Ask, SqlView, Values, event_of, run_facts
 
 EVENTS: Final = 1_024  # the latest; whoever claims a task reads the event that began it
 RUNS: Final = 4_096
-_run_figures = cast("Callable[[dict[str, Any]], tuple[Any, ...]]", itemgetter(*RunFacts._fields))
 
 
 class CachedView(SqlView):
@@ -104,7 +102,7 @@ class CachedView(SqlView):
         if verb == "add":
             self._standings[task] = Standing(row["state"], row["fence"], row["failures"], row["asked_how"])
             if not row["parent"]:
-                self._remember_run(RunFacts(task, event.data.get("by", ""), event.agent, 1, 0, 0, 0))  # pyright: ignore[reportArgumentType] - a name
+                self._remember_run(RunFacts(task, first_members(event.agent, row["led_as"]), 1, 0, 0, 0))
             if row["state"] == "pending":
                 self._keep(event)
         elif verb in ("end", "drop"):
@@ -120,12 +118,11 @@ class CachedView(SqlView):
         """Add to the figures of a run what an event that was just written counts."""
         known = self._runs.get(run)
         if known is not None:
-            _, by, members, tasks, handoffs, tokens, refusals = known
+            _, members, tasks, handoffs, tokens, refusals = known
             joining, more_tasks, more_handoffs, more_tokens, more_refusals = count
             self._runs[run] = RunFacts(
                 run,
-                by,
-                members + joining,
+                members.union(joining.split()) if joining else members,
                 tasks + more_tasks,
                 handoffs + more_handoffs,
                 tokens + more_tokens,

@@ -17,7 +17,7 @@ from remit.core.events import Event, Head
 from remit.core.lifecycle import OPEN
 from remit.core.message import Message
 from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
-from remit.core.record import NO_RUN, Record, RunFacts, Standing
+from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.core.scope import Scope
 from remit.core.values import Json
 from remit.errors import StoreError
@@ -145,9 +145,8 @@ class TaskQueries(Queries):
         return [(record, _task_of(text)) for record, text in matching]
 
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]:
-        width = _TASK_WIDTH
         rows = self._rows("runs", limit=limit, before=_FOREVER if before is None else before)
-        return [RunLine(Record(*row[:width]), _task_of(row[width + 2]), run_facts(row[width:])) for row in rows]
+        return [_run_line(row) for row in rows]
 
     def old(self, before: int, limit: int) -> list[str]:
         return [row[0] for row in self._rows("old", before=before, limit=limit)]
@@ -260,9 +259,15 @@ class EntryQueries(Queries):
 class MessageQueries(Queries):
     __slots__ = ()
 
-    def waiting(self, session: str, agent: str, task: str, limit: int) -> list[Message]:
-        rows = self._rows("waiting", session=session, agent=agent, task=task, limit=limit)
+    def waiting(self, run: str, agent: str, task: str, limit: int) -> list[Message]:
+        rows = self._rows("waiting", run=run, agent=agent, task=task, limit=limit)
         return [Message(*row) for row in rows]
+
+    def still_waiting(self, run: str, agent: str, limit: int) -> list[str]:
+        return [row[0] for row in self._rows("still_waiting", run=run, agent=agent, limit=limit)]
+
+    def unread(self, run: str, agent: str, sender: str) -> int:
+        return self._count("unread", run=run, agent=agent, sender=sender)
 
     def orphans(self, limit: int) -> list[Message]:
         return [Message(*row) for row in self._rows("orphans", limit=limit)]
@@ -307,25 +312,34 @@ def _card(text: str) -> Card:
 
 
 def run_facts(row: Values) -> RunFacts:
-    """Put together who began a run, what was said then, and what has been counted since."""
-    id_, agent, data, members, *figures = row
-    try:
-        by = str(cast("dict[str, Json]", decode(data)).get("by", "")) if data else ""
-    except ValueError:  # one damaged event must not hide the others
-        by = ""
+    """Put together who began a run and what has been counted since. What was said when it began is not read: guards
+    ask for this at every hop, and a task may be long."""
+    id_, agent, led_as, members, *figures = row
+    first = first_members(agent, led_as)
     if members is None:
-        return RunFacts(id_, by, agent, 1, 0, 0, 0)
+        return RunFacts(id_, first, 1, 0, 0, 0)
     tasks, handoffs, tokens, refusals = figures
-    return RunFacts(id_, by, agent + members, 1 + tasks, handoffs, tokens, refusals)
+    return RunFacts(id_, first.union(members.split()), 1 + tasks, handoffs, tokens, refusals)
+
+
+def _run_line(row: Values) -> RunLine:
+    *facts, text = row[_TASK_WIDTH:]
+    task, by = _began_with(text)
+    return RunLine(Record(*row[:_TASK_WIDTH]), task, run_facts(facts), by)
 
 
 def _task_of(text: str) -> str:
-    """Read the task from the data of the event that began it. One damaged event must not hide the others."""
+    return _began_with(text)[0]
+
+
+def _began_with(text: str) -> tuple[str, str]:
+    """Read the task, and who asked for it, from the data of the event that began it. One damaged event must not hide
+    the others."""
     try:
         data: Any = decode(text)
-        return str(data["task"])
+        return str(data["task"]), str(data.get("by", ""))
     except (ValueError, KeyError, TypeError):
-        return "(its record cannot be read)"
+        return "(its record cannot be read)", ""
 
 
 def answer_of(text: str | None) -> Json:

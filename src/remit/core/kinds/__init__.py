@@ -40,6 +40,7 @@ from remit.core.kinds.tasks import (
     Requeue,
     Requeued,
     Retrying,
+    TokensUsed,
     TurnData,
     claimed,
     ended,
@@ -50,6 +51,7 @@ from remit.core.kinds.tasks import (
     requeued,
     started,
     submitted,
+    tokens_used,
 )
 from remit.core.kinds.workspace import (
     BreakerSet,
@@ -104,6 +106,7 @@ __all__ = [
     "RunsPruned",
     "StepData",
     "StepEnded",
+    "TokensUsed",
     "TurnData",
     "breaker_set",
     "cards_published",
@@ -127,6 +130,7 @@ __all__ = [
     "started",
     "step_ended",
     "submitted",
+    "tokens_used",
 ]
 
 SHAPES: Final[dict[str, type]] = {
@@ -147,6 +151,7 @@ SHAPES: Final[dict[str, type]] = {
     "task.cancelled": FailedData,
     "task.died": FailedData,
     "hop.refused": HopRefused,
+    "tokens.used": TokensUsed,
     "effect.done": EffectDone,
     "plan.started": PlanStarted,
     "step.ended": StepEnded,

@@ -15,7 +15,8 @@ class Begun(NamedTuple):
     """What the first event of a task says besides its remit.
 
     `worker` runs it, `step` is the step of a plan it carries out, `led_as` what the engine does in its holder's place,
-    `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires.
+    `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires, `repeats` how often
+    its asker has asked for the very same by now, with the same result, once that is worth a warning.
     """
 
     worker: str = ""
@@ -24,6 +25,7 @@ class Begun(NamedTuple):
     by: str = ""
     joins: bool = False
     until: int = 0
+    repeats: int = 0
 
 
 class Queued(NamedTuple):
@@ -44,6 +46,7 @@ class FirstData(RemitData, total=False):
     led_as: str
     by: str
     joins: bool
+    repeats: int
     asked_how: str
     timeout: int
     attempts: int
@@ -55,6 +58,7 @@ class FirstData(RemitData, total=False):
 
 
 BEGUN: Final = Begun()
+REFUSED_TEXT: Final = 300  # characters
 
 
 def started(remit: Remit, now: int, begun: Begun = BEGUN, queued: Queued | None = None) -> Unsealed:
@@ -74,7 +78,7 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
-    worker, step, led_as, by, joins, until = begun  # one by one: this is done for every task
+    worker, step, led_as, by, joins, until, repeats = begun  # one by one: this is done for every task
     if worker:
         data["worker"] = worker
     if step:
@@ -87,6 +91,8 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
         data["joins"] = True
     if until:
         data["until"] = until
+    if repeats:
+        data["repeats"] = repeats
 
 
 def _asked(remit: Remit) -> dict[str, Json]:
@@ -108,13 +114,15 @@ def _asked(remit: Remit) -> dict[str, Json]:
 
 
 class TurnData(TypedDict, total=False):
-    """What every event that ends a turn says: its receipt, the tokens it used, `trust` if what it gives is outside,
-    and whether its agent was left behind because it would not stop."""
+    """What every event that ends a turn says: its receipt, how many of its tokens `tokens.used` has told of, `trust` if
+    what it gives is outside, whether its agent was left behind because it would not stop, and how many of its hops were
+    refused beyond those that are recorded one by one."""
 
     receipt: dict[str, Json]
     tokens: int
     trust: Trust
     left: bool
+    more_refused: int
 
 
 class Completed(TurnData):
@@ -236,7 +244,8 @@ def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
 
 class Handed(TurnData):
     """The data of `task.handed`: to whom, what changed on the way, and a digest of that. `payloads` and `join` are
-    there when parts of it go to several at once, `passed` when the command passes something on."""
+    there when parts of it go to several at once, `of_parts` when what came of them goes on to someone else, `passed`
+    when the command passes something on."""
 
     to: str | list[str]
     update: dict[str, Any]
@@ -245,12 +254,23 @@ class Handed(TurnData):
     join: NotRequired[str]
     joins: NotRequired[bool]
     passed: NotRequired[PassingData]
+    of_parts: NotRequired[bool]
 
 
 def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -> Unsealed:
     """Make the event of a holder that gives the task to another, or parts of it to several at once."""
     whom: Json = to if isinstance(to, str) else [*to]
     return Unsealed("task.handed", now, {**data, "to": whom}, remit.root, remit.session, remit.id, remit.holder)
+
+
+class TokensUsed(TypedDict):
+    """The data of `tokens.used`."""
+
+    tokens: int
+
+
+def tokens_used(remit: Remit, tokens: int, now: int) -> Unsealed:
+    return Unsealed("tokens.used", now, {"tokens": tokens}, remit.root, remit.session, remit.id, remit.holder)
 
 
 class HopRefused(TypedDict):
@@ -264,7 +284,9 @@ class HopRefused(TypedDict):
 
 
 def refused(remit: Remit, wish: Pass, now: int, *, rule: str, sentence: str, handoff: bool = False) -> Unsealed:
-    data: dict[str, Json] = {"rule": rule, "sentence": sentence, "task": wish.task, "to": wish.to}
+    """Make the event of a hop that a rule said no to. Of the task that was not passed on, the beginning is kept."""
+    task = wish.task if len(wish.task) <= REFUSED_TEXT else f"{wish.task[: REFUSED_TEXT - 1]}…"
+    data: dict[str, Json] = {"rule": rule, "sentence": sentence, "task": task, "to": wish.to}
     if handoff:
         data["handoff"] = True
     return Unsealed("hop.refused", now, data, remit.root, remit.session, remit.id, remit.holder)

@@ -23,8 +23,21 @@ class Control:
     """
 
     __slots__ = (
-        *("above", "apart", "calls", "clock", "ends", "expired", "final", "line", "released", "rests", "scope"),
-        *("seconds", "short", "stopped", "waits"),
+        *(
+            "above",
+            "apart",
+            "calls",
+            "clock",
+            "ends",
+            "expired",
+            "failure",
+            "final",
+            "line",
+            "released",
+            "rests",
+            "scope",
+        ),
+        *("scope", "seconds", "short", "stopped", "waits"),
     )
 
     def __init__(self) -> None:
@@ -37,6 +50,7 @@ class Control:
         self.final = True  # whether that is until the deadline, and not only the time of one attempt
         self.short = False  # whether it is less than an agent has when nobody says anything
         self.stopped = ""
+        self.failure: Exception | None = None  # what it fails with, whatever its agent makes of it
         self.expired = False
         self.released = False  # whether it goes back into the queue when it has stopped
         self.waits = 0  # for how many tasks it waits right now
@@ -46,6 +60,11 @@ class Control:
 
     def stop(self, why: str) -> None:
         self.stopped = self.stopped or why
+        self._cancel()
+
+    def give_up(self, failure: Exception) -> None:
+        """Stop it as failed."""
+        self.failure = self.failure or failure
         self._cancel()
 
     def release(self) -> None:
@@ -60,7 +79,7 @@ class Control:
     @property
     def is_over(self) -> bool:
         """Whether it was stopped or its time is up, even if the code that is to notice holds up the loop."""
-        if self.stopped or self.released or self.expired:
+        if self.stopped or self.released or self.expired or self.failure is not None:
             return True
         return self.seconds is not None and self.clock is not None and self.clock.ticks() >= self.ends
 
@@ -85,6 +104,8 @@ class Control:
         """Why it is over."""
         if self.stopped:
             return f"it was cancelled: {self.stopped}"
+        if self.failure is not None:
+            return f"it was given up: {self.failure}"
         return "it went back into the queue" if self.released else "its time is up"
 
     # -- waiting ---------------------------------------------------------------------------------------------

@@ -75,10 +75,13 @@ class Endings(NamedTuple):
 
 
 def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:
-    """Add what the event that ends a turn says besides: its receipt, the tokens it used, and how far to trust it."""
+    """Add what the event that ends a turn says besides: its receipt, its tokens, refusals not recorded, and how far to
+    trust it."""
     data["receipt"] = live.receipt.data()
     if live.tokens:
         data["tokens"] = live.tokens
+    if live.refusals.more:
+        data["more_refused"] = live.refusals.more
     if live.says != INSIDE:
         data["trust"] = OUTSIDE
     # A stand-in holds the task for a person: nobody's failures are its own. What is tried again counts at the last try.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from remit.core import command as commands
 from remit.core import remit as remits
@@ -16,9 +17,11 @@ from remit.core.guards import FAN_OUT, HANDOFF, Passage
 from remit.core.kinds import handed
 from remit.core.outcome import Outcome
 from remit.core.receipt import Slice
+from remit.core.refusals import Refusable
 from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, known_pass
+from remit.core.repeats import repeated
 from remit.core.values import Json, encode
-from remit.engine.admission import Admission, Admitted, Proposal
+from remit.engine.admission import Admission, Admitted, Handing, Proposal
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.endings import turn_data
 from remit.engine.attempt.live import Handoff, LiveTask, LiveTasks
@@ -77,7 +80,8 @@ class Handoffs:
         results = await self._send_all(live, sends)
         if sends.join and sends.join != live.remit.holder:  # together with the fan-out this is one handoff
             live.handoff = replace(live.handoff, trail=live.handoff.trail[:-1], results=results)
-            return await self._hand(live, Command(sends.join, sends.update), live.handoff.state, sends.along)
+            joining = Command(sends.join, sends.update)
+            return await self._hand(live, joining, live.handoff.state, sends.along, of_parts=True)
         back = replace(live.handoff, sender=live.remit.holder, refused="", results=results)
         again = self._alive.enter(live.succeeded_by(live.remit, live.agent, back))
         _take_results(again, results)
@@ -85,9 +89,11 @@ class Handoffs:
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    async def _hand(self, live: LiveTask, command: Command, state: HandoffState, along: Passing) -> LiveTask:
+    async def _hand(
+        self, live: LiveTask, command: Command, state: HandoffState, along: Passing, *, of_parts: bool = False
+    ) -> LiveTask:
         """Give the task to another holder. If a rule says no, the present one stays in charge, with the reason."""
-        move, agent = await self._record(live, command, along, HANDOFF)
+        move, agent = await self._record(live, command, along, HANDOFF, of_parts=of_parts)
         assert agent is not None  # the guards have seen to it
         sender, results = live.remit.holder, live.handoff.results
         handoff = Handoff(sender, state, (*live.handoff.trail, move), "", results)
@@ -131,13 +137,13 @@ class Handoffs:
             admitted = self._admission.admit(view, passage, proposal)
             return Decision(None) if admitted.ok else _no(admitted)
 
-        _raise_refusal(await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
+        await _raise_refusal(proposal, await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
 
     async def _record(
-        self, live: LiveTask, command: Command, along: Passing, passage: Passage
+        self, live: LiveTask, command: Command, along: Passing, passage: Passage, *, of_parts: bool = False
     ) -> tuple[Move, Agent | None]:
-        """Record the handoff, or its refusal."""
-        proposal, move = self._proposed(live, command, along)
+        """Record the handoff, or its refusal. `of_parts` is one that goes on with what came of the parts sent out."""
+        proposal, move = self._proposed(live, command, along, of_parts=of_parts)
         data = turn_data(live, {"update": {**command.update}, "content": move.content})
         if along is not NOTHING_ALONG:
             data["passed"] = along.data
@@ -145,6 +151,8 @@ class Handoffs:
         if isinstance(command.goto, tuple):
             whom = [send.agent for send in command.goto]
             data |= {"payloads": [send.payload for send in command.goto], "join": command.join}
+        if of_parts:
+            data["of_parts"] = True
 
         def decide(view: View) -> Decision[Json]:
             admitted = self._admission.admit(view, passage, proposal)
@@ -153,29 +161,35 @@ class Handoffs:
             joins: dict[str, Json] = {"joins": True} if admitted.joins and isinstance(whom, str) else {}
             return Decision(None, (handed(live.remit, whom, proposal.now, {**data, **joins}), *admitted.events))
 
-        _raise_refusal(await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
+        await _raise_refusal(proposal, await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
         live.turn_recorded()  # said once: a join after a fan-out is another event of the same turn
         return move, self._ground.directory.get(proposal.wish.to)
 
-    def _proposed(self, live: LiveTask, command: Command, along: Passing) -> tuple[Proposal, Move]:
+    def _proposed(
+        self, live: LiveTask, command: Command, along: Passing, *, of_parts: bool = False
+    ) -> tuple[Proposal, Move]:
         remit, trail = live.remit, live.handoff.trail
+        sends = 0
         if isinstance(command.goto, tuple):
             wish, called = Pass(command.goto[0].agent, remit.task), label(command.goto)
-            heir = remit
+            heir, sends = remit, len(command.goto)
         else:
             wish = known_pass(str(command.goto), remit.task, along)
             called, heir = wish.to, remits.handed_to(remit, wish.to, along)
         move = commands.move(remit.holder, called, command.update)
-        repeats = commands.repeated(trail, move)
-        return Proposal(heir, remit, wish, live.card, self._ground.clock.now(), len(trail), repeats), move
+        handing = Handing(len(trail), repeated(trail, move), sends, of_parts)
+        now, tally = self._ground.clock.now(), Refusable(live.refusals)
+        return Proposal(heir, remit, wish, live.card, now, handing, tally=tally), move
 
 
 def _no(admitted: Admitted) -> Decision[Json]:
     return Decision({**admitted.refusal.data()}, admitted.events)
 
 
-def _raise_refusal(answer: Json) -> None:
+async def _raise_refusal(proposal: Proposal, answer: Json) -> None:
     if isinstance(answer, dict):
+        proposal.note_refusal()
+        await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
         raise Refused.read(answer)
 
 

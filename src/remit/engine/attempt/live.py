@@ -18,7 +18,9 @@ from remit.core.entry import Entry, Writer
 from remit.core.kinds import Place, place
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why
+from remit.core.refusals import Refusals
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Remit, Rights
+from remit.core.repeats import Repeats
 from remit.core.scope import Sees
 from remit.core.times import SECOND
 from remit.core.trust import INSIDE, OUTSIDE, Trust
@@ -140,6 +142,7 @@ class LiveTask:
         self.past = NOBODY_WROTE
         self.took: Trust = remit.trust  # the least trusted of what it has taken in
         self.tokens = 0  # what the agent said it used, in this turn
+        self.refusals = Refusals()
         self.over = False
         self.returned = False  # whether its agent has answered; what it left running is not its own any more
         self.elsewhere: dict[asyncio.Task[object], int] = {}  # where else its verbs are under way than in its own task
@@ -172,6 +175,7 @@ class LiveTask:
         heir.control, heir.operations, heir.team = self.control, self.operations, self.team
         heir.take(self.took if remit.holder == self.remit.holder else self.says)
         heir.recall({**self.past, self.remit.holder: self.wrote} if self.wrote else self.past)
+        heir.refusals, heir.delegated = self.refusals, self.delegated
         self.over = True
         return heir
 
@@ -184,6 +188,7 @@ class LiveTask:
     def turn_recorded(self) -> None:
         """Begin anew what is said once per turn: its handoff is on record, with its receipt and tokens."""
         self.receipt, self.tokens = Receipt(), 0
+        self.refusals.more = 0
         self.operations.next_turn()
 
     @property
@@ -230,6 +235,11 @@ class LiveTask:
         if task is None or not self.control.calls or task is self.control.calls[-1].task:
             return _NOTHING_LEFT
         return Elsewhere(self, cast("asyncio.Task[object]", task))
+
+    @cached_property
+    def delegated(self) -> Repeats:
+        """What it has delegated of late. Most tasks delegate nothing."""
+        return Repeats()
 
     @cached_property
     def wants(self) -> Wants:

@@ -102,6 +102,8 @@ class Conductor:
         last = self.alive.latest(live).remit
         if control.stopped:
             return outcomes.stopped(last, control.stopped)
+        if control.failure is not None:
+            return outcomes.failed(last, control.failure)
         if control.released and (ending is None or ending.kind != "task.completed"):  # done is done
             return outcomes.released(last)
         if ending is None or control.is_over:  # an answer that comes after its time does not count

@@ -11,13 +11,14 @@ from remit.core import plan as plans
 from remit.core.card import Card
 from remit.core.checks import of_type
 from remit.core.kinds import plan_started, step_ended
+from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan, Step
 from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary
 from remit.core.receipt import Slice
 from remit.core.remit import DELEGATION_TIME, Pass
 from remit.core.schedule import Schedule, StepEnd, StepState
-from remit.core.text import shown
+from remit.core.text import TASK_LIMIT, shown
 from remit.core.times import SECOND
 from remit.core.trust import INSIDE, Trust, least
 from remit.core.values import Json, decode, encode
@@ -29,7 +30,7 @@ from remit.errors import BadInput
 from remit.ports import Decision
 
 # Limits that hold for the whole run: a step refused by one of them means there is no point in starting another.
-_SPENT = frozenset({"deadline", "tier", "credits"})
+_SPENT = frozenset({"deadline", "tier", "tasks", "credits"})
 _PATIENCE = DELEGATION_TIME / SECOND
 
 
@@ -98,7 +99,9 @@ class PlanRunner(NamedTuple):
         live.must_be_at_work()
         of_type(plan, Plan, "run_plan takes a Plan(...)")
         cards = self.cards(live)
-        if found := plans.faults(plan, cards):
+        room = live.remit.bounds.tasks
+        most = plans.STEP_LIMIT if room is None else min(plans.STEP_LIMIT, room)
+        if found := plans.faults(plan, cards, most=most):
             raise BadInput(f"the plan was refused: {'; '.join(found[:10])}")
         if isinstance(options.concurrency, bool) or options.concurrency < 1:
             raise BadInput(f"concurrency is a whole number of at least 1, not {shown(options.concurrency)}")
@@ -187,11 +190,11 @@ class PlanRun:
 
     async def _with_messages(self, step: Step, *, again: bool) -> Outcome:
         """Delegate a step with what is in the member's inbox; look again if someone took a message meanwhile."""
-        who = self._who[step.id]
+        who, told = self._who[step.id], self._notes.setdefault(step.id, [])
         while True:
-            waiting = await self._runner.inbox.peek(self._live, who)
-            self._notes.setdefault(step.id, []).extend(Note(one.sender, one.text, one.trust) for one in waiting)
-            text, slices = self._told(step, self._notes[step.id])
+            waiting = self._fitting(step, await self._runner.inbox.peek(self._live, who))
+            notes = [*told, *(Note(one.sender, one.text, one.trust) for one in waiting)]
+            text, slices = self._told(step, notes)
             trust = least((self._says, *(part.trust for part in slices)))
             extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting), trust, again)
             try:
@@ -199,9 +202,20 @@ class PlanRun:
             except BadInput as error:  # what it depends on is too much for one task: the step's failure, not the plan's
                 return Outcome(who, "", "failed", error=error)
             try:
-                return await self._attempt(step, wish, extra)
+                outcome = await self._attempt(step, wish, extra)
             except MessagesMoved:
-                del self._notes[step.id][-len(waiting) :]
+                continue
+            if outcome.state != "refused":  # otherwise they wait on
+                told[:] = notes
+            return outcome
+
+    def _fitting(self, step: Step, waiting: Sequence[Message]) -> Sequence[Message]:
+        """Give the messages for which its prompt has room; the others stay for the next one."""
+        told, new = self._notes[step.id], [Note(one.sender, one.text) for one in waiting]
+        room = len(new)
+        while room and len(self._told(step, [*told, *new[:room]])[0]) > TASK_LIMIT:
+            room -= 1
+        return waiting[:room]
 
     async def _attempt(self, step: Step, wish: Pass, extra: StepOf) -> Outcome:
         outcome = await self._runner.delegations.delegate(self._live, wish, extra)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol, cast
 
+from anyio.lowlevel import checkpoint
+
 from remit.core import remit as remits
 from remit.core.bounds import Bounds
 from remit.core.card import Card
@@ -158,6 +160,8 @@ class TaskQueue:
             if hands is not None:
                 hands.taken()
         if isinstance(answer, dict):
+            proposal.note_refusal()
+            await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
             raise Refused.read(answer)
         return Accepted(*cast("tuple[str, bool]", answer))
 

@@ -1,8 +1,10 @@
-"""Messages: point to point, within a session, delivered once."""
+"""Messages: point to point, within a run, delivered once."""
 
 from __future__ import annotations
 
 from typing import cast
+
+from anyio.lowlevel import checkpoint
 
 from remit.core.allow import has
 from remit.core.kinds import message_sent, messages_taken
@@ -15,7 +17,8 @@ from remit.engine.ground import Ground
 from remit.errors import Refused
 from remit.ports import Decide, Decision, View
 
-WAITING = 1_000  # what may wait for one agent in one session
+WAITING = 32  # of one sender, for one reader
+TEXT_BYTES = 16_384
 INBOX = 32  # what one look into the inbox brings; the rest stays for the next look
 
 
@@ -28,19 +31,22 @@ class Inbox:
         name = canonical(to)
         plain(text, "a message", TASK_LIMIT)
         self._may_write_to(live, name)
+        if (size := len(text.encode())) > TEXT_BYTES:
+            figures = f"has {size:,} bytes, and at most {TEXT_BYTES:,} are allowed"
+            raise Refused(f"the message to '{name}' {figures}; say less, or write an entry", rule="message-size")
         id_, now = self._ground.ids.new(), self._ground.clock.now()
         message = Message(id_, live.remit.session, live.remit.holder, name, text, now, trust=live.says)
         sent = message_sent(message, live.place)
 
         def decide(view: View) -> Decision[bool]:
-            full = len(view.waiting(message.session, name, "", WAITING)) >= WAITING
+            full = view.unread(live.remit.root, name, message.sender) >= WAITING
             return Decision(full, () if full else (sent,))
 
         # Under the same name in every try: what has been sent is not sent again.
         if await self._ground.store.tx(live.operations.ids("send", name, text)[-1], live.guarded(decide)):
-            raise Refused(
-                f"{WAITING} messages wait for '{name}' already; try again when it has read some", rule="inbox-full"
-            )
+            waiting = f"{WAITING} of {WAITING} messages of '{message.sender}' wait for '{name}'"
+            await checkpoint()  # whoever sends in vain for ever can be stopped, and holds up nobody else
+            raise Refused(f"{waiting} already; try again when it has read some", rule="inbox-full")
 
     async def take(self, live: LiveTask) -> list[Message]:
         """Take what has arrived since the last look; each message is handed out once."""
@@ -49,7 +55,7 @@ class Inbox:
         session, agent = remit.session, remit.holder
 
         def decide(view: View) -> Decision[Json]:
-            waiting = view.waiting(session, agent, remit.id, INBOX)
+            waiting = view.waiting(remit.root, agent, remit.id, INBOX)
             events = (messages_taken([message.id for message in waiting], agent, live.place, now),) if waiting else ()
             rows: Json = [[one.id, one.sender, one.text, one.sent_at, one.about, one.trust] for one in waiting]
             return Decision(rows, events)
@@ -78,8 +84,8 @@ class Inbox:
 
     async def peek(self, live: LiveTask, agent: str) -> list[Message]:
         """List what waits for a member whose turn is about to begin; it is taken when the turn is admitted."""
-        session = live.remit.session
-        return await self._ground.store.read(lambda view: view.waiting(session, agent, "", INBOX))
+        run = live.remit.root
+        return await self._ground.store.read(lambda view: view.waiting(run, agent, "", INBOX))
 
     def _may_write_to(self, live: LiveTask, name: str) -> None:
         """Refuse strangers: whoever asked for this work may be told of it, members of a team, and those one may ask."""

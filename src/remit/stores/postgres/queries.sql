@@ -20,7 +20,7 @@ SELECT @task
 FROM task WHERE workspace = :workspace AND dedup_key = ANY(:keys::text[]) AND dedup_key <> '';
 
 -- name: run_facts_of
-SELECT t.id, e.agent, e.data, r.members, r.tasks, r.handoffs, r.tokens, r.refusals
+SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.id = ANY(:runs::text[]);

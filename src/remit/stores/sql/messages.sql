@@ -10,10 +10,28 @@ UPDATE message SET taken_at = :taken_at, taken_by = :taken_by
 WHERE workspace = :workspace AND id = :id AND taken_at IS NULL;
 
 -- name: waiting
-SELECT id, session, sender, recipient, text, sent_at, reader, about, trust FROM message
-WHERE workspace = :workspace AND session = :session AND taken_at IS NULL
-  AND ((recipient = :agent AND reader = '') OR (reader = :task AND reader <> ''))
+-- For an agent in a run, and announcements for its task; each by an index that has them in order.
+SELECT id, session, sender, recipient, text, sent_at, reader, about, trust FROM (
+    SELECT * FROM (SELECT * FROM message
+                   WHERE workspace = :workspace AND run = :run AND recipient = :agent AND taken_at IS NULL AND reader = ''
+                   ORDER BY seq LIMIT :limit) AS letters
+    UNION ALL
+    SELECT * FROM (SELECT * FROM message
+                   WHERE workspace = :workspace AND reader = :task AND taken_at IS NULL AND reader <> ''
+                   ORDER BY seq LIMIT :limit) AS news
+) AS mail
 ORDER BY seq LIMIT :limit;
+
+-- name: still_waiting
+-- Which they are, without what they say.
+SELECT id FROM message
+WHERE workspace = :workspace AND run = :run AND recipient = :agent AND taken_at IS NULL AND reader = ''
+ORDER BY seq LIMIT :limit;
+
+-- name: unread
+SELECT count(*) FROM message
+WHERE workspace = :workspace AND run = :run AND recipient = :agent AND sender = :sender AND taken_at IS NULL
+  AND reader = '';
 
 -- name: orphans
 -- Announcements that nobody will read: the task they are for has ended.

@@ -52,9 +52,8 @@ SELECT @task
 FROM task WHERE workspace = :workspace AND id = :task;
 
 -- name: run
--- Who began it and what was said then, and what has been counted since; a run in which only its root has happened has no
--- row.
-SELECT t.id, e.agent, e.data, r.members, r.tasks, r.handoffs, r.tokens, r.refusals
+-- Who began it, and what has been counted since; a run in which only its root has happened has no row.
+SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.id = :run;
@@ -123,7 +122,7 @@ ORDER BY t.began DESC;
 -- name: runs
 -- The newest runs first, each with the number of tasks and refusals in it.
 SELECT @t.task,
-       t.id, e.agent, e.data, r.members, r.tasks, r.handoffs, r.tokens, r.refusals
+       t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.parent = '' AND t.began < :before

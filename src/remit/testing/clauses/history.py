@@ -257,7 +257,7 @@ class _Actor:
         now, most = self._now(), 1 + self._dice.below(3)
 
         def decide(view: View) -> Decision[Json]:
-            ids = [message.id for message in view.waiting("s1", "helper", "", most)]
+            ids = [message.id for message in view.waiting("", "helper", "", most)]
             taken = messages_taken(ids, "helper", Place("", "s1", "task"), now)
             return Decision(list(ids), (taken,) if ids else ())
 

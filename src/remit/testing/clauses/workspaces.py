@@ -66,7 +66,9 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "retired": lambda view: view.retired("notes", "gone"),
     "expired": lambda view: view.expired(NOW + 10, 10),
     "namespaces": lambda view: view.namespaces(NOW),
-    "waiting": lambda view: view.waiting("s", "helper", "claimed", 10),
+    "waiting": lambda view: view.waiting("root", "helper", "claimed", 10),
+    "still_waiting": lambda view: view.still_waiting("root", "helper", 10),
+    "unread": lambda view: view.unread("root", "helper", "lead"),
     "events": lambda view: (
         view.events(Span())
         + view.events(Span(run="root"))

@@ -1,0 +1,117 @@
+"""Repeats: the same thing done again and again with the same outcome, or two things in turn that change nothing.
+
+One detector for whatever a task does: delegations, and tool calls. It is told of actions and outcomes by their digests,
+counts over the last few, and takes a changing outcome for progress. Handoffs have a rule of their own: see `repeated`.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from remit.core.command import Move
+
+WINDOW: Final = 30
+WARN: Final = 10
+BLOCK: Final = 20
+STOP: Final = 30
+HANDOFF_WINDOW: Final = 3
+
+
+class Sign(IntEnum):
+    """From mild to severe: nothing to say, a warning, not this time, and the end of whoever goes on all the same."""
+
+    NONE = 0
+    WARN = 1
+    BLOCK = 2
+    STOP = 3
+
+
+class Repetition(NamedTuple):
+    """How often the same was done, the present time included; `in_turn` if it is two things in turn."""
+
+    times: int = 1
+    in_turn: bool = False
+
+    @property
+    def sign(self) -> Sign:
+        if self.times < WARN:
+            return Sign.NONE
+        if self.times < BLOCK:
+            return Sign.WARN
+        return Sign.BLOCK if self.times < STOP else Sign.STOP
+
+
+ONCE: Final = Repetition()
+
+
+class Repeats:
+    """What was done of late, and what came of it. It lives with what does it, and is not kept."""
+
+    __slots__ = ("_latest", "_window")
+
+    def __init__(self) -> None:
+        self._window: deque[tuple[str, str]] = deque()
+        self._latest: dict[str, list[str]] = {}  # of each action in the window: its outcomes, in order
+
+    def asks(self, action: str) -> Repetition:
+        """Tell what doing this now would be: the how-manieth time with one and the same outcome."""
+        outcomes = self._latest.get(action)
+        if outcomes is None:  # nearly always
+            return ONCE
+        same, in_turn = _equal_at_end(outcomes) + 1, self._in_turn(action) + 1
+        return Repetition(in_turn, in_turn=True) if in_turn > same else Repetition(same)
+
+    def seen(self, action: str, outcome: str) -> Repetition:
+        """Note what came of an action, and tell how often that has been so by now."""
+        outcomes = self._latest.get(action)
+        stays = outcomes is not None and outcomes[-1] == outcome
+        found = self.asks(action) if stays else ONCE
+        self._note(action, outcome)
+        return found
+
+    def blocked(self, action: str) -> None:
+        """Note an action that was not let through: asking again for what was blocked is no progress either."""
+        outcomes = self._latest.get(action)
+        self._note(action, outcomes[-1] if outcomes is not None else "")
+
+    def _note(self, action: str, outcome: str) -> None:
+        self._window.append((action, outcome))
+        outcomes = self._latest.get(action)
+        if outcomes is None:
+            self._latest[action] = [outcome]
+        else:
+            outcomes.append(outcome)
+        if len(self._window) > WINDOW:
+            oldest, _ = self._window.popleft()
+            outcomes = self._latest[oldest]
+            if len(outcomes) == 1:
+                del self._latest[oldest]
+            else:
+                del outcomes[0]
+
+    def _in_turn(self, action: str) -> int:
+        """Count how long this action and one other have been done in turn, each with one and the same outcome."""
+        pair = (self._window[-1][0], action)
+        outcomes: dict[str, str] = {}
+        times = 0
+        for done, came in reversed(self._window):
+            if done != pair[times % 2] or outcomes.setdefault(done, came) != came:
+                break
+            times += 1
+        return times if pair[0] != action else 0
+
+
+def _equal_at_end(outcomes: Sequence[str]) -> int:
+    """Count the latest outcomes that are one and the same."""
+    times = 0
+    for outcome in reversed(outcomes):
+        if outcome != outcomes[-1]:
+            break
+        times += 1
+    return times
+
+
+def repeated(trail: Sequence[Move], wanted: Move) -> bool:
+    """Tell whether the same handoff with the same content was made just before: nobody is getting anywhere."""
+    return wanted in trail[-HANDOFF_WINDOW:]

@@ -1,0 +1,75 @@
+"""Watching what a task asks for: the same again and again with the same outcome is a repeat, and is stopped in the end.
+
+What was seen lives with the live task. Carried out again, a task finds what it finished, and so it is seen again.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from remit.core import scope
+from remit.core.allow import names_data
+from remit.core.bounds import TOP
+from remit.core.outcome import Outcome
+from remit.core.remit import Pass
+from remit.core.repeats import Repetition, Sign
+from remit.core.values import digest, encode
+from remit.engine.attempt.live import LiveTask
+from remit.errors import Refused
+
+_PASSING: Final = frozenset(("concurrency", "breaker"))  # refusals that may be none a moment later
+_SHORT: Final = 64
+
+
+class Watch:
+    """One delegation, or several that go out at once. `again` tells how often it has been the same."""
+
+    __slots__ = ("_action", "_task", "again")
+
+    def __init__(self, task: LiveTask, action: str) -> None:
+        self._task = task
+        self._action = action
+        self.again = task.delegated.asks(action)
+
+    def learn(self, outcomes: Sequence[Outcome]) -> None:
+        """Note what came of it. Whoever goes on with what is blocked, or refused each time, is stopped."""
+        seen = self._task.delegated
+        if self.again.sign >= Sign.BLOCK and all(outcome.rule == "repeat" for outcome in outcomes):
+            seen.blocked(self._action)
+            now = self.again
+        elif any(outcome.rule in _PASSING for outcome in outcomes):
+            return
+        else:
+            said = [_said(outcome) for outcome in outcomes]
+            now = seen.seen(self._action, said[0] if len(said) == 1 else digest(encode(said)))
+        if now.sign is Sign.STOP:
+            self._task.control.give_up(_why(now, outcomes[-1]))
+
+
+def _why(again: Repetition, last: Outcome) -> Exception:
+    if last.error is not None and last.rule == "repeat":
+        return last.error
+    return Refused(f"the same was asked {again.times} times, and each time it was: {last}", rule="repeat")
+
+
+def action_of(op: str, wish: Pass) -> str:
+    """Give what tells one delegation of a task from another: whom, what for (its operation has a digest of these), and
+    everything passed along."""
+    asked = op.rsplit("/", 2)[1]
+    if not wish.passes and wish.within is TOP:  # nearly always
+        return asked
+    return f"{asked}/{digest(encode(_passed(wish)))}"
+
+
+def action_of_all(wishes: Sequence[Pass]) -> str:
+    """Give what tells several delegations that go out at once from others."""
+    return digest(encode([[wish.to, wish.task, *_passed(wish)] for wish in wishes]))
+
+
+def _passed(wish: Pass) -> list[object]:
+    return [scope.spelled(wish.sees), scope.spelled(wish.writes), names_data(wish.tools), wish.within.data]
+
+
+def _said(outcome: Outcome) -> str:
+    value = outcome.value if outcome.error is None else str(outcome.error)
+    text = value if isinstance(value, str) else encode(value)
+    return f"{outcome.state} {text if len(text) <= _SHORT else digest(text)}"
