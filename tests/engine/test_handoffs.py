@@ -348,22 +348,23 @@ async def test_cancelling_reaches_whoever_holds_the_task_now(rt: Runtime):
 
 
 async def test_a_concurrency_limit_holds_for_handoffs_too(rt: Runtime):
+    inside, go = anyio.Event(), anyio.Event()
+
     @rt.agent(asks="*")
     async def first(turn: Turn) -> object:
-        if turn.task == "hold":
-            return Command("narrow")
-        outcome = await rt.outcome("narrow", "hold")
-        return outcome.state
+        return Command("narrow")
 
     @rt.agent(concurrency=1, asks="*")
     async def narrow(turn: Turn) -> str:
-        try:
-            await rt.run("narrow", "second", wait=0)
-        except Refused as no:
-            return no.rule
-        return "both"
+        inside.set()
+        await go.wait()
+        return "done"
 
-    assert await rt.run("first", "hold") == "concurrency"
+    async with anyio.create_task_group() as group:
+        group.start_soon(rt.run, "first", "hold")
+        await inside.wait()
+        assert (await rt.outcome("narrow", "second", wait=0)).rule == "concurrency"
+        go.set()
 
 
 async def test_bounds_hold_for_whom_a_task_is_handed_to(rt: Runtime):
