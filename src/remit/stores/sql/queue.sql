@@ -8,14 +8,14 @@ WHERE workspace = :workspace AND holder = :holder AND state = 'running' AND unti
 -- name: working
 -- Lines of work: a task from the queue works as long as it or anything that is delegated below it does. Only what is
 -- below one that waits is looked at.
-WITH RECURSIVE line (root, id, state) AS (
+WITH RECURSIVE tree (root, id, state) AS (
     SELECT id, id, state FROM task
     WHERE workspace = :workspace AND asked_how <> 'delegate' AND (state = 'running' OR state = 'waiting')
     UNION ALL
-    SELECT line.root, c.id, c.state FROM line JOIN task c ON c.parent = line.id AND c.parent <> ''
-    WHERE c.workspace = :workspace AND line.state <> 'running' AND c.ended IS NULL AND c.asked_how = 'delegate'
+    SELECT tree.root, c.id, c.state FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> ''
+    WHERE c.workspace = :workspace AND tree.state <> 'running' AND c.ended IS NULL AND c.asked_how = 'delegate'
 )
-SELECT count(DISTINCT root) FROM line WHERE state = 'running';
+SELECT count(DISTINCT root) FROM tree WHERE state = 'running';
 
 -- name: resuming
 -- Back from waiting, and waiting for a slot: it keeps its worker, because its work is in that process's memory.
