@@ -246,7 +246,7 @@ def test_the_store_can_come_from_the_environment(cli, module: str, monkeypatch: 
         (["cancel"], 2, ""),
         (["retry", "x"], 4, "there is no store at remit.db"),
         (["watch"], 4, "there is no store at remit.db"),
-        (["prune"], 4, "there is no store at remit.db"),
+        (["prune", "--days", "4"], 4, "there is no store at remit.db"),
         (["prune", "--days", "0"], 2, "--days must be a positive"),
         (["db", "migrate", "-s", ":memory:"], 2, "a store in memory is made anew each time"),
         (["db", "migrate", "-s", "nowhere/a.db"], 5, "is not a folder"),
@@ -369,7 +369,7 @@ def test_cancel_and_retry(cli, tmp_path: Path):
 
 def test_prune_takes_away_what_ended_long_ago(cli, tmp_path: Path):
     carried_out(tmp_path)
-    assert "0 runs ended more than 4 days ago and would be deleted" in cli("prune", "--dry-run").out
+    assert "0 runs ended more than 4 days ago and would be deleted" in cli("prune", "--days", "4", "--dry-run").out
     while json.loads(cli("prune", "--days", "1e-9", "--dry-run", "--json").out) != {"pruned": 0, "old": 1}:
         assert "completed" in cli("runs").out  # it has only just ended
     assert "1 run that ended more than 1e-09 days ago deleted" in cli("prune", "--days", "1e-9").out

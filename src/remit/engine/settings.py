@@ -12,7 +12,6 @@ from remit.ports import Clock, Ids
 
 HANDS: Final = 100
 SILENCE_SECONDS: Final = 15.0
-KEPT_DAYS: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +51,12 @@ class Serving:
     """What a process does for the queue.
 
     `hands` is how many submitted tasks it runs at a time (0: none). After `silence` seconds without a heartbeat, other
-    processes take over its tasks. A worker keeps what has ended for `keep_days` (None: for ever).
+    processes take over its tasks. What has ended is kept for ever, unless `keep_days` says how long.
     """
 
     hands: int = HANDS
     silence: float = SILENCE_SECONDS
-    keep_days: float | None = KEPT_DAYS
+    keep_days: float | None = None
     pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:

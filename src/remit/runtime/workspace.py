@@ -22,7 +22,7 @@ from remit.engine.asking import Submitting
 from remit.engine.directory import Directory
 from remit.engine.presence.bell import ANYTHING
 from remit.engine.queue.task import Status, Task
-from remit.engine.settings import KEPT_DAYS, Policy, Serving, System
+from remit.engine.settings import Policy, Serving, System
 from remit.engine.sharing.access import OwnerAccess
 from remit.engine.sharing.context import Context
 from remit.engine.upkeep.doctor import Health, examine
@@ -268,8 +268,9 @@ class Workspace:
 
     # -- upkeep -------------------------------------------------------------------------------------------
 
-    async def prune(self, days: float = KEPT_DAYS, *, op: str = "") -> int:
-        """Delete the runs that ended longer ago than that; tells how many. The journal keeps a line of each."""
+    async def prune(self, days: float, *, op: str = "") -> int:
+        """Delete the runs that ended longer ago than that; tells how many. The journal keeps a line of each, and the
+        idempotency keys that were used: what was done under one is not done again."""
         older = span(days, "days") * (DAY // SECOND)
         return await prune(self._opening.engine.services.ground, older, _act(op).op)
 
