@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from remit.core.bounds import TOP, Bounds
-from remit.core.identity import Where, content_of, keyed, said, unkeyed
+from remit.core.identity import AskedFrom, content_of, keyed, said, unkeyed
 from remit.core.remit import Pass
 from remit.core.scope import BOARD, Scope
 
@@ -41,7 +41,7 @@ def made(**other: object) -> Pass:
     return Pass(**{"to": "coder", "task": "code", **other})  # pyright: ignore[reportArgumentType]
 
 
-def content(wish: Pass, where: Where = Where()) -> str:  # noqa: B008 - a value
+def content(wish: Pass, where: AskedFrom = AskedFrom()) -> str:  # noqa: B008 - a value
     return content_of(wish, where, attempts=4)
 
 
@@ -57,15 +57,22 @@ def test_whatever_is_passed_along_is_part_of_what_is_asked(name: str):
 def test_every_bound_is_part_of_what_is_asked(name: str):
     narrow = Bounds(**{name: OF_BOUNDS[name]})
     assert content(made(within=narrow)) != content(made())
-    assert content(made(), Where(ceiling=narrow)) != content(made(), Where(ceiling=TOP))
+    assert content(made(), AskedFrom(ceiling=narrow)) != content(made(), AskedFrom(ceiling=TOP))
 
 
 @pytest.mark.rule("key.identity")
 def test_where_it_is_asked_and_how_is_part_of_it():
     wish = made()
-    places = [Where(), Where("t"), Where("", "t"), Where("", "", "t"), Where(ceiling=TOP), Where("t", "s", "a", TOP)]
+    places = [
+        AskedFrom(),
+        AskedFrom("t"),
+        AskedFrom("", "t"),
+        AskedFrom("", "", "t"),
+        AskedFrom(ceiling=TOP),
+        AskedFrom("t", "s", "a", TOP),
+    ]
     assert len({content(wish, where) for where in places}) == len(places)
-    assert content_of(wish, Where(), attempts=3) != content_of(wish, Where(), attempts=4)
+    assert content_of(wish, AskedFrom(), attempts=3) != content_of(wish, AskedFrom(), attempts=4)
 
 
 @pytest.mark.rule("key.identity")
@@ -88,9 +95,14 @@ def test_the_same_said_in_other_words_is_the_same(one: dict[str, object], other:
 
 @pytest.mark.rule("key.scope")
 def test_a_key_belongs_to_the_task_that_asks_or_to_the_workspace():
-    assert len({keyed("k", Where()), keyed("k", Where("t1")), keyed("k", Where("t2")), keyed("l", Where())}) == 4
-    assert keyed("k", Where("", "s", "a", TOP)) == keyed("k", Where())
-    assert keyed("x", Where()).startswith("key/")
+    assert (
+        len(
+            {keyed("k", AskedFrom()), keyed("k", AskedFrom("t1")), keyed("k", AskedFrom("t2")), keyed("l", AskedFrom())}
+        )
+        == 4
+    )
+    assert keyed("k", AskedFrom("", "s", "a", TOP)) == keyed("k", AskedFrom())
+    assert keyed("x", AskedFrom()).startswith("key/")
     assert unkeyed("x") == "same/x"
 
 

@@ -30,7 +30,7 @@ class UsedKey(NamedTuple):
     ended_at: int | None
 
 
-class Where(NamedTuple):
+class AskedFrom(NamedTuple):
     """Where a request is made: in which task or session, in which agent's name, and under which ceiling."""
 
     task: str = ""
@@ -44,13 +44,13 @@ def said(wish: Pass) -> dict[str, Json]:
     return {field.name: _spelled(getattr(wish, field.name)) for field in fields(wish) if field.name != _TWICE}
 
 
-def content_of(wish: Pass, where: Where, **how: Json) -> str:
+def content_of(wish: Pass, where: AskedFrom, **how: Json) -> str:
     """Name the whole content of a request: equal for two that ask for the same, and for no others."""
     ceiling = where.ceiling.data if where.ceiling is not None else None
     return _name([said(wish), where.task, where.session, where.asker, ceiling, how])
 
 
-def keyed(key: str, where: Where) -> str:
+def keyed(key: str, where: AskedFrom) -> str:
     """Give the dedup key for an idempotency key: it belongs to the task that asks, or to the workspace."""
     return KEYED + _name([where.task, key])
 

@@ -10,7 +10,7 @@ from remit.core.backoff import ATTEMPTS
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SPAWNED, SUBMIT, Passage
-from remit.core.identity import UsedKey, Where, content_of, keyed, unkeyed
+from remit.core.identity import UsedKey, AskedFrom, content_of, keyed, unkeyed
 from remit.core.kinds import Begun, Queued, started, submitted
 from remit.core.lifecycle import GONE
 from remit.core.remit import Origin, Pass, Remit
@@ -98,7 +98,7 @@ class TaskQueue:
     async def begin(self, submission: Submission, ceiling: Bounds, session: str) -> Accepted:
         """Queue a person's task. The same one asked for again is the same task."""
         proposal = first_proposed(self._ground, submission.wish, ceiling, session, LASTS)
-        where = Where(session=session, ceiling=ceiling)
+        where = AskedFrom(session=session, ceiling=ceiling)
         return await self._accepted(_request(BEGIN_QUEUED, proposal, submission, where), f"{proposal.child.id}/submit")
 
     async def begin_for(
@@ -110,10 +110,10 @@ class TaskQueue:
         card = await self._card(asker)
         if under:
             proposal = await self._proposed_under(card, submission.wish, under)
-            where = Where(under, proposal.child.session, card.name)
+            where = AskedFrom(under, proposal.child.session, card.name)
         else:
             proposal = _proposed_by(ground, card, submission.wish, ceiling, session)
-            where = Where("", session, card.name, ceiling)
+            where = AskedFrom("", session, card.name, ceiling)
         return await self._accepted(_request(SUBMIT, proposal, submission, where), f"{proposal.child.id}/submit")
 
     async def submit(self, asker: LiveTask, submission: Submission) -> Accepted:
@@ -127,7 +127,7 @@ class TaskQueue:
         spawns = submission.asked_how == "spawn"
         if spawns:
             await self._wait_for_spawned(asker)
-        where = Where(asker.remit.id, asker.remit.session, asker.remit.holder)
+        where = AskedFrom(asker.remit.id, asker.remit.session, asker.remit.holder)
         request = _request(SPAWN if spawns else SUBMIT, proposal, submission, where)
         return await self._accepted(request, ops[0], asker)
 
@@ -232,7 +232,7 @@ def _known(view: View, ops: list[str]) -> str | None:
     return None
 
 
-def _request(passage: Passage, proposal: Proposal, submission: Submission, where: Where) -> Request:
+def _request(passage: Passage, proposal: Proposal, submission: Submission, where: AskedFrom) -> Request:
     """Put a request together with what makes it the same as another: the caller's key, or all that is asked."""
     wish, asked_how, key = submission.wish, submission.asked_how, submission.key
     if not key and asked_how == "spawn":  # several of the same kind at once is what spawning is for
