@@ -10,7 +10,7 @@ from remit.core.backoff import ATTEMPTS
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SPAWNED, SUBMIT, Passage
-from remit.core.identity import UsedKey, AskedFrom, content_of, keyed, unkeyed
+from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, unkeyed
 from remit.core.kinds import Begun, Queued, started, submitted
 from remit.core.lifecycle import GONE
 from remit.core.remit import Origin, Pass, Remit
