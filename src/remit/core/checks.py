@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from remit.core.text import INT_LIMIT, shown
+from remit.core.text import INT_LIMIT, plain, shown
 from remit.errors import BadInput
 
 T = TypeVar("T")
@@ -22,6 +22,18 @@ def whole(given: object, what: str, *, least: int = 0) -> int | None:
     if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= INT_LIMIT:
         raise BadInput(f"{what} is a whole number of at least {least} or None, not {shown(given)}")
     return given
+
+
+def yes_or_no(given: object, what: str) -> bool:
+    """Give back True or False; "off", 0 and None are neither."""
+    if not isinstance(given, bool):
+        raise BadInput(f"{what} is True or False, not {shown(given)}")
+    return given
+
+
+def one_or_none(given: object, what: str, most: int) -> str | None:
+    """Give back text, or None for any."""
+    return None if given is None else plain(given, what, most, empty=True)
 
 
 def limit(given: object, *, most: int = 10_000) -> int:

@@ -159,7 +159,8 @@ def sources(step: Step, steps: Mapping[str, Step]) -> list[str]:
 
 
 def drafted(data: Json, *, goal: str) -> Plan:
-    """Read a plan that a model wrote. It may not see more than a caller gave: no memory scope, no wider context."""
+    """Read a plan that a model wrote: what is to be done, by whom, and in which order. It has no words for what a step
+    sees, may do or must answer."""
     data = checked(data, "the plan")
     if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
         raise BadInput('the answer must be a JSON object with a list "steps"')
@@ -171,15 +172,16 @@ def drafted(data: Json, *, goal: str) -> Plan:
     return Plan(tuple(_drafted_step(step, number) for number, step in enumerate(steps, 1)), goal)
 
 
-_DRAFTED = {"id", "title", "description", "agent", "capability", "after", "payload", "schema"}
+_DRAFTED = ("id", "title", "description", "agent", "capability", "after")
 
 
 def _drafted_step(data: Json, number: int) -> Step:
     if not isinstance(data, dict):
         raise BadInput(f"step {number} is an object, not {shown(data)}")
-    if strange := sorted(data.keys() - _DRAFTED):
-        may_not = "; what a step may see is not the plan's to say" if strange[0] in ("memory_scope", "context") else ""
-        raise BadInput(f"step {number} may not have {shown(strange[0])}{may_not}")
+    if strange := sorted(data.keys() - set(_DRAFTED)):
+        may = ", ".join(_DRAFTED)
+        why = "what it may see, may do and must answer is not the plan's to say"
+        raise BadInput(f"step {number} may not have {shown(strange[0])}; a step has {may}, and {why}")
     for name in ("id", "title"):
         if name not in data:
             raise BadInput(f"step {number} has no {name}")

@@ -13,9 +13,9 @@ import anyio
 from remit.core.allow import ANY, NamesGiven
 from remit.core.backoff import ATTEMPTS
 from remit.core.bounds import Bounds
-from remit.core.checks import whole
+from remit.core.checks import between, whole, yes_or_no
 from remit.core.credits import CreditsGiven
-from remit.core.plan import Step
+from remit.core.plan import STEP_LIMIT, Step
 from remit.core.remit import Pass
 from remit.core.scope import SeesGiven
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, plain, shown
@@ -153,7 +153,7 @@ def submitted(agent: str, task: str, how: Submitting, classify: Callable[[str], 
 
 def plan_options(verb: str, how: Mapping[str, Any]) -> PlanOptions:
     """Make the options of a plan that an agent runs."""
-    return PlanOptions(**checked(verb, how, Planning))
+    return _options(checked(verb, how, Planning))
 
 
 def planned(
@@ -162,7 +162,18 @@ def planned(
     """Make what a person asks for that is a plan or a team, and the options of the plan."""
     rest = checked(verb, how, StartingPlan)
     options = {name: rest.pop(name) for name in Planning.__annotations__ if name in rest}
-    return _asked(agent, task, rest, classify), PlanOptions(**options)
+    return _asked(agent, task, rest, classify), _options(options)
+
+
+def _options(given: dict[str, Any]) -> PlanOptions:
+    options = PlanOptions(**given)
+    between(options.concurrency, "concurrency", 1, STEP_LIMIT)
+    yes_or_no(options.reveal, "reveal")
+    if options.approve is not None and not callable(options.approve):
+        raise BadInput(f"approve is an async function that is asked before each step, not {shown(options.approve)}")
+    if options.abort is not None and not all(hasattr(options.abort, name) for name in ("is_set", "wait")):
+        raise BadInput(f"abort is an anyio.Event() that stops the plan when it is set, not {shown(options.abort)}")
+    return options
 
 
 def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

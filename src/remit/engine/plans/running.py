@@ -17,7 +17,6 @@ from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, s
 from remit.core.receipt import Slice
 from remit.core.remit import Pass
 from remit.core.schedule import Schedule, StepEnd, StepState
-from remit.core.text import shown
 from remit.core.values import Json, decode, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.delegation import Delegations, MessagesMoved, StepOf
@@ -96,12 +95,14 @@ class PlanRunner(NamedTuple):
         cards = self.cards(live)
         if found := plans.faults(plan, cards):
             raise BadInput(f"the plan was refused: {'; '.join(found[:10])}")
-        if isinstance(options.concurrency, bool) or options.concurrency < 1:
-            raise BadInput(f"concurrency is a whole number of at least 1, not {shown(options.concurrency)}")
+        self.check_schemas(plan)
+        return await PlanRun(self, live, plan, options, cards).run()
+
+    def check_schemas(self, plan: Plan) -> None:
+        """Refuse a plan with a schema that cannot be used."""
         for step in plan.steps:
             if step.schema is not None:
                 self.schemas().check_schema(step.schema)
-        return await PlanRun(self, live, plan, options, cards).run()
 
 
 class PlanRun:
