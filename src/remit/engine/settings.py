@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from remit.core.breaker import BreakerPolicy
-from remit.core.checks import of_type, whole
+from remit.core.checks import callable_, counted, items, of_type, whole
+from remit.core.text import shown
 from remit.core.times import DAY, SECOND, span
 from remit.engine.system import SystemClock, TimedIds
+from remit.errors import BadInput
 from remit.ports import Clock, Ids
 
 HANDS: Final = 100
@@ -27,7 +29,12 @@ class Policy:
     concurrency: int | None = None
 
     def __post_init__(self) -> None:
-        of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
+        breaker = of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
+        counted(breaker.failures, "failures", least=1)
+        span(breaker.cool_off, "cool_off")
+        span(breaker.probe, "probe")
+        if self.classify is not None:
+            callable_(self.classify, "classify is a function from a task to a tier's name")
         whole(self.concurrency, "concurrency", least=1)
 
 
@@ -45,6 +52,12 @@ class Pace:
     spawn_wait: float = 30.0
     prune: float = 3_600.0
 
+    def __post_init__(self) -> None:
+        for name in ("look", "spawn_wait", "prune"):
+            span(getattr(self, name), name)
+        pauses = items(self.retry_store, "retry_store is a list of seconds")
+        object.__setattr__(self, "retry_store", tuple(span(pause, "retry_store") / SECOND for pause in pauses))
+
 
 @dataclass(frozen=True, slots=True)
 class Serving:
@@ -60,10 +73,11 @@ class Serving:
     pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
-        whole(self.hands, "hands")
+        counted(self.hands, "hands")
         span(self.silence, "silence")
         if self.keep_days is not None:
             span(self.keep_days, "keep_days")
+        of_type(self.pace, Pace, "pace takes Pace(...)")
 
     @property
     def keep(self) -> int | None:
@@ -77,3 +91,12 @@ class System:
 
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=TimedIds)
+
+    def __post_init__(self) -> None:
+        _has(self.clock, ("now", "ticks", "call_later"), "clock takes a clock")
+        _has(self.ids, ("new", "chance"), "ids takes what makes ids")
+
+
+def _has(given: object, names: tuple[str, ...], what: str) -> None:
+    if not all(callable(getattr(given, name, None)) for name in names):
+        raise BadInput(f"{what} with {', '.join(names)}, not {shown(given)}")

@@ -8,7 +8,7 @@ import anyio
 
 from remit.core import remit as remits
 from remit.core.card import Card
-from remit.core.checks import whole
+from remit.core.checks import items, whole
 from remit.core.command import Command, Send, Update
 from remit.core.match import Match
 from remit.core.message import Message
@@ -127,7 +127,8 @@ class Turn:
 
         One that is refused, fails or is slow never loses the others. `at_once` limits how many run together.
         """
-        passes = [_pass(wish, how) for wish in wishes]
+        given = items(wishes, "delegate_all takes a list of (agent, task) pairs or Pass(...)")
+        passes = [_pass(wish, how) for wish in given]
         outcomes: list[Outcome | None] = [None] * len(passes)
         most = whole(at_once, "at_once", least=1)
         limiter = anyio.CapacityLimiter(most) if most else None

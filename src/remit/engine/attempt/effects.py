@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+from remit.core.checks import callable_
 from remit.core.kinds import effect_done
 from remit.core.text import line
 from remit.core.values import Json, checked
@@ -28,6 +29,7 @@ class Effects(NamedTuple):
         """
         live.must_be_at_work()
         line(name, "the name of an effect", NAME_LIMIT)
+        callable_(do, "once takes a function, and what to call it with")
         op = live.operations.effect(name)
         store = self.ground.store
         if live.attempt.is_rerun and (done := await store.read(lambda view: view.done(op))) is not None:
