@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from remit.core.card import Card
 from remit.core.checks import between, of_type
-from remit.core.match import rank
+from remit.core.match import choice, rank, suits
 from remit.core.text import TASK_LIMIT, canonical, plain, shown
 from remit.core.values import Json, checked
 from remit.errors import BadInput
@@ -99,10 +99,9 @@ def faults(plan: Plan, cards: Mapping[str, Card], *, most: int = STEP_LIMIT) -> 
 
 
 def assignee(step: Step, cards: Mapping[str, Card]) -> str:
-    """Choose who does a step: the agent it names, or the best match for the capability, then by name."""
-    if step.agent:
-        return step.agent
-    return rank(step.capability, cards.values())[0].card.name
+    """Choose who does a step: the agent it names, or who is clearly the one for the capability."""
+    chosen = None if step.agent else choice(rank(step.capability, cards.values()))
+    return step.agent if chosen is None else chosen.card.name
 
 
 def cycle(plan: Plan) -> list[str]:
@@ -216,10 +215,19 @@ def _assignee_faults(step: Step, cards: Mapping[str, Card]) -> list[str]:
     if step.agent and step.agent not in cards:
         who = ", ".join(sorted(cards)) or "no one"
         return [f"{where} is for '{step.agent}', who cannot be asked; there is {who}"]
-    if step.capability and not rank(step.capability, [cards[step.agent]] if step.agent else cards.values()):
-        whom = f"'{step.agent}' cannot" if step.agent else "no one can"
-        return [f"{where} needs {shown(step.capability)}, and {whom} do that"]
-    return []
+    unable = _unable(step, cards) if step.capability else ""
+    return [f"{where} needs {shown(step.capability)}, and {unable}"] if unable else []
+
+
+def _unable(step: Step, cards: Mapping[str, Card]) -> str:
+    """Say why nobody can be given a step for what it needs; nothing if somebody can."""
+    if step.agent:
+        return "" if suits(step.capability, cards[step.agent]) else f"'{step.agent}' cannot do that"
+    matches = rank(step.capability, cards.values())
+    if choice(matches) is not None:
+        return ""
+    near = ", ".join(match.card.name for match in matches[:3])
+    return f"it is not clear who does that; name one: {near}" if matches else "no one can do that"
 
 
 def _ids(given: object) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from remit.core import remit as remits
 from remit.core.card import Card
 from remit.core.checks import items, whole
 from remit.core.command import Command, Send, Update
-from remit.core.match import Match
+from remit.core.match import Match, choice, unclear
 from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
@@ -228,9 +228,10 @@ class Turn:
         if to is not None:
             return to
         matches = self._matches(capability)
-        if not matches:
-            raise Refused(f"no one you may ask can {capability}; do it yourself or finish without", rule="unknown")
-        return matches[0].card.name
+        chosen = choice(matches)
+        if chosen is None:
+            raise Refused(unclear(capability, matches, self.agents()), rule="unknown")
+        return chosen.card.name
 
     async def _queued(self, asked_how: str, to: str, task: str, how: Queueing) -> Task:
         submission = asking.submission(to, task, how, asked_how)
