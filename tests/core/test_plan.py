@@ -211,7 +211,18 @@ def test_of_a_large_circle_the_first_ten_are_named():
             ],
         ),
     ],
-    ids=["empty", "self", "unknown", "doubles", "nobody", "no-such-agent", "no-such-capability", "unsuitable", "all"],
+    ids=[
+        "empty",
+        "self",
+        "unknown",
+        "doubles",
+        "nobody",
+        "no-such-agent",
+        "no-such-capability",
+        "unclear",
+        "unsuitable",
+        "all",
+    ],
 )
 def test_everything_that_is_wrong_is_said(steps, found):
     assert faults(Plan(steps), TEAM) == found
