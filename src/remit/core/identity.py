@@ -15,7 +15,8 @@ from remit.core.values import Json, encode
 
 KEYED: Final = "key/"  # begins the dedup key of what was asked for with an idempotency key
 _SAME: Final = "same/"
-_TWICE: Final = "seconds"  # of a Pass: what people write; its microseconds say the same exactly
+# All of a Pass but the seconds that people write: its microseconds say the same exactly.
+_PARTS: Final = tuple(field.name for field in fields(Pass) if field.name != "seconds")
 
 
 class UsedKey(NamedTuple):
@@ -41,7 +42,7 @@ class AskedFrom(NamedTuple):
 
 def said(wish: Pass) -> dict[str, Json]:
     """Spell out all of a pass."""
-    return {field.name: _spelled(getattr(wish, field.name)) for field in fields(wish) if field.name != _TWICE}
+    return {name: _spelled(getattr(wish, name)) for name in _PARTS}
 
 
 def content_of(wish: Pass, where: AskedFrom, **how: Json) -> str:
@@ -65,12 +66,12 @@ def _name(parts: Json) -> str:
 
 
 def _spelled(part: object) -> Json:
+    if isinstance(part, str | int):
+        return part
     if part is ANY:
         return "*"
     if isinstance(part, frozenset):
         return [*sorted(str(one) for one in cast("frozenset[object]", part))]
     if isinstance(part, Bounds):
-        return {**part.data}
-    if isinstance(part, str | int):
-        return part
+        return part.data
     raise TypeError(f"a part of a request that has no spelling: {type(part).__name__}")

@@ -57,9 +57,12 @@ class Breakers(NamedTuple):
     def _must_be_known(self, view: View, name: str) -> None:
         """Refuse a name that nobody here has: a slip of the fingers must not look like an agent that was taken out."""
         known = {*self.ground.directory.names(), *(card.name for card, _ in view.cards())}
+        if not known:  # a store that is looked at from outside, and nobody has published who is there
+            return
+        known.update(agent for agent, _, _ in view.breakers())
         if name not in known:
-            there = f"; there is {', '.join(sorted(known))}" if known else ""
-            raise NotFound(f"there is no agent '{name}'{meant(name, sorted(known)) or there}")
+            hint = meant(name, sorted(known)) or f"; there is {', '.join(sorted(known))}"
+            raise NotFound(f"there is no agent '{name}'{hint}")
 
 
 def _rests(breaker: Breaker) -> bool:
