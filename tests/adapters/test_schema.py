@@ -1,6 +1,7 @@
 """Schemas are the caller's, and nothing is fetched for them."""
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,11 @@ LOCAL = {
 
 
 @pytest.fixture
-def server() -> socket.socket:
+def server() -> Iterator[socket.socket]:
     """Listens, and would notice anyone who connects."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(0)
-        yield listening  # pyright: ignore[reportReturnType]
+        yield listening
 
 
 def elsewhere(server: socket.socket, path: Path) -> list[dict[str, object]]:
