@@ -198,9 +198,11 @@ def member(owner: object, name: str) -> object:
 
 def takes(function: object) -> tuple[inspect.Signature, set[str]]:
     signature = inspect.signature(function)  # pyright: ignore[reportArgumentType]
-    names = {name for name, one in signature.parameters.items() if one.kind is not one.VAR_KEYWORD}
-    for one in signature.parameters.values():
-        if one.kind is one.VAR_KEYWORD and one.annotation is not Never:  # what is taken only to be refused
+    taken = [one for one in signature.parameters.values() if one.annotation is not Never]  # else only to be refused
+    signature = signature.replace(parameters=taken)
+    names = {one.name for one in taken if one.kind is not one.VAR_KEYWORD}
+    for one in taken:
+        if one.kind is one.VAR_KEYWORD:
             unpacked = get_origin(one.annotation) is Unpack
             names |= set(get_args(one.annotation)[0].__annotations__) if unpacked else {"*"}
     return signature, names

@@ -172,7 +172,7 @@ def test_a_plan_and_the_breakers_it_opens_are_shown(folder: Path):
     shown = in_a_terminal(folder, "run", "team:rt", "chief", "plan it")
     for words in (
         "plan  2 of 6 steps completed, 4 failed",
-        "✓ Write  worker2  after a",
+        "✓ worker2  c: Write",
         "breaker broken: open after 3",
     ):
         assert words in shown

@@ -173,16 +173,37 @@ def test_submit_prints_the_id_alone_and_a_hint_beside_it(cli, module: str):
 def test_the_same_key_is_the_same_task(cli, module: str):
     words = ("submit", f"{module}:rt", "quick", "hello", "-s", "team.db", "--key", "mine", "--json")
     first = json.loads(cli(*words).out)
-    words = (*words[:3], "something else", *words[4:])
     assert json.loads(cli(*words).out) == {**first, "existing": True}
     assert first["existing"] is False
+    other = cli(*words[:3], "something else", *words[4:-1])
+    assert other.code != 0
+    assert f"the key 'mine' was used for another request, task {first['task']}; ask for exactly the same" in other.err
+
+
+@pytest.mark.rule("key.outlives")
+@pytest.mark.parametrize("wait", [(), ("--wait",)])
+def test_a_key_whose_run_was_pruned_is_the_same_task_and_nothing_is_done(cli, tmp_path: Path, wait: tuple[str, ...]):
+    carried_out(tmp_path)
+    words = ("submit", "quick", "hello", "--key", "mine", *wait)
+    first = cli("submit", "quick", "hello", "--key", "mine").out
+    cli("cancel", first.strip())
+    while json.loads(cli("prune", "--days", "1e-9", "--dry-run", "--json").out)["old"] != 2:
+        pass  # it has to be a little older first
+    cli("prune", "--days", "1e-9")
+    again = cli(*words)
+    if wait:
+        assert "has been cancelled at" in again.err
+        assert "its record was pruned" in again.err
+    else:
+        assert again.out == first
+        assert "it exists: the same was submitted before" in again.err
 
 
 def test_a_duplicate_says_that_it_is_one(cli, module: str):
     words = ("submit", f"{module}:rt", "quick", "hello", "-s", "team.db")
     first, second = cli(*words), cli(*words)
     assert second.out == first.out
-    assert second.err == first.err.replace("\n", "; it was submitted before\n")
+    assert second.err == first.err.replace("\n", "; it exists: the same was submitted before\n")
 
 
 def test_agents_that_a_worker_published_are_listed_and_asked_without_importing_them(cli, tmp_path: Path):
@@ -246,7 +267,7 @@ def test_the_store_can_come_from_the_environment(cli, module: str, monkeypatch: 
         (["cancel"], 2, ""),
         (["retry", "x"], 4, "there is no store at remit.db"),
         (["watch"], 4, "there is no store at remit.db"),
-        (["prune"], 4, "there is no store at remit.db"),
+        (["prune", "--days", "4"], 4, "there is no store at remit.db"),
         (["prune", "--days", "0"], 2, "--days must be a positive"),
         (["db", "migrate", "-s", ":memory:"], 2, "a store in memory is made anew each time"),
         (["db", "migrate", "-s", "nowhere/a.db"], 5, "is not a folder"),
@@ -369,7 +390,7 @@ def test_cancel_and_retry(cli, tmp_path: Path):
 
 def test_prune_takes_away_what_ended_long_ago(cli, tmp_path: Path):
     carried_out(tmp_path)
-    assert "0 runs ended more than 4 days ago and would be deleted" in cli("prune", "--dry-run").out
+    assert "0 runs ended more than 4 days ago and would be deleted" in cli("prune", "--days", "4", "--dry-run").out
     while json.loads(cli("prune", "--days", "1e-9", "--dry-run", "--json").out) != {"pruned": 0, "old": 1}:
         assert "completed" in cli("runs").out  # it has only just ended
     assert "1 run that ended more than 1e-09 days ago deleted" in cli("prune", "--days", "1e-9").out

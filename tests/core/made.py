@@ -81,6 +81,7 @@ MADE = [
     kinds.plan_started(CODER, [Step("a", "Gather", agent="coder").data()], NOW, {"goal": "g", "receipt": RECEIPT}),
     kinds.step_ended(CODER, "a", "skipped", "stop", NOW),
     kinds.runs_pruned([PRUNED], NOW),
+    kinds.runs_pruned([{**PRUNED, "keys": [["key/d", "t1", "t1", "all", "completed", NOW + 1]]}], NOW),
     kinds.breaker_set("coder", CLOSED, Place(), NOW),
     kinds.breaker_set("coder", Breaker("half-open", 3, NOW + 5, "t2", "it broke"), HERE, NOW, "ann"),
     kinds.cards_published([Card("coder"), Card("lead", asks="*", tools=["exec"], concurrency=2)], NOW),

@@ -3,7 +3,20 @@
 import pytest
 
 from remit.core.bounds import Bounds
-from remit.core.checks import between, limit, of_type, whole
+from remit.core.checks import (
+    between,
+    callable_,
+    counted,
+    items,
+    limit,
+    meant,
+    of_type,
+    one_of,
+    patience,
+    text_or_none,
+    whole,
+    yes_or_no,
+)
 from remit.errors import BadInput
 
 
@@ -53,3 +66,36 @@ def test_a_number_out_of_its_range_is_refused(given_):
     assert between(10, "retries", 0, 10) == 10
     with pytest.raises(BadInput, match="retries is a whole number from 0 to 10, not"):
         between(given_, "retries", 0, 10)
+
+
+@pytest.mark.rule("input.told")
+@pytest.mark.parametrize(
+    ("check", "taken", "sentence"),
+    [
+        (lambda given_: counted(given_, "hands"), [0, 5], "hands is a whole number of at least 0"),
+        (lambda given_: patience(given_, "seconds"), [None, 0, 0.5], "seconds is a number of seconds from 0, or None"),
+        (lambda given_: yes_or_no(given_, "reveal"), [True, False], "reveal is True or False, not"),
+        (lambda given_: text_or_none(given_, "a session", 5), [None, "", "s"], "a session"),
+        (lambda given_: one_of(given_, ("open", "failed"), "state"), ["open"], "state is open or one of failed, not"),
+        (lambda given_: items(given_, "it takes a list"), [[], (1,), {2}, iter("ab")], "it takes a list, not"),
+        (lambda given_: callable_(given_, "it takes a function"), [len], "it takes a function, not"),
+    ],
+)
+def test_each_check_takes_what_is_allowed_and_says_what_else_there_is(check, taken, sentence):
+    for given_ in taken:
+        check(given_)
+    for given_ in ("faild", float("nan"), -1, b"x", {"a": 1}, object()):
+        if sentence.startswith("a session") and given_ == "faild":
+            continue
+        with pytest.raises(BadInput, match=sentence):
+            check(given_)
+
+
+def test_a_number_that_must_be_there_is_not_none():
+    with pytest.raises(BadInput, match="hands is a whole number of at least 1, not None"):
+        counted(None, "hands", least=1)
+
+
+def test_a_slip_of_the_fingers_is_asked_about_and_nothing_else_is():
+    assert meant("faild", ("open", "failed")) == "; did you mean failed?"
+    assert [meant(given_, ("failed",)) for given_ in ("quite another", 7, None, "failed" * 100)] == [""] * 4

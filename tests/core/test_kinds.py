@@ -101,9 +101,10 @@ def test_a_task_says_which_process_has_it_and_what_the_engine_does_in_its_holder
 def test_a_submitted_task_says_what_a_started_one_says_and_how_it_is_to_be_carried_out():
     remit = remit_along("lead", "coder")
 
-    found = kinds.submitted(remit, NOW, Queued("spawn", 260, 4, NOW + 1, "key/d"))
+    found = kinds.submitted(remit, NOW, Queued("spawn", 260, 4, NOW + 1, "key/d", "all"))
 
     how = {"asked_how": "spawn", "timeout": 260, "attempts": 4, "ready_at": NOW + 1, "dedup_key": "key/d"}
+    how["content"] = "all"
     assert found == kinds.started(remit, NOW)._replace(
         kind="task.submitted", data={**kinds.started(remit, NOW).data, **how}
     )

@@ -96,7 +96,7 @@ def test_a_submitted_task_becomes_a_row_that_nobody_has_claimed():
     remit = remit_along("lead", "coder")
     started = change(facts.started(remit, NOW)).row
 
-    found = change(submitted(remit, NOW, "spawn", dedup_key="key/d"))
+    found = change(submitted(remit, NOW, "spawn", dedup_key="same/d"))
 
     free = {
         "state": "pending",
@@ -104,18 +104,32 @@ def test_a_submitted_task_becomes_a_row_that_nobody_has_claimed():
         "fence": 0,
         "attempt": 0,
         "claimed_at": None,
-        "dedup_key": "key/d",
+        "dedup_key": "same/d",
     }
     assert found == ("task", "add", ("t2",), {**started, **free})
 
 
 def test_a_submitted_task_that_is_carried_out_at_once_is_claimed_from_the_beginning():
-    queued = Queued("submit", 260 * SECOND, 4, NOW, "key/d")
+    queued = Queued("submit", 260 * SECOND, 4, NOW, "same/d")
     started = change(facts.started(first_remit(), NOW, Begun("w1"))).row
 
     found = change(facts.started(first_remit(), NOW, Begun("w1"), queued)).row
 
-    assert found == {**started, "asked_how": "submit", "dedup_key": "key/d"}
+    assert found == {**started, "asked_how": "submit", "dedup_key": "same/d"}
+
+
+@pytest.mark.rule("key.outlives")
+def test_a_key_is_kept_with_what_it_was_used_for_and_with_how_that_ended_once_it_is_pruned():
+    queued = Queued("submit", 260 * SECOND, 4, NOW, "key/d", "all")
+    used = {"key": "key/d", "task": "t1", "run": "t1", "content": "all", "state": "", "ended_at": None}
+    for first in (facts.started(first_remit(), NOW, Begun("w1"), queued), facts.submitted(first_remit(), NOW, queued)):
+        assert fold(journal(first))["used_key"] == {("key/d",): used}
+        pruned = facts.runs_pruned(
+            [{"id": "t1", "tasks": ["t1"], "keys": [["key/d", "t1", "t1", "all", "failed", NOW]]}], NOW
+        )
+        told = {**used, "state": "failed", "ended_at": NOW}
+        assert fold(journal(first, pruned))["used_key"] == {("key/d",): told}
+        assert fold([emptied(journal(first)[0]), *journal(first, pruned)[1:]])["used_key"] == {("key/d",): told}
 
 
 def test_a_task_that_is_submitted_again_keeps_count_of_its_failures():
@@ -561,7 +575,8 @@ def test_a_kind_that_no_one_knows_is_an_error_and_not_ignored():
 @pytest.mark.rule("journal.one-event")
 def test_every_move_of_a_task_is_known_to_the_projection():
     assert set(PROJECTION) > lifecycle.MOVES
-    assert fold([]) == {"task": {}, "run": {}, "entry": {}, "retired": {}, "message": {}, "breaker": {}, "card": {}}
+    empty = ("task", "run", "used_key", "entry", "retired", "message", "breaker", "card")
+    assert fold([]) == {table: {} for table in empty}
 
 
 def test_changes_to_what_is_not_there_change_nothing():

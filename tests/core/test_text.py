@@ -1,6 +1,7 @@
 """Names and plain text: one spelling per agent, and nothing a store would keep differently."""
 
 import string
+from unicodedata import category
 
 import pytest
 from hypothesis import given
@@ -30,6 +31,18 @@ gaps = st.text(SEPARATORS, min_size=1, max_size=4)
         ("-code.reviewer!", "code-reviewer"),
         ("Agent #7", "agent-7"),
         ("\u212aik", "kik"),  # the Kelvin sign is a K
+        ("M\xfcller", "m\xfcller"),
+        ("Mu\u0308ller", "m\xfcller"),  # the same letter, written as two
+        ("M\xd6LLER", "m\xf6ller"),
+        ("\xdf", "ss"),
+        ("Stra\xdfe 7", "strasse-7"),
+        ("\u65e5\u672c", "\u65e5\u672c"),
+        ("\u041f\u0440\u043e\u0432\u0435\u0440\u043a\u0430!", "\u043f\u0440\u043e\u0432\u0435\u0440\u043a\u0430"),
+        ("\u092e\u0930\u093e\u0920\u0940", "\u092e\u0930\u093e\u0920\u0940"),  # its vowels are marks
+        ("\u0301x", "x"),  # a mark that belongs to no letter
+        ("\uff21\uff27\uff25\uff2e\uff34 \u2460", "agent-1"),
+        ("ad\u200bmin", "ad-min"),  # what nobody sees joins no words
+        ("agent\ufe0f\u3164\U000e0041", "agent"),
     ],
 )
 def test_a_name_has_one_spelling(written, spelled):
@@ -63,8 +76,9 @@ def test_whatever_is_written_the_spelling_is_stable_and_safe_or_a_clear_error(wr
 
     assert "an agent's name" in reason or canonical(spelled) == spelled
     assert "an agent's name" in reason or 1 <= len(spelled) <= NAME_LIMIT
-    assert set(spelled) <= set(LETTERS + "-")
+    assert all(letter == "-" or category(letter)[0] in "LNM" for letter in spelled)
     assert spelled == spelled.strip("-")
+    assert "--" not in spelled
 
 
 @pytest.mark.rule("names.limits")
@@ -73,6 +87,26 @@ def test_a_name_may_have_64_characters_and_not_one_more():
 
     with pytest.raises(BadInput, match="at most 64 characters, got 65"):
         canonical("n" * 65)
+    with pytest.raises(BadInput, match="at most 64 characters, got 1,001"):
+        canonical("-" * 1_000 + "n")
+
+
+@pytest.mark.rule("names.scripts")
+def test_letters_of_every_script_tell_agents_apart():
+    names = [
+        "M\xfcller",
+        "M\xf6ller",
+        "Muller",
+        "\u65e5\u672c",
+        "\u4e2d\u56fd",
+        "\u0394",
+        "\u05d0",
+        "\u0e01",
+        "a",
+        "\u0430",
+    ]
+
+    assert len({canonical(name) for name in names}) == len(names)  # look-alikes of two scripts are two agents
 
 
 @pytest.mark.rule("names.limits")
@@ -81,9 +115,11 @@ def test_what_counts_is_the_length_after_spelling_out():
 
 
 @pytest.mark.rule("names.limits")
-@pytest.mark.parametrize("written", ["", " ", "---", "\0", "\ud800", "\u540d\u524d"])
+@pytest.mark.parametrize(
+    "written", ["", " ", "---", "\0", "\ud800", "\u200b", "\u0301", "\U0001f600", "\u3164", "\ufe0f"]
+)
 def test_a_name_without_a_letter_or_digit_is_refused(written):
-    with pytest.raises(BadInput, match="needs at least one letter a-z or digit"):
+    with pytest.raises(BadInput, match="needs at least one letter or digit"):
         canonical(written)
 
 

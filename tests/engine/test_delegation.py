@@ -166,6 +166,32 @@ async def test_a_capability_nobody_has_is_refused(rt: Runtime):
     assert await rt.run("lead", "go") == "walked"
 
 
+@pytest.mark.rule("asks.margin", "asks.discovery")
+@pytest.mark.parametrize("verb", ["delegate", "submit", "spawn"])
+async def test_nobody_is_asked_on_one_word_of_many_and_the_asker_is_told_whom_it_may_ask(rt: Runtime, verb: str):
+    asked: list[str] = []
+
+    @rt.agent(asks=["dishwasher", "keeper"])
+    async def lead(turn: Turn) -> str:
+        with pytest.raises(Refused) as info:
+            await getattr(turn, verb)(capability="delete the production database", task="go")
+        assert info.value.rule == "unknown"
+        return str(info.value)
+
+    async def noted(turn: Turn) -> None:
+        asked.append(turn.agent)
+
+    rt.add(Card("dishwasher", can="wash the dishes"), noted)
+    rt.add(Card("keeper", can="keep the production going"), noted)
+    rt.add(Card("hidden", can="delete the staging database"), noted)
+    said = await rt.run("lead", "go")
+    assert said.startswith(
+        "it is not clear who can delete the production database; the nearest are: keeper (can keep the"
+    )
+    assert "hidden" not in said
+    assert asked == []
+
+
 @pytest.mark.rule("chain.no-shared-state")
 async def test_concurrent_delegations_through_one_agent_see_only_their_own_chain(rt: Runtime):
     both_inside = anyio.Event()

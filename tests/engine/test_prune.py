@@ -36,7 +36,7 @@ async def test_runs_that_ended_more_than_four_days_ago_go_and_a_line_of_each_sta
     young = await rt.outcome("lead", "young", session="s")
     clock.advance(2 * DAY + 1)
     events = len(await rt.workspace.history())
-    assert await rt.workspace.prune() == 1
+    assert await rt.workspace.prune(4) == 1
     await sound(rt)
     with pytest.raises(NotFound):
         await rt.workspace.task(old.id).status()
@@ -50,7 +50,7 @@ async def test_runs_that_ended_more_than_four_days_ago_go_and_a_line_of_each_sta
     assert (line["session"], len(line["tasks"])) == ("s", 3)  # pyright: ignore[reportCallIssue]
     kinds = [event.kind for event in await rt.workspace.history(run=old.id)]  # what happened can still be told
     assert kinds.count("task.completed") == 3
-    assert await rt.workspace.prune() == 0
+    assert await rt.workspace.prune(4) == 0
 
 
 @pytest.mark.rule("prune.retention")
@@ -71,13 +71,13 @@ async def test_what_is_open_keeps_its_whole_run(rt: Runtime, clock):
     outcome = await rt.outcome("lead", "go")
     await happened(inside)
     clock.advance(10 * DAY)
-    assert await rt.workspace.prune() == 0
+    assert await rt.workspace.prune(4) == 0
     go.set()
     [child] = await rt.workspace.tasks(parent=outcome.id)
     await rt.workspace.task(child.id).wait(PATIENCE)
-    assert await rt.workspace.prune() == 0  # its last part ended just now
+    assert await rt.workspace.prune(4) == 0  # its last part ended just now
     clock.advance(5 * DAY)
-    assert await rt.workspace.prune() == 1
+    assert await rt.workspace.prune(4) == 1
     assert await rt.workspace.tasks() == []
     await sound(rt)
 
@@ -88,7 +88,7 @@ async def test_many_are_pruned_in_batches_and_how_long_is_kept_can_be_said(rt: R
     for number in range(120):
         await rt.run("coder", str(number))
     clock.advance(DAY)
-    assert await rt.workspace.prune() == 0
+    assert await rt.workspace.prune(4) == 0
     assert await rt.workspace.prune(days=0.5) == 120
     assert await rt.workspace.tasks() == []
     await sound(rt)
@@ -108,7 +108,7 @@ async def test_retried_and_failed_runs_are_pruned_too(rt: Runtime, clock):
     again = await old.retry()
     await again.wait(PATIENCE)
     clock.advance(5 * DAY)
-    assert await rt.workspace.prune() == 2
+    assert await rt.workspace.prune(4) == 2
     assert await rt.workspace.tasks() == []
     await sound(rt)
 
@@ -119,7 +119,7 @@ async def test_a_pruned_store_opens_again(tmp_path, clock):
         rt.add(Card("coder"), echo)
         await rt.run("coder", "x", session="s")
         clock.advance(5 * DAY)
-        assert await rt.workspace.prune() == 1
+        assert await rt.workspace.prune(4) == 1
     with team(tmp_path / "team.db", clock=clock) as rt:
         rt.add(Card("coder"), echo)
         await sound(rt)

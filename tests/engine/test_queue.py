@@ -205,7 +205,7 @@ async def test_an_agents_twins_stay_within_its_run_and_spawned_ones_are_all_diff
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[list[str]]:
         submitted = [(await turn.submit("coder", "x")).id for _ in range(3)]
-        keyed = [(await turn.submit("coder", f"k {n}", key="k")).id for n in range(2)]
+        keyed = [(await turn.submit("coder", "k", key="k")).id for _ in range(2)]
         spawned = [(await turn.spawn("coder", "x")).id for _ in range(3)]
         return [submitted, keyed, spawned]
 

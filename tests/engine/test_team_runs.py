@@ -1,6 +1,7 @@
 """Teams: a coordinator plans, members work on what they are given, and the pieces are put together."""
 
 import json
+from time import process_time
 
 import pytest
 
@@ -120,3 +121,31 @@ async def test_the_turn_of_a_coordinator_is_the_current_one_while_it_answers(rt:
     rt.agent("worker")(echo)
     assert await rt.run_team("a goal", "coordinator") == "done"
     assert seen == [True, True]
+
+
+@pytest.mark.rule("team.no-wider")
+@pytest.mark.parametrize(
+    "more", [{"schema": {"$ref": "http://127.0.0.1:9/x"}}, {"memory_scope": "all"}, {"retries": 9}]
+)
+async def test_a_plan_with_more_than_a_model_may_say_goes_back_with_the_name_of_it(
+    rt: Runtime, more: dict[str, object]
+):
+    told = listening(rt, "ann", "bob")
+    wider = {"steps": [{**GOOD["steps"][0], **more}]}
+    asked = boss(rt, wider, wider)
+    with pytest.raises(remit.Failed, match="no plan was accepted, and nothing was started"):
+        await rt.run_team("build it", "boss")
+    assert f"step 1 may not have '{next(iter(more))}'" in asked[1]
+    assert told["ann"] == []
+
+
+@pytest.mark.rule("input.linear")
+@pytest.mark.parametrize(
+    "answer", ["```json" + "\n" * 50_000 + "x", "```" * 20_000, "```json\n" + "[" * 50_000 + "\n```"]
+)
+async def test_no_answer_of_a_coordinator_holds_up_the_loop(rt: Runtime, answer: str):
+    boss(rt, answer, answer)
+    began = process_time()
+    with pytest.raises(remit.Failed, match="no plan was accepted"):
+        await rt.run_team("build it", "boss")
+    assert process_time() - began < 5  # by a pattern it was days

@@ -49,7 +49,7 @@ async def reset(rt: Runtime, op: str) -> object:
 
 
 async def prune(rt: Runtime, op: str) -> object:
-    return await rt.workspace.prune(op=op)
+    return await rt.workspace.prune(4, op=op)
 
 
 ACTS: dict[str, Callable[[Runtime, str], Awaitable[object]]] = {

@@ -105,7 +105,7 @@ def test_the_tree_as_data_has_everything_in_its_place():
         [],
     )
     refusal = {"at": NOW, "to": "lead", "task": "again", "rule": "loop", "sentence": "'lead' no"}
-    assert child["refusals"] == [{**refusal, "handoff": False, "turn": 0}]  # pyright: ignore[reportCallIssue]
+    assert child["refusals"] == [{**refusal, "handoff": False, "turn": 0, "asker": "coder"}]  # pyright: ignore[reportCallIssue]
 
 
 @given(runs())

@@ -17,7 +17,7 @@ QUERIES = queries()
 VALUES = {name: 1 for query in QUERIES.values() for name in query.names}
 # These read a whole workspace of their table on purpose: the table is small, or all of it is wanted.
 WHOLE = {
-    *("all_tasks", "all_runs", "all_entries", "all_messages"),
+    *("all_tasks", "all_runs", "all_used_keys", "all_entries", "all_messages"),
     *("breakers", "cards", "workers", "namespaces"),
     "head",  # from its end, one row
 }

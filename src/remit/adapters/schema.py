@@ -1,24 +1,64 @@
-"""JSON Schema for structured results, by the jsonschema package (`remit[schema]`)."""
+"""JSON Schema for structured results, by the jsonschema package (`remit[schema]`).
+
+Nothing is ever fetched: a schema refers to its own parts, or to the drafts of JSON Schema that come with the package.
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, cast
 
 from jsonschema import Draft202012Validator, SchemaError
+from jsonschema_specifications import REGISTRY  # pyright: ignore[reportMissingTypeStubs]
+from referencing import Resource
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012, SchemaRegistry
 
+from remit.core.text import shown
 from remit.core.values import Json
 from remit.errors import BadInput
+
+_HERE: Final[SchemaRegistry] = REGISTRY  # knows no way to retrieve what is not in it
+_REFERENCES: Final = ("$ref", "$dynamicRef")
+_ENDLESS: Final = "its schema refers to itself without end"
 
 
 def check(schema: Mapping[str, Any], value: Json) -> list[str]:
     """List what is wrong with the value, one sentence each; nothing if it fits."""
-    errors: Any = Draft202012Validator(schema).iter_errors(value)  # pyright: ignore[reportUnknownMemberType]
-    found = sorted(errors, key=lambda error: [str(part) for part in error.path])
+    errors: Any = Draft202012Validator(schema, registry=_HERE).iter_errors(value)  # pyright: ignore[reportUnknownMemberType]
+    try:
+        found = sorted(errors, key=lambda error: [str(part) for part in error.path])
+    except RecursionError:
+        return [_ENDLESS]
     return [f"{'.'.join(str(part) for part in error.path) or 'it'}: {error.message[:200]}" for error in found]
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Raise if the schema itself is not one."""
+    """Raise if the schema itself is not one, or refers to anything that is not in it."""
     try:
         Draft202012Validator.check_schema(schema)
+        resource = DRAFT202012.create_resource(schema)
+        _check_references(resource, _HERE.resolver_with_root(resource))
     except SchemaError as error:
         raise BadInput(f"that is not a JSON Schema: {error.message[:200]}") from error
+    except RecursionError:
+        raise BadInput(f"that is not a JSON Schema that can be used: {_ENDLESS}") from None
+
+
+def _check_references(resource: Resource[Any], resolver: Any) -> None:
+    """Look every reference up: those that lead nowhere would fail in the middle of a plan."""
+    contents: object = resource.contents
+    if isinstance(contents, Mapping):
+        for name in _REFERENCES:
+            if name in contents:
+                _check_reference(cast("Mapping[str, str]", contents)[name], resolver)
+    for part in resource.subresources():
+        _check_references(part, resolver.in_subresource(part))
+
+
+def _check_reference(reference: str, resolver: Any) -> None:
+    try:
+        resolver.lookup(reference)
+    except (Unresolvable, ValueError) as error:
+        raise BadInput(
+            f"the schema refers to {shown(reference)}, which is not in it; "
+            "nothing is fetched from elsewhere: put it under $defs and say '#/$defs/...'"
+        ) from error

@@ -9,7 +9,6 @@ from rich.text import Text
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.core.lifecycle import TERMINAL
 from remit.core.times import DAY, SECOND, span
-from remit.engine.settings import KEPT_DAYS
 from remit.ports import View
 from remit.report.figures import count
 
@@ -19,11 +18,13 @@ _LOOKED_AT: Final = 100_000  # runs
 def prune(
     *,
     place: Where = HERE,
-    days: float = KEPT_DAYS,
+    days: float,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Delete runs that ended long ago; the journal keeps a line of each.
+    """Delete runs that ended long ago; the journal keeps a line of each, and the idempotency keys they used.
+
+    Nothing is deleted by itself, unless a worker's `keep_days` says so.
 
     Parameters
     ----------

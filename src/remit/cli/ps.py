@@ -18,6 +18,7 @@ from remit.core.values import Json
 from remit.ports import View, Which
 from remit.report import wire
 from remit.report.figures import age, count, duration
+from remit.report.looks import urgency
 from remit.report.printable import escaped
 from remit.runtime.finding import task_of
 from remit.runtime.workers import Crew, Peer
@@ -48,7 +49,8 @@ def ps(
     limit: int = 100,
     json: AsJson = False,
 ) -> None:
-    """List the tasks that are open, newest first, and the processes that run them.
+    """List the tasks that are open, and the processes that run them: what failed or is lost first, then what runs, each
+    newest first.
 
     Parameters
     ----------
@@ -83,6 +85,8 @@ def ps(
     console = out()
     if snapshot.tasks:
         console.print(_table(snapshot, now))
+        if len(snapshot.tasks) == which.limit:
+            console.print(Text(f"the newest {which.limit:,}; there may be more: --limit, --state, --agent", "dim"))
     else:
         narrowed = all or state or agent or session or parent
         console.print(Text("no such tasks" if narrowed else "nothing is open; `remit ps --all` lists the rest", "dim"))
@@ -99,7 +103,9 @@ def _snapshot(view: View, which: Which, parent: str) -> Snapshot:
 
 def _table(snapshot: Snapshot, now: int) -> Table:
     names = ("id", "state", "agent", "task", "try", "took", "age", "where")
-    rows = [_row(record, task, snapshot.crew, now) for record, task in snapshot.tasks]
+    crew = snapshot.crew
+    tasks = sorted(snapshot.tasks, key=lambda line: urgency(crew.state(line[0], now)))
+    rows = [_row(record, task, crew, now) for record, task in tasks]
     return tabled(names, rows, left=3, gives_way="task")
 
 

@@ -1,7 +1,9 @@
 """`remit show`: one run, with all that is known of it."""
 
 import asyncio
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
@@ -18,7 +20,14 @@ from remit.report.tree import Node, tree
 from remit.runtime.finding import run_of
 
 
-def show(run: str = "last", *, trace: str = "", place: Where = HERE, json: AsJson = False) -> None:
+def show(
+    run: str = "last",
+    *,
+    trace: str = "",
+    place: Where = HERE,
+    all: Annotated[bool, Parameter(negative="")] = False,
+    json: AsJson = False,
+) -> None:
     """Show one run: its tree, times, refusals and receipts; or where one of its tasks failed.
 
     Parameters
@@ -27,6 +36,8 @@ def show(run: str = "last", *, trace: str = "", place: Where = HERE, json: AsJso
         The run's id, its beginning or its end as long as only one fits, or `last`.
     trace
         The id of a task: show where in its agent's code it failed, at each attempt, and nothing else.
+    all
+        Draw every task and step; else of many beside each other some, those that failed or run first.
     json
         Print JSON instead.
     """
@@ -42,7 +53,7 @@ def show(run: str = "last", *, trace: str = "", place: Where = HERE, json: AsJso
     console.print(Text.assemble((root.id, "bold"), (f"  {moment(root.started_at)}", "dim")))
     console.print(summary(root, now))
     console.print()
-    console.print(drawn(root, now))
+    console.print(drawn(root, now, whole=all))
     console.print()
     for text in refusals(root):
         console.print(text)

@@ -98,13 +98,15 @@ async def _submit(
             emit({"task": handle.id, "existing": handle.existing})
         else:
             out().print(Text(handle.id))
-            known = "; it was submitted before" if handle.existing else ""
+            known = "; it exists: the same was submitted before" if handle.existing else ""
             aside().print(Text(f"remit wait {handle.id}{where}{known}", "dim"))
         return 0
+    record = await workspace.read(lambda view: view.record(handle.id))
+    if record is None:  # submitted before, under this key, and pruned since: this says so
+        await handle.status()
+        raise AssertionError("a task that was accepted has a status, or a reason why not")
     if not as_json:
         aside().print(Text(f"waiting for {handle.id}; Ctrl-C leaves it in the queue", "dim"))
-    record = await workspace.read(lambda view: view.record(handle.id))
-    assert record is not None
     seen, screen = await waited(workspace, record, None, None if as_json else out())
     if as_json:
         return answered(seen, as_json=True, seconds=None)

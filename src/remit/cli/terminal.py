@@ -1,7 +1,7 @@
 """How a run looks in a terminal."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -12,12 +12,23 @@ from rich.tree import Tree
 from remit.core.times import iso
 from remit.core.values import Json, encode
 from remit.report.figures import count, duration
+from remit.report.flow.stays import order
 from remit.report.looks import AGAIN, Role, look, mark
 from remit.report.printable import block, escaped
 from remit.report.receipts import Receipt, saw, tokens, withheld
 from remit.report.tally import sentence, tally
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, result_text
-from remit.report.words import called, notes, progress, refused_word, retried, states, took
+from remit.report.words import (
+    called,
+    nodes_first,
+    notes,
+    progress,
+    refused_word,
+    retried,
+    states,
+    steps_first,
+    took,
+)
 
 # What each role of a state looks like in a terminal.
 COLOURS: Final[dict[Role, str]] = {
@@ -32,7 +43,9 @@ COLOURS: Final[dict[Role, str]] = {
     "idle": "dim",
 }
 _BAD: Final = frozenset(("failed", "dead", "cancelled"))
-_FOLD = 12  # siblings shown before the rest is counted
+FOLD: Final = 12  # siblings shown before the rest is counted
+
+T = TypeVar("T")
 
 
 def state_text(state: str) -> Text:
@@ -71,10 +84,18 @@ def headline(node: Node, now: int) -> Text:
     for note in notes(node):
         text.append(f"  {note}", colour(node.state) if note == node.state else "dim")
     text.append(f"  {took(node, node.elapsed(now), now)}", "dim")
-    saw = sum(slice_.why != "task" for slice_ in node.saw)
-    if saw:
-        text.append(f"  saw {saw}", "blue")
+    if not _moved(node):  # else it is its last holder who saw that
+        text.append(_saw(node), "blue")
     return text
+
+
+def _moved(node: Node) -> bool:
+    return any(not handoff.parallel for handoff in node.trail)
+
+
+def _saw(node: Node) -> str:
+    seen = sum(slice_.why != "task" for slice_ in node.saw)
+    return f"  saw {seen}" if seen else ""
 
 
 def _mark(state: str) -> tuple[str, str]:
@@ -103,19 +124,14 @@ def handoff_line(handoff: HandoffMade) -> Text:
     )
 
 
-def plan_branch(plan: list[PlanStep]) -> Tree:
-    """Draw a plan's progress, and its steps."""
-    branch = Tree(Text.assemble(("plan  ", "bold"), (progress(plan), "dim")), guide_style="dim")
-    for step in plan[:_FOLD]:
-        line = Text.assemble(_mark(step.state), escaped(step.title, 60), (f"  {escaped(step.agent, 64)}", "dim"))
-        if step.after:
-            line.append(f"  after {escaped(', '.join(step.after), 40)}", "dim")
-        if step.reason:
-            line.append(f"  {escaped(step.reason, 100)}", colour(step.state))
-        branch.add(line)
-    if len(plan) > _FOLD:
-        branch.add(Text(f"… and {len(plan) - _FOLD} more", "dim"))
-    return branch
+def step_line(step: PlanStep) -> Text:
+    """Write one line for a step that has no task of its own: it waits, was skipped, or what it waited for failed."""
+    line = Text.assemble(_mark(step.state), escaped(step.title, 60), (f"  {escaped(step.agent, 64)}", "dim"))
+    return line.append(_after(step), "dim")
+
+
+def _after(step: PlanStep) -> str:
+    return f"  after {escaped(', '.join(step.after), 40)}" if step.after else ""
 
 
 def refusals(root: Node) -> Iterator[Text]:
@@ -124,7 +140,7 @@ def refusals(root: Node) -> Iterator[Text]:
         for refusal in node.refusals:
             yield Text.assemble(
                 _mark("refused"),
-                (f"{node.agent} > {refusal.to}", "bold"),
+                (f"{refusal.asker or node.first} > {refusal.to}", "bold"),
                 (f"  {refusal.rule}: ", colour("refused")),
                 (escaped(refusal.sentence, 240), "dim"),
             )
@@ -132,26 +148,78 @@ def refusals(root: Node) -> Iterator[Text]:
             yield Text.assemble(_mark("refused"), (node.agent, "bold"), (f"  and {node.more_refused:,} more", "dim"))
 
 
-def drawn(root: Node, now: int) -> Tree:
-    """Draw the run as a tree that rich can print, and print again while it grows."""
+def drawn(root: Node, now: int, *, whole: bool = False) -> Tree:
+    """Draw the run as a tree that rich can print, and print again while it grows. Of many beside each other only some
+    are drawn, those that failed or run first, unless the whole is wanted."""
+    most = None if whole else FOLD
     top = Tree(headline(root, now), guide_style="dim")
     pending = [(root, top)]
     while pending:
         node, branch = pending.pop()
-        for plan in node.plans[-_FOLD:]:
-            branch.add(plan_branch(plan))
-        for handoff in node.trail[-_FOLD:]:
-            branch.add(handoff_line(handoff))
-        pending.extend((child, branch.add(headline(child, now))) for child in node.children[:_FOLD])
-        if len(node.children) > _FOLD:
-            branch.add(Text(_folded(node.children[_FOLD:]), "dim"))
-        for refusal in node.refusals[:_FOLD]:
-            branch.add(refusal_line(refusal))
-        for retry in node.retries[-_FOLD:]:
-            branch.add(retry_line(retry))
+        planned: set[str] = set()
+        for plan in _last(node.plans, most, branch, "plan"):
+            pending += _plan_drawn(plan, node, branch.add(_plan_head(plan)), now, most)
+            planned.update(step.task for step in plan)
+        others, rest = nodes_first([child for child in node.children if child.id not in planned], most)
+        pending += _rows_drawn(node, others, branch, now, most)
+        if rest:
+            branch.add(_more(len(rest), states(child.state for child in rest)))
         if node.error:
             branch.add(Text(escaped(node.error, 200), colour("dead" if node.state == "dead" else "failed")))
     return top
+
+
+def _plan_head(plan: list[PlanStep]) -> Text:
+    return Text.assemble(("plan  ", "bold"), (progress(plan), "dim"))
+
+
+def _plan_drawn(
+    plan: list[PlanStep], node: Node, branch: Tree, now: int, most: int | None
+) -> Iterator[tuple[Node, Tree]]:
+    """Draw the steps of a plan, each once: as the task that carries it out, if it has one."""
+    tasks = {child.id: child for child in node.children}
+    shown, rest = steps_first(plan, most)
+    for step in shown:
+        task = tasks.get(step.task)
+        if task is None:
+            below = branch.add(step_line(step))
+            if step.reason:  # on a line of its own: at the end of another a narrow terminal would cut it off
+                below.add(Text(escaped(step.reason, 200), colour(step.state)))
+        else:
+            yield task, branch.add(headline(task, now).append(_after(step), "dim"))
+    if rest:
+        branch.add(_more(len(rest), states(step.state for step in rest)))
+
+
+def _rows_drawn(
+    node: Node, children: list[Node], branch: Tree, now: int, most: int | None
+) -> Iterator[tuple[Node, Tree]]:
+    """Draw in order of time who was asked, who took over, what was refused and what was tried again."""
+    moves = [number for number, handoff in enumerate(node.trail, 1) if not handoff.parallel]
+    trail = [(number, handoff) for number, handoff in enumerate(node.trail, 1)]
+    rows: list[tuple[tuple[int, int, int], Node | Text]] = [(order(child), child) for child in children]
+    for number, handoff in _last(trail, most, branch, "handoff"):
+        line = handoff_line(handoff)
+        rows.append(((number, 0, 0), line.append(_saw(node), "blue") if number == max(moves, default=0) else line))
+    rows += [(order(one), refusal_line(one)) for one in _last(node.refusals, most, branch, "refusal")]
+    rows += [((one.turn, 1, one.at), retry_line(one)) for one in _last(node.retries, most, branch, "attempt")]
+    for _, row in sorted(rows, key=lambda placed: placed[0]):
+        if isinstance(row, Node):
+            yield row, branch.add(headline(row, now))
+        else:
+            branch.add(row)
+
+
+def _last(items: list[T], most: int | None, branch: Tree, what: str) -> list[T]:
+    """Take the latest that fit; how many came before is drawn first."""
+    if most is None or len(items) <= most:
+        return items
+    branch.add(Text(f"… {count(len(items) - most, what)} before; `remit show --all` lists them", "dim"))
+    return items[-most:]
+
+
+def _more(number: int, which: str) -> Text:
+    return Text(f"… and {number:,} more ({which}); `remit show --all` lists them", "dim")
 
 
 def summary(root: Node, now: int) -> RenderableType:
@@ -165,14 +233,21 @@ def summary(root: Node, now: int) -> RenderableType:
 
 
 def receipts(root: Node) -> Iterator[Text]:
-    """Say what each turn saw and why, and what was withheld from it."""
+    """Say what each turn saw and why, and what was withheld from it; several that saw the same are told as one."""
+    told: dict[str, tuple[list[Text], int]] = {}
     for node in root.walk():
         turns = [(handoff.at, handoff.sender, handoff.receipt) for handoff in node.trail]
         turns += [(retry.at, retry.agent, retry.receipt) for retry in node.retries]
         turns.sort(key=lambda turn: turn[0])
         for _, holder, receipt in [*turns, (0, node.agent, node.receipt)]:
             if receipt:
-                yield from _receipt(holder, receipt)
+                lines = list(_receipt(holder, receipt))
+                same = "\n".join(line.plain for line in lines)
+                told[same] = (lines, told[same][1] + 1 if same in told else 1)
+    for lines, times in told.values():
+        if times > 1:
+            lines[0].append(f"  ({times:,} turns)", "dim")
+        yield from lines
 
 
 def _receipt(holder: str, receipt: Receipt) -> Iterator[Text]:
@@ -204,7 +279,3 @@ def outcome_text(state: str, result: Json, error: str) -> Text:
 def moment(at: int) -> str:
     """2026-11-15T02:36:54Z"""
     return f"{iso(at)[:19]}Z"
-
-
-def _folded(rest: list[Node]) -> str:
-    return f"… and {len(rest)} more ({states(node.state for node in rest)})"

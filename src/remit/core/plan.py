@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from remit.core.card import Card
 from remit.core.checks import between, of_type
-from remit.core.match import rank
+from remit.core.match import choice, rank, suits
 from remit.core.text import TASK_LIMIT, canonical, plain, shown
 from remit.core.values import Json, checked
 from remit.errors import BadInput
@@ -99,10 +99,9 @@ def faults(plan: Plan, cards: Mapping[str, Card], *, most: int = STEP_LIMIT) -> 
 
 
 def assignee(step: Step, cards: Mapping[str, Card]) -> str:
-    """Choose who does a step: the agent it names, or the best match for the capability, then by name."""
-    if step.agent:
-        return step.agent
-    return rank(step.capability, cards.values())[0].card.name
+    """Choose who does a step: the agent it names, or who is clearly the one for the capability."""
+    chosen = None if step.agent else choice(rank(step.capability, cards.values()))
+    return step.agent if chosen is None else chosen.card.name
 
 
 def cycle(plan: Plan) -> list[str]:
@@ -159,7 +158,8 @@ def sources(step: Step, steps: Mapping[str, Step]) -> list[str]:
 
 
 def drafted(data: Json, *, goal: str) -> Plan:
-    """Read a plan that a model wrote. It may not see more than a caller gave: no memory scope, no wider context."""
+    """Read a plan that a model wrote: what is to be done, by whom, and in which order. It has no words for what a step
+    sees, may do or must answer."""
     data = checked(data, "the plan")
     if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
         raise BadInput('the answer must be a JSON object with a list "steps"')
@@ -171,15 +171,16 @@ def drafted(data: Json, *, goal: str) -> Plan:
     return Plan(tuple(_drafted_step(step, number) for number, step in enumerate(steps, 1)), goal)
 
 
-_DRAFTED = {"id", "title", "description", "agent", "capability", "after", "payload", "schema"}
+_DRAFTED = ("id", "title", "description", "agent", "capability", "after")
 
 
 def _drafted_step(data: Json, number: int) -> Step:
     if not isinstance(data, dict):
         raise BadInput(f"step {number} is an object, not {shown(data)}")
-    if strange := sorted(data.keys() - _DRAFTED):
-        may_not = "; what a step may see is not the plan's to say" if strange[0] in ("memory_scope", "context") else ""
-        raise BadInput(f"step {number} may not have {shown(strange[0])}{may_not}")
+    if strange := sorted(data.keys() - set(_DRAFTED)):
+        may = ", ".join(_DRAFTED)
+        why = "what it may see, may do and must answer is not the plan's to say"
+        raise BadInput(f"step {number} may not have {shown(strange[0])}; a step has {may}, and {why}")
     for name in ("id", "title"):
         if name not in data:
             raise BadInput(f"step {number} has no {name}")
@@ -214,10 +215,19 @@ def _assignee_faults(step: Step, cards: Mapping[str, Card]) -> list[str]:
     if step.agent and step.agent not in cards:
         who = ", ".join(sorted(cards)) or "no one"
         return [f"{where} is for '{step.agent}', who cannot be asked; there is {who}"]
-    if step.capability and not rank(step.capability, [cards[step.agent]] if step.agent else cards.values()):
-        whom = f"'{step.agent}' cannot" if step.agent else "no one can"
-        return [f"{where} needs {shown(step.capability)}, and {whom} do that"]
-    return []
+    unable = _unable(step, cards) if step.capability else ""
+    return [f"{where} needs {shown(step.capability)}, and {unable}"] if unable else []
+
+
+def _unable(step: Step, cards: Mapping[str, Card]) -> str:
+    """Say why nobody can be given a step for what it needs; nothing if somebody can."""
+    if step.agent:
+        return "" if suits(step.capability, cards[step.agent]) else f"'{step.agent}' cannot do that"
+    matches = rank(step.capability, cards.values())
+    if choice(matches) is not None:
+        return ""
+    near = ", ".join(match.card.name for match in matches[:3])
+    return f"it is not clear who does that; name one: {near}" if matches else "no one can do that"
 
 
 def _ids(given: object) -> tuple[str, ...]:

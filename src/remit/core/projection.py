@@ -4,16 +4,17 @@ so a table can hold nothing that the journal does not say."""
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from remit.core import lifecycle
 from remit.core.events import Event
+from remit.core.identity import KEYED, UsedKey
 from remit.core.kinds import CardsPublished, EntriesRemoved, EntrySet, FirstData, MessagesTaken, RunsPruned, read
 from remit.core.record import Record
 from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
 
-Table = Literal["task", "run", "entry", "retired", "message", "breaker", "card", "event"]
+Table = Literal["task", "run", "used_key", "entry", "retired", "message", "breaker", "card", "event"]
 Verb = Literal["add", "put", "claim", "requeue", "extend", "set", "end", "hand", "touch", "take", "drop", "empty"]
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
@@ -22,6 +23,7 @@ Row: TypeAlias = dict[str, Json]
 COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     "task": tuple(field.name for field in fields(Record)),
     "run": ("id", "members", "tasks", "handoffs", "tokens", "refusals"),
+    "used_key": UsedKey._fields,
     "entry": (
         *("namespace", "key", "form", "value", "agent", "created_at", "updated_at", "expires_at", "version"),
         *("digest", "extension", "trust", "task", "chain"),
@@ -38,6 +40,7 @@ COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
 KEYS: Final[dict[Table, tuple[str, ...]]] = {
     "task": ("id",),
     "run": ("id",),
+    "used_key": ("key",),
     "entry": ("namespace", "key"),
     "retired": ("namespace", "key"),
     "message": ("id",),
@@ -65,7 +68,7 @@ def _started(event: Event) -> list[Change]:
     row["led_as"] = data.get("led_as", "")
     row["fence"] = row["attempt"] = 1
     row["claimed_at"] = event.at
-    return [Change("task", "add", (event.task,), row)]
+    return [Change("task", "add", (event.task,), row), *_key_used(event, data)]
 
 
 def _submitted(event: Event) -> list[Change]:
@@ -75,7 +78,18 @@ def _submitted(event: Event) -> list[Change]:
     row["ready_at"] = data["ready_at"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
     row["dedup_key"] = data["dedup_key"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
     row["failures"] = data.get("failures", 0)
-    return [Change("task", "add", (event.task,), row)]
+    return [Change("task", "add", (event.task,), row), *_key_used(event, data)]
+
+
+def _key_used(event: Event, data: FirstData) -> tuple[Change, ...]:
+    key = data.get("dedup_key", "")
+    if not key.startswith(KEYED):
+        return ()
+    return (_used(UsedKey(key, event.task, event.run, data.get("content", ""), "", None)),)
+
+
+def _used(used: UsedKey) -> Change:
+    return Change("used_key", "put", (used.key,), {**used._asdict()})
 
 
 def _task(event: Event, data: FirstData) -> Row:
@@ -140,12 +154,13 @@ def _ended(event: Event) -> list[Change]:
 
 
 def _pruned(event: Event) -> list[Change]:
-    """The rows of the runs go, and what their events said; that they happened stays."""
+    """The rows of the runs go, and what their events said; that they happened stays, and so do the keys used."""
     changes: list[Change] = []
     for run in read(event, RunsPruned)["runs"]:
         changes += [Change("task", "drop", (task,), {"id": task}) for task in run["tasks"]]
         changes.append(Change("run", "drop", (run["id"],), {"id": run["id"]}))
         changes.append(Change("event", "empty", (run["id"],), {"run": run["id"]}))
+        changes += [_used(UsedKey(*cast("list[Any]", row))) for row in run.get("keys", ())]
     return changes
 
 

@@ -1,7 +1,7 @@
 """What text may look like before anything else sees it, so that every store gives the same answer."""
 
-import re
 from functools import lru_cache
+from unicodedata import category, normalize
 
 from remit.errors import BadInput
 
@@ -11,7 +11,12 @@ TASK_LIMIT = 1_048_576
 SESSION_LIMIT = 56  # leaves room for "board:" in a namespace of 64
 SUMMARY_LIMIT = 200
 
-_NOT_NAME = re.compile(r"[^a-z0-9]+")
+_WRITTEN_LIMIT = 1_000  # of a name before it is spelled out
+# Letters and marks that nobody sees, which must not tell two agents apart.
+_INVISIBLE = frozenset(
+    map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)))
+)
+_MORE_INVISIBLE = range(0xE0000, 0xE1000)
 
 
 def shown(value: object, limit: int = 60) -> str:
@@ -24,7 +29,8 @@ def shown(value: object, limit: int = 60) -> str:
 
 
 def canonical(name: object) -> str:
-    """Give the one spelling of an agent's name: case, spaces and punctuation do not tell agents apart."""
+    """Give the one spelling of an agent's name: case, spaces and punctuation do not tell agents apart, letters and
+    digits of any script do."""
     if not isinstance(name, str):
         raise BadInput(f"an agent is named by text, not {type(name).__name__}: {shown(name)}")
     return _canonical(name)
@@ -32,12 +38,27 @@ def canonical(name: object) -> str:
 
 @lru_cache(maxsize=4096)  # the same few names are spelled out at every hop
 def _canonical(name: str) -> str:
-    spelled = _NOT_NAME.sub("-", name.lower()).strip("-")
+    if len(name) > _WRITTEN_LIMIT:
+        raise BadInput(f"an agent's name has at most {NAME_LIMIT} characters, got {len(name):,}: {shown(name)}")
+    spelled = _spelled(normalize("NFKC", normalize("NFKC", name).casefold()))
     if not spelled:
-        raise BadInput(f"an agent's name needs at least one letter a-z or digit, got {shown(name)}")
+        raise BadInput(f"an agent's name needs at least one letter or digit, got {shown(name)}")
     if len(spelled) > NAME_LIMIT:
         raise BadInput(f"an agent's name has at most {NAME_LIMIT} characters, got {len(spelled)}: {shown(name)}")
     return spelled
+
+
+def _spelled(folded: str) -> str:
+    """Keep letters, digits and the marks that belong to a letter; whatever else stands between them becomes one -."""
+    made: list[str] = []
+    for letter in folded:
+        kind = category(letter)[0]
+        seen = letter not in _INVISIBLE and ord(letter) not in _MORE_INVISIBLE
+        if seen and (kind in "LN" or (kind == "M" and made and made[-1] != "-")):
+            made.append(letter)
+        elif made and made[-1] != "-":
+            made.append("-")
+    return "".join(made).removesuffix("-")
 
 
 def plain(text: object, what: str, limit: int, *, empty: bool = False) -> str:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from remit.core.bounds import Bounds
+from remit.core.checks import meant
 from remit.core.text import shown
 from remit.errors import BadInput
 
@@ -17,5 +18,5 @@ def tier(name: object) -> Bounds:
     """Give the bounds that a tier stands for."""
     bounds = TIERS.get(name) if isinstance(name, str) else None
     if bounds is None:
-        raise BadInput(f"there is no tier {shown(name)}; the tiers are {', '.join(TIERS)}")
+        raise BadInput(f"there is no tier {shown(name)}; the tiers are {', '.join(TIERS)}{meant(name, TIERS)}")
     return bounds

@@ -5,16 +5,15 @@ A keyword that a verb does not take is an error that names those it takes.
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, TypedDict
 
 import anyio
 
 from remit.core.allow import ANY, NamesGiven
 from remit.core.bounds import Bounds
-from remit.core.checks import whole
+from remit.core.checks import between, callable_, meant, yes_or_no
 from remit.core.credits import CreditsGiven
-from remit.core.plan import Step
+from remit.core.plan import STEP_LIMIT, Step
 from remit.core.remit import ATTEMPT_TIME, Pass
 from remit.core.scope import SeesGiven
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, plain, shown
@@ -26,6 +25,28 @@ from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput
 
 BY_LIMIT: Final = NAME_LIMIT
+MOST_ATTEMPTS: Final = 1_000
+
+
+# What the same thing is called elsewhere.
+_ELSEWHERE: Final = {
+    "timeout": "seconds",
+    "time": "seconds",
+    "ttl": "seconds",
+    "deadline": "within",
+    "bounds": "within",
+    "limits": "within",
+    "budget": "credits",
+    "cost": "credits",
+    "idempotency_key": "key",
+    "retries": "attempts",
+    "max_attempts": "attempts",
+    "session_id": "session",
+    "user": "by",
+    "context": "sees",
+    "reads": "sees",
+    "parallel": "concurrency",
+}
 
 
 class Along(TypedDict, total=False):
@@ -119,9 +140,15 @@ def checked(verb: str, how: Mapping[str, object], takes: type) -> dict[str, Any]
 def refuse_strange(verb: str, how: Mapping[str, object], takes: Collection[str]) -> None:
     """Refuse the first keyword that is none of these, and name the one that may have been meant."""
     if strange := sorted(how.keys() - set(takes)):
-        near = get_close_matches(strange[0], takes, 1)
-        hint = f"; did you mean {near[0]}?" if near else "."
+        word = _ELSEWHERE.get(strange[0], "")
+        hint = f"; did you mean {word}?" if word in takes else meant(strange[0], takes) or "."
         raise BadInput(f"{verb} takes no {shown(strange[0])}{hint} It takes {', '.join(sorted(takes))}")
+
+
+def nothing_more(verb: str, takes: str, strange: tuple[object, ...]) -> None:
+    """Refuse what was given without a name after all that the verb takes that way."""
+    if strange:
+        raise BadInput(f"{verb} takes no more than {takes} without a name, and was given {shown(strange[0])} too")
 
 
 def passed(verb: str, to: str, task: str, how: Delegating) -> Pass:
@@ -152,19 +179,20 @@ def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str],
         return Asked(Pass(agent, task, sees=ANY, writes=ANY), "", "")
     rest: dict[str, Any] = {"sees": ANY, "writes": ANY, **how}
     session, by = rest.pop("session", ""), rest.pop("by", "")
-    if session:
+    if session != "":
         line(session, "a session", SESSION_LIMIT)
-    if by:
+    if by != "":
         line(by, "by", BY_LIMIT)
     amount, name, handoffs = rest.pop("credits", None), rest.pop("tier", ""), rest.pop("handoffs", True)
     wish = Pass(agent, task, **rest)
     within = wish.within
     if amount is not None:
         within &= Bounds(credits=amount)
-    name = name or (classify(task) if classify else "")
-    if name:
+    if name == "" and classify is not None:
+        name = classify(task)
+    if name != "":
         within &= tier(name)
-    if not handoffs:
+    if not yes_or_no(handoffs, "handoffs"):
         within &= Bounds(handoffs=0)
     return Asked(wish if within is wish.within else replace(wish, within=within), session, by)
 
@@ -180,7 +208,7 @@ def submitted(agent: str, task: str, how: Submitting, classify: Callable[[str], 
 
 def plan_options(verb: str, how: Mapping[str, Any]) -> PlanOptions:
     """Make the options of a plan that an agent runs."""
-    return PlanOptions(**checked(verb, how, Planning))
+    return _options(checked(verb, how, Planning))
 
 
 def planned(
@@ -189,16 +217,27 @@ def planned(
     """Make what a person asks for that is a plan or a team, and the options of the plan."""
     rest = checked(verb, how, StartingPlan)
     options = {name: rest.pop(name) for name in Planning.__annotations__ if name in rest}
-    return _asked(agent, task, rest, classify), PlanOptions(**options)
+    return _asked(agent, task, rest, classify), _options(options)
+
+
+def _options(given: dict[str, Any]) -> PlanOptions:
+    options = PlanOptions(**given)
+    between(options.concurrency, "concurrency", 1, STEP_LIMIT)
+    yes_or_no(options.reveal, "reveal")
+    if options.approve is not None:
+        callable_(options.approve, "approve is an async function that is asked before each step")
+    if options.abort is not None and not all(hasattr(options.abort, name) for name in ("is_set", "wait")):
+        raise BadInput(f"abort is an anyio.Event() that stops the plan when it is set, not {shown(options.abort)}")
+    return options
 
 
 def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Check what is said about the queue, and take it apart from the rest."""
     queue: dict[str, Any] = {
         "timeout": span(how.pop("seconds"), "seconds") if "seconds" in how else ATTEMPT_TIME,
-        "attempts": whole(how.pop("attempts", None), "attempts", least=1) or 0,
+        "attempts": between(how.pop("attempts"), "attempts", 1, MOST_ATTEMPTS) if "attempts" in how else 0,
         "key": how.pop("key", ""),
     }
-    if queue["key"]:
+    if queue["key"] != "":
         plain(queue["key"], "a key", KEY_LIMIT)
     return queue, how

@@ -6,15 +6,16 @@ from typing import Final
 
 from remit.core.bounds import DEFAULT_HANDOFFS
 from remit.core.breaker import BreakerPolicy
-from remit.core.checks import between, of_type, whole
+from remit.core.checks import between, callable_, counted, items, of_type, whole
 from remit.core.guards import SENDS
+from remit.core.text import shown
 from remit.core.times import DAY, SECOND, span
 from remit.engine.system import SystemClock, TimedIds
+from remit.errors import BadInput
 from remit.ports import Clock, Ids
 
 HANDS: Final = 100
 SILENCE_SECONDS: Final = 15.0
-KEPT_DAYS: Final = 4.0
 _MANY: Final = 1_000_000
 
 
@@ -34,7 +35,12 @@ class Policy:
     sends: int = SENDS
 
     def __post_init__(self) -> None:
-        of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
+        breaker = of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
+        counted(breaker.failures, "failures", least=1)
+        span(breaker.cool_off, "cool_off")
+        span(breaker.probe, "probe")
+        if self.classify is not None:
+            callable_(self.classify, "classify is a function from a task to a tier's name")
         whole(self.concurrency, "concurrency", least=1)
         between(self.handoffs, "handoffs", 0, _MANY)
         between(self.sends, "sends", 1, _MANY)
@@ -57,25 +63,32 @@ class Pace:
     prune: float = 3_600.0
     grace: float = 5.0
 
+    def __post_init__(self) -> None:
+        for name in ("look", "spawn_wait", "prune", "grace"):
+            span(getattr(self, name), name)
+        pauses = items(self.retry_store, "retry_store is a list of seconds")
+        object.__setattr__(self, "retry_store", tuple(span(pause, "retry_store") / SECOND for pause in pauses))
+
 
 @dataclass(frozen=True, slots=True)
 class Serving:
     """What a process does for the queue.
 
     `hands` is how many submitted tasks it runs at a time (0: none). After `silence` seconds without a heartbeat, other
-    processes take over its tasks. A worker keeps what has ended for `keep_days` (None: for ever).
+    processes take over its tasks. What has ended is kept for ever, unless `keep_days` says how long.
     """
 
     hands: int = HANDS
     silence: float = SILENCE_SECONDS
-    keep_days: float | None = KEPT_DAYS
+    keep_days: float | None = None
     pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
-        whole(self.hands, "hands")
+        counted(self.hands, "hands")
         span(self.silence, "silence")
         if self.keep_days is not None:
             span(self.keep_days, "keep_days")
+        of_type(self.pace, Pace, "pace takes Pace(...)")
 
     @property
     def keep(self) -> int | None:
@@ -89,3 +102,12 @@ class System:
 
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=TimedIds)
+
+    def __post_init__(self) -> None:
+        _has(self.clock, ("now", "ticks", "call_later"), "clock takes a clock")
+        _has(self.ids, ("new", "chance"), "ids takes what makes ids")
+
+
+def _has(given: object, names: tuple[str, ...], what: str) -> None:
+    if not all(callable(getattr(given, name, None)) for name in names):
+        raise BadInput(f"{what} with {', '.join(names)}, not {shown(given)}")

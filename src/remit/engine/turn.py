@@ -9,9 +9,9 @@ from anyio.lowlevel import checkpoint
 
 from remit.core import remit as remits
 from remit.core.card import Card
-from remit.core.checks import whole
+from remit.core.checks import items, whole
 from remit.core.command import Command, Send, Update
-from remit.core.match import Match
+from remit.core.match import Match, choice, unclear
 from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
@@ -134,7 +134,8 @@ class Turn:
 
         One that is refused, fails or is slow never loses the others. `at_once` limits how many run together.
         """
-        passes = [_pass(wish, how) for wish in wishes]
+        given = items(wishes, "delegate_all takes a list of (agent, task) pairs or Pass(...)")
+        passes = [_pass(wish, how) for wish in given]
         outcomes: list[Outcome | None] = [None] * len(passes)
         most = whole(at_once, "at_once", least=1)
         limiter = anyio.CapacityLimiter(most) if most else None
@@ -263,9 +264,10 @@ class Turn:
         if to is not None:
             return to
         matches = self._matches(capability)
-        if not matches:
-            raise Refused(f"no one you may ask can {capability}; do it yourself or finish without", rule="unknown")
-        return matches[0].card.name
+        chosen = choice(matches)
+        if chosen is None:
+            raise Refused(unclear(capability, matches, self.agents()), rule="unknown")
+        return chosen.card.name
 
     async def _queued(self, asked_how: str, to: str, task: str, how: Queueing) -> Task:
         submission = asking.submission(to, task, how, asked_how)

@@ -57,6 +57,7 @@ class Wants(NamedTuple):
     standings: tuple[str, ...] = ()
     same_requests: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
+    used_keys: tuple[str, ...] = ()
 
 
 NOTHING: Final = Wants()

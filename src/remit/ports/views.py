@@ -6,6 +6,7 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Entry
 from remit.core.events import Event, Head
+from remit.core.identity import UsedKey
 from remit.core.message import Message
 from remit.core.projection import Tables
 from remit.core.record import Record, RunFacts, Standing
@@ -49,6 +50,18 @@ class TaskView(Protocol):
 
     def same_requests(self, dedup_key: str, since: int) -> list[Record]:
         """List the tasks asked for with this key since then, newest first."""
+        ...
+
+    def used_key(self, key: str) -> UsedKey | None:
+        """Tell what an idempotency key was used for, also after that run was pruned."""
+        ...
+
+    def keys_of_run(self, run: str) -> list[UsedKey]:
+        """List the idempotency keys that were used in a run, in order."""
+        ...
+
+    def key_of_task(self, task: str) -> UsedKey | None:
+        """Find the idempotency key that a task was asked for with."""
         ...
 
     def tasks(self, which: Which) -> list[tuple[Record, str]]:

@@ -57,6 +57,15 @@ LOOKS: Final[dict[str, Look]] = {
 BREAKER_ROLES: Final[dict[str, Role]] = {"closed": "good", "half-open": "stopped", "open": "bad"}
 
 
+# What is looked for first where not everything fits: what went wrong, then what is under way, and what went well last.
+_URGENT: Final = ("failed", "dead", "lost", "running", "cancelling", "waiting", "pending", "cancelled", "skipped")
+
+
+def urgency(state: str) -> int:
+    """Tell how early a task or a step is shown where not all of them fit: 0 is first."""
+    return _URGENT.index(state) if state in _URGENT else len(_URGENT)
+
+
 def known(state: str) -> str:
     """Give back the state if it has a look; class names in pictures are made of it."""
     return state if state in LOOKS else UNKNOWN

@@ -19,7 +19,8 @@ WAYS: Final = ("delegate", "submit", "spawn")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A hop that was not allowed; it stays visible. `turn` is how often the task had been handed over by then."""
+    """A hop that was not allowed; it stays visible. `asker` held the task then, and `turn` is how often it had been
+    handed over."""
 
     at: int
     to: str
@@ -28,6 +29,7 @@ class Refusal:
     sentence: str
     handoff: bool = False
     turn: int = 0
+    asker: str = ""
 
 
 class HandoffMade(NamedTuple):
@@ -321,6 +323,7 @@ def _hop_refused(node: Node, event: Event) -> None:
             data["sentence"],
             handoff=data.get("handoff", False),
             turn=len(node.trail),
+            asker=event.agent,
         )
     )
 

@@ -1,12 +1,12 @@
 """Words that every drawing of a run shares."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from remit.report import receipts as receipts_
 from remit.report.figures import count, duration
-from remit.report.looks import LOOKS, known
+from remit.report.looks import LOOKS, known, urgency
 from remit.report.printable import escaped
 from remit.report.tally import receipts, steps_sentence, tokens_seen
 from remit.report.tree import Node, PlanStep, Refusal, Retry
@@ -84,6 +84,25 @@ def plan_of(agent: str) -> str:
 
 def tries(step: PlanStep) -> str:
     return f"{step.tries} tries" if step.tries > 1 else ""
+
+
+# -- what fits -----------------------------------------------------------------------------------------------
+
+
+def nodes_first(nodes: Sequence[Node], most: int | None) -> tuple[list[Node], list[Node]]:
+    """Take as many tasks as fit, and give the rest too: all of them in their order, or the most urgent ones first."""
+    if most is None or len(nodes) <= most:
+        return [*nodes], []
+    ranked = sorted(nodes, key=lambda node: urgency(node.state))
+    return ranked[:most], ranked[most:]
+
+
+def steps_first(plan: Sequence[PlanStep], most: int | None) -> tuple[list[PlanStep], list[PlanStep]]:
+    """Take as many steps as fit in the same way; what failed itself comes before what failed along with it."""
+    if most is None or len(plan) <= most:
+        return [*plan], []
+    ranked = sorted(plan, key=lambda step: (urgency(step.state), not step.task))
+    return ranked[:most], ranked[most:]
 
 
 # -- how it ended --------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ class Leader(NamedTuple):
 
     async def plan(self, plan: Plan, asked: Asked, options: PlanOptions) -> PlanOutcome:
         """Run a plan and tell what became of every step."""
+        self.engine.plans.check_schemas(plan)  # before there is a run
         outcomes: list[PlanOutcome] = []
 
         async def run_plan(turn: Turn) -> Json:

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
+from remit.core.checks import of_type
 from remit.core.redaction import NOTHING_SECRET, Redaction
 from remit.core.text import NAME_LIMIT, line, shown
 from remit.engine import asking
@@ -89,7 +90,9 @@ class Opening:
 
     def elsewhere(self, store: StoreGiven | None, serving: Serving | None) -> "Opening":
         """Give the same agents and rules on another store, or with other hands."""
-        settings = self.settings if serving is None else self.settings._replace(serving=serving)
+        settings = self.settings
+        if serving is not None:
+            settings = settings._replace(serving=of_type(serving, Serving, "serving takes Serving(...)"))
         return Opening(self.store if store is None else store, self.workspace, self.directory, settings)
 
     def close(self) -> None:
@@ -113,8 +116,17 @@ def refuse_unknown(what: str, unknown: Mapping[str, object], takes: tuple[str, .
     asking.refuse_strange(what, unknown, takes)
 
 
-def settings(policy: Policy, serving: Serving, system: System, redaction: Redaction = NOTHING_SECRET) -> EngineSettings:
-    return EngineSettings(policy, serving, system, _schemas, redaction)
+def settings(
+    policy: Policy | None, serving: Serving | None, system: System | None, redaction: Redaction = NOTHING_SECRET
+) -> EngineSettings:
+    """Put the settings together; what was left out has its defaults."""
+    return EngineSettings(
+        of_type(Policy() if policy is None else policy, Policy, "policy takes Policy(...)"),
+        of_type(Serving() if serving is None else serving, Serving, "serving takes Serving(...)"),
+        of_type(System() if system is None else system, System, "system takes System(...)"),
+        _schemas,
+        redaction,
+    )
 
 
 @cache

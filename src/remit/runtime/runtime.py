@@ -4,10 +4,11 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 import anyio
 
+from remit.core import checks
 from remit.core.allow import NamesGiven
 from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.bounds import TOP, Bounds, ceiling
@@ -82,9 +83,7 @@ class Runtime:
         if isinstance(store, Opening):  # another runtime's, elsewhere
             self._opening = store
         else:
-            parts = settings(
-                policy or Policy(), serving or Serving(), system or System(), Redaction(private.get("secrets", ()))
-            )
+            parts = settings(policy, serving, system, Redaction(private.get("secrets", ())))
             self._opening = Opening(store, workspace, Directory(), parts)
         self.workspace = Workspace(self._opening, bounds=self._ceiling)
 
@@ -140,29 +139,33 @@ class Runtime:
 
     # -- runs -------------------------------------------------------------------------------------------
 
-    async def run(self, agent: str, task: str, **how: Unpack[Running]) -> Any:
+    async def run(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> Any:
         """Ask an agent to do a task and give back its result; raises `Refused` or `Failed` if there is none.
 
         An agent that is busy is waited for, 30 seconds unless `wait` says otherwise.
         """
+        asking.nothing_more("run", "an agent and a task", strange)
         outcome = await self.outcome(agent, task, **how)
         return outcome.unwrap()
 
-    async def outcome(self, agent: str, task: str, **how: Unpack[Running]) -> Outcome:
+    async def outcome(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> Outcome:
         """Ask an agent to do a task and tell what came of it, with the id of the run."""
+        asking.nothing_more("outcome", "an agent and a task", strange)
         self._opening.must_be_outside("run", "turn.delegate")
         asked = asking.asked("run", agent, task, how, self._opening.settings.policy.classify)
         return await self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
 
-    async def run_plan(self, plan: Plan, **how: Unpack[StartingPlan]) -> PlanOutcome:
+    async def run_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> PlanOutcome:
         """Run a plan on behalf of a person and tell what became of every step."""
+        asking.nothing_more("run_plan", "a plan", strange)
         self._opening.must_be_outside("run_plan", "turn.run_plan")
         of_type(plan, Plan, "run_plan takes a Plan(...)")
         asked, options = self._planned("run_plan", "plan", plan.goal or "carry out a plan", how)
         return await Leader(self._opening.engine, self._ceiling).plan(plan, asked, options)
 
-    async def run_team(self, goal: str, coordinator: str, **how: Unpack[StartingPlan]) -> Any:
+    async def run_team(self, goal: str, coordinator: str, *strange: Never, **how: Unpack[StartingPlan]) -> Any:
         """Give a goal to a coordinator, who plans, and puts together what the members bring."""
+        asking.nothing_more("run_team", "goal and coordinator", strange)
         self._opening.must_be_outside("run_team", "turn.run_plan or turn.delegate")
         asked, options = self._planned("run_team", coordinator, goal, how)
         return (await Leader(self._opening.engine, self._ceiling).team(asked, options)).unwrap()
@@ -170,13 +173,14 @@ class Runtime:
     def _planned(self, verb: str, agent: str, task: str, how: StartingPlan) -> Any:
         return asking.planned(verb, agent, task, how, self._opening.settings.policy.classify)
 
-    async def submit(self, agent: str, task: str, **how: Unpack[Submitting]) -> Task:
+    async def submit(self, agent: str, task: str, *strange: Never, **how: Unpack[Submitting]) -> Task:
         """Put a task into the queue and come back at once; it outlives this process if the store does.
 
         The same task asked for again within five minutes, or under the same `key`, is the same task. `seconds` is the
         time of one attempt, 260 unless told otherwise; `within=Bounds(deadline=...)` ends all of it, a day from now at
         the latest.
         """
+        asking.nothing_more("submit", "an agent and a task", strange)
         return await self.workspace.submit(agent, task, **how)
 
     # -- serving ------------------------------------------------------------------------------------------
@@ -193,6 +197,7 @@ class Runtime:
 
     async def drain(self, seconds: float = 30.0) -> int:
         """Take no more tasks, give those that run here so long to end, and requeue the rest; tells how many."""
+        checks.patience(seconds, "seconds")
         return await self._opening.engine.resident.drain(seconds) if self._opening.is_open else 0
 
     def lend(self) -> None:

@@ -2,8 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
-from typing import Never, Self, TypedDict, TypeVar, Unpack
+from typing import Never, Self, TypeVar, Unpack
 
 from remit.core import checks
 from remit.core.bounds import TOP, Bounds, ceiling
@@ -11,25 +10,26 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.checks import of_type
 from remit.core.events import Event, apart
-from remit.core.lifecycle import TERMINAL, TRANSITIONS
+from remit.core.lifecycle import TERMINAL
 from remit.core.match import Match, rank
 from remit.core.message import Message
-from remit.core.text import NAME_LIMIT, canonical, line, plain, shown
-from remit.core.times import DAY, SECOND, moment, span
+from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line, plain
+from remit.core.times import DAY, SECOND, span
 from remit.engine import asking
 from remit.engine.acts import Act
 from remit.engine.asking import Submitting
 from remit.engine.directory import Directory
 from remit.engine.presence.bell import ANYTHING
 from remit.engine.queue.task import Status, Task
-from remit.engine.settings import KEPT_DAYS, Policy, Serving, System
+from remit.engine.settings import Policy, Serving, System
 from remit.engine.sharing.access import OwnerAccess
 from remit.engine.sharing.context import Context
 from remit.engine.upkeep.doctor import Health, examine
 from remit.engine.upkeep.prune import prune
 from remit.errors import BadInput
-from remit.ports import Clock, Database, RunLine, Sink, Span, Store, View, Which
+from remit.ports import Clock, Database, RunLine, Sink, Store, View
 from remit.report.tree import Node, tree
+from remit.runtime.filters import MOST, EventFilter, TaskFilter, page, which_events, which_tasks
 from remit.runtime.following import Follow, following
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.runtime.workers import Crew
@@ -40,33 +40,6 @@ T = TypeVar("T")
 OP_LIMIT = 200
 PAGE = 200
 _NO_HANDS = Serving(hands=0)
-
-
-class TaskFilter(TypedDict, total=False):
-    """Which tasks to list. `state` may be "open", for all that have not ended; `before` is the `began` of the last task
-    of the page before."""
-
-    session: str | None
-    agent: str | None
-    state: str | None
-    parent: str | None
-    run: str | None
-    limit: int
-    before: int | None
-
-
-class EventFilter(TypedDict, total=False):
-    """Which events to read: all conditions hold together. `after` is the `seq` of the last event already seen."""
-
-    run: str | None
-    session: str | None
-    agent: str | None
-    task: str | None
-    kinds: frozenset[str] | None
-    since: datetime | None
-    until: datetime | None
-    after: int
-    limit: int
 
 
 class Workspace:
@@ -90,11 +63,12 @@ class Workspace:
         if unknown:
             refuse_unknown("Workspace", unknown, ("name", "bounds", "policy", "system", "create"))
         of_type(bounds, Bounds, "bounds takes Bounds(...)")
+        checks.yes_or_no(create, "create")
         self._ceiling = ceiling(bounds)
         if isinstance(store, Opening):  # a runtime's own, on the same engine
             self._opening = store
         else:
-            parts = settings(policy or Policy(), _NO_HANDS, system or System())
+            parts = settings(policy, _NO_HANDS, system)
             self._opening = Opening(store, name, Directory(), parts, create=create)
 
     def __repr__(self) -> str:
@@ -122,6 +96,7 @@ class Workspace:
 
     async def read(self, look: Callable[[View], T]) -> T:
         """Look at the store: all that `look` asks is answered as of one moment."""
+        checks.callable_(look, "read takes a function that is given a view")
         return await self.store.read(look)
 
     # -- tasks ------------------------------------------------------------------------------------------
@@ -137,9 +112,9 @@ class Workspace:
         self._opening.must_be_outside("submit", "turn.submit")
         engine = self._opening.engine
         submission, session = asking.submitted(agent, task, how, self._opening.settings.policy.classify)
-        if asker:
+        if asker != "":
             accepted = await engine.queue.begin_for(canonical(asker), submission, self._ceiling, session, under)
-        elif under:
+        elif under != "":
             raise BadInput("say in whose name: asker= is the agent that holds the task given as under=")
         else:
             accepted = await engine.queue.begin(submission, self._ceiling, session)
@@ -147,23 +122,16 @@ class Workspace:
 
     def task(self, task: str) -> Task:
         """Give the handle of a task by its id."""
-        return Task(self._opening.engine.control, line(task, "a task's id", NAME_LIMIT))
+        return Task(self._opening.engine.control, _id(task))
 
     async def tasks(self, **which: Unpack[TaskFilter]) -> list[Status]:
         """List the tasks that meet every condition, newest first."""
-        wanted = asking.checked("tasks", which, TaskFilter)
-        state, agent = wanted.get("state"), wanted.get("agent")
-        if state is not None and state != "open" and state not in TRANSITIONS:
-            raise BadInput(f"state is open or one of {', '.join(filter(None, TRANSITIONS))}, not {shown(state)}")
-        if agent is not None:
-            wanted["agent"] = canonical(agent)
-        wanted["limit"] = checks.limit(wanted.get("limit", 100), most=100_000)
-        return await self._opening.engine.control.listed(Which(**wanted))
+        return await self._opening.engine.control.listed(which_tasks(which))
 
     async def runs(self, limit: int = 100, *, before: int | None = None) -> list[RunLine]:
         """List runs, newest first; `before` is the `began` of the last run of the page before."""
-        most = checks.limit(limit, most=100_000)
-        return await self.read(lambda view: view.runs(most, before))
+        most, start = checks.limit(limit, most=MOST), page(before)
+        return await self.read(lambda view: view.runs(most, start))
 
     async def root(self, run: str) -> Node | None:
         """Give a run as a tree of its tasks; None if there is no such run."""
@@ -171,24 +139,27 @@ class Workspace:
 
     async def cancel(self, task: str, why: str = "cancelled by its owner", *, op: str = "", by: str = "") -> int:
         """Stop a task or a whole run, and everything below it, wherever it runs; tells how many tasks that is."""
-        return await self._opening.engine.control.cancel(task, why, act=_act(op, by))
+        return await self._opening.engine.control.cancel(_id(task), why, act=_act(op, by))
 
     async def retry(self, task: str, *, op: str = "", by: str = "") -> Task:
         """Run a task again that did not complete, as a new task; what it had finished is not done again."""
         control = self._opening.engine.control
-        return Task(control, await control.retry(task, act=_act(op, by)))
+        return Task(control, await control.retry(_id(task), act=_act(op, by)))
 
     async def orphans(self, limit: int = 100) -> list[Message]:
         """List announcements of spawned tasks whose asker had ended before it could read them."""
-        return await self.read(lambda view: view.orphans(limit))
+        most = checks.limit(limit)
+        return await self.read(lambda view: view.orphans(most))
 
     async def settled(self, run: str) -> None:
         """Wait until nothing is open any more of what a run submitted or spawned, in whichever process."""
-        await self._opening.engine.services.bell.until(ANYTHING, lambda view: not view.below(run) or None)
+        id_ = _id(run, "a run's id")
+        await self._opening.engine.services.bell.until(ANYTHING, lambda view: not view.below(id_) or None)
 
     async def has_ended(self, run: str) -> bool:
         """Whether everything in a run has ended; what it submitted may outlive it."""
-        tasks = await self.read(lambda view: view.of_run(run))
+        id_ = _id(run, "a run's id")
+        tasks = await self.read(lambda view: view.of_run(id_))
         return all(state in TERMINAL for _, state, _ in tasks)
 
     # -- what happened ------------------------------------------------------------------------------------
@@ -199,7 +170,7 @@ class Workspace:
 
     async def history(self, **which: Unpack[EventFilter]) -> list[Event]:
         """Read the journal, or the part of it that meets every condition, in order."""
-        span = _span("history", which)
+        span = which_events("history", which)
         return await self.read(lambda view: view.events(span))
 
     async def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
@@ -215,11 +186,12 @@ class Workspace:
 
     def following(self, **which: Unpack[EventFilter]) -> AbstractAsyncContextManager[Follow]:
         """Follow with a look at least every half second, for whoever waits for something else too."""
-        return following(self.store, self.clock, _span("following", which))
+        return following(self.store, self.clock, which_events("following", which))
 
     def watch(self, sink: Sink) -> Callable[[], None]:
         """Feed every event that this process commits to `sink`; call what it returns to stop. Each sink is given copies
         of its own: changing them changes neither what was recorded nor what others get."""
+        checks.callable_(sink, "watch takes a function that is given a list of events")
         return self.store.subscribe(lambda events: sink(tuple(apart(event) for event in events)))
 
     # -- agents -------------------------------------------------------------------------------------------
@@ -257,6 +229,8 @@ class Workspace:
     def context(self, session: str = "", *, op: str = "") -> Context:
         """Give the whole workspace's entries; with a session, its board too. With `op`, each change made through it is
         one act, however often it is repeated."""
+        if session != "":
+            line(session, "a session", SESSION_LIMIT)
         return Context(OwnerAccess(self._opening.engine.entries, session, _act(op)))
 
     async def namespaces(self) -> dict[str, int]:
@@ -270,8 +244,9 @@ class Workspace:
 
     # -- upkeep -------------------------------------------------------------------------------------------
 
-    async def prune(self, days: float = KEPT_DAYS, *, op: str = "") -> int:
-        """Delete the runs that ended longer ago than that; tells how many. The journal keeps a line of each."""
+    async def prune(self, days: float, *, op: str = "") -> int:
+        """Delete the runs that ended longer ago than that; tells how many. The journal keeps a line of each, and the
+        idempotency keys that were used: what was done under one is not done again."""
         older = span(days, "days") * (DAY // SECOND)
         return await prune(self._opening.engine.services.ground, older, _act(op).op)
 
@@ -294,11 +269,5 @@ def _act(op: str, by: str = "") -> Act:
     return Act(plain(op, "op", OP_LIMIT, empty=True), plain(by, "by", NAME_LIMIT, empty=True))
 
 
-def _span(verb: str, which: EventFilter) -> Span:
-    wanted = asking.checked(verb, which, EventFilter)
-    for name in ("since", "until"):
-        if wanted.get(name) is not None:
-            wanted[name] = moment(wanted[name], name)
-    if wanted.get("kinds") is not None:
-        wanted["kinds"] = frozenset(wanted["kinds"])
-    return Span(**wanted)
+def _id(given: object, what: str = "a task's id") -> str:
+    return line(given, what, NAME_LIMIT)

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from remit.core.breaker import Breaker
 from remit.core.events import Event
+from remit.core.identity import UsedKey
 from remit.core.projection import Change, Count
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.errors import StoreError
@@ -22,7 +23,7 @@ RUNS: Final = 4_096
 class CachedView(SqlView):
     """A view with a memory. Whoever owns it calls `forget` when another process may have written."""
 
-    __slots__ = ("_breakers", "_events", "_runs", "_same_requests", "_standings")
+    __slots__ = ("_breakers", "_events", "_runs", "_same_requests", "_standings", "_used_keys")
 
     def __init__(self, workspace: str, ask: Ask) -> None:
         super().__init__(workspace, ask)
@@ -31,6 +32,7 @@ class CachedView(SqlView):
         self._events: dict[int, Event] = {}
         self._runs: dict[str, RunFacts] = {}
         self._same_requests: dict[str, list[Record]] = {}
+        self._used_keys: dict[str, UsedKey | None] = {}
 
     def prime(
         self, standings: Sequence[Values], keys: Sequence[str], records: Sequence[Values], runs: Sequence[Values]
@@ -42,6 +44,12 @@ class CachedView(SqlView):
         for record in sorted((Record(*row) for row in records), key=lambda record: -record.began):
             self._same_requests[record.dedup_key].append(record)
 
+    def prime_keys(self, keys: Sequence[str], used: Sequence[Values]) -> None:
+        """Remember what was fetched in advance about idempotency keys: what they were used for, or that they are not
+        used."""
+        self._used_keys = dict.fromkeys(keys)
+        self._used_keys.update({row[0]: UsedKey(*row) for row in used})
+
     def forget(self) -> None:
         """Forget everything: it may have changed."""
         self._standings.clear()
@@ -49,6 +57,10 @@ class CachedView(SqlView):
         self._events.clear()
         self._runs.clear()
         self._same_requests.clear()
+        self._used_keys.clear()
+
+    def used_key(self, key: str) -> UsedKey | None:
+        return self._used_keys[key] if key in self._used_keys else super().used_key(key)
 
     def same_requests(self, dedup_key: str, since: int) -> list[Record]:
         known = self._same_requests.get(dedup_key)
@@ -91,6 +103,8 @@ class CachedView(SqlView):
                 self._runs.pop(key[0], None)
             elif table == "breaker":
                 self._breakers[key[0]] = Breaker(row["state"], row["failures"], row["until"], row["probe"], row["why"])
+            elif table == "used_key":
+                self._used_keys.pop(key[0], None)
             elif table == "event":
                 self._events.clear()
 

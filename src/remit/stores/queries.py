@@ -16,7 +16,7 @@ OLDER: Final = (
 _HERE = Path(__file__).parent
 _NAMED = re.compile(r"^-- name: (\w+)\n((?:(?!^-- name: ).*\n?)*)", re.MULTILINE)
 _PLACE = re.compile(r"(?<!:):(\w+)")
-_COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*--.*\n", re.MULTILINE)
 _COLUMNS = re.compile(r"(:?)@(?:(\w+)\.)?(\w+)")
 
 Fill: TypeAlias = Callable[[Mapping[str, object]], tuple[object, ...]]

@@ -14,6 +14,7 @@ from remit.core.card import Card
 from remit.core.card import restored as card_restored
 from remit.core.entry import Entry
 from remit.core.events import Event, Head
+from remit.core.identity import UsedKey
 from remit.core.lifecycle import OPEN
 from remit.core.message import Message
 from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
@@ -33,6 +34,7 @@ _TASK_WIDTH: Final = len(COLUMNS["task"])
 _WHOLE_TABLE: Final[dict[Table, str]] = {
     "task": "all_tasks",
     "run": "all_runs",
+    "used_key": "all_used_keys",
     "entry": "all_entries",
     "retired": "all_retired",
     "message": "all_messages",
@@ -126,6 +128,17 @@ class TaskQueries(Queries):
     def same_requests(self, dedup_key: str, since: int) -> list[Record]:
         rows = self._ask("same_requests", (self.workspace, dedup_key, since))  # read at every submit: filled by hand
         return [Record(*row) for row in rows]
+
+    def used_key(self, key: str) -> UsedKey | None:
+        row = self._one("used_key", key=key)
+        return UsedKey(*row) if row else None
+
+    def keys_of_run(self, run: str) -> list[UsedKey]:
+        return [UsedKey(*row) for row in self._rows("keys_of_run", run=run)]
+
+    def key_of_task(self, task: str) -> UsedKey | None:
+        row = self._one("key_of_task", task=task)
+        return UsedKey(*row) if row else None
 
     def tasks(self, which: Which) -> list[tuple[Record, str]]:
         """Find tasks by the narrowest index. A run and a parent have few tasks: their other conditions are checked

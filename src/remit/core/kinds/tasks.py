@@ -29,13 +29,15 @@ class Begun(NamedTuple):
 
 
 class Queued(NamedTuple):
-    """How a task is run that nobody waits for: `asked_how` is submit or spawn."""
+    """How a task is run that nobody waits for: `asked_how` is submit or spawn. `content` names all that was asked, if
+    it was asked for with an idempotency key."""
 
     asked_how: str
     timeout: int
     attempts: int
     ready_at: int
     dedup_key: str = ""
+    content: str = ""
 
 
 class FirstData(RemitData, total=False):
@@ -52,6 +54,7 @@ class FirstData(RemitData, total=False):
     attempts: int
     ready_at: int
     dedup_key: str
+    content: str
     origin: str
     failures: int
     until: int

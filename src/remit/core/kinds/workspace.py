@@ -70,7 +70,7 @@ def step_ended(remit: Remit, step: str, state: str, reason: str, now: int) -> Un
 
 
 class PrunedRun(TypedDict):
-    """What is kept of a run whose records are deleted."""
+    """What is kept of a run whose records are deleted; `keys` are the rows of the idempotency keys used in it."""
 
     id: str
     agent: str
@@ -80,6 +80,7 @@ class PrunedRun(TypedDict):
     asked_at: int
     ended_at: int | None
     tasks: list[str]
+    keys: NotRequired[list[list[Json]]]
 
 
 class RunsPruned(TypedDict):

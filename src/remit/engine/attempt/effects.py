@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 
 from remit.core.arguments import arguments
+from remit.core.checks import callable_
 from remit.core.kinds import Effect, EffectDone, effect_done, read
 from remit.core.text import line, shown
 from remit.core.values import Json, checked
@@ -33,6 +34,7 @@ class Effects(NamedTuple):
         """
         live.must_be_at_work()
         line(name, "the name of an effect", NAME_LIMIT)
+        callable_(do, "once takes a function, and what to call it with")
         told = arguments(args)
         op, place = live.operations.effect(name, told)
         effect = Effect(name, told, place)

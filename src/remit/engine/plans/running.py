@@ -18,7 +18,7 @@ from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, s
 from remit.core.receipt import Slice
 from remit.core.remit import DELEGATION_TIME, Pass
 from remit.core.schedule import Schedule, StepEnd, StepState
-from remit.core.text import TASK_LIMIT, shown
+from remit.core.text import TASK_LIMIT
 from remit.core.times import SECOND
 from remit.core.trust import INSIDE, Trust, least
 from remit.core.values import Json, decode, encode
@@ -103,12 +103,14 @@ class PlanRunner(NamedTuple):
         most = plans.STEP_LIMIT if room is None else min(plans.STEP_LIMIT, room)
         if found := plans.faults(plan, cards, most=most):
             raise BadInput(f"the plan was refused: {'; '.join(found[:10])}")
-        if isinstance(options.concurrency, bool) or options.concurrency < 1:
-            raise BadInput(f"concurrency is a whole number of at least 1, not {shown(options.concurrency)}")
+        self.check_schemas(plan)
+        return await PlanRun(self, live, plan, options, cards).run()
+
+    def check_schemas(self, plan: Plan) -> None:
+        """Refuse a plan with a schema that cannot be used."""
         for step in plan.steps:
             if step.schema is not None:
                 self.schemas().check_schema(step.schema)
-        return await PlanRun(self, live, plan, options, cards).run()
 
 
 class PlanRun:

@@ -1,7 +1,5 @@
 """A team: a coordinator plans, members work apart from each other, the coordinator puts the pieces together."""
 
-import re
-
 from remit.core.command import Command
 from remit.core.plan import DRAFT_LIMIT, Plan, drafted, faults
 from remit.core.quoting import one_line, told
@@ -12,7 +10,7 @@ from remit.engine.directory import Agent
 from remit.engine.plans.running import PlanOptions, PlanOutcome, PlanRunner, StepOutcome
 from remit.errors import BadInput
 
-_FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
+_FENCE = "```"
 
 _ASK = """# Goal: {goal}
 
@@ -102,11 +100,20 @@ def _parsed(answer: Json) -> Json:
     """Read a plan as JSON, or as JSON text, fenced or not."""
     if not isinstance(answer, str):
         return answer
-    fenced = _FENCED.match(answer)
     try:
-        return decode(fenced[1] if fenced else answer)
+        return decode(unfenced(answer))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"the answer is not JSON ({error})") from error
+
+
+def unfenced(answer: str) -> str:
+    """Take the fence off, if there is one. By plain string methods: no answer of any length holds up the loop."""
+    text = answer.strip()
+    opening, _, rest = text.partition("\n")
+    word = opening.removeprefix(_FENCE).strip().lower()
+    if not opening.startswith(_FENCE) or not rest.endswith(_FENCE) or word not in ("", "json"):
+        return text
+    return rest.removesuffix(_FENCE)
 
 
 def _about(role: str, can: tuple[str, ...]) -> str:

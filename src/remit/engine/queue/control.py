@@ -14,6 +14,7 @@ from remit.core.outcome import Outcome
 from remit.core.record import Record
 from remit.core.remit import ATTEMPT_TIME
 from remit.core.text import plain, shown
+from remit.core.times import iso
 from remit.core.values import Json
 from remit.engine.acts import ONCE, Act
 from remit.engine.attempt import outcomes
@@ -167,11 +168,19 @@ class TaskControl:
     def _record(view: View, task: str) -> Record:
         record = view.record(task)
         if record is None:
-            raise NotFound(f"there is no task {shown(task)} in this workspace")
+            raise _missing(view, task)
         return record
 
     def _outcome(self, view: View, task: str) -> Outcome | None:
         return outcomes.of_record(view, self._record(view, task))
+
+
+def _missing(view: View, task: str) -> NotFound:
+    used = view.key_of_task(task)
+    if used is None:
+        return NotFound(f"there is no task {shown(task)} in this workspace")
+    when = "" if used.ended_at is None else f" at {iso(used.ended_at)}"
+    return NotFound(f"task {task} has {_word(used.state)}{when}, and its record was pruned, its result with it")
 
 
 def _word(state: str) -> str:

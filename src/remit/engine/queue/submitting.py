@@ -11,13 +11,13 @@ from remit.core import remit as remits
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SPAWNED, SUBMIT, Passage
+from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, unkeyed
 from remit.core.kinds import Begun, Queued, started, submitted
 from remit.core.lifecycle import GONE
-from remit.core.record import Record
 from remit.core.remit import Origin, Pass, Remit
 from remit.core.text import shown
 from remit.core.times import SECOND
-from remit.core.values import Json, digest
+from remit.core.values import Json
 from remit.engine.admission import Admission, Proposal
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask
@@ -32,7 +32,6 @@ from remit.ports import Decision, View, Wants
 
 SAME: Final = 300 * SECOND  # how long the same task asked for again is the same task
 KEY_LIMIT: Final = 200
-_EVER: Final = -(2**62)
 
 
 class Submission(NamedTuple):
@@ -54,12 +53,14 @@ class Accepted(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What is brought to the door: which way, what is wanted, how it is queued, and under which deduplication key."""
+    """What is brought to the door: which way, what is wanted, how it is queued, and what makes it the same request as
+    another: its dedup key, and its content if the caller gave a key."""
 
     passage: Passage
     proposal: Proposal
     submission: Submission
-    key: str
+    dedup_key: str
+    content: str
 
 
 class TakesTasks(Protocol):
@@ -96,8 +97,8 @@ class TaskQueue:
     async def begin(self, submission: Submission, ceiling: Bounds, session: str) -> Accepted:
         """Queue a person's task. The same one asked for again is the same task."""
         proposal = first_proposed(self._ground, submission.wish, ceiling, session)
-        key = _dedup_key(submission, session, "", "")
-        return await self._accepted(Request(BEGIN_QUEUED, proposal, submission, key), f"{proposal.child.id}/submit")
+        where = AskedFrom(session=session, ceiling=ceiling)
+        return await self._accepted(_request(BEGIN_QUEUED, proposal, submission, where), f"{proposal.child.id}/submit")
 
     async def begin_for(
         self, asker: str, submission: Submission, ceiling: Bounds, session: str, under: str = ""
@@ -108,10 +109,11 @@ class TaskQueue:
         card = await self._card(asker)
         if under:
             proposal = await self._proposed_under(card, submission.wish, under)
+            where = AskedFrom(under, proposal.child.session, card.name)
         else:
             proposal = _proposed_by(ground, card, submission.wish, ceiling, session)
-        key = _dedup_key(submission, under or session, card.name, under)
-        return await self._accepted(Request(SUBMIT, proposal, submission, key), f"{proposal.child.id}/submit")
+            where = AskedFrom("", session, card.name, ceiling)
+        return await self._accepted(_request(SUBMIT, proposal, submission, where), f"{proposal.child.id}/submit")
 
     async def submit(self, asker: LiveTask, submission: Submission) -> Accepted:
         """Queue a part of the asker's task that it does not wait for."""
@@ -124,31 +126,33 @@ class TaskQueue:
         spawns = submission.asked_how == "spawn"
         if spawns:
             await self._wait_for_spawned(asker)
-        key = _dedup_key(submission, asker.remit.root, asker.remit.holder, asker.remit.id)
-        return await self._accepted(Request(SPAWN if spawns else SUBMIT, proposal, submission, key), ops[0], asker)
+        where = AskedFrom(asker.remit.id, asker.remit.session, asker.remit.holder)
+        request = _request(SPAWN if spawns else SUBMIT, proposal, submission, where)
+        return await self._accepted(request, ops[0], asker)
 
     async def _accepted(self, request: Request, op: str, asker: LiveTask | None = None) -> Accepted:
-        passage, proposal, submission, key = request
+        passage, proposal, submission, key, content = request
         child, now = proposal.child, proposal.now
         agent = self._ground.directory.get(child.holder)
         attempts = submission.attempts or (agent.retry.attempts if agent is not None else 0)
-        queued = Queued(submission.asked_how, submission.timeout, attempts, AT_ONCE, key)
+        queued = Queued(submission.asked_how, submission.timeout, attempts, AT_ONCE, key, content)
         hands = self.hands()
 
         def decide(view: View) -> Decision[Json]:
             if asker is not None:
                 asker.must_hold(view)
-            if (same := _same(view, submission, key, now)) is not None:
-                return Decision([same.id, True])
             admitted = self._admission.admit(view, passage, proposal)
             if not admitted.ok:
                 return Decision({**admitted.refusal.data()}, admitted.events)
+            if (same := _same(view, request)) is not None:  # whoever asked before, this one had to be allowed to ask
+                return Decision([same, True])
             begun = Begun(by=submission.by, joins=admitted.joins, until=expires(child.bounds, now, LASTS))
             if hands is not None and hands.free() and self._admission.may_begin_now(view, child.holder, now):
                 return self._begun_at_once(view, proposal, queued, begun)
             return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
 
-        wants = Wants((asker.remit.id,) if asker is not None else (), (key,) if key else ())
+        standings = (asker.remit.id,) if asker is not None else ()
+        wants = Wants(standings, used_keys=(key,)) if content else Wants(standings, (key,) if key else ())
         if hands is not None:
             hands.taking()
         try:
@@ -231,21 +235,33 @@ def _known(view: View, ops: list[str]) -> str | None:
     return None
 
 
-def _dedup_key(submission: Submission, where: str, asker: str, task: str) -> str:
-    """Give the deduplication key. Two submissions with the same key are one task: the caller's `key`, or a digest of
-    where, asker, holder and task."""
-    if submission.key:  # a person's holds in the workspace, an agent's in its run
-        return f"key/{digest(chr(0).join((where, submission.key)) if task else submission.key)}"
-    if submission.asked_how == "spawn":  # several of the same kind at once is what spawning is for
-        return ""
-    wish = submission.wish
-    return f"same/{digest(chr(0).join((where, asker, wish.to, wish.task)))}" if where or not task else ""
+def _request(passage: Passage, proposal: Proposal, submission: Submission, where: AskedFrom) -> Request:
+    """Put a request together with what makes it the same as another: the caller's key, or all that is asked."""
+    wish, asked_how, key = submission.wish, submission.asked_how, submission.key
+    if not key and asked_how == "spawn":  # several of the same kind at once is what spawning is for
+        return Request(passage, proposal, submission, "", "")
+    content = content_of(wish, where, asked_how=asked_how, timeout=submission.timeout, attempts=submission.attempts)
+    if key:
+        return Request(passage, proposal, submission, keyed(key, where), content)
+    return Request(passage, proposal, submission, unkeyed(content), "")
 
 
-def _same(view: View, submission: Submission, key: str, now: int) -> Record | None:
-    if not key:
-        return None
-    if submission.key:
-        records = view.same_requests(key, _EVER)
-        return records[0] if records else None
-    return next((record for record in view.same_requests(key, now - SAME) if record.state not in GONE), None)
+def _same(view: View, request: Request) -> str | None:
+    """Find the task that the same request made before: under a key for ever, without one for five minutes."""
+    key, content = request.dedup_key, request.content
+    if not content:
+        same = view.same_requests(key, request.proposal.now - SAME) if key else ()
+        return next((record.id for record in same if record.state not in GONE), None)
+    used = view.used_key(key)
+    if used is not None and used.content != content:
+        raise _used_for_another(request.submission.key, used)
+    return used.task if used is not None else None
+
+
+def _used_for_another(key: str, used: UsedKey) -> Conflict:
+    no = Conflict(
+        f"the key {shown(key)} was used for another request, task {used.task}; "
+        "ask for exactly the same again to get that task, or use another key for this one"
+    )
+    no.retryable = False  # asking once more for the same is the same mistake
+    return no

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from remit.core.checks import patience
 from remit.core.outcome import Outcome
 from remit.core.record import Record
 from remit.core.times import aware
@@ -99,6 +100,7 @@ class Task:
 
         An agent that waits holds no slot meanwhile.
         """
+        patience(seconds, "seconds")
         if self._asker is not None:
             outcome = await self._tasks.awaited(self._asker, self.id, seconds)
             self._asker.take(outcome.trust)

@@ -1,9 +1,10 @@
 """`turn.context`: shared entries as a holder sees them. And its session's board."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from remit.core import entry as entries
+from remit.core.checks import items
 from remit.core.entry import MEMORY, Draft, Entry
 from remit.core.scope import BOARD_PREFIX, Scope, board_of
 from remit.core.text import shown
@@ -66,7 +67,9 @@ class Context:
         """List the entries of several namespaces together, most recently updated first."""
         if isinstance(namespaces, str):
             raise BadInput("query_many takes a list of namespaces; for one, say query(namespace)")
-        return await self._access.recent([Scope(_own(one)) for one in dict.fromkeys(namespaces)], limit)
+        given = items(namespaces, "query_many takes a list of namespaces")
+        wanted = dict.fromkeys(Scope(_own(cast("str", one))) for one in given)
+        return await self._access.recent([*wanted], limit)
 
     async def query_by_prefix(self, namespace: str, prefix: str, limit: int = 100) -> list[Entry]:
         """List the entries whose key begins with exactly this text, in order of their keys."""

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from remit.core import breaker as breakers
 from remit.core.breaker import CLOSED, Breaker
+from remit.core.checks import meant
 from remit.core.kinds import Place, breaker_set
 from remit.core.text import canonical, plain
 from remit.engine.acts import ONCE, Act
 from remit.engine.ground import Ground
+from remit.errors import NotFound
 from remit.ports import Decision, View
 
 WHY_LIMIT = 200
@@ -43,12 +45,24 @@ class Breakers(NamedTuple):
 
         def decide(view: View) -> Decision[bool]:
             before = view.breaker(name)
+            if before == CLOSED:
+                self._must_be_known(view, name)
             after = change(before)
             if after == before:
                 return Decision(False)
             return Decision(True, (breaker_set(name, after, Place(), now, act.by),))
 
         return await self.ground.store.tx(act.id(verb, self.ground), decide)
+
+    def _must_be_known(self, view: View, name: str) -> None:
+        """Refuse a name that nobody here has: a slip of the fingers must not look like an agent that was taken out."""
+        known = {*self.ground.directory.names(), *(card.name for card, _ in view.cards())}
+        if not known:  # a store that is looked at from outside, and nobody has published who is there
+            return
+        known.update(agent for agent, _, _ in view.breakers())
+        if name not in known:
+            hint = meant(name, sorted(known)) or f"; there is {', '.join(sorted(known))}"
+            raise NotFound(f"there is no agent '{name}'{hint}")
 
 
 def _rests(breaker: Breaker) -> bool:

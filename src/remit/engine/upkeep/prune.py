@@ -1,9 +1,11 @@
-"""Pruning: deleting what ended long ago. That it happened stays in the journal, in one line a run."""
+"""Pruning: deleting what ended long ago. That it happened stays in the journal, in one line a run, with the
+idempotency keys that were used: asked for again under one of them, a task is not done again."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from remit.core.identity import UsedKey
 from remit.core.kinds import PrunedRun, runs_pruned
 from remit.core.lifecycle import TERMINAL
 from remit.engine.ground import Ground
@@ -45,7 +47,7 @@ def _summary(view: View, run: str, before: int) -> PrunedRun | None:
     assert record is not None
     began = view.event(record.began)
     assert began is not None
-    return {
+    summary: PrunedRun = {
         "id": run,
         "agent": record.holder,
         "session": record.session,
@@ -55,3 +57,11 @@ def _summary(view: View, run: str, before: int) -> PrunedRun | None:
         "ended_at": record.ended_at,
         "tasks": [task for task, _, _ in tasks],
     }
+    if used := view.keys_of_run(run):
+        ends = {task: (state, ended) for task, state, ended in tasks}
+        summary["keys"] = [[*_ended(key, *ends[key.task])] for key in used]
+    return summary
+
+
+def _ended(key: UsedKey, state: str, ended_at: int | None) -> UsedKey:
+    return key._replace(state=state, ended_at=ended_at)

@@ -17,6 +17,7 @@ from remit.report.words import (
     retried,
     saw,
     states,
+    steps_first,
     took,
     tries,
 )
@@ -110,10 +111,10 @@ def _refused(refusal: Refusal) -> str:
 
 
 def _plan(plan: list[PlanStep]) -> list[str]:
-    lines = [f"plan: {progress(plan)}", *(f"  {_step(step)}" for step in plan[:_STEPS])]
-    if len(plan) > _STEPS:
-        rest = states(step.state for step in plan[_STEPS:])
-        lines.append(f"  … and {len(plan) - _STEPS:,} more ({rest})")
+    shown, rest = steps_first(plan, _STEPS)
+    lines = [f"plan: {progress(plan)}", *(f"  {_step(step)}" for step in shown)]
+    if rest:
+        lines.append(f"  … and {len(rest):,} more ({states(step.state for step in rest)})")
     return lines
 
 

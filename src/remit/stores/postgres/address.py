@@ -1,7 +1,6 @@
 """Getting to a PostgreSQL server: its address, connections to it, and what its errors mean."""
 
 import hashlib
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -38,13 +37,20 @@ _MEANING: Final = {
     "XX001": "the database is damaged; restore it from a backup",
     "XX002": "an index is damaged; REINDEX it",
 }
+# One of the sentences, of which all the parts are said.
 _REFUSALS: Final = (
-    (r"password authentication failed|no password supplied|empty password", "the server refuses the user or password"),
-    (r"database .* does not exist", "there is no such database on the server; make it with createdb"),
-    (r"role .* does not exist", "there is no such user on the server; make it with createuser"),
-    (r"no pg_hba.conf entry", "the server does not let this user in from here (pg_hba.conf)"),
-    (r"server does not support SSL|SSL error|certificate", "the server and the address do not agree about SSL"),
-    (r"starting up|shutting down|recovery mode", "the server is not ready"),
+    (
+        (("password authentication failed",), ("no password supplied",), ("empty password",)),
+        "the server refuses the user or password",
+    ),
+    ((("database ", " does not exist"),), "there is no such database on the server; make it with createdb"),
+    ((("role ", " does not exist"),), "there is no such user on the server; make it with createuser"),
+    ((("no pg_hba.conf entry",),), "the server does not let this user in from here (pg_hba.conf)"),
+    (
+        (("server does not support SSL",), ("SSL error",), ("certificate",)),
+        "the server and the address do not agree about SSL",
+    ),
+    ((("starting up",), ("shutting down",), ("recovery mode",)), "the server is not ready"),
 )
 
 STATEMENTS: Final[Mapping[str, bytes]] = {  # bytes: psycopg takes them as they are
@@ -101,9 +107,9 @@ class Address:
         return kind(f"{self.where}: {meaning}")
 
     def _unreachable(self, text: str) -> StoreError:
-        for pattern, meaning in _REFUSALS:
-            if re.search(pattern, text):
-                kind = NotAStore if "database" in pattern else StoreError
+        for sentences, meaning in _REFUSALS:
+            if any(all(part in text for part in parts) for parts in sentences):
+                kind = NotAStore if sentences[0][0] == "database " else StoreError
                 return kind(f"{self.where}: {meaning}")
         return StoreError(f"{self.where}: no PostgreSQL server answers there ({_last_line(text)})")
 

@@ -19,6 +19,9 @@ SELECT id, state, fence, failures, asked_how FROM task WHERE workspace = :worksp
 SELECT @task
 FROM task WHERE workspace = :workspace AND dedup_key = ANY(:keys::text[]) AND dedup_key <> '';
 
+-- name: used_keys_of
+SELECT @used_key FROM used_key WHERE workspace = :workspace AND key = ANY(:keys::text[]);
+
 -- name: run_facts_of
 SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began

@@ -25,12 +25,14 @@ class _Asked(NamedTuple):
 
     workspace: str
     ops: list[str]
+    same: list[str]
     keys: list[str]
     head: _Cursor
     done: _Cursor
     standings: _Cursor | None
     same_requests: _Cursor | None
     runs: _Cursor | None
+    used_keys: _Cursor | None
 
 
 class Transactions:
@@ -60,22 +62,26 @@ class Transactions:
             self._done.update({(each.workspace, op): None for op in each.ops})
             self._done.update({(each.workspace, op): Recorded(text, seal) for op, text, seal in each.done.fetchall()})
             view = self._journal.view(each.workspace)
-            view.prime(_rows(each.standings), each.keys, _rows(each.same_requests), _rows(each.runs))
+            view.prime(_rows(each.standings), each.same, _rows(each.same_requests), _rows(each.runs))
+            view.prime_keys(each.keys, _rows(each.used_keys))
 
     def _ask(self, workspace: str, operations: Sequence[tuple[str, Wants]]) -> _Asked:
         ops = [op for op, _ in operations]
         standings = [task for _, wants in operations for task in wants.standings]
-        keys = [key for _, wants in operations for key in wants.same_requests]
+        same = [key for _, wants in operations for key in wants.same_requests]
+        keys = [key for _, wants in operations for key in wants.used_keys]
         runs = [run for _, wants in operations for run in wants.runs]
         return _Asked(
             workspace,
             ops,
+            same,
             keys,
             self._send("head", (workspace,)),
             self._send("done_of", (workspace, ops)),
             self._send("standings", (workspace, standings)) if standings else None,
-            self._send("same_requests_of", (workspace, keys)) if keys else None,
+            self._send("same_requests_of", (workspace, same)) if same else None,
             self._send("run_facts_of", (workspace, runs)) if runs else None,
+            self._send("used_keys_of", (workspace, keys)) if keys else None,
         )
 
     def _notice_others(self, heads: Mapping[str, Head]) -> None:

@@ -146,6 +146,25 @@ SELECT id, state, ended_at FROM tree;
 -- Ids that begin with what a person typed.
 SELECT id FROM task WHERE workspace = :workspace AND id >= :start AND id < :stop ORDER BY id LIMIT :limit;
 
+-- name: used_key_put
+-- Whoever used a key first has it; when that run is pruned, the row learns how its task ended.
+INSERT INTO used_key (workspace, @used_key)
+VALUES (:workspace, :@used_key)
+ON CONFLICT (workspace, key) DO UPDATE SET
+    @set.used_key;
+
+-- name: used_key
+SELECT @used_key FROM used_key WHERE workspace = :workspace AND key = :key;
+
+-- name: keys_of_run
+SELECT @used_key FROM used_key WHERE workspace = :workspace AND run = :run ORDER BY key;
+
+-- name: key_of_task
+SELECT @used_key FROM used_key WHERE workspace = :workspace AND task = :task;
+
+-- name: all_used_keys
+SELECT @used_key FROM used_key WHERE workspace = :workspace;
+
 -- name: all_tasks
 SELECT @task
 FROM task WHERE workspace = :workspace;

@@ -7,6 +7,7 @@ from typing import Final
 from remit.core import lifecycle
 from remit.core.chain import STAND_IN
 from remit.core.events import Event, Unsealed
+from remit.core.identity import UsedKey
 from remit.core.kinds import (
     Begun,
     Queued,
@@ -163,6 +164,27 @@ async def old_runs_are_found_and_pruned(database: Database) -> None:
     equal((await look(store, lambda view: view.run("run1"))).tokens, 7, "the figures of another run")
 
 
+async def a_used_key_outlives_its_run(database: Database) -> None:
+    """What an idempotency key was used for is known while its task is there, and after its run was pruned."""
+    store = database.store("one")
+    root = first_remit("root", session="s")
+    queued = Queued("submit", timeout=1, attempts=1, ready_at=NOW, dedup_key="key/k", content="all of it")
+    used = UsedKey("key/k", "root", "root", "all of it", "", None)
+    equal(await look(store, lambda view: view.used_key("key/k")), None, "a key that nobody used")
+    await append(store, "start", started(root, NOW, Begun("w"), queued))
+    equal(await _both_ways(store, _keys), [[*used]] * 3, "a key that was used")
+    await append(store, "end", ended(root, "task.completed", NOW + 1, {"result": None}))
+    used = used._replace(state="completed", ended_at=NOW + 1)
+    await append(store, "prune", runs_pruned([{**pruned_run(root), "keys": [[*used]]}], NOW + 2))
+    equal(await look(store, lambda view: view.record("root")), None, "the task of a run that was pruned")
+    equal(await _both_ways(store, _keys), [[*used]] * 3, "a key whose run was pruned")
+
+
+def _keys(view: View) -> list[object]:
+    found = (view.used_key("key/k"), view.key_of_task("root"), *view.keys_of_run("root"))
+    return [[*used] if used is not None else None for used in found]
+
+
 # -- what the events say ------------------------------------------------------------------------------------
 
 
@@ -240,4 +262,5 @@ CLAUSES: Final = (
     whoever_leads_a_plan_for_a_person_is_no_member,
     what_is_undone_does_not_count,
     old_runs_are_found_and_pruned,
+    a_used_key_outlives_its_run,
 )

@@ -48,6 +48,9 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "below": lambda view: view.below("root"),
     "spawned": lambda view: view.spawned("root"),
     "same_requests": lambda view: view.same_requests("same", NOW - 1),
+    "used_key": lambda view: view.used_key("key/k"),
+    "keys_of_run": lambda view: view.keys_of_run("root"),
+    "key_of_task": lambda view: view.key_of_task("child"),
     "late": lambda view: view.late(NOW + 3600 * SECOND, 10),
     "held": lambda view: view.held("worker"),
     "cancelling": lambda view: view.cancelling("worker"),
@@ -128,7 +131,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
         passing = Draft("notes", mark, mark, lifetime=expires - NOW)
         events = (
             started(root, NOW, Begun(by=mark)),
-            started(child, NOW),
+            started(child, NOW, queued=queued._replace(dedup_key="key/k", content=mark)),
             entry_event(view, kept, place=place),
             entry_event(view, passing, place=place),
             submitted(pending, NOW, queued),

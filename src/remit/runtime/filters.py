@@ -1,0 +1,85 @@
+"""Which tasks and which events: what an owner asks for, checked before a store sees it."""
+
+from datetime import datetime
+from typing import Any, Final, TypedDict
+
+from remit.core import checks
+from remit.core.kinds import SHAPES
+from remit.core.lifecycle import TRANSITIONS
+from remit.core.text import INT_LIMIT, NAME_LIMIT, canonical
+from remit.core.times import moment
+from remit.engine import asking
+from remit.ports import Span, Which
+
+MOST: Final = 100_000  # tasks or runs on one page
+_STATES: Final = ("open", *filter(None, TRANSITIONS))
+_TEXTS: Final = {"run": "a run's id", "session": "a session", "task": "a task's id", "parent": "a task's id"}
+
+
+class TaskFilter(TypedDict, total=False):
+    """Which tasks to list. `state` may be "open", for all that have not ended; `before` is the `began` of the last task
+    of the page before."""
+
+    session: str | None
+    agent: str | None
+    state: str | None
+    parent: str | None
+    run: str | None
+    limit: int
+    before: int | None
+
+
+class EventFilter(TypedDict, total=False):
+    """Which events to read: all conditions hold together. `after` is the `seq` of the last event already seen."""
+
+    run: str | None
+    session: str | None
+    agent: str | None
+    task: str | None
+    kinds: frozenset[str] | None
+    since: datetime | None
+    until: datetime | None
+    after: int
+    limit: int
+
+
+def which_tasks(given: TaskFilter) -> Which:
+    """Check which tasks to list."""
+    wanted = _named("tasks", given, TaskFilter)
+    if wanted.get("state") is not None:
+        checks.one_of(wanted["state"], _STATES, "state")
+    wanted["limit"] = checks.limit(wanted.get("limit", 100), most=MOST)
+    wanted["before"] = page(wanted.get("before"))
+    return Which(**wanted)
+
+
+def which_events(verb: str, given: EventFilter) -> Span:
+    """Check which events to read."""
+    wanted = _named(verb, given, EventFilter)
+    for name in ("since", "until"):
+        if wanted.get(name) is not None:
+            wanted[name] = moment(wanted[name], name)
+    if wanted.get("kinds") is not None:
+        kinds = checks.items(wanted["kinds"], "kinds is a list of kinds of events, such as ['task.started']")
+        wanted["kinds"] = frozenset(checks.one_of(kind, tuple(SHAPES), "a kind of event") for kind in kinds)
+    for name, least in (("after", 0), ("limit", 1)):
+        if name in wanted:
+            checks.between(wanted[name], name, least, INT_LIMIT)
+    return Span(**wanted)
+
+
+def page(before: object) -> int | None:
+    """Check where a page begins."""
+    return checks.whole(before, "before")
+
+
+def _named(verb: str, given: TaskFilter | EventFilter, takes: type) -> dict[str, Any]:
+    wanted = asking.checked(verb, given, takes)
+    for name, what in _TEXTS.items():
+        if name in wanted:
+            checks.text_or_none(wanted[name], what, NAME_LIMIT)
+    if wanted.get("agent"):
+        wanted["agent"] = canonical(wanted["agent"])
+    elif "agent" in wanted:
+        checks.text_or_none(wanted["agent"], "an agent", NAME_LIMIT)
+    return wanted

@@ -1,0 +1,331 @@
+"""Whatever is said wrongly is told when it is said: a sentence, never a crash, and nothing is left behind."""
+
+import asyncio
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import pytest
+
+from engine.helping import PATIENCE, sound
+from remit import Bounds, Card, Command, Pass, Plan, Runtime, Scope, Send, Step, Turn, Workspace
+from remit.engine.asking import Along, Planning, Queueing, Starting, StartingPlan, Submitting
+from remit.engine.sharing.context import Board, Context
+from remit.errors import BadInput, RemitError, StoreError
+from remit.runtime.workspace import EventFilter, TaskFilter
+from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
+from teams import echo, team
+
+pytestmark = pytest.mark.anyio
+
+WRONG: list[Any] = [
+    *(math.nan, math.inf, -math.inf, 1.5, -1, 0, 2**70, -(2**70), True, False),
+    *("5", "", "*", "off", "\0", "\ud800", "no such thing", b"x", None, object(), len),
+    *([], ["s"], [None], [["s"]], {}, {"a": 1}, {1: 2}, (), (1, 2, 3), {"x"}, frozenset({1}), 1j, Ellipsis),
+]
+
+Call = Callable[..., Any]
+
+
+async def settled(made: object) -> object:
+    """What comes of a call, awaited if it is to be awaited."""
+    if inspect.isasyncgen(made):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.01):
+                return await anext(made)
+    if inspect.isawaitable(made):
+        async with asyncio.timeout(PATIENCE):
+            return await made
+    return made
+
+
+async def tell(call: Call, kwargs: dict[str, Any], name: str, value: object, where: str) -> str:
+    """Call with one thing wrong: it is taken, or there is a sentence of ours."""
+    try:
+        await settled(call(**{**kwargs, name: value}))
+    except StoreError as error:
+        return f"{where}({name}={value!r}) came as far as the store: {error}"
+    except RemitError as error:
+        return "" if str(error) else f"{where}({name}={value!r}) says nothing"
+    except Exception as error:
+        return f"{where}({name}={value!r}) raised {type(error).__name__}: {error}"
+    return ""
+
+
+def parameters(call: Call, *more: type) -> list[str]:
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    own = [name for name, one in inspect.signature(call).parameters.items() if one.kind not in kinds and name != "self"]
+    return [*own, *(name for typed in more for name in typed.__annotations__)]
+
+
+async def walk(owner: object, table: dict[str, tuple[dict[str, Any], tuple[type, ...]]]) -> None:
+    wrong: list[str] = []
+    for name, (kwargs, more) in table.items():
+        call = getattr(owner, name)
+        for parameter in [*parameters(call, *more), "no_such_keyword"]:
+            for value in WRONG:
+                if parameter == "no_such_keyword" and not more:
+                    continue
+                if callable(value) and callable(kwargs.get(parameter)):
+                    continue  # what a function of the caller's does is the caller's
+                wrong.append(await tell(call, kwargs, parameter, value, f"{type(owner).__name__}.{name}"))
+    assert not "\n".join(filter(None, wrong))
+
+
+def public(owner: type) -> Iterator[str]:
+    for name, value in vars(owner).items():
+        if not name.startswith("_") and callable(value) and not isinstance(value, property):
+            yield name
+
+
+PLAN = Plan([Step("a", "A", agent="ok")])
+
+OF_RUNTIME: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
+    "agent": ({}, ()),
+    "add": ({"card": Card("new"), "answer": echo}, ()),
+    "override": ({}, ()),
+    "run": ({"agent": "ok", "task": "x"}, (Starting,)),
+    "outcome": ({"agent": "ok", "task": "x"}, (Starting,)),
+    "run_plan": ({"plan": PLAN}, (StartingPlan, Starting, Planning)),
+    "run_team": ({"goal": "x", "coordinator": "boss"}, (StartingPlan, Starting, Planning)),
+    "submit": ({"agent": "ok", "task": "x"}, (Submitting, Starting)),
+    "drain": ({}, ()),
+    "at": ({}, ()),
+}
+NOT_WALKED = {"cards", "serve", "serving", "lend", "running", "close"}  # they take nothing
+
+OF_WORKSPACE: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
+    "read": ({"look": lambda view: view.head()}, ()),
+    "submit": ({"agent": "ok", "task": "x"}, (Submitting, Starting)),
+    "task": ({"task": "x"}, ()),
+    "tasks": ({}, (TaskFilter,)),
+    "runs": ({}, ()),
+    "root": ({"run": "x"}, ()),
+    "cancel": ({"task": "x"}, ()),
+    "retry": ({"task": "x"}, ()),
+    "orphans": ({}, ()),
+    "settled": ({"run": "x"}, ()),
+    "has_ended": ({"run": "x"}, ()),
+    "history": ({}, (EventFilter,)),
+    "follow": ({}, (EventFilter,)),
+    "following": ({}, (EventFilter,)),
+    "watch": ({"sink": lambda _events: None}, ()),
+    "find": ({"wanted": "x"}, ()),
+    "trip": ({"agent": "ok", "why": "x"}, ()),
+    "reset": ({"agent": "ok"}, ()),
+    "context": ({}, ()),
+    "prune": ({"days": 4}, ()),
+}
+OF_CONTEXT: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
+    "set": ({"namespace": "n", "key": "k", "value": 1}, ()),
+    "set_with_extension": ({"namespace": "n", "key": "k", "value": 1}, ()),
+    "get": ({"namespace": "n", "key": "k"}, ()),
+    "entry": ({"namespace": "n", "key": "k"}, ()),
+    "get_structured": ({"namespace": "n", "key": "k"}, ()),
+    "query": ({"namespace": "n"}, ()),
+    "query_many": ({"namespaces": ["n"]}, ()),
+    "query_by_prefix": ({"namespace": "n", "prefix": "k"}, ()),
+    "touch": ({"namespace": "n", "key": "k"}, ()),
+    "remove": ({"namespace": "n", "key": "k"}, ()),
+}
+OF_BOARD: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
+    "write": ({"key": "k", "value": 1}, ()),
+    "read": ({"key": "k"}, ()),
+    "list": ({}, ()),
+    "delete": ({"key": "k"}, ()),
+}
+OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
+    "delegate": ({"to": "ok", "task": "x"}, (Along,)),
+    "delegate_all": ({"wishes": [("ok", "x")]}, (Along,)),
+    "hand_off": ({"to": "ok"}, ()),
+    "run_plan": ({"plan": PLAN}, (Planning,)),
+    "used": ({"tokens": 1}, ()),
+    "find": ({"capability": "x"}, ()),
+    "submit": ({"to": "ok", "task": "x"}, (Queueing, Along)),
+    "submitted": ({"task": "x"}, ()),
+    "once": ({"name": "n", "do": lambda: 1}, ()),
+    "send": ({"to": "ok", "text": "x"}, ()),
+}
+VALUES: dict[str, tuple[Call, dict[str, Any]]] = {
+    "Bounds": (Bounds, {}),
+    "Card": (Card, {"name": "x"}),
+    "Pass": (Pass, {"to": "x", "task": "x"}),
+    "Plan": (Plan, {"steps": []}),
+    "Step": (Step, {"id": "a", "title": "A"}),
+    "Command": (Command, {"goto": "x"}),
+    "Send": (Send, {"agent": "x", "payload": "x"}),
+    "Scope": (Scope, {"namespace": "x"}),
+    "Policy": (Policy, {}),
+    "Serving": (Serving, {}),
+    "Pace": (Pace, {}),
+    "System": (System, {}),
+    "a breaker's policy": (lambda **how: Policy(breaker=BreakerPolicy(**how)), {}),
+    "Runtime": (Runtime, {}),
+    "Workspace": (Workspace, {}),
+}
+
+
+@pytest.fixture
+def crew() -> Iterator[Runtime]:
+    with team() as rt:
+
+        @rt.agent
+        async def ok(turn: Turn) -> int:
+            return 1
+
+        @rt.agent(asks="*")
+        async def boss(turn: Turn) -> object:
+            return {"steps": [{"id": "a", "title": "A", "agent": "ok"}]} if turn.phase == "plan" else "done"
+
+        yield rt
+
+
+async def nothing_is_left(rt: Runtime) -> None:
+    await rt.drain(PATIENCE)
+    assert rt.running() == 0
+    left = [one for one in await rt.workspace.tasks(state="open") if one.state != "pending"]
+    assert left == []
+    await sound(rt)
+
+
+@pytest.mark.rule("input.told")
+@pytest.mark.parametrize("name", VALUES)
+async def test_a_value_that_cannot_be_used_is_refused_when_it_is_made(name: str, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make, kwargs = VALUES[name]
+    target = BreakerPolicy if name == "a breaker's policy" else make
+    wrong = [await tell(make, kwargs, one, value, name) for one in parameters(target) for value in WRONG]
+    assert not "\n".join(filter(None, wrong))
+
+
+@pytest.mark.rule("input.told")
+async def test_whatever_is_said_to_a_runtime_is_done_or_refused_with_a_sentence(crew: Runtime, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert {*OF_RUNTIME, *NOT_WALKED} == {*public(Runtime)}
+    await walk(crew, {name: row for name, row in OF_RUNTIME.items() if name != "drain"})
+    await nothing_is_left(crew)
+
+
+@pytest.mark.rule("input.told")
+async def test_whatever_is_said_to_a_workspace_is_done_or_refused_with_a_sentence(crew: Runtime):
+    nothing = {"head", "agents", "workers", "breakers", "namespaces", "cleanup", "examine", "close"}
+    assert {*OF_WORKSPACE, *nothing} == {*public(Workspace)}
+    await walk(crew.workspace, OF_WORKSPACE)
+    await nothing_is_left(crew)
+
+
+@pytest.mark.rule("input.told")
+@pytest.mark.parametrize("who", ["owner", "agent"])
+async def test_whatever_is_said_to_a_context_or_a_board_is_done_or_refused_with_a_sentence(crew: Runtime, who: str):
+    assert {*OF_CONTEXT} == {*public(Context)}
+    assert {*OF_BOARD, "snapshot"} == {*public(Board)}
+
+    @crew.agent(reads="*")
+    async def keeper(turn: Turn) -> None:
+        await walk(turn.context, OF_CONTEXT)
+        await walk(turn.context.board, OF_BOARD)
+
+    if who == "agent":
+        await crew.run("keeper", "x")
+    else:
+        await walk(crew.workspace.context("s"), OF_CONTEXT)
+        await walk(crew.workspace.context("s").board, OF_BOARD)
+    await nothing_is_left(crew)
+
+
+@pytest.mark.rule("input.told")
+async def test_whatever_an_agent_says_is_done_or_refused_with_a_sentence(crew: Runtime):
+    assert {*OF_TURN, "spawn", "agents", "inbox"} == {*public(Turn)}
+
+    @crew.agent(asks="*")
+    async def lead(turn: Turn) -> None:
+        await walk(turn, OF_TURN)
+
+    await crew.run("lead", "x")
+    await nothing_is_left(crew)
+
+
+@pytest.mark.rule("input.told")
+async def test_whatever_is_said_to_a_task_is_done_or_refused_with_a_sentence(crew: Runtime):
+    async def fails(turn: Turn) -> None:
+        raise ValueError("no")
+
+    crew.add(Card("bad"), fails)
+    task = await crew.submit("bad", "x")
+    assert (await task.wait(PATIENCE)).state == "failed"
+    await walk(task, {"wait": ({}, ()), "result": ({}, ()), "cancel": ({}, ())})
+    await nothing_is_left(crew)
+
+
+# -- the sentences -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("input.told", "input.keywords")
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda rt: rt.run("ok", "x", timeout=5), "run takes no 'timeout'; did you mean seconds?"),
+        (lambda rt: rt.run_plan(PLAN, timeout=5), "run_plan takes no 'timeout'; did you mean seconds?"),
+        (lambda rt: rt.submit("ok", "x", idempotency_key="k"), "submit takes no 'idempotency_key'; did you mean key?"),
+        (lambda rt: rt.run_plan(PLAN, concurrency=math.nan), "concurrency is a whole number from 1 to 10,000, not nan"),
+        (lambda rt: rt.run_plan(PLAN, concurrency="5"), "concurrency is a whole number from 1 to 10,000, not '5'"),
+        (lambda rt: rt.run_plan(PLAN, abort=True), "abort is an anyio.Event()"),
+        (lambda rt: rt.run_plan(PLAN, reveal="no"), "reveal is True or False, not 'no'"),
+        (lambda rt: rt.run("ok", "x", handoffs="off"), "handoffs is True or False, not 'off'"),
+        (lambda rt: rt.run("ok", "x", tier="complx"), "did you mean complex?"),
+        (lambda rt: rt.workspace.tasks(state=["open"]), "state is open or one of"),
+        (lambda rt: rt.workspace.tasks(state="faild"), "did you mean failed?"),
+        (lambda rt: rt.workspace.tasks(session=["s"]), "a session must be text, not list"),
+        (lambda rt: rt.workspace.history(run=["x"]), "a run's id must be text, not list"),
+        (lambda rt: rt.workspace.history(kinds="task.started"), "kinds is a list"),
+        (lambda rt: rt.workspace.history(kinds=["task.startd"]), "did you mean task.started?"),
+        (lambda rt: rt.workspace.orphans("x"), "limit is a whole number from 1"),
+        (lambda rt: rt.workspace.context().query_many(5), "query_many takes a list of namespaces, not 5"),
+        (lambda rt: rt.workspace.context(5).board.list(), "a session must be text, not int"),
+        (lambda rt: rt.run_team("g", "ok", {"tier": "complex"}), "run_team takes no more than goal and coordinator"),
+        (lambda rt: rt.workspace.trip("nobdy", "typo"), "there is no agent 'nobdy'; did you mean nobody?"),
+        (lambda rt: rt.workspace.reset("nobdy"), "there is no agent 'nobdy'; did you mean nobody?"),
+        (lambda rt: rt.workspace.tasks(agent="nobdy", limit=0), "limit is a whole number from 1"),
+    ],
+)
+async def test_what_is_said_wrongly_is_told_with_what_is_allowed(
+    call: Callable[[Runtime], Awaitable[object]], sentence
+):
+    with team() as rt:
+        for name in ("ok", "nobody"):
+            rt.add(Card(name), echo)
+        with pytest.raises((BadInput, LookupError)) as info:
+            await call(rt)
+        assert sentence in str(info.value)
+        assert await rt.workspace.tasks() == []
+        assert await rt.workspace.breakers() == {}
+        await nothing_is_left(rt)
+
+
+@pytest.mark.rule("input.told")
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Policy(breaker=BreakerPolicy(cool_off=math.nan)), "cool_off must be a positive number of seconds"),
+        (lambda: Policy(breaker=BreakerPolicy(failures=0)), "failures is a whole number of at least 1"),
+        (lambda: Policy(breaker=BreakerPolicy(probe="5")), "probe is a number of seconds, not '5'"),
+        (lambda: Policy(classify="medium"), "classify is a function from a task to a tier's name, not 'medium'"),
+        (lambda: Pace(look=math.nan), "look must be a positive number of seconds"),
+        (lambda: Pace(retry_store=0.1), "retry_store is a list of seconds, not 0.1"),
+        (lambda: Runtime(policy=Serving()), "policy takes Policy(...)"),
+        (lambda: Runtime(serving={"hands": 3}), "serving takes Serving(...)"),
+        (lambda: System(clock=None), "clock takes a clock"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_when_they_are_made(make: Callable[[], object], sentence: str):
+    with pytest.raises(BadInput) as info:
+        make()
+    assert sentence in str(info.value)
+
+
+async def test_an_abort_that_is_an_event_of_asyncio_will_do_too(crew: Runtime):
+    for event in (anyio.Event(), asyncio.Event()):
+        assert (await crew.run_plan(PLAN, abort=event)).ok  # pyright: ignore[reportArgumentType]
