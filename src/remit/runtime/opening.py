@@ -1,5 +1,7 @@
 """A store and the engine on it, opened when they are first used and not before."""
 
+import asyncio
+import os
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
@@ -13,8 +15,10 @@ from remit.engine.assembly import Engine, EngineSettings, assembled
 from remit.engine.directory import Directory
 from remit.engine.plans.running import Schemas
 from remit.engine.settings import Policy, Serving, System
-from remit.errors import BadInput
+from remit.errors import BadInput, StoreError
 from remit.ports import Database
+from remit.stores import forks
+from remit.stores.loops import OneLoop
 from remit.stores.opening import database_at
 
 DEFAULT_WORKSPACE: Final = "default"
@@ -37,9 +41,12 @@ class Opening:
         self._create = create
         self._database: Database | None = None
         self._engine: Engine | None = None
+        self._one = OneLoop()
+        self._process = os.getpid()
 
     @property
     def database(self) -> Database:
+        self._come_home()
         if self._database is None:
             store = self.store
             self._database = database_at(store, create=self._create) if isinstance(store, str | Path) else store
@@ -47,13 +54,33 @@ class Opening:
 
     @property
     def engine(self) -> Engine:
+        self._come_home()
+        if _is_running():
+            self._one.enter()
         if self._engine is None:
             self._engine = assembled(self.database, self.workspace, self.directory, self.settings)
         return self._engine
 
     @property
     def is_open(self) -> bool:
+        self._come_home()
         return self._database is not None
+
+    def _come_home(self) -> None:
+        """In a forked process let go of all that is the parent's, without closing any of it; a path or an address is
+        opened anew. What is in the parent's memory cannot be."""
+        if self._process == os.getpid():
+            return
+        database = self._database
+        if database is not None and not database.lasting and isinstance(self.store, str | Path):
+            raise StoreError(
+                "this runtime keeps everything in the memory of the process that this one was forked from; "
+                "keep it in a file to share it, or make a new runtime here"
+            )
+        forks.keep((self._engine, database))
+        self._engine = self._database = None
+        self._one = OneLoop()
+        self._process = os.getpid()
 
     def elsewhere(self, store: StoreGiven | None, serving: Serving | None) -> "Opening":
         """Give the same agents and rules on another store, or with other hands."""
@@ -62,12 +89,24 @@ class Opening:
 
     def close(self) -> None:
         """Let go of the store; used again it is opened anew."""
+        if self._process != os.getpid() and self._database is not None and not self._database.lasting:
+            return  # the parent's
+        self._come_home()
         if self._engine is not None:
             self._engine.resident.let_go()
             self._engine = None
         if self._database is not None:
             self._database.close()
             self._database = None
+
+
+def _is_running() -> bool:
+    """Tell whether there is an event loop here; a script may look at a runtime without one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def refuse_unknown(what: str, unknown: Mapping[str, object], takes: tuple[str, ...]) -> None:

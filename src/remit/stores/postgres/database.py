@@ -5,6 +5,8 @@ from typing import TypeVar
 
 from remit.errors import StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
+from remit.stores import forks
+from remit.stores.loops import OneLoop
 from remit.stores.sinks import Sinks
 
 try:
@@ -55,6 +57,7 @@ class PostgresDatabase:
         except BaseException:
             self.close()
             raise
+        forks.tell(self)
 
     def store(self, workspace: str) -> "PostgresStore":
         return PostgresStore(workspace, self._writer, self._reader, self._notices, self._sinks)
@@ -71,7 +74,20 @@ class PostgresDatabase:
         except StoreError as error:
             return [str(error)]
 
+    def before_fork(self) -> None:
+        """Do nothing: connections stay with the parent, and the server knows nothing of processes."""
+
+    def after_fork(self) -> None:
+        """Do nothing."""
+
+    def leave(self) -> None:
+        why = forks.ELSEWHERE.format(where=self.where)
+        self._notices.leave()
+        self._writer.leave(why)
+        self._reader.leave(why)
+
     def close(self) -> None:
+        forks.no_more(self)
         self._notices.close()
         self._writer.close()
         self._reader.close()
@@ -80,7 +96,7 @@ class PostgresDatabase:
 class PostgresStore:
     """One workspace's part of the database."""
 
-    __slots__ = ("_notices", "_reader", "_sinks", "_writer", "workspace")
+    __slots__ = ("_notices", "_one", "_reader", "_sinks", "_writer", "workspace")
 
     def __init__(self, workspace: str, writer: BatchWriter, reader: Reader, notices: Notices, sinks: Sinks) -> None:
         self.workspace = workspace
@@ -88,11 +104,14 @@ class PostgresStore:
         self._reader = reader
         self._notices = notices
         self._sinks = sinks
+        self._one = OneLoop()  # the database takes operations from any loop; an engine on it belongs to one
 
     async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
+        self._one.enter()
         return (await self._writer.submit(self.workspace, op, decide, wants))[0]
 
     async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
+        self._one.enter()
         return await self._writer.submit(self.workspace, op, decide, wants)
 
     async def read(self, look: Callable[[View], T]) -> T:
