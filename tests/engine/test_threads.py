@@ -219,8 +219,7 @@ def test_a_database_that_was_given_is_the_parents(where: str, open_team):
 
 
 @pytest.mark.rule("runtime.fork")
-def test_a_fork_in_the_middle_of_an_endless_commit_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("remit.stores.sqlite.connection._REST_SECONDS", 0.05)
+def test_a_fork_in_the_middle_of_an_endless_commit_is_told_so(tmp_path: Path):
     committing, go_on = threading.Event(), threading.Event()
 
     def fault(name: str) -> None:
@@ -229,7 +228,7 @@ def test_a_fork_in_the_middle_of_an_endless_commit_is_told_so(tmp_path: Path, mo
             assert go_on.wait(PATIENCE)
 
     path = tmp_path / "team.db"
-    rt = team(SqliteDatabase(path, fault=fault))
+    rt = team(SqliteDatabase(path, fault=fault, busy_seconds=0.05))
     rt.add(remit.Card("echo"), echo)
     with ThreadPoolExecutor(1) as thread, rt:
         running = thread.submit(remit.run, rt, "echo", "parent")
@@ -241,11 +240,12 @@ def test_a_fork_in_the_middle_of_an_endless_commit_is_told_so(tmp_path: Path, mo
 
 
 @pytest.mark.rule("runtime.fork")
-def test_a_file_that_is_gone_after_a_fork_is_told_and_the_fork_goes_well(tmp_path: Path, open_team, monkeypatch):
-    rt = open_team(tmp_path / "team.db")
+def test_a_file_that_is_gone_after_a_fork_is_told_and_the_fork_goes_well(tmp_path: Path, open_team):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    rt = open_team(folder / "team.db")
     remit.run(rt, "echo", "parent")
-    database = rt.workspace.database
-    monkeypatch.setattr(database, "where", str(tmp_path / "gone" / "team.db"))
+    folder.rename(tmp_path / "moved")
     assert in_a_fork(lambda: "child") == "child"
     with pytest.raises(StoreError, match="could not be opened again after a fork"):
         asyncio.run(rt.workspace.head())

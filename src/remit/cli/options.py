@@ -14,7 +14,7 @@ from rich.console import Console
 
 from remit.ports import Database
 from remit.runtime.workspace import Workspace
-from remit.stores.opening import is_server
+from remit.stores.addresses import is_server
 
 DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"

@@ -18,6 +18,7 @@ from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput, StoreError
 from remit.ports import Database
 from remit.stores import forks
+from remit.stores.addresses import is_server
 from remit.stores.loops import OneLoop
 from remit.stores.opening import database_at
 
@@ -33,7 +34,10 @@ class Opening:
         self, store: StoreGiven, workspace: str, directory: Directory, settings: EngineSettings, *, create: bool = True
     ) -> None:
         if not isinstance(store, str | Path) and not hasattr(store, "store"):
-            raise BadInput(f"a store is a path, a postgresql:// address, or a database, not {shown(store)}")
+            kind = type(store).__name__  # not what it is: that may have a password in it
+            raise BadInput(f"a store is a path, a postgresql:// address, or a database, not a value of type {kind}")
+        if isinstance(store, str | Path):
+            is_server(store)  # refused where it is said, not where it is first used
         self.workspace = line(workspace, "a workspace", NAME_LIMIT)
         self.directory = directory
         self.settings = settings

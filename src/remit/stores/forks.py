@@ -6,7 +6,10 @@ a fork, and the parent opens it again after.
 """
 
 import os
+import threading
 import weakref
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -36,6 +39,14 @@ class Forking(Protocol):
 
 _open: "weakref.WeakSet[Any]" = weakref.WeakSet()
 _unsafe: set[str] = set()
+_opening = threading.Lock()  # held by whoever opens a file: a fork in the middle of that would inherit half of it
+
+
+@contextmanager
+def opening() -> Generator[None]:
+    """Open a file while no process forks."""
+    with _opening:
+        yield
 
 
 def tell(thing: Forking) -> None:
@@ -69,6 +80,7 @@ def keep(thing: object) -> None:
 
 
 def _before() -> None:
+    _opening.acquire()
     for thing in tuple(_open):
         thing.before_fork()
 
@@ -76,6 +88,7 @@ def _before() -> None:
 def _in_parent() -> None:
     for thing in tuple(_open):
         thing.after_fork()
+    _opening.release()
 
 
 def _in_child() -> None:
@@ -83,6 +96,7 @@ def _in_child() -> None:
         keep(thing)
         thing.leave()
     _open.clear()
+    _opening.release()
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks

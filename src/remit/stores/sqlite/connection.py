@@ -17,7 +17,6 @@ T = TypeVar("T")
 
 _STATEMENTS: Final = {name: query.sql for name, query in queries().items()}
 _APPEND: Final = _STATEMENTS["append"]
-_REST_SECONDS: Final = 10.0  # a fork waits so long for the commit that is under way
 
 
 def connect(where: str) -> sqlite3.Connection:
@@ -49,9 +48,9 @@ class WritingConnection:
         self._execute = connection.cursor().execute  # one cursor for all statements: each is read to its end at once
         self._journal.forget()
 
-    def rest(self) -> bool:
-        """Wait until no transaction is open and let none begin; False if one takes too long."""
-        return self._transaction.acquire(timeout=_REST_SECONDS)
+    def rest(self, seconds: float) -> bool:
+        """Wait until no transaction is open and let none begin; False if one takes longer than that."""
+        return self._transaction.acquire(timeout=seconds)
 
     def go_on(self) -> None:
         """Let transactions begin again."""

@@ -35,13 +35,25 @@ class SqliteDatabase:
     ) -> None:
         self.where = str(where)
         self.lasting = self.where != MEMORY
+        self._busy_seconds = busy_seconds
+        self._at_rest = False
+        self._sinks = Sinks()
+        with forks.opening():
+            self._open(fault, create=create)
+            if self.lasting:
+                self._commits = GroupCommit(self.writer, self._sinks.feed, fault, busy_seconds=busy_seconds)
+            else:
+                self._commits = ImmediateCommit(self.writer, self._sinks.feed, fault)
+            forks.tell(self)
+
+    def _open(self, fault: Fault, *, create: bool) -> None:
         if self.lasting:
             forks.refuse_unsafe(self.where)
-            prepare(Path(where), create=create)
+            prepare(Path(self.where), create=create)
         connection = connect(self.where)
         try:
             self.writer = WritingConnection(self.where, connection, fault)
-            set_up(connection, self.where, busy_seconds)
+            set_up(connection, self.where, self._busy_seconds)
             self.reader = ReadingConnection(self.where, connect(self.where) if self.lasting else connection)
             if self.lasting:
                 self.reader.connection.execute("PRAGMA query_only = ON")
@@ -50,14 +62,6 @@ class SqliteDatabase:
             if isinstance(error, sqlite3.Error):
                 raise translated(error, self.where) from error
             raise
-        self._sinks = Sinks()
-        self._busy_seconds = busy_seconds
-        self._at_rest = False
-        if self.lasting:
-            self._commits = GroupCommit(self.writer, self._sinks.feed, fault, busy_seconds=busy_seconds)
-        else:
-            self._commits = ImmediateCommit(self.writer, self._sinks.feed, fault)
-        forks.tell(self)
 
     def store(self, workspace: str) -> "FileStore | MemoryStore":
         if isinstance(self._commits, ImmediateCommit):
@@ -68,7 +72,7 @@ class SqliteDatabase:
 
     def before_fork(self) -> None:
         """Close the file, once nobody reads or writes: SQLite must not be open in two processes by one opening."""
-        if not self.lasting or not self.writer.rest():
+        if not self.lasting or not self.writer.rest(self._busy_seconds):
             return
         self.reader.looking.acquire()
         self._at_rest = True
@@ -128,10 +132,11 @@ class SqliteDatabase:
         return [] if findings == ["ok"] else findings
 
     def close(self) -> None:
-        forks.no_more(self)
         self._commits.close()
-        self.reader.connection.close()
-        self.writer.connection.close()
+        with forks.opening():
+            forks.no_more(self)
+            self.reader.connection.close()
+            self.writer.connection.close()
 
 
 class MemoryStore:
