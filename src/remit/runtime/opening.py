@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
+from remit.core.events import SealKey
 from remit.core.text import NAME_LIMIT, line, shown
 from remit.engine import asking
 from remit.engine.assembly import Engine, EngineSettings, assembled
@@ -23,6 +24,7 @@ from remit.stores.loops import OneLoop
 from remit.stores.opening import database_at
 
 DEFAULT_WORKSPACE: Final = "default"
+KEY_VARIABLE: Final = "REMIT_JOURNAL_KEY"
 
 StoreGiven: TypeAlias = str | Path | Database
 
@@ -53,7 +55,10 @@ class Opening:
         self._come_home()
         if self._database is None:
             store = self.store
-            self._database = database_at(store, create=self._create) if isinstance(store, str | Path) else store
+            if isinstance(store, str | Path):
+                self._database = database_at(store, create=self._create, key=self._key())
+            else:
+                self._database = store
         return self._database
 
     @property
@@ -69,6 +74,10 @@ class Opening:
     def is_open(self) -> bool:
         self._come_home()
         return self._database is not None
+
+    def _key(self) -> SealKey | None:
+        secret = self.settings.system.journal_key or os.environ.get(KEY_VARIABLE, "")
+        return SealKey(secret) if secret else None
 
     def _come_home(self) -> None:
         """In a forked process let go of all that is the parent's, without closing any of it; a path or an address is

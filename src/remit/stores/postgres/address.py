@@ -19,8 +19,8 @@ Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 _SECRET: Final = 3  # a shorter one would be found in ordinary words, and taken out of them
 
-# Our tables have a schema of their own, and nothing else is looked at.
-_PATH: Final = "-c search_path=remit"
+# Our tables have a schema of their own, and nothing else is looked at: temporary tables last, not first.
+_PATH: Final = "-c search_path=remit,pg_temp"
 _DEFAULTS: Final = {
     "connect_timeout": "5",
     "application_name": "remit",

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from remit.core.events import SealKey
 from remit.errors import StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
@@ -16,7 +17,7 @@ try:
     from remit.stores.postgres.dispatcher import Procrastinate
     from remit.stores.postgres.notices import Notices
     from remit.stores.postgres.reader import Reader
-    from remit.stores.postgres.schema import set_up
+    from remit.stores.postgres.schema import differences, may_compare, set_up
     from remit.stores.postgres.writer import BatchWriter
 except ImportError as missing:  # pragma: no cover - in a process of its own in the tests
     raise StoreError(f"a store on PostgreSQL needs more packages ({missing}); install remit[postgres]") from missing
@@ -68,11 +69,35 @@ class PostgresDatabase:
     def workspaces(self) -> list[str]:
         return [row[0] for row in self._reader.rows("workspaces")]
 
+    @property
+    def key(self) -> SealKey | None:
+        return self._writer.key
+
+    def seal_with(self, key: SealKey | None) -> None:
+        """Seal what is written from now on with this key."""
+        self._writer.key = key
+
     def faulty(self) -> list[str]:
         try:
-            return [row[0] for row in self._reader.rows("faults")]
+            return [*(row[0] for row in self._reader.rows("faults")), *self._compared()]
         except StoreError as error:
             return [str(error)]
+
+    def remarks(self) -> list[str]:
+        try:
+            with self._address.connect() as connection:
+                can = may_compare(connection)
+        except psycopg.Error as error:
+            return [str(self._address.translated(error))]
+        sentence = "the schema was not compared with the migrations: this user may not make one to compare it with"
+        return [] if can else [sentence]
+
+    def _compared(self) -> list[str]:
+        try:
+            with self._address.connect() as connection:
+                return differences(connection) if may_compare(connection) else []
+        except psycopg.Error as error:
+            raise self._address.translated(error) from error
 
     def before_fork(self) -> None:
         """Do nothing: connections stay with the parent, and the server knows nothing of processes."""

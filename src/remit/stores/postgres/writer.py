@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import psycopg
 
+from remit.core.events import SealKey
 from remit.errors import StoreError
 from remit.ports import Decide, Decided, Fault, Wants
 from remit.stores import forks
@@ -50,6 +51,7 @@ class BatchWriter:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._transactions: Transactions | None = None
+        self.key: SealKey | None = None  # what events are sealed with, if anything
         self.backend = 0  # the server's process for us, as its notifications name it
 
     def submit(self, workspace: str, op: str, decide: Decide[Any], wants: Wants) -> "asyncio.Future[Decided[Any]]":
@@ -141,6 +143,7 @@ class BatchWriter:
         broken_off = 0
         while True:
             transactions = self._transactions or self._reconnected(until)
+            transactions.journal.key = self.key
             try:
                 with quick_switching():
                     self._transact(transactions, batch)

@@ -48,6 +48,8 @@ SELECT namespace, count(*) FROM entry
 WHERE workspace = :workspace AND (expires_at IS NULL OR expires_at > :now)
 GROUP BY namespace ORDER BY namespace;
 
--- name: all_entries
+-- name: entry_page
+-- All of them page by page, as for a check of the whole.
 SELECT @entry
-FROM entry WHERE workspace = :workspace;
+FROM entry WHERE workspace = :workspace AND (namespace, key) > (:namespace, :key)
+ORDER BY namespace, key LIMIT :limit;

@@ -143,9 +143,10 @@ SELECT id, state, ended_at FROM tree;
 -- Ids that begin with what a person typed.
 SELECT id FROM task WHERE workspace = :workspace AND id >= :start AND id < :stop ORDER BY id LIMIT :limit;
 
--- name: all_tasks
+-- name: task_page
+-- All of them page by page, as for a check of the whole.
 SELECT @task
-FROM task WHERE workspace = :workspace;
+FROM task WHERE workspace = :workspace AND id > :id ORDER BY id LIMIT :limit;
 
--- name: all_runs
-SELECT @run FROM run WHERE workspace = :workspace;
+-- name: run_page
+SELECT @run FROM run WHERE workspace = :workspace AND id > :id ORDER BY id LIMIT :limit;

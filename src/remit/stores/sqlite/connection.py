@@ -193,8 +193,8 @@ class ReadingConnection:
 class LostConnection(sqlite3.Connection):
     """Stands for a connection that is lost, such as a parent's in a child process: what is asked of it is refused."""
 
-    in_transaction = False  # pyright: ignore[reportIncompatibleMethodOverride] - whatever there was is not ours
-    total_changes = 0  # pyright: ignore[reportIncompatibleMethodOverride]
+    in_transaction = False  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride] - what there was is not ours
+    total_changes = 0  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
 
     def __init__(self, why: str) -> None:
         self._why = why  # nothing is opened

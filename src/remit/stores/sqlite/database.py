@@ -6,10 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from remit.core.events import SealKey
 from remit.errors import StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
 from remit.stores.sinks import Sinks
+from remit.stores.sqlite import schema
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
 from remit.stores.sqlite.connection import LostConnection, ReadingConnection, WritingConnection, connect
 from remit.stores.sqlite.files import MEMORY, prepare, translated
@@ -124,12 +126,24 @@ class SqliteDatabase:
     def workspaces(self) -> list[str]:
         return [row[0] for row in self.reader.rows("SELECT DISTINCT workspace FROM event ORDER BY workspace")]
 
+    @property
+    def key(self) -> SealKey | None:
+        return self.writer.journal.key
+
+    def seal_with(self, key: SealKey | None) -> None:
+        """Seal what is written from now on with this key."""
+        self.writer.journal.key = key
+
     def faulty(self) -> list[str]:
         try:
             findings = [row[0] for row in self.reader.rows("PRAGMA quick_check")]
+            differences = schema.differences(self.reader.rows(schema.OBJECTS))
         except StoreError as error:
-            return [str(error)]
-        return [] if findings == ["ok"] else findings
+            return [f"the file itself is damaged: {error}"]
+        return [*(f"the file itself is damaged: {what}" for what in findings if what != "ok"), *differences]
+
+    def remarks(self) -> list[str]:
+        return []
 
     def close(self) -> None:
         self._commits.close()
