@@ -14,7 +14,7 @@ from remit.stores.sinks import Sinks
 from remit.stores.sqlite import schema
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
 from remit.stores.sqlite.connection import LostConnection, ReadingConnection, WritingConnection, connect
-from remit.stores.sqlite.files import MEMORY, prepare, translated
+from remit.stores.sqlite.files import MEMORY, others, prepare, translated
 from remit.stores.sqlite.polling import Poll
 from remit.stores.sqlite.schema import set_up
 from remit.stores.view import SqlView
@@ -47,6 +47,8 @@ class SqliteDatabase:
             else:
                 self._commits = ImmediateCommit(self.writer, self._sinks.feed, fault)
             forks.tell(self)
+        for remark in self.remarks():
+            _log.warning("%s", remark)
 
     def _open(self, fault: Fault, *, create: bool) -> None:
         if self.lasting:
@@ -143,7 +145,7 @@ class SqliteDatabase:
         return [*(f"the file itself is damaged: {what}" for what in findings if what != "ok"), *differences]
 
     def remarks(self) -> list[str]:
-        return []
+        return others(self.where) if self.lasting else []
 
     def close(self) -> None:
         self._commits.close()
