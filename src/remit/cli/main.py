@@ -96,6 +96,12 @@ def main(words: Sequence[str] | None = None) -> None:
         sys.exit(exit_code(error))
     except KeyboardInterrupt:
         sys.exit(130)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if os.environ.get("REMIT_TRACEBACK"):
+            raise
+        what = f"what is stored there cannot be understood ({type(error).__name__}: {error})"
+        _say(f"{what}; run `remit doctor`, or set REMIT_TRACEBACK=1 to see where")
+        sys.exit(5)
     except BrokenPipeError:  # whoever read our output has gone, as `| head` does; not worth a word
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
