@@ -54,11 +54,11 @@ def _print(health: Health, where: str) -> None:
         colour = "red" if finding.level == "broken" else "yellow"
         scope = f"[{escaped(finding.workspace, 64)}] " if finding.workspace else ""
         console.print(Text.assemble((f"{finding.level}: ", colour), f"{scope}{block(finding.sentence)}"))
-    for workspace, head in health.heads.items():
-        console.print(Text(f"head of {escaped(workspace, 64)}: {head.seq} {escaped(head.hash, 100)}", "dim"))
     entries = "1 entry" if health.entries == 1 else f"{health.entries:,} entries"
     figures = ", ".join(
         (count(health.events, "event"), count(health.tasks, "task"), entries, count(health.messages, "message"))
     )
     word, colour = ("sound", "green") if health.sound else ("broken", "red")
     console.print(Text.assemble((f"{where} is {word}", colour), (f"  {figures}", "dim")))
+    for workspace, head in health.heads.items():
+        console.print(Text(f"head of {escaped(workspace, 64)}: {head.seq} {escaped(head.hash, 100)}", "dim"))

@@ -6,11 +6,12 @@ SELECT count(*) FROM task
 WHERE workspace = :workspace AND holder = :holder AND state = 'running' AND until > :now;
 
 -- name: working
--- What a task from the queue delegates is done in its slot, so it keeps it until that is over.
+-- What a task from the queue delegates is done in its slot, so it keeps it until that is over. Not EXISTS: for that
+-- PostgreSQL may read the tasks of all workspaces, to have a table of parents at hand.
 SELECT count(*) FROM task t
 WHERE t.workspace = :workspace AND t.asked_how <> 'delegate' AND (t.state = 'running' OR (t.state = 'waiting'
-  AND EXISTS (SELECT 1 FROM task c WHERE c.workspace = t.workspace AND c.parent = t.id AND c.parent <> ''
-              AND c.ended IS NULL AND c.asked_how = 'delegate')));
+  AND (SELECT 1 FROM task c WHERE c.workspace = t.workspace AND c.parent = t.id AND c.parent <> ''
+       AND c.ended IS NULL AND c.asked_how = 'delegate' LIMIT 1) = 1));
 
 -- name: resuming
 -- Back from waiting, and waiting for a slot: it keeps its worker, because its work is in that process's memory.
