@@ -42,7 +42,9 @@ class Wrapped:
         self._database = database_at(store) if isinstance(store, str | Path) else store
         self.lasting = self._database.lasting
         self.workspaces = self._database.workspaces
+        self.key = self._database.key
         self.faulty = self._database.faulty
+        self.remarks = self._database.remarks
         self.close = self._database.close
 
     def store(self, workspace: str) -> Any:

@@ -5,7 +5,7 @@ from remit.core.card import Card
 from remit.core.chain import Chain, Hop
 from remit.core.command import Command, End, HandoffState, Move, Send
 from remit.core.entry import Entry
-from remit.core.events import Event
+from remit.core.events import Event, Head
 from remit.core.match import Match
 from remit.core.message import Message
 from remit.core.outcome import Outcome
@@ -39,6 +39,7 @@ __all__ = [
     "Handoff",
     "HandoffMade",
     "HandoffState",
+    "Head",
     "Health",
     "Hop",
     "Match",

@@ -26,7 +26,7 @@ FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "t
 RETRIED = {"origin": "t0", "failures": 1}  # what a person's retry adds to the first event of the task before
 STEP = {"id": "a", "title": "Gather", "agent": "coder", "capability": "", "after": []}
 KEPT = {"id": "t1", "agent": "lead", "session": "s1", "task": "build it", "state": "completed"}
-PRUNED = {**KEPT, "asked_at": NOW, "ended_at": NOW + 1, "tasks": ["t1"]}
+PRUNED = {**KEPT, "asked_at": NOW, "ended_at": NOW + 1, "tasks": ["t1"], "outline": "1:a"}
 
 
 def with_more(event: Unsealed, **more: object) -> Unsealed:

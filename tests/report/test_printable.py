@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.report.printable import block, cleaned, columns_of, escaped
+from remit.report.printable import block, cleaned, columns_of, escaped, harmless
 
 
 def shows_only_what_prints(text: str) -> bool:
@@ -41,3 +41,18 @@ def test_a_block_keeps_its_lines_and_nothing_else_that_acts(text: str):
 )
 def test_what_could_act_is_shown_instead(text: str, shown: str):
     assert escaped(text, 40) == shown
+
+
+@pytest.mark.rule("terminal.harmless")
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("plain, with\ttabs\r\nand lines, é 日本 👩‍👧", "plain, with\ttabs\r\nand lines, é 日本 👩‍👧"),
+        ("\x1b[31m", "\\u001b[31m"),
+        ("\x9b2J\x7f\x00", "\\u009b2J\\u007f\\u0000"),
+        ("a\u202eb\u2066c\u200f", "a\\u202eb\\u2066c\\u200f"),
+        ("\ud800", "\\ud800"),
+    ],
+)
+def test_only_what_acts_is_written_out_for_a_pipe(text: str, written: str):
+    assert harmless(text) == written

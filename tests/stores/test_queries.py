@@ -67,6 +67,7 @@ def test_what_is_asked_outside_of_the_named_queries_is_not_about_the_content_of_
     assert found <= {
         "SELECT DISTINCT workspace FROM event ORDER BY workspace",
         "SELECT count(*) FROM sqlite_master",
+        "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name",
     }
 
 

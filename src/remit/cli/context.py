@@ -1,6 +1,7 @@
 """`remit context`: the entries that agents share, as the owner of the workspace sees them."""
 
 import asyncio
+import sys
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -18,7 +19,7 @@ from remit.core.values import Json, decode
 from remit.errors import BadInput, NotFound
 from remit.report import wire
 from remit.report.figures import duration
-from remit.report.printable import block, escaped
+from remit.report.printable import block, escaped, harmless
 from remit.runtime.workspace import Workspace
 
 
@@ -61,9 +62,8 @@ def get(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) 
     if json:
         emit(wire.entry(entry))
     else:
-        console = out()
-        # A terminal obeys escape codes, a file or a pipe gets the value as it is.
-        console.print(Text(block(entry.text) if console.is_terminal else entry.text), soft_wrap=True)
+        # A pipe gets the value as it is, but for what would act on the terminal at its end.
+        sys.stdout.write(f"{block(entry.text) if sys.stdout.isatty() else harmless(entry.text)}\n")
 
 
 def put(

@@ -10,7 +10,8 @@ from rich.text import Text
 from remit.cli.options import DEFAULT_STORE, AsJson, StoreAt, emit, out, where_is
 from remit.errors import BadInput, NotFound
 from remit.ports import Database
-from remit.stores.opening import database_at, is_server
+from remit.stores.addresses import is_server
+from remit.stores.opening import database_at
 from remit.stores.queries import migrations
 from remit.stores.sqlite.database import MEMORY
 

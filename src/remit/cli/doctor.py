@@ -1,29 +1,38 @@
 """`remit doctor`: verify that a store keeps what it promises."""
 
 import asyncio
+import re
 
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
+from remit.core.events import KEYED
+from remit.core.text import shown
 from remit.engine.upkeep.doctor import Health, examine
+from remit.errors import BadInput
 from remit.report import wire
 from remit.report.figures import count
+from remit.report.printable import block, escaped
 
 
-def doctor(*, place: Where = HERE, json: AsJson = False) -> int:
+def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
     """Verify the invariants of a store and say what is wrong.
 
-    Checks the database itself, the hash chain of the journal, that the journal folds to the tables, and that every
-    task began once and ended at most once. Exits with 1 if something is broken.
+    Checks the database itself and its schema, the hash chain of the journal, that the journal folds to the tables, and
+    that every task began once and ended at most once. Exits with 1 if something is broken.
 
     Parameters
     ----------
+    head
+        The hash of an event that you kept elsewhere, as this command prints it: tells whether it is still there, so
+        that nothing before it was changed.
     json
         Print JSON instead.
     """
+    kept = _hash(head)
     with opened(place) as workspace:
         where = where_is(workspace.database)
-        health = asyncio.run(examine(workspace.database, workspace.clock.now()))
+        health = asyncio.run(examine(workspace.database, workspace.clock.now(), kept=kept))
     if json:
         emit({"sound": health.sound, **wire.named(health)})
     else:
@@ -31,15 +40,25 @@ def doctor(*, place: Where = HERE, json: AsJson = False) -> int:
     return 0 if health.sound else 1
 
 
+def _hash(given: str) -> str:
+    """Take a hash as it is printed, with or without the number before it."""
+    found = given.strip().lower().rpartition(" ")[2]
+    if given and not re.fullmatch(rf"({KEYED}[0-9a-f]{{8}}-)?[0-9a-f]{{64}}", found):
+        raise BadInput(f"--head takes the hash that `remit doctor` prints, not {shown(given)}")
+    return found
+
+
 def _print(health: Health, where: str) -> None:
     console = out()
     for finding in health.findings:
         colour = "red" if finding.level == "broken" else "yellow"
-        scope = f"[{finding.workspace}] " if finding.workspace else ""
-        console.print(Text.assemble((f"{finding.level}: ", colour), f"{scope}{finding.sentence}"))
+        scope = f"[{escaped(finding.workspace, 64)}] " if finding.workspace else ""
+        console.print(Text.assemble((f"{finding.level}: ", colour), f"{scope}{block(finding.sentence)}"))
     entries = "1 entry" if health.entries == 1 else f"{health.entries:,} entries"
     figures = ", ".join(
         (count(health.events, "event"), count(health.tasks, "task"), entries, count(health.messages, "message"))
     )
     word, colour = ("sound", "green") if health.sound else ("broken", "red")
     console.print(Text.assemble((f"{where} is {word}", colour), (f"  {figures}", "dim")))
+    for workspace, head in health.heads.items():
+        console.print(Text(f"head of {escaped(workspace, 64)}: {head.seq} {escaped(head.hash, 100)}", "dim"))

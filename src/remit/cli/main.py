@@ -9,6 +9,8 @@ from cyclopts import App, CycloptsError, Group
 
 from remit import __version__
 from remit.errors import BadInput, Conflict, NotFound, Refused, RemitError, StoreError
+from remit.report.printable import block
+from remit.stores.addresses import redacted
 
 EXIT_CODES: Final = (
     "Exit codes: 0 done; 1 the work failed, was cancelled or is dead, or the doctor found something broken; "
@@ -75,18 +77,31 @@ def exit_code(error: RemitError) -> int:
     return next((code for kind, code in codes if isinstance(error, kind)), 1)
 
 
+def _say(sentence: str) -> None:
+    """Say what was wrong. It may quote what was typed or what is stored: no password is shown, no escape code acts."""
+    sys.stderr.write(f"remit: {block(redacted(sentence)).strip()}\n")
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Run a command; an error of ours is a sentence and a code, never a traceback."""
     try:
-        code = app(sys.argv[1:] if words is None else words, exit_on_error=False, result_action="return_value")
+        given = sys.argv[1:] if words is None else words
+        code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
-    except CycloptsError:
-        sys.exit(2)  # it has printed what was wrong
+    except CycloptsError as error:
+        _say(str(error))
+        sys.exit(2)
     except RemitError as error:
-        sys.stderr.write(f"remit: {error}\n")
+        _say(str(error))
         sys.exit(exit_code(error))
     except KeyboardInterrupt:
         sys.exit(130)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if os.environ.get("REMIT_TRACEBACK"):
+            raise
+        what = f"what is stored there cannot be understood ({type(error).__name__}: {error})"
+        _say(f"{what}; run `remit doctor`, or set REMIT_TRACEBACK=1 to see where")
+        sys.exit(5)
     except BrokenPipeError:  # whoever read our output has gone, as `| head` does; not worth a word
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

@@ -4,17 +4,19 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from remit.ports import Database
+from remit.report.printable import block, harmless
 from remit.runtime.workspace import Workspace
-from remit.stores.opening import is_server
+from remit.stores.addresses import is_server
 
 DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"
@@ -65,7 +67,22 @@ def options_for(database: Database, workspace: str, given: str | None = None) ->
 
 
 class Output(Console):
-    """A console. When its reader goes away, as `| head` does, the work goes on silently; `quiet` says so."""
+    """A console. When its reader goes away, as `| head` does, the work goes on silently; `quiet` says so.
+
+    What is printed may come from agents, or from a stranger's file: nothing in it is markup, and characters that would
+    act on a terminal are written out. That is done here once, where everything passes.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        stream = sys.stderr if stderr else sys.stdout
+        super().__init__(highlight=False, markup=False, emoji=False, soft_wrap=not stream.isatty(), stderr=stderr)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable() or segment.text == "\n":
+                yield segment
+            else:
+                yield Segment(block(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -76,14 +93,14 @@ class Output(Console):
 
 def out() -> Console:
     """Print for people. Agent text is printed as plain text, never as markup."""
-    return Output(highlight=False, soft_wrap=not sys.stdout.isatty())
+    return Output()
 
 
 def aside() -> Console:
     """Print for people what is not the answer: programs that read the answer do not see it."""
-    return Output(highlight=False, soft_wrap=not sys.stderr.isatty(), stderr=True)
+    return Output(stderr=True)
 
 
 def emit(data: object) -> None:
-    """Print for programs: one JSON document."""
-    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    """Print for programs: one JSON document. Programs pass it on to terminals, so nothing in it acts there."""
+    sys.stdout.write(harmless(json.dumps(data, indent=2, ensure_ascii=False)) + "\n")

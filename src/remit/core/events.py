@@ -4,13 +4,22 @@ These are named tuples: as immutable as everything in the core, and made several
 """
 
 import hashlib
+import hmac
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, NamedTuple, cast
 
 from remit.core.times import aware
 from remit.core.values import Json, decode
+from remit.errors import BadInput
 
 GENESIS: Final = "0" * 64
+KEYED: Final = "hmac-"  # how a hash begins that was made with a key
+KEY_LENGTH: Final = 16
+# What is kept of a pruned run: entries, messages and breakers outlive it.
+KEPT_KINDS: Final = frozenset(
+    ("entry.set", "entry.touched", "entries.removed", "message.sent", "messages.taken", "breaker.set")
+)
 
 
 class Unsealed(NamedTuple):
@@ -78,7 +87,28 @@ class Stamp(NamedTuple):
 NO_STAMP: Final = Stamp()
 
 
-def seal(event: Unsealed, text: str, workspace: str, head: Head, stamp: Stamp = NO_STAMP) -> Event:
+class SealKey:
+    """A secret that seals events: without it nobody can make a chain anew. `mark` begins the hashes made with it, and
+    tells one key from another without telling the key."""
+
+    __slots__ = ("_secret", "mark")
+
+    def __init__(self, secret: str) -> None:
+        if not isinstance(secret, str) or len(secret) < KEY_LENGTH:  # pyright: ignore[reportUnnecessaryIsInstance] - it comes from users
+            raise BadInput(f"a journal's key is text of at least {KEY_LENGTH} characters; make one at random")
+        self._secret = secret.encode()
+        self.mark = f"{KEYED}{self._digest(b'which key is this?')[:8]}-"
+
+    def seal(self, sealed: bytes) -> str:
+        return f"{self.mark}{self._digest(sealed)}"
+
+    def _digest(self, text: bytes) -> str:
+        return hmac.digest(self._secret, text, "sha256").hex()
+
+
+def seal(
+    event: Unsealed, text: str, workspace: str, head: Head, stamp: Stamp = NO_STAMP, key: SealKey | None = None
+) -> Event:
     """Give an event its place after `head`; `text` is its data as JSON.
 
     The hash is over one part a line: JSON text has no line breaks of its own, and the names are checked for them.
@@ -88,11 +118,53 @@ def seal(event: Unsealed, text: str, workspace: str, head: Head, stamp: Stamp = 
     seq = before + 1
     op, answer = stamp
     lines = f"{last}{workspace}\n{seq}\n{kind}\n{at}\n{run}\n{session}\n{task}\n{agent}\n{op!r}\n{answer!r}\n{text}\n"
-    sealed = hashlib.sha256(lines.encode()).hexdigest()
+    sealed = hashlib.sha256(lines.encode()).hexdigest() if key is None else key.seal(lines.encode())
     return Event(workspace, seq, kind, at, run, session, task, agent, text, op, answer, sealed, data)
 
 
-def genuine(event: Event, head: Head) -> bool:
-    """Tell whether the event is what was sealed after `head`."""
+def genuine(event: Event, head: Head, key: SealKey | None = None) -> bool:
+    """Tell whether the event is what was sealed after `head`, with the key if it was sealed with one."""
     unsealed = Unsealed(event.kind, event.at, event.data, event.run, event.session, event.task, event.agent)
-    return event == seal(unsealed, event.text, event.workspace, head, Stamp(event.op, event.answer))
+    with_key = key if event.hash.startswith(KEYED) else None
+    return event == seal(unsealed, event.text, event.workspace, head, Stamp(event.op, event.answer), with_key)
+
+
+class Outline:
+    """What stays of the events of one run when they are emptied, as one digest: their places, kinds, times and seals.
+
+    The event that prunes the run carries it, so the chain of hashes vouches for what the emptied events cannot prove.
+    """
+
+    __slots__ = ("_digest", "events")
+
+    def __init__(self) -> None:
+        self.events = 0
+        self._digest = ""
+
+    def add(self, event: Event) -> None:
+        parts = (
+            event.seq,
+            event.kind,
+            event.at,
+            event.run,
+            event.session,
+            event.task,
+            event.agent,
+            event.op,
+            event.hash,
+        )
+        self.events += 1
+        self._digest = hashlib.sha256(f"{self._digest}{parts!r}".encode()).hexdigest()
+
+    @property
+    def digest(self) -> str:
+        return f"{self.events}:{self._digest}"
+
+
+def outline(events: Iterable[Event]) -> str:
+    """Give the digest of those events of a run that a prune empties."""
+    drawn = Outline()
+    for event in events:
+        if event.text and event.kind not in KEPT_KINDS:
+            drawn.add(event)
+    return drawn.digest

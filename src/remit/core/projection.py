@@ -361,12 +361,17 @@ def fold(events: Iterable[Event]) -> Tables:
     """Build the tables as the journal tells them."""
     tables: Tables = {table: {} for table in KEYS}
     for event in events:
-        for change in changes(event):
-            if change.table != "event":
-                _apply(tables[change.table], change)
-        if (count := counted(event)) is not None:
-            _add(tables["run"], event.run, count)
+        fold_in(tables, event)
     return tables
+
+
+def fold_in(tables: Tables, event: Event) -> None:
+    """Change the tables as one event does."""
+    for change in changes(event):
+        if change.table != "event":
+            _apply(tables[change.table], change)
+    if (count := counted(event)) is not None:
+        _add(tables["run"], event.run, count)
 
 
 def _apply(rows: dict[Key, Row], change: Change) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from remit.core.bounds import DEFAULT_HANDOFFS
 from remit.core.breaker import BreakerPolicy
 from remit.core.checks import between, callable_, counted, items, of_type, whole
+from remit.core.events import SealKey
 from remit.core.guards import SENDS
 from remit.core.text import shown
 from remit.core.times import DAY, SECOND, span
@@ -98,14 +99,21 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Where time and chance come from."""
+    """Where time and chance come from, and the secret that seals the journal.
+
+    `journal_key` makes each event's hash one that only who has the key can make: text of at least 16 characters, the
+    same in every process that writes. Unless it is given, REMIT_JOURNAL_KEY of the environment is taken.
+    """
 
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=TimedIds)
+    journal_key: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         _has(self.clock, ("now", "ticks", "call_later"), "clock takes a clock")
         _has(self.ids, ("new", "chance"), "ids takes what makes ids")
+        if self.journal_key:
+            SealKey(self.journal_key)  # refused where it is said
 
 
 def _has(given: object, names: tuple[str, ...], what: str) -> None:

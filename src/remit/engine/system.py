@@ -100,9 +100,10 @@ class SystemClock:
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         loop = asyncio.get_running_loop()
-        if self._timers is None or self._timers.loop is not loop:  # timers of an earlier loop ended with it
-            self._timers = Timers(loop)
-        return self._timers.call_later(seconds, call)
+        timers = self._timers
+        if timers is None or timers.loop is not loop:  # of an earlier loop, or of one in another thread
+            timers = self._timers = Timers(loop)
+        return timers.call_later(seconds, call)
 
 
 class TimedIds:

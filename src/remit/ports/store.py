@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from remit.core.events import Event, Unsealed
+from remit.core.events import Event, SealKey, Unsealed
 from remit.ports.looking import Beat
 from remit.ports.views import View
 
@@ -113,8 +113,17 @@ class Database(Protocol):
     def store(self, workspace: str) -> Store: ...
     def dispatcher(self, workspace: str) -> Dispatcher | None: ...
     def workspaces(self) -> list[str]: ...
+    @property
+    def key(self) -> SealKey | None:
+        """What its journals are sealed with, if anything was given."""
+        ...
+
     def faulty(self) -> list[str]:
-        """List what the database itself finds wrong with its file."""
+        """List what is wrong with the database itself: damage, and what is not as remit made it."""
+        ...
+
+    def remarks(self) -> list[str]:
+        """List what is worth knowing about where it is kept, and breaks nothing."""
         ...
 
     def close(self) -> None: ...

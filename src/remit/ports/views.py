@@ -8,7 +8,7 @@ from remit.core.entry import Entry
 from remit.core.events import Event, Head
 from remit.core.identity import UsedKey
 from remit.core.message import Message
-from remit.core.projection import Tables
+from remit.core.projection import Key, Row, Table, Tables
 from remit.core.record import Record, RunFacts, Standing
 from remit.core.scope import Scope
 from remit.core.values import Json
@@ -29,6 +29,9 @@ class JournalView(Protocol):
         ...
 
     def tables(self) -> Tables: ...
+    def page(self, table: Table, after: Key | None, limit: int) -> list[tuple[Key, Row]]:
+        """Give the rows of a table that follow this key, in the order of their keys."""
+        ...
 
 
 class TaskView(Protocol):

@@ -10,7 +10,9 @@ from remit.core.backoff import ATTEMPTS
 from remit.core.events import Event
 from remit.core.kinds import read
 from remit.core.record import Record
+from remit.core.text import shown
 from remit.core.values import Json
+from remit.errors import StoreError
 
 # What ends an attempt without ending the task, and how it is told.
 _BACK: Final = {"task.retrying": "failed", "task.released": "handed back", "task.lost": "lost with its process"}
@@ -44,7 +46,9 @@ class Detail:
 
 def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> Detail:
     """Fold what is known of a task from its events; `run` are the records of its run."""
-    began = next(read(event, kinds.FirstData) for event in events if event.seq == record.began)
+    began = next((read(event, kinds.FirstData) for event in events if event.seq == record.began), None)
+    if began is None:
+        raise StoreError(f"the event that began task {shown(record.id)} is not in the journal; run `remit doctor`")
     end = next((read(event, kinds.EndData) for event in events if event.seq == record.ended), kinds.EndData())
     reasons = [read(event, kinds.Cancelling).get("why", "") for event in events if event.kind == "task.cancelling"]
     return Detail(

@@ -1,10 +1,21 @@
 """Text from agents, made safe to show: a terminal obeys escape codes, so none may come from an agent."""
 
+import re
 import unicodedata
 from functools import lru_cache
 from typing import Final
 
 _JOINER: Final = "\u200d"  # holds families of emoji together; the one invisible character that is let through
+# What acts instead of showing: codes of terminals, marks that turn the direction of writing, halves of characters.
+_ACTING: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
+
+
+def harmless(text: str) -> str:
+    """Write text for a file, a pipe or a program: what acts is written as \\uXXXX, all else stays as it is. Within JSON
+    that means the same."""
+    return _ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def escaped(text: str, columns: int) -> str:

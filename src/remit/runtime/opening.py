@@ -1,6 +1,8 @@
 """A store and the engine on it, opened when they are first used and not before."""
 
+import asyncio
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from remit.core.checks import of_type
+from remit.core.events import SealKey
 from remit.core.redaction import NOTHING_SECRET, Redaction
 from remit.core.text import NAME_LIMIT, line, shown
 from remit.engine import asking
@@ -16,12 +19,16 @@ from remit.engine.assembly import Engine, EngineSettings, assembled
 from remit.engine.directory import Directory
 from remit.engine.plans.running import Schemas
 from remit.engine.settings import Policy, Serving, System
-from remit.errors import BadInput, Refused
+from remit.errors import BadInput, Refused, StoreError
 from remit.ports import Database
 from remit.ports.turn import current_turn
+from remit.stores import forks
+from remit.stores.addresses import is_server
+from remit.stores.loops import OneLoop
 from remit.stores.opening import database_at
 
 DEFAULT_WORKSPACE: Final = "default"
+KEY_VARIABLE: Final = "REMIT_JOURNAL_KEY"
 
 _log = logging.getLogger("remit")
 
@@ -50,7 +57,10 @@ class Opening:
         self, store: StoreGiven, workspace: str, directory: Directory, settings: EngineSettings, *, create: bool = True
     ) -> None:
         if not isinstance(store, str | Path) and not hasattr(store, "store"):
-            raise BadInput(f"a store is a path, a postgresql:// address, or a database, not {shown(store)}")
+            kind = type(store).__name__  # not what it is: that may have a password in it
+            raise BadInput(f"a store is a path, a postgresql:// address, or a database, not a value of type {kind}")
+        if isinstance(store, str | Path):
+            is_server(store)  # refused where it is said, not where it is first used
         self.workspace = line(workspace, "a workspace", NAME_LIMIT)
         self.directory = directory
         self.settings = settings
@@ -59,16 +69,25 @@ class Opening:
         self._database: Database | None = None
         self._engine: Engine | None = None
         self._log_filter = LogRedaction(settings.redaction)
+        self._one = OneLoop()
+        self._process = os.getpid()
 
     @property
     def database(self) -> Database:
+        self._come_home()
         if self._database is None:
             store = self.store
-            self._database = database_at(store, create=self._create) if isinstance(store, str | Path) else store
+            if isinstance(store, str | Path):
+                self._database = database_at(store, create=self._create, key=self._key())
+            else:
+                self._database = store
         return self._database
 
     @property
     def engine(self) -> Engine:
+        self._come_home()
+        if _is_running():
+            self._one.enter()
         if self._engine is None:
             self._engine = assembled(self.database, self.workspace, self.directory, self.settings)
             if self.settings.redaction:
@@ -77,6 +96,7 @@ class Opening:
 
     @property
     def is_open(self) -> bool:
+        self._come_home()
         return self._database is not None
 
     def must_be_outside(self, verb: str, instead: str) -> None:
@@ -88,6 +108,26 @@ class Opening:
         sentence = f"{verb} was called by '{turn.agent}' while it has a turn; inside a turn say {instead}"
         raise Refused(sentence, rule="inside")
 
+    def _key(self) -> SealKey | None:
+        secret = self.settings.system.journal_key or os.environ.get(KEY_VARIABLE, "")
+        return SealKey(secret) if secret else None
+
+    def _come_home(self) -> None:
+        """In a forked process let go of all that is the parent's, without closing any of it; a path or an address is
+        opened anew. What is in the parent's memory cannot be."""
+        if self._process == os.getpid():
+            return
+        database = self._database
+        if database is not None and not database.lasting and isinstance(self.store, str | Path):
+            raise StoreError(
+                "this runtime keeps everything in the memory of the process that this one was forked from; "
+                "keep it in a file to share it, or make a new runtime here"
+            )
+        forks.keep((self._engine, database))
+        self._engine = self._database = None
+        self._one = OneLoop()
+        self._process = os.getpid()
+
     def elsewhere(self, store: StoreGiven | None, serving: Serving | None) -> "Opening":
         """Give the same agents and rules on another store, or with other hands."""
         settings = self.settings
@@ -97,6 +137,9 @@ class Opening:
 
     def close(self) -> None:
         """Let go of the store; used again it is opened anew."""
+        if self._process != os.getpid() and self._database is not None and not self._database.lasting:
+            return  # the parent's
+        self._come_home()
         if self._engine is not None:
             self._engine.resident.let_go()
             self._engine = None
@@ -104,6 +147,15 @@ class Opening:
         if self._database is not None:
             self._database.close()
             self._database = None
+
+
+def _is_running() -> bool:
+    """Tell whether there is an event loop here; a script may look at a runtime without one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def refuse_unknown(what: str, unknown: Mapping[str, object], takes: tuple[str, ...]) -> None:

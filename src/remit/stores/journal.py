@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from remit.codec import encode
 from remit.core import lifecycle
-from remit.core.events import NO_STAMP, Event, Head, Stamp, Unsealed, seal
-from remit.core.projection import COUNTS, ONE_TASK, Count, Tables, changes
+from remit.core.events import KEYED, NO_STAMP, Event, Head, SealKey, Stamp, Unsealed, seal
+from remit.core.projection import COUNTS, ONE_TASK, Count, Key, Row, Table, changes
 from remit.core.record import RunFacts
 from remit.core.values import Json
 from remit.errors import StoreError
@@ -54,11 +54,12 @@ class Sql(Protocol):
 class Journal:
     """Applies operations: each happens once, however often it is asked for."""
 
-    __slots__ = ("_fault", "_heads", "_sql", "_views", "counts")
+    __slots__ = ("_fault", "_heads", "_sql", "_views", "counts", "key")
 
     def __init__(self, sql: Sql, fault: Fault) -> None:
         self._sql = sql
         self._fault = fault
+        self.key: SealKey | None = None  # what events are sealed with, if anything
         self._heads: dict[str, Head] = {}
         self._views: dict[str, CachedView] = {}
         self.counts: dict[tuple[str, str], list[Any]] = {}  # what is yet to be added to the rows of runs
@@ -92,8 +93,20 @@ class Journal:
         """Tell where the journal of a workspace ends, what this transaction has appended included."""
         head = self._heads.get(workspace)
         if head is None:
-            head = self._heads[workspace] = self._sql.head(workspace)
+            head = self._sql.head(workspace)
+            if head.hash.startswith(KEYED):
+                self._check_key(workspace, head)
+            self._heads[workspace] = head
         return head
+
+    def _check_key(self, workspace: str, head: Head) -> None:
+        """Refuse to write where another key is needed: whoever has it would find our events false."""
+        if self.key is None or not head.hash.startswith(self.key.mark):
+            which = "no key was given" if self.key is None else "this is another one"
+            raise StoreError(
+                f"the journal of '{workspace}' is sealed with a key and {which}; it can be read, and to write "
+                "give the key as REMIT_JOURNAL_KEY or System(journal_key=...)"
+            )
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Applied:
         """Give the operation's answer, the events it appended and its aside; one done before answers as it did then.
@@ -133,7 +146,7 @@ class Journal:
         head = self._heads.get(workspace) or self.head(workspace)
         events: list[Event] = []
         for fresh, text in zip(unsealed, texts, strict=True):
-            event = seal(fresh, text, workspace, head, stamp)
+            event = seal(fresh, text, workspace, head, stamp, self.key)
             if not self._append(event):
                 if event.op is not None and self._sql.done(workspace, event.op) is not None:
                     return []
@@ -212,9 +225,9 @@ class _JournalView(CachedView):
         self._journal.flush()
         return super().runs(limit, before)
 
-    def tables(self) -> Tables:
+    def page(self, table: Table, after: Key | None, limit: int) -> list[tuple[Key, Row]]:
         self._journal.flush()
-        return super().tables()
+        return super().page(table, after, limit)
 
     def done(self, op: str) -> tuple[Json] | None:
         done = self._sql.done(self.workspace, op)

@@ -2,20 +2,24 @@
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+from remit.core.events import SealKey
 from remit.ports import Database
+from remit.stores.addresses import is_server
 from remit.stores.sqlite.database import SqliteDatabase
 
-_SERVER = ("postgresql://", "postgres://")
+
+def database_at(where: str | Path, *, create: bool = True, key: SealKey | None = None) -> Database:
+    """Open a file, `:memory:`, or a PostgreSQL server by its address; with a key, its journals are sealed with it."""
+    database = _opened(where, create=create)
+    database.seal_with(key)
+    return database
 
 
-def is_server(where: str | Path) -> bool:
-    return isinstance(where, str) and where.startswith(_SERVER)
-
-
-def database_at(where: str | Path, *, create: bool = True) -> Database:
-    """Open a file, `:memory:`, or a PostgreSQL server by its address."""
+def _opened(where: str | Path, *, create: bool) -> Any:
     if not is_server(where):
         return SqliteDatabase(where, create=create)
+    address = str(where).strip()
     postgres = import_module("remit.stores.postgres.database")  # raises itself when a package is missing
-    return postgres.PostgresDatabase(where, migrate=create)
+    return postgres.PostgresDatabase(address, migrate=create)

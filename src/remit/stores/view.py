@@ -3,7 +3,7 @@
 The classes here are the roles of `ports.views`, one for one; `SqlView` is all of them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, TypeAlias, cast
@@ -31,16 +31,17 @@ Ask: TypeAlias = Callable[[str, Values], Sequence[Values]]
 _QUERIES: Final = queries()
 _FOREVER: Final = 2**62
 _TASK_WIDTH: Final = len(COLUMNS["task"])
-_WHOLE_TABLE: Final[dict[Table, str]] = {
-    "task": "all_tasks",
-    "run": "all_runs",
-    "used_key": "all_used_keys",
-    "entry": "all_entries",
-    "retired": "all_retired",
-    "message": "all_messages",
-    "breaker": "breakers",
-    "card": "cards",
+_PAGES: Final[dict[Table, str]] = {
+    "task": "task_page",
+    "run": "run_page",
+    "used_key": "used_key_page",
+    "entry": "entry_page",
+    "retired": "retired_page",
+    "message": "message_page",
+    "breaker": "breaker_page",
+    "card": "card_page",
 }
+_PAGE: Final = 10_000
 
 
 class Queries:
@@ -52,7 +53,7 @@ class Queries:
         self.workspace = workspace
         self._ask = ask
 
-    def _rows(self, name: str, **values: object) -> Sequence[Values]:
+    def _rows(self, name: str, /, **values: object) -> Sequence[Values]:
         values["workspace"] = self.workspace
         return self._ask(name, _QUERIES[name].fill(values))
 
@@ -101,7 +102,20 @@ class JournalQueries(Queries):
         return list(islice((event for event in events if _is_within(event, span)), span.limit))
 
     def tables(self) -> Tables:
-        return {table: _keyed(self._rows(name), table) for table, name in _WHOLE_TABLE.items()}
+        return {table: dict(self._whole(table)) for table in _PAGES}
+
+    def page(self, table: Table, after: Key | None, limit: int) -> list[tuple[Key, Row]]:
+        names, columns = KEYS[table], COLUMNS[table]
+        values = dict(zip(names, after or ("",) * len(names), strict=True))
+        width = len(names)
+        rows = self._rows(_PAGES[table], **values, limit=limit)
+        return [(tuple(row[:width]), dict(zip(columns, row, strict=True))) for row in rows]
+
+    def _whole(self, table: Table) -> Iterator[tuple[Key, Row]]:
+        page = self.page(table, None, _PAGE)
+        while page:
+            yield from page
+            page = self.page(table, page[-1][0], _PAGE)
 
 
 class TaskQueries(Queries):
@@ -367,8 +381,3 @@ def event_of(row: Values) -> Event:
     except ValueError as error:
         raise StoreError(f"event {row[1]} of '{row[0]}' cannot be read ({error}); run `remit doctor`") from error
     return Event._make((*row, data))
-
-
-def _keyed(rows: Iterable[Values], table: Table) -> dict[Key, Row]:
-    columns, width = COLUMNS[table], len(KEYS[table])
-    return {tuple(row[:width]): dict(zip(columns, row, strict=True)) for row in rows}

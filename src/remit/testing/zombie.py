@@ -59,7 +59,9 @@ class DeafDatabase:
         self._database = database
         self.lasting = database.lasting
         self.workspaces = database.workspaces
+        self.key = database.key
         self.faulty = database.faulty
+        self.remarks = database.remarks
         self.close = database.close
 
     def store(self, workspace: str) -> Any:

@@ -80,6 +80,7 @@ class PrunedRun(TypedDict):
     asked_at: int
     ended_at: int | None
     tasks: list[str]
+    outline: str  # the digest of what is left of its events
     keys: NotRequired[list[list[Json]]]
 
 

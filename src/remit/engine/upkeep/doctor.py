@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Final, Literal
 
-from remit.core import lifecycle
-from remit.core.events import Event, Head, genuine
-from remit.core.projection import Key, Row, Table, Tables, fold
+from remit.core.events import Event, Head, SealKey
+from remit.core.projection import KEYS, Key, Row, Table, fold
 from remit.core.text import shown
+from remit.engine.upkeep.reading import Reading, digest
 from remit.errors import StoreError
 from remit.ports import Database, Span, View
 
-_PAGE = 10_000
-_SHOWN = 5  # findings of one kind that are spelled out; the rest is counted
+_PAGE: Final = 1_000
+_SHOWN: Final = 5  # findings of one kind that are spelled out; the rest is counted
+_UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, StoreError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,45 +27,122 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the doctor looked at and what it found."""
+    """What the doctor looked at and what it found. `heads` says where the journal of each workspace ends."""
 
     events: int
     tasks: int
     entries: int
     messages: int
     findings: list[Finding]
+    heads: dict[str, Head]
 
     @property
     def sound(self) -> bool:
         return not any(finding.level == "broken" for finding in self.findings)
 
 
-async def examine(database: Database, now: int, workspaces: Sequence[str] | None = None) -> Health:
-    """Check every workspace of a database, or those named."""
-    findings = [Finding("broken", "", f"the file itself is damaged: {what}") for what in database.faulty()]
+async def examine(database: Database, now: int, workspaces: Sequence[str] | None = None, kept: str = "") -> Health:
+    """Check every workspace of a database, or those named. `kept` is the hash of an event, kept elsewhere: whether it
+    is still in a journal is told too."""
+    findings = [Finding("broken", "", what) for what in database.faulty()]
+    findings += [Finding("notice", "", what) for what in database.remarks()]
     events = tasks = entries = messages = 0
-    for workspace in database.workspaces() if workspaces is None else workspaces:
-        part = await database.store(workspace).read(lambda view, name=workspace: _workspace(view, name, now))
-        findings += part.findings
-        events += part.events
-        tasks += part.tasks
-        entries += part.entries
-        messages += part.messages
-    return Health(events, tasks, entries, messages, findings)
-
-
-def _workspace(view: View, workspace: str, now: int) -> Health:
+    heads: dict[str, Head] = {}
+    found = False
     try:
-        events = list(_events(view))
-        tables = view.tables()
-        told = fold(events)
-    except (ValueError, KeyError, TypeError, StoreError) as error:
-        sentence = f"the journal or a table has a row that cannot be read ({type(error).__name__}: {error})"
-        return Health(0, 0, 0, 0, [Finding("broken", workspace, sentence)])
-    sentences = [*_chain(events), *_lives(events), *_difference(told, tables)]
-    findings = [Finding("broken", workspace, sentence) for sentence in sentences]
-    findings += [Finding("notice", workspace, sentence) for sentence in _abandoned(tables, now)]
-    return Health(len(events), len(tables["task"]), len(tables["entry"]), len(tables["message"]), findings)
+        names = database.workspaces() if workspaces is None else workspaces
+    except StoreError as error:
+        return Health(0, 0, 0, 0, [*findings, Finding("broken", "", str(error))], {})
+    for workspace in names:
+        part = _Part(workspace, now, kept, database.key)
+        await database.store(workspace).read(part.examine)
+        findings += part.findings
+        found = found or part.has_kept
+        events += part.events
+        tasks += part.rows["task"]
+        entries += part.rows["entry"]
+        messages += part.rows["message"]
+        heads[workspace] = part.head
+    if kept and not found:
+        why = "something before it was changed, or the journal was cut off"
+        findings.append(Finding("broken", "", f"no event has the hash {shown(kept)} that was kept: {why}"))
+    return Health(events, tasks, entries, messages, findings, heads)
+
+
+class _Part:
+    """The examination of one workspace, as of one moment."""
+
+    def __init__(self, workspace: str, now: int, kept: str, key: SealKey | None) -> None:
+        self.findings: list[Finding] = []
+        self.rows: dict[Table, int] = dict.fromkeys(KEYS, 0)
+        self.head = Head()
+        self.events = 0
+        self.has_kept = False
+        self._workspace = workspace
+        self._now = now
+        self._kept = kept
+        self._key = key
+        self._abandoned: list[str] = []
+
+    def examine(self, view: View) -> None:
+        reading = Reading(self._key)
+        try:
+            for event in _events(view):
+                reading.take(event)
+                self.has_kept = self.has_kept or event.hash == self._kept
+            reading.end()
+            self._broken(reading.sentences)
+            self._broken(self._differences(view, reading))
+        except _UNREADABLE as error:
+            sentence = f"the journal or a table has a row that cannot be read ({type(error).__name__}: {error})"
+            self._broken([*reading.sentences, sentence])
+        self.head, self.events = reading.head, reading.events
+        self._notice(reading.notices)
+        if self.has_kept:
+            self._notice(["the head that was kept is in the journal: nothing before it was changed"])
+        self._notice(self._left())
+
+    def _broken(self, sentences: Sequence[str]) -> None:
+        self.findings += [Finding("broken", self._workspace, sentence) for sentence in sentences]
+
+    def _notice(self, sentences: Sequence[str]) -> None:
+        self.findings += [Finding("notice", self._workspace, sentence) for sentence in sentences]
+
+    def _differences(self, view: View, reading: Reading) -> list[str]:
+        """Compare the tables, page by page, with what the journal tells."""
+        sentences: list[str] = []
+        for table in KEYS:
+            wrong = 0
+            for key, row in _rows(view, table):
+                self.rows[table] += 1
+                self._see(table, row)
+                told = reading.told(table, key)
+                if told != (digest(row) if isinstance(told, bytes) else row):
+                    wrong += 1
+                    if wrong <= _SHOWN:
+                        sentences.append(_how(table, key, _spelled_out(view, key, told, row), row))
+            for key in reading.untold(table):
+                wrong += 1
+                if wrong <= _SHOWN:
+                    sentences.append(f"{_name(table, key)} is in the journal but not in the table")
+            if wrong > _SHOWN:
+                sentences.append(f"and {wrong - _SHOWN} more rows of table {table} differ from the journal")
+        return sentences
+
+    def _see(self, table: Table, row: Row) -> None:
+        """Note a task that has not ended although its time is up: nobody runs it. A worker would end it."""
+        until = row.get("until")
+        if table == "task" and row["ended"] is None and isinstance(until, int) and until <= self._now:
+            self._abandoned.append(str(row["id"]))
+
+    def _left(self) -> list[str]:
+        left = self._abandoned
+        if not left:
+            return []
+        more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+        which = f"{', '.join(left[:_SHOWN])}{more}"
+        help_ = "`remit worker` ends or resumes what a process left behind"
+        return [f"{len(left)} tasks have not ended although their time is up: {which}; {help_}"]
 
 
 def _events(view: View) -> Iterator[Event]:
@@ -74,74 +152,26 @@ def _events(view: View) -> Iterator[Event]:
         after = page[-1].seq
 
 
-def _chain(events: list[Event]) -> Iterator[str]:
-    head = Head()
-    pruned = _pruned(events)
-    for event in events:
-        # Of a pruned event only its place and its hash are left, and the next event vouches for the hash.
-        emptied = not event.text and event.run in pruned and event.seq == head.seq + 1
-        if not emptied and not genuine(event, head):
-            missing = event.seq - head.seq - 1
-            why = f"{missing} before it are missing" if missing else "it was changed after it was sealed"
-            yield f"event {event.seq} ({event.kind}) does not follow from event {head.seq}: {why}"
-            return  # everything after a break is unproven; one sentence says so
-        head = Head(event.seq, event.hash)
+def _rows(view: View, table: Table) -> Iterator[tuple[Key, Row]]:
+    page = view.page(table, None, _PAGE)
+    while page:
+        yield from page
+        page = view.page(table, page[-1][0], _PAGE)
 
 
-def _pruned(events: list[Event]) -> set[str]:
-    """List the runs whose events were emptied."""
-    told = (cast("list[dict[str, str]]", event.data["runs"]) for event in events if event.kind == "runs.pruned")
-    return {run["id"] for runs in told for run in runs}
+def _spelled_out(view: View, key: Key, told: Row | bytes | None, found: Row) -> Row | None:
+    """Give the row as the journal tells it. Of a task that has ended only a digest was kept: its run is read again."""
+    if not isinstance(told, bytes):
+        return told
+    return fold(view.events(Span(run=str(found["run"]))))["task"].get(key, {})
 
 
-def _lives(events: list[Event]) -> Iterator[str]:
-    """Check that each task begins once and ends at most once, under a parent that was there before it."""
-    state: dict[str, str] = {}
-    for event in events:
-        if event.kind not in lifecycle.MOVES:
-            continue
-        parent = event.data.get("parent")
-        if parent and parent not in state:
-            yield f"task {event.task} began under {parent}, which never began"
-        before = state.get(event.task, lifecycle.START)
-        after = lifecycle.TRANSITIONS[before].get(event.kind)
-        if after is None:
-            yield f"event {event.seq}: task {event.task} was {before} and then {event.kind.removeprefix('task.')}"
-            continue
-        state[event.task] = after
+def _name(table: Table, key: Key) -> str:
+    return f"{table} {shown('/'.join(key))}"
 
 
-def _difference(told: Tables, found: Tables) -> Iterator[str]:
-    for table in told:
-        wrong = sorted(told[table].keys() ^ found[table].keys())
-        wrong += [key for key, row in told[table].items() if key in found[table] and found[table][key] != row]
-        for key in wrong[:_SHOWN]:
-            yield _how(table, key, told[table].get(key), found[table].get(key))
-        if len(wrong) > _SHOWN:
-            yield f"and {len(wrong) - _SHOWN} more rows of table {table} differ from the journal"
-
-
-def _how(table: Table, key: Key, told: Row | None, found: Row | None) -> str:
-    name = f"{table} {shown('/'.join(key))}"
-    if found is None:
-        return f"{name} is in the journal but not in the table"
+def _how(table: Table, key: Key, told: Row | None, found: Row) -> str:
     if told is None:
-        return f"{name} is in the table but not in the journal"
-    columns = [column for column in told if told[column] != found.get(column)]
-    return f"{name} differs from the journal in {', '.join(columns)}"
-
-
-def _abandoned(tables: Tables, now: int) -> Iterator[str]:
-    """Name tasks that have not ended although their time is up: nobody runs them. A worker would end them."""
-    left = [key[0] for key, row in tables["task"].items() if row["ended"] is None and _past(row, now)]
-    if left:
-        more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-        yield (
-            f"{len(left)} tasks have not ended although their time is up: {', '.join(left[:_SHOWN])}{more}; "
-            "`remit worker` ends or resumes what a process left behind"
-        )
-
-
-def _past(row: Row, now: int) -> bool:
-    until = row["until"]
-    return isinstance(until, int) and until <= now
+        return f"{_name(table, key)} is in the table but not in the journal"
+    columns = [column for column in told if told[column] != found.get(column)] or ["run"]
+    return f"{_name(table, key)} differs from the journal in {', '.join(columns)}"

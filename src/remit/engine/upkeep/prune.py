@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from remit.core.events import outline
 from remit.core.identity import UsedKey
 from remit.core.kinds import PrunedRun, runs_pruned
 from remit.core.lifecycle import TERMINAL
 from remit.engine.ground import Ground
-from remit.ports import Decision, View
+from remit.ports import Decision, Span, View
 
 _BATCH: Final = 50
 _LOOKED_AT: Final = 10_000  # runs that may be open at the bottom before those behind them are not seen
@@ -56,6 +57,7 @@ def _summary(view: View, run: str, before: int) -> PrunedRun | None:
         "asked_at": record.asked_at,
         "ended_at": record.ended_at,
         "tasks": [task for task, _, _ in tasks],
+        "outline": outline(view.events(Span(run=run))),
     }
     if used := view.keys_of_run(run):
         ends = {task: (state, ended) for task, state, ended in tasks}

@@ -1,6 +1,7 @@
 """Getting to a PostgreSQL server: its address, connections to it, and what its errors mean."""
 
 import hashlib
+import os
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -10,12 +11,15 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8Dumper
 
 from remit.errors import BadInput, NotAStore, StoreBusy, StoreError
+from remit.stores.addresses import redacted
 from remit.stores.queries import queries
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
-# Our tables have a schema of their own, and nothing else is looked at.
-_PATH: Final = "-c search_path=remit"
+_SECRET: Final = 3  # a shorter one would be found in ordinary words, and taken out of them
+
+# Our tables have a schema of their own, and nothing else is looked at: temporary tables last, not first.
+_PATH: Final = "-c search_path=remit,pg_temp"
 _DEFAULTS: Final = {
     "connect_timeout": "5",
     "application_name": "remit",
@@ -82,6 +86,7 @@ class Address:
             ) from None
         self.where = _shown(parts)
         self._parts = parts
+        self._secrets = _secrets(parts)
 
     def settings(self, *options: str) -> dict[str, str]:
         """Give the settings for libpq; `options` are settings of the session, such as `-c lock_timeout=5000`."""
@@ -95,9 +100,15 @@ class Address:
         prepare(connection)
         return connection
 
+    def masked(self, text: str) -> str:
+        """Take out of a server's or a library's words what is secret."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
     def translated(self, error: psycopg.Error) -> StoreError:
         """Say what the error means, as a sentence."""
-        text = str(error).strip()
+        text = self.masked(str(error).strip())
         if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
             return self._unreachable(text)
         meaning = _MEANING.get(error.sqlstate or "")
@@ -126,13 +137,21 @@ def lost(error: psycopg.Error, connection: Connection) -> bool:
     return connection.closed or (error.sqlstate or "").startswith(("08", "57P"))
 
 
+def _secrets(parts: Mapping[str, str]) -> list[str]:
+    """List what must not be seen, the longest first. An @ or a : that was not written as %40 or %3A puts a part of the
+    password into the host or the user."""
+    found = {parts.get("password", ""), parts.get("sslpassword", ""), os.environ.get("PGPASSWORD", "")}
+    found |= {parts.get("host", "").rpartition("@")[0], parts.get("user", "").partition(":")[2]}
+    return sorted((secret for secret in found if len(secret) >= _SECRET), key=len, reverse=True)
+
+
 def _shown(parts: Mapping[str, str]) -> str:
-    user = parts.get("user", "")
-    password = ":***" if "password" in parts else ""
-    host, port = parts.get("host", parts.get("hostaddr", "")), parts.get("port", "")
+    user, colon, _ = parts.get("user", "").partition(":")
+    password = ":***" if "password" in parts or colon else ""
+    host, port = parts.get("host", parts.get("hostaddr", "")).rpartition("@")[2], parts.get("port", "")
     folder = f"?host={host}" if host.startswith("/") else ""
     place = f"{'' if folder else host}{port and f':{port}'}"
-    return f"postgresql://{user}{password}{user and '@'}{place}/{parts.get('dbname', '')}{folder}"
+    return redacted(f"postgresql://{user}{password}{user and '@'}{place}/{parts.get('dbname', '')}{folder}")
 
 
 def _last_line(text: str) -> str:

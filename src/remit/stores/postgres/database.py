@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from remit.core.events import SealKey
 from remit.errors import StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
+from remit.stores import forks
+from remit.stores.loops import OneLoop
 from remit.stores.sinks import Sinks
 
 try:
@@ -14,7 +17,7 @@ try:
     from remit.stores.postgres.dispatcher import Procrastinate
     from remit.stores.postgres.notices import Notices
     from remit.stores.postgres.reader import Reader
-    from remit.stores.postgres.schema import set_up
+    from remit.stores.postgres.schema import differences, may_compare, set_up
     from remit.stores.postgres.writer import BatchWriter
 except ImportError as missing:  # pragma: no cover - in a process of its own in the tests
     raise StoreError(f"a store on PostgreSQL needs more packages ({missing}); install remit[postgres]") from missing
@@ -55,6 +58,7 @@ class PostgresDatabase:
         except BaseException:
             self.close()
             raise
+        forks.tell(self)
 
     def store(self, workspace: str) -> "PostgresStore":
         return PostgresStore(workspace, self._writer, self._reader, self._notices, self._sinks)
@@ -65,13 +69,50 @@ class PostgresDatabase:
     def workspaces(self) -> list[str]:
         return [row[0] for row in self._reader.rows("workspaces")]
 
+    @property
+    def key(self) -> SealKey | None:
+        return self._writer.key
+
+    def seal_with(self, key: SealKey | None) -> None:
+        """Seal what is written from now on with this key."""
+        self._writer.key = key
+
     def faulty(self) -> list[str]:
         try:
-            return [row[0] for row in self._reader.rows("faults")]
+            return [*(row[0] for row in self._reader.rows("faults")), *self._compared()]
         except StoreError as error:
             return [str(error)]
 
+    def remarks(self) -> list[str]:
+        try:
+            with self._address.connect() as connection:
+                can = may_compare(connection)
+        except psycopg.Error as error:
+            return [str(self._address.translated(error))]
+        sentence = "the schema was not compared with the migrations: this user may not make one to compare it with"
+        return [] if can else [sentence]
+
+    def _compared(self) -> list[str]:
+        try:
+            with self._address.connect() as connection:
+                return differences(connection) if may_compare(connection) else []
+        except psycopg.Error as error:
+            raise self._address.translated(error) from error
+
+    def before_fork(self) -> None:
+        """Do nothing: connections stay with the parent, and the server knows nothing of processes."""
+
+    def after_fork(self) -> None:
+        """Do nothing."""
+
+    def leave(self) -> None:
+        why = forks.ELSEWHERE.format(where=self.where)
+        self._notices.leave()
+        self._writer.leave(why)
+        self._reader.leave(why)
+
     def close(self) -> None:
+        forks.no_more(self)
         self._notices.close()
         self._writer.close()
         self._reader.close()
@@ -80,7 +121,7 @@ class PostgresDatabase:
 class PostgresStore:
     """One workspace's part of the database."""
 
-    __slots__ = ("_notices", "_reader", "_sinks", "_writer", "workspace")
+    __slots__ = ("_notices", "_one", "_reader", "_sinks", "_writer", "workspace")
 
     def __init__(self, workspace: str, writer: BatchWriter, reader: Reader, notices: Notices, sinks: Sinks) -> None:
         self.workspace = workspace
@@ -88,11 +129,14 @@ class PostgresStore:
         self._reader = reader
         self._notices = notices
         self._sinks = sinks
+        self._one = OneLoop()  # the database takes operations from any loop; an engine on it belongs to one
 
     async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
+        self._one.enter()
         return (await self._writer.submit(self.workspace, op, decide, wants))[0]
 
     async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
+        self._one.enter()
         return await self._writer.submit(self.workspace, op, decide, wants)
 
     async def read(self, look: Callable[[View], T]) -> T:

@@ -69,7 +69,7 @@ class Procrastinate:
             pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
             failures += 1
             text = "what wakes workers lost PostgreSQL and tries again in %g s: %s"
-            _log.warning(text, pause, why.splitlines()[0])
+            _log.warning(text, pause, self._address.masked(why.splitlines()[0]))
             await asyncio.sleep(pause)
 
     async def _while_connected(self, due: Due) -> None:

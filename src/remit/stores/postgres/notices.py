@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import psycopg
 
+from remit.stores import forks
 from remit.stores.postgres.address import STATEMENTS, Address, Connection, digest
 
 _PAUSE: Final = 0.5  # before the server is tried again
@@ -55,6 +56,12 @@ class Notices:
         if self._ear is not None:
             self._ear.stop()  # its thread ends by itself: it may be in the middle of connecting
             self._ear = None
+
+    def leave(self) -> None:
+        """Forget who listens, in a child process: the thread and the connection are the parent's."""
+        forks.keep(self._ear)
+        self._listeners.clear()
+        self._ear = None
 
     def _heard(self, workspace: str | None, backend: int) -> bool:
         """Ring the listeners of a workspace, of any if it is None; tell whether it was news."""

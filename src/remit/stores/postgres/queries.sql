@@ -95,3 +95,62 @@ WITH old AS (DELETE FROM remit.version) INSERT INTO remit.version (number) VALUE
 -- name: analyze
 -- What the planner knows of our tables; the server sees to it itself, but not in the first minutes.
 ANALYZE event, task, run, entry, message, procrastinate_jobs, procrastinate_events;
+
+-- name: strangers
+-- Who could plant something in our schema and is not to be trusted with it: owners of it or of what is in it, and whoever
+-- may create something there. Trusted are we, whoever we are a member of, the owner of the database, and superusers; a
+-- superuser counts as a member of everyone, which says nothing.
+WITH able (role) AS (
+    SELECT n.nspowner FROM pg_namespace n WHERE n.nspname = 'remit'
+    UNION
+    SELECT a.grantee FROM pg_namespace n, aclexplode(n.nspacl) a WHERE n.nspname = 'remit' AND a.privilege_type = 'CREATE'
+    UNION
+    SELECT c.relowner FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'remit'
+    UNION
+    SELECT p.proowner FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'remit'
+)
+SELECT CASE WHEN able.role = 0 THEN 'everyone' ELSE r.rolname END
+FROM able LEFT JOIN pg_roles r ON r.oid = able.role
+WHERE able.role = 0 OR NOT (
+    r.rolsuper OR r.rolname = current_user
+    OR pg_has_role(current_user, able.role, 'MEMBER') AND NOT (SELECT u.rolsuper FROM pg_roles u WHERE u.rolname = current_user)
+    OR able.role = (SELECT d.datdba FROM pg_database d WHERE d.datname = current_database())
+)
+ORDER BY 1;
+
+-- name: may_create
+SELECT has_database_privilege(current_database(), 'CREATE') AND NOT pg_is_in_recovery();
+
+-- name: scratch
+CREATE SCHEMA remit_scratch;
+
+-- name: scratch_path
+SET LOCAL search_path = remit_scratch, pg_temp;
+
+-- name: catalogue
+-- What a schema consists of, in words; procrastinate's part is not ours.
+SELECT 'column ' || c.relname || '.' || a.attname,
+       concat_ws(' ', format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NOT NULL' END, l.collname)
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_collation l ON l.oid = a.attcollation
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+  AND left(c.relname, 13) <> 'procrastinate'
+UNION ALL
+SELECT 'index ' || i.relname, pg_get_indexdef(x.indexrelid)
+FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class c ON c.oid = x.indrelid
+WHERE c.relnamespace = current_schema()::regnamespace AND left(c.relname, 13) <> 'procrastinate'
+UNION ALL
+SELECT 'constraint ' || c.relname || '.' || k.conname, pg_get_constraintdef(k.oid)
+FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+WHERE c.relnamespace = current_schema()::regnamespace AND k.contype IN ('c', 'f', 'p', 'u', 'x')
+  AND left(c.relname, 13) <> 'procrastinate'
+UNION ALL
+SELECT 'trigger ' || c.relname || '.' || t.tgname, pg_get_triggerdef(t.oid) || ' ' || t.tgenabled::text
+FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal AND left(c.relname, 13) <> 'procrastinate'
+UNION ALL
+SELECT 'rule ' || c.relname || '.' || r.rulename, pg_get_ruledef(r.oid)
+FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
+WHERE c.relnamespace = current_schema()::regnamespace AND left(c.relname, 13) <> 'procrastinate'
+UNION ALL
+SELECT 'function ' || p.proname, pg_get_functiondef(p.oid)
+FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND left(p.proname, 13) <> 'procrastinate';

@@ -12,6 +12,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from remit.errors import StoreError
 from remit.ports import View
+from remit.stores import forks
 from remit.stores.postgres.address import STATEMENTS, Address, Connection, lost, prepare
 from remit.stores.postgres.switching import quick_switching
 from remit.stores.view import SqlView
@@ -37,13 +38,14 @@ class Reader:
         )
         self._pool.open()
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="remit-read")
+        self._closed = "the store is closed"
 
     async def look(self, workspace: str, look: Callable[[View], T]) -> T:
         """Answer all that `look` asks as of one moment."""
         try:
             answer = self._threads.submit(self._look, workspace, look)
         except RuntimeError:
-            raise StoreError("the store is closed") from None
+            raise StoreError(self._closed) from None
         return await asyncio.wrap_future(answer)
 
     def rows(self, name: str) -> Sequence[tuple[Any, ...]]:
@@ -63,6 +65,14 @@ class Reader:
         self._threads.shutdown(wait=True)
         self._pool.close()
 
+    def leave(self, why: str) -> None:
+        """Refuse what comes, in a child process: the threads and the connections are the parent's."""
+        forks.keep((self._pool, self._threads))
+        self._closed = why
+        self._threads = ThreadPoolExecutor(1)
+        self._threads.shutdown()
+        self._pool = ConnectionPool(open=False, min_size=0)
+
     def _look(self, workspace: str, look: Callable[[View], T]) -> T:
         return self._retried(lambda connection: _one_picture(connection, workspace, look))
 
@@ -79,7 +89,7 @@ class Reader:
                             raise
                         connection.close()  # so that the pool does not give it to the next one
             except PoolClosed:
-                raise StoreError("the store is closed") from None
+                raise StoreError(self._closed) from None
             except PoolTimeout as error:
                 raise self._unanswered() from error
             except psycopg.Error as error:

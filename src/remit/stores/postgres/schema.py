@@ -8,6 +8,7 @@ from remit.errors import NewerStore, NotAStore, NotFound, StoreError
 from remit.stores.postgres.address import STATEMENTS, Connection
 from remit.stores.queries import OLDER, migrations
 
+_VERSION: Final = "column version."  # the table with the number of the schema is made beside the migrations
 _MIGRATING: Final = 0x72656D6974  # the lock that only who migrates takes
 
 
@@ -15,6 +16,7 @@ def set_up(connection: Connection, where: str, *, migrate: bool) -> None:
     """Make the tables as this remit expects them, or refuse the schema; raises what psycopg raises."""
     steps = migrations("postgres")
     newest = max(steps)
+    _refuse_strangers(connection, where)
     if _version(connection, where) == newest:
         return
     if not migrate:
@@ -30,6 +32,42 @@ def set_up(connection: Connection, where: str, *, migrate: bool) -> None:
             connection.execute(step.encode(), prepare=False)
         connection.execute(STATEMENTS["number"])
         connection.execute(STATEMENTS["renumber"], (newest,))
+
+
+def _refuse_strangers(connection: Connection, where: str) -> None:
+    """Refuse a schema into which somebody else could put functions or triggers: they would run with our rights."""
+    strangers = [row[0] for row in _rows(connection, "strangers")]
+    if strangers:
+        who = ", ".join(strangers)
+        raise NotAStore(
+            f"{where} has a schema `remit` into which others could put what we would run: {who}. Have the schema and "
+            "all in it owned by this user or by the owner of the database, and let nobody else CREATE in it"
+        )
+
+
+def differences(connection: Connection) -> list[str]:
+    """Compare our schema with what the migrations make, and name each difference. They are made in a schema of their
+    own, in a transaction that is rolled back."""
+    there = _catalogue(connection)
+    with connection.transaction(force_rollback=True):
+        connection.execute(STATEMENTS["scratch"])
+        connection.execute(STATEMENTS["scratch_path"])
+        for step in migrations("postgres").values():
+            connection.execute(step.encode(), prepare=False)
+        wanted = _catalogue(connection)
+    both = wanted.keys() & there.keys()
+    sentences = [f"{name} is missing" for name in wanted.keys() - both]
+    sentences += [f"{name} is not as remit made it" for name in both if wanted[name] != there[name]]
+    sentences += [f"{name} was not made by remit" for name in there.keys() - both if not name.startswith(_VERSION)]
+    return sorted(sentences)
+
+
+def may_compare(connection: Connection) -> bool:
+    return _rows(connection, "may_create")[0][0]
+
+
+def _catalogue(connection: Connection) -> dict[str, str]:
+    return {name: text.replace("remit_scratch.", "remit.") for name, text in _rows(connection, "catalogue")}
 
 
 def _version(connection: Connection, where: str) -> int:

@@ -1,5 +1,6 @@
 """Threads that talk to a server, beside an event loop that is busy."""
 
+import os
 import sys
 import threading
 from collections.abc import Generator
@@ -42,3 +43,16 @@ def _leave() -> None:
         _users -= 1
         if _users == 0:
             sys.setswitchinterval(_before)
+
+
+def _begin_anew() -> None:
+    """In a forked process: whoever held the lock or counted as a user is a thread of the parent."""
+    global _lock, _users  # noqa: PLW0603
+    _lock = threading.Lock()
+    if _users:
+        _users = 0
+        sys.setswitchinterval(_before)
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
+    os.register_at_fork(after_in_child=_begin_anew)

@@ -41,7 +41,7 @@ class Transactions:
     def __init__(self, connection: Connection, fault: Fault) -> None:
         self.connection = connection
         self._pipeline = ExitStack()
-        self._journal = Journal(self, fault)
+        self.journal = self._journal = Journal(self, fault)
         self._done: dict[tuple[str, str], Recorded | None] = {}  # the operations of this transaction
         self._heads: dict[str, Head] = {}  # where each journal ended when we last saw it
         self._changed: set[str] = set()

@@ -14,8 +14,10 @@ from typing import Any, Final
 
 import psycopg
 
+from remit.core.events import SealKey
 from remit.errors import StoreError
 from remit.ports import Decide, Decided, Fault, Wants
+from remit.stores import forks
 from remit.stores.operations import BATCH, Feed, Operation, answer_all, try_one_by_one
 from remit.stores.postgres.address import STATEMENTS, Address, lost
 from remit.stores.postgres.switching import quick_switching
@@ -45,15 +47,17 @@ class BatchWriter:
         self._patience = patience
         self._waiting: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
         self._closing = threading.Event()
+        self._closed = "the store is closed"
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._transactions: Transactions | None = None
+        self.key: SealKey | None = None  # what events are sealed with, if anything
         self.backend = 0  # the server's process for us, as its notifications name it
 
     def submit(self, workspace: str, op: str, decide: Decide[Any], wants: Wants) -> "asyncio.Future[Decided[Any]]":
         """Put an operation into the next batch; the future is done when it is on the server's disk."""
         if self._closing.is_set():
-            raise StoreError("the store is closed")
+            raise StoreError(self._closed)
         future: asyncio.Future[Decided[Any]] = asyncio.get_running_loop().create_future()
         self._waiting.put(Operation(workspace, op, decide, future, wants))
         if self._thread is None:
@@ -84,6 +88,15 @@ class BatchWriter:
             self._thread = None
         self._fail(self._left(), StoreError("the store was closed"))
         self._drop()
+
+    def leave(self, why: str) -> None:
+        """Refuse what comes, in a child process: the thread, its locks and the connection are the parent's."""
+        forks.keep((self._transactions, self._waiting, self._closing, self._starting))
+        self._closed = why
+        self._closing = threading.Event()
+        self._closing.set()
+        self._waiting = queue.SimpleQueue()
+        self._thread = self._transactions = None
 
     # -- the thread -----------------------------------------------------------------------------------
 
@@ -130,6 +143,7 @@ class BatchWriter:
         broken_off = 0
         while True:
             transactions = self._transactions or self._reconnected(until)
+            transactions.journal.key = self.key
             try:
                 with quick_switching():
                     self._transact(transactions, batch)

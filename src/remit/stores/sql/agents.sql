@@ -23,3 +23,9 @@ SELECT data FROM card WHERE workspace = :workspace AND name = :agent;
 
 -- name: cards
 SELECT @card FROM card WHERE workspace = :workspace ORDER BY name;
+
+-- name: breaker_page
+SELECT @breaker FROM breaker WHERE workspace = :workspace AND name > :name ORDER BY name LIMIT :limit;
+
+-- name: card_page
+SELECT @card FROM card WHERE workspace = :workspace AND name > :name ORDER BY name LIMIT :limit;

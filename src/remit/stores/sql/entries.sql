@@ -57,10 +57,13 @@ ON CONFLICT (workspace, namespace, key) DO UPDATE SET
 -- name: retired
 SELECT version FROM retired WHERE workspace = :workspace AND namespace = :namespace AND key = :key;
 
--- name: all_retired
+-- name: retired_page
 SELECT @retired
-FROM retired WHERE workspace = :workspace;
+FROM retired WHERE workspace = :workspace AND (namespace, key) > (:namespace, :key)
+ORDER BY namespace, key LIMIT :limit;
 
--- name: all_entries
+-- name: entry_page
+-- All of them page by page, as for a check of the whole.
 SELECT @entry
-FROM entry WHERE workspace = :workspace;
+FROM entry WHERE workspace = :workspace AND (namespace, key) > (:namespace, :key)
+ORDER BY namespace, key LIMIT :limit;

@@ -40,6 +40,6 @@ FROM message m JOIN task t ON t.workspace = m.workspace AND t.id = m.reader
 WHERE m.workspace = :workspace AND m.taken_at IS NULL AND m.reader <> '' AND t.ended IS NOT NULL
 ORDER BY m.seq LIMIT :limit;
 
--- name: all_messages
+-- name: message_page
 SELECT @message
-FROM message WHERE workspace = :workspace;
+FROM message WHERE workspace = :workspace AND id > :id ORDER BY id LIMIT :limit;

@@ -162,12 +162,13 @@ SELECT @used_key FROM used_key WHERE workspace = :workspace AND run = :run ORDER
 -- name: key_of_task
 SELECT @used_key FROM used_key WHERE workspace = :workspace AND task = :task;
 
--- name: all_used_keys
-SELECT @used_key FROM used_key WHERE workspace = :workspace;
+-- name: used_key_page
+SELECT @used_key FROM used_key WHERE workspace = :workspace AND key > :key ORDER BY key LIMIT :limit;
 
--- name: all_tasks
+-- name: task_page
+-- All of them page by page, as for a check of the whole.
 SELECT @task
-FROM task WHERE workspace = :workspace;
+FROM task WHERE workspace = :workspace AND id > :id ORDER BY id LIMIT :limit;
 
--- name: all_runs
-SELECT @run FROM run WHERE workspace = :workspace;
+-- name: run_page
+SELECT @run FROM run WHERE workspace = :workspace AND id > :id ORDER BY id LIMIT :limit;

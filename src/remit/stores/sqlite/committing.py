@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from remit.core.events import Event
 from remit.errors import StoreBusy, StoreError
 from remit.ports import Decide, Decided, Fault
+from remit.stores.loops import OneLoop
 from remit.stores.operations import BATCH, Feed, Operation, answer_all, try_one_by_one
 from remit.stores.sqlite.connection import WritingConnection
 
@@ -37,12 +38,14 @@ class ImmediateCommit:
         self._operations = 0
         self._open: list[Event] = []  # what the open transaction has, to write it again should it be lost
         self._broken: StoreError | None = None
+        self.one = OneLoop()
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, Any]:
         """Apply an operation; give its answer and its aside."""
         connection = self._connection
         if self._broken is not None:
             raise StoreError(f"the store in memory cannot go on: {self._broken}")
+        self.one.enter()
         if self._operations == 0:
             connection.begin()
             self._fault("store.begin")
@@ -84,6 +87,10 @@ class ImmediateCommit:
         """Refuse what comes; nothing is ever under way between two calls."""
         self._broken = StoreError("it is closed")
 
+    def leave(self, why: str) -> None:
+        """Refuse what comes, in a child process."""
+        self._broken = StoreError(why)
+
 
 _Commit: TypeAlias = tuple[asyncio.AbstractEventLoop, list[Operation]]
 
@@ -99,19 +106,20 @@ class GroupCommit:
         self._waiting: deque[Operation] = deque()
         self._alone: deque[Operation] = deque()  # from a batch the database failed: tried again one by one
         self._locked_out: list[Operation] = []  # the batch that waits until another process has written
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.one = OneLoop()
+        self._loop: asyncio.AbstractEventLoop | None = None  # whose batches are under way
         self._busy = False  # a batch is under way, or about to be
         self._commits: queue.SimpleQueue[_Commit | threading.Event | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         # The slowest commit of late, in seconds. It fades, so that one is not held against a disk for ever.
         self._slowest = 1.0
-        self._closed = False
+        self._closed = ""  # why, if it is
 
     def submit(self, workspace: str, op: str, decide: Decide[Any]) -> "asyncio.Future[Decided[Any]]":
         """Put an operation into the next batch; the future is done when it is on disk."""
         if self._closed:
-            raise StoreError("the store is closed")
-        loop = asyncio.get_running_loop()
+            raise StoreError(self._closed)
+        loop = self.one.enter()
         if loop is not self._loop:
             self._serve(loop)
         future: asyncio.Future[Decided[Any]] = loop.create_future()
@@ -124,7 +132,7 @@ class GroupCommit:
 
     def close(self) -> None:
         """Wait for the commit that is under way; tell those that have not begun that they will not."""
-        self._closed = True
+        self._closed = self._closed or "the store is closed"
         if self._thread is not None:
             self._commits.put(None)
             self._thread.join()
@@ -132,6 +140,12 @@ class GroupCommit:
         self._fail([*self._locked_out, *self._alone, *self._waiting], StoreError("the store was closed"))
         self._alone.clear()
         self._waiting.clear()
+
+    def leave(self, why: str) -> None:
+        """Refuse what comes, in a child process: those who wait, the thread and the loop are the parent's."""
+        self._closed = why
+        self._thread = None
+        self._locked_out, self._alone, self._waiting = [], deque(), deque()
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         """Serve this event loop from now on.

@@ -1,8 +1,9 @@
 """The two connections to a SQLite database: one that writes, and on a file another that reads."""
 
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Never, Self, TypeVar
 
 from remit.core.events import Event, Head
 from remit.errors import StoreError
@@ -31,26 +32,46 @@ class WritingConnection:
     """Begins, applies operations, commits or rolls back. It is what the journal calls `Sql`."""
 
     def __init__(self, where: str, connection: sqlite3.Connection, fault: Fault) -> None:
-        self.connection = connection
         self._where = where
         self._file = identity(where)
-        self._execute = connection.cursor().execute  # one cursor for all statements: each is read to its end at once
         self._journal = Journal(self, fault)
+        self._lasting = where != MEMORY
+        self._transaction = threading.Lock()  # held while one is open on a file, so that a fork can wait for its end
+        self._holds = False  # the lock above, for a transaction
         self._changes = 0  # rows changed before the open transaction began
         self._seen = 0  # the last version of the data that no one but us had changed
+        self.use(connection)
+
+    def use(self, connection: sqlite3.Connection) -> None:
+        """Use this connection from now on, and forget what is remembered."""
+        self.connection = connection
+        self._execute = connection.cursor().execute  # one cursor for all statements: each is read to its end at once
+        self._journal.forget()
+
+    def rest(self, seconds: float) -> bool:
+        """Wait until no transaction is open and let none begin; False if one takes longer than that."""
+        return self._transaction.acquire(timeout=seconds)
+
+    def go_on(self) -> None:
+        """Let transactions begin again."""
+        self._transaction.release()
 
     # -- transactions -------------------------------------------------------------------------------
 
     def begin(self) -> bool:
         """Begin to write; False if another process is writing."""
-        self._changes = self.connection.total_changes
         if identity(self._where) != self._file:  # what is written to a file without a name is lost with this process
             raise StoreError(f"{self._where}: the file was moved, removed or replaced; put it back, or start again")
+        if self._lasting:
+            self._transaction.acquire()
+            self._holds = True
+        self._changes = self.connection.total_changes
         try:
             self.connection.execute("BEGIN IMMEDIATE")
-            if self._where != MEMORY:
+            if self._lasting:
                 self._notice_others()
         except sqlite3.Error as error:
+            self._ended()
             if is_busy(error):
                 return False
             raise translated(error, self._where) from error
@@ -91,15 +112,25 @@ class WritingConnection:
             self.connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
+        self._ended()
 
     def rollback(self) -> None:
         self._journal.forget()
-        if self.connection.in_transaction:
-            try:
+        if self._lasting and not self._holds:
+            return
+        try:
+            if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
-            except sqlite3.Error as error:
-                if self.connection.in_transaction:  # otherwise SQLite has done so itself
-                    raise translated(error, self._where) from error
+        except sqlite3.Error as error:
+            if self.connection.in_transaction:  # otherwise SQLite has done so itself
+                raise translated(error, self._where) from error
+        finally:
+            self._ended()
+
+    def _ended(self) -> None:
+        if self._holds:
+            self._holds = False
+            self._transaction.release()
 
     # -- what the journal uses ----------------------------------------------------------------------
 
@@ -127,6 +158,7 @@ class ReadingConnection:
     def __init__(self, where: str, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self._where = where
+        self.looking = threading.Lock()  # a fork waits for whoever reads
 
     def query(self, name: str, row: Sequence[Any]) -> Rows:
         return self.connection.execute(_STATEMENTS[name], row).fetchall()
@@ -134,23 +166,44 @@ class ReadingConnection:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a statement that is about the file, not about a workspace."""
         try:
-            return self.connection.execute(sql).fetchall()
+            with self.looking:
+                return self.connection.execute(sql).fetchall()
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
 
     def look(self, view: View, look: Callable[[View], T]) -> T:
         """Answer all that `look` asks as of one moment."""
-        execute = self.connection.execute
         try:
-            execute("BEGIN")
-            try:
-                return look(view)
-            finally:
-                if self.connection.in_transaction:  # some errors end it, and those are what has to be raised
-                    execute("COMMIT")
+            with self.looking:
+                execute = self.connection.execute
+                execute("BEGIN")
+                try:
+                    return look(view)
+                finally:
+                    if self.connection.in_transaction:  # some errors end it, and those are what has to be raised
+                        execute("COMMIT")
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
 
     def version(self) -> int:
         """Give a number that changes when any other connection has written."""
         return self.rows("PRAGMA data_version")[0][0]
+
+
+class LostConnection(sqlite3.Connection):
+    """Stands for a connection that is lost, such as a parent's in a child process: what is asked of it is refused."""
+
+    in_transaction = False  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride] - what there was is not ours
+    total_changes = 0  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
+
+    def __init__(self, why: str) -> None:
+        self._why = why  # nothing is opened
+
+    def execute(self, *_: object) -> Never:
+        raise StoreError(self._why)
+
+    def cursor(self, *_: object) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self
+
+    def close(self) -> None:
+        """Close nothing."""

@@ -1,21 +1,27 @@
 """SQLite: one file, no server; or `:memory:`, the same thing without the file."""
 
+import logging
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from remit.core.events import SealKey
 from remit.errors import StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
+from remit.stores import forks
 from remit.stores.sinks import Sinks
+from remit.stores.sqlite import schema
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
-from remit.stores.sqlite.connection import ReadingConnection, WritingConnection, connect
-from remit.stores.sqlite.files import MEMORY, prepare, translated
+from remit.stores.sqlite.connection import LostConnection, ReadingConnection, WritingConnection, connect
+from remit.stores.sqlite.files import MEMORY, others, prepare, translated
 from remit.stores.sqlite.polling import Poll
 from remit.stores.sqlite.schema import set_up
 from remit.stores.view import SqlView
 
 T = TypeVar("T")
+
+_log = logging.getLogger("remit")
 
 
 class SqliteDatabase:
@@ -31,12 +37,27 @@ class SqliteDatabase:
     ) -> None:
         self.where = str(where)
         self.lasting = self.where != MEMORY
+        self._busy_seconds = busy_seconds
+        self._at_rest = False
+        self._sinks = Sinks()
+        with forks.opening():
+            self._open(fault, create=create)
+            if self.lasting:
+                self._commits = GroupCommit(self.writer, self._sinks.feed, fault, busy_seconds=busy_seconds)
+            else:
+                self._commits = ImmediateCommit(self.writer, self._sinks.feed, fault)
+            forks.tell(self)
+        for remark in self.remarks():
+            _log.warning("%s", remark)
+
+    def _open(self, fault: Fault, *, create: bool) -> None:
         if self.lasting:
-            prepare(Path(where), create=create)
+            forks.refuse_unsafe(self.where)
+            prepare(Path(self.where), create=create)
         connection = connect(self.where)
         try:
             self.writer = WritingConnection(self.where, connection, fault)
-            set_up(connection, self.where, busy_seconds)
+            set_up(connection, self.where, self._busy_seconds)
             self.reader = ReadingConnection(self.where, connect(self.where) if self.lasting else connection)
             if self.lasting:
                 self.reader.connection.execute("PRAGMA query_only = ON")
@@ -45,16 +66,60 @@ class SqliteDatabase:
             if isinstance(error, sqlite3.Error):
                 raise translated(error, self.where) from error
             raise
-        self._sinks = Sinks()
-        if self.lasting:
-            self._commits = GroupCommit(self.writer, self._sinks.feed, fault, busy_seconds=busy_seconds)
-        else:
-            self._commits = ImmediateCommit(self.writer, self._sinks.feed, fault)
 
     def store(self, workspace: str) -> "FileStore | MemoryStore":
         if isinstance(self._commits, ImmediateCommit):
             return MemoryStore(workspace, self._commits, self.writer, self._sinks)
         return FileStore(workspace, self._commits, self.reader, self._sinks)
+
+    # -- forks ----------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Close the file, once nobody reads or writes: SQLite must not be open in two processes by one opening."""
+        if not self.lasting or not self.writer.rest(self._busy_seconds):
+            return
+        self.reader.looking.acquire()
+        self._at_rest = True
+        self.reader.connection.close()
+        self.writer.connection.close()
+
+    def after_fork(self) -> None:
+        """Open the file again."""
+        if not self._at_rest:
+            return
+        try:
+            self._connect()
+        except (StoreError, sqlite3.Error) as error:  # a fork takes no exceptions: whoever asks next is told
+            _log.error("%s could not be opened again after a fork: %s", self.where, error)
+            lost = LostConnection(f"{self.where} could not be opened again after a fork: {error}")
+            self.writer.use(lost)
+            self.reader.connection = lost
+        finally:
+            self._go_on()
+
+    def leave(self) -> None:
+        why = forks.ELSEWHERE.format(where="a store in memory" if not self.lasting else self.where)
+        if self.lasting and not self._at_rest:
+            forks.unsafe(self.where)
+        forks.keep((self.writer.connection, self.reader.connection))
+        lost = LostConnection(why)
+        self.writer.use(lost)
+        self.reader.connection = lost
+        self._commits.leave(why)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._at_rest:
+            self._at_rest = False
+            self.reader.looking.release()
+            self.writer.go_on()
+
+    def _connect(self) -> None:
+        connection = connect(self.where)
+        set_up(connection, self.where, self._busy_seconds)
+        self.writer.use(connection)
+        self.reader.connection = connect(self.where)
+        self.reader.connection.execute("PRAGMA query_only = ON")
 
     def dispatcher(self, workspace: str) -> None:
         """Give none: whoever listens to the store is woken by it."""
@@ -63,17 +128,31 @@ class SqliteDatabase:
     def workspaces(self) -> list[str]:
         return [row[0] for row in self.reader.rows("SELECT DISTINCT workspace FROM event ORDER BY workspace")]
 
+    @property
+    def key(self) -> SealKey | None:
+        return self.writer.journal.key
+
+    def seal_with(self, key: SealKey | None) -> None:
+        """Seal what is written from now on with this key."""
+        self.writer.journal.key = key
+
     def faulty(self) -> list[str]:
         try:
             findings = [row[0] for row in self.reader.rows("PRAGMA quick_check")]
+            differences = schema.differences(self.reader.rows(schema.OBJECTS))
         except StoreError as error:
-            return [str(error)]
-        return [] if findings == ["ok"] else findings
+            return [f"the file itself is damaged: {error}"]
+        return [*(f"the file itself is damaged: {what}" for what in findings if what != "ok"), *differences]
+
+    def remarks(self) -> list[str]:
+        return others(self.where) if self.lasting else []
 
     def close(self) -> None:
         self._commits.close()
-        self.reader.connection.close()
-        self.writer.connection.close()
+        with forks.opening():
+            forks.no_more(self)
+            self.reader.connection.close()
+            self.writer.connection.close()
 
 
 class MemoryStore:
@@ -95,6 +174,7 @@ class MemoryStore:
         return Decided(*self._commits.apply(self.workspace, op, decide))
 
     async def read(self, look: Callable[[View], T]) -> T:
+        self._commits.one.enter()
         try:
             if self._journal.counts:
                 self._journal.flush()
@@ -129,6 +209,7 @@ class FileStore:
         return await self._commits.submit(self.workspace, op, decide)
 
     async def read(self, look: Callable[[View], T]) -> T:
+        self._commits.one.enter()
         return self._reader.look(self._view, look)
 
     def subscribe(self, sink: Sink) -> Callable[[], None]:

@@ -1,9 +1,13 @@
 """The schema of a SQLite store: made once, brought up to date, and refused if it is not ours, older or newer."""
 
 import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from functools import cache
 from time import sleep
-from typing import Final
+from typing import Any, Final
 
+from remit.core.text import shown
 from remit.errors import NewerStore, NotAStore
 from remit.stores.queries import OLDER, migrations
 from remit.stores.sqlite.files import MEMORY, is_busy
@@ -88,3 +92,34 @@ def _migrate(connection: sqlite3.Connection, where: str) -> None:
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+# -- for the doctor ------------------------------------------------------------------------------------------
+
+# What there is besides what SQLite makes by itself.
+OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name"
+
+
+def differences(found: Iterable[Sequence[Any]]) -> list[str]:
+    """Compare what is in a file with what the migrations make, and name each difference."""
+    there = {(row[0], row[1]): (row[2], _words(row[3])) for row in found}
+    wanted = _wanted()
+    sentences = [f"{kind} {name} is missing" for kind, name in wanted.keys() - there.keys()]
+    sentences += [
+        f"{kind} {name} is not as remit made it"
+        for kind, name in wanted.keys() & there.keys()
+        if wanted[kind, name] != there[kind, name]
+    ]
+    sentences += [f"{kind} {shown(name)} was not made by remit" for kind, name in there.keys() - wanted.keys()]
+    return sorted(sentences)
+
+
+@cache
+def _wanted() -> dict[tuple[str, str], tuple[str, str]]:
+    with closing(sqlite3.connect(MEMORY, isolation_level=None)) as connection:
+        _migrate(connection, MEMORY)
+        return {(row[0], row[1]): (row[2], _words(row[3])) for row in connection.execute(OBJECTS)}
+
+
+def _words(sql: str) -> str:
+    return " ".join(sql.split())

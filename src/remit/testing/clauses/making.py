@@ -71,6 +71,7 @@ def pruned_run(root: Remit, *parts: str, at: int = NOW) -> PrunedRun:
         "session": root.session,
         "task": root.task,
         "state": "completed",
+        "outline": "",
         "asked_at": at,
         "ended_at": at,
         "tasks": [root.id, *parts],

@@ -23,6 +23,7 @@ from remit.core.kinds import (
     submitted,
 )
 from remit.core.message import Message
+from remit.core.projection import KEYS
 from remit.core.scope import Scope
 from remit.core.times import SECOND
 from remit.core.values import Json
@@ -79,6 +80,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
         + view.events(Span(agent="lead"))
     ),
     "tables": lambda view: view.tables(),
+    "page": lambda view: [view.page(table, None, 10) for table in KEYS],
 }
 
 

@@ -1,0 +1,164 @@
+"""Reading a journal from its beginning to its end, once: is each event what was sealed, is each move one of the table,
+and what do all of them tell about the tables? What it keeps grows with what there is, not with what happened."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final, cast
+
+from remit.core import lifecycle
+from remit.core.events import KEPT_KINDS, KEYED, Event, Head, Outline, SealKey, genuine
+from remit.core.kinds import PrunedRun
+from remit.core.projection import KEYS, Key, Row, Table, Tables, fold_in
+
+_MOST: Final = 20  # sentences about the moves of tasks
+
+
+class Reading:
+    """Takes the events of one workspace in order, and then tells what is wrong and what should be in the tables."""
+
+    def __init__(self, key: SealKey | None) -> None:
+        self.head = Head()
+        self.events = 0
+        self.sentences: list[str] = []
+        self.notices: list[str] = []
+        self._seals = _Seals(key)
+        self._moves = _Moves()
+        self._tables: Tables = {table: {} for table in KEYS}
+        self._ended: dict[str, bytes] = {}  # of tasks that have ended, a digest of the row
+
+    def take(self, event: Event) -> None:
+        self.events += 1
+        self._seals.take(event, self.head)
+        self._moves.take(event)
+        fold_in(self._tables, event)
+        if event.kind in lifecycle.ENDS:
+            row = self._tables["task"].pop((event.task,), None)
+            if row is not None:
+                self._ended[event.task] = digest(row)
+        elif event.kind == "runs.pruned":
+            for run in _pruned(event):
+                for task in run["tasks"]:
+                    self._ended.pop(task, None)
+                self._moves.forget(run["tasks"])
+        self.head = Head(event.seq, event.hash)
+
+    def end(self) -> None:
+        """Tell what is wrong with the journal itself."""
+        self._seals.end()
+        self.sentences = [*self._seals.broken, *self._moves.broken]
+        self.notices = self._seals.notices
+
+    def told(self, table: Table, key: Key) -> Row | bytes | None:
+        """Give what the journal tells of a row, of a task that has ended its digest; each is asked for once."""
+        if table == "task" and key[0] in self._ended:
+            return self._ended.pop(key[0])
+        return self._tables[table].pop(key, None)
+
+    def untold(self, table: Table) -> Iterator[Key]:
+        """List what the journal tells of and no row was seen for."""
+        yield from self._tables[table]
+        if table == "task":
+            yield from ((task,) for task in self._ended)
+
+
+class _Seals:
+    """The chain of hashes, and what vouches for events that a prune has emptied."""
+
+    def __init__(self, key: SealKey | None) -> None:
+        self.broken: list[str] = []
+        self.notices: list[str] = []
+        self._key = key
+        self._mark = ""  # how the hashes of the present key begin
+        self._unproven = 0
+        self._emptied: dict[str, Outline] = {}  # of runs whose prune has not been seen yet
+
+    def take(self, event: Event, head: Head) -> None:
+        if self.broken:
+            return  # everything after a break is unproven; one sentence says so
+        emptied = not event.text and event.kind not in KEPT_KINDS and event.seq == head.seq + 1
+        if emptied:
+            self._emptied.setdefault(event.run, Outline()).add(event)
+            return
+        self._key_of(event)
+        if not self.broken and not self._proven(event, head):
+            missing = event.seq - head.seq - 1
+            why = f"{missing} before it are missing" if missing else "it was changed after it was sealed"
+            self.broken.append(f"event {event.seq} ({event.kind}) does not follow from event {head.seq}: {why}")
+        if not self.broken and event.kind == "runs.pruned":
+            self._check_pruned(event)
+
+    def _key_of(self, event: Event) -> None:
+        """Follow which key seals: once there is one, whatever comes without it is not ours."""
+        if event.hash.startswith(self._mark) and (self._mark or not event.hash.startswith(KEYED)):
+            return
+        if self._mark:
+            self.broken.append(
+                f"event {event.seq} ({event.kind}) is not sealed with the key that the events before it were"
+            )
+            return
+        self._mark = event.hash[: event.hash.find("-", len(KEYED)) + 1] or KEYED
+        if self._key is not None and self._mark != self._key.mark:
+            self.broken.append(f"from event {event.seq} on the journal is sealed with another key than the one given")
+
+    def _proven(self, event: Event, head: Head) -> bool:
+        if self._mark and self._key is None:
+            self._unproven += 1
+            return event.seq == head.seq + 1
+        return genuine(event, head, self._key)
+
+    def _check_pruned(self, event: Event) -> None:
+        for run in _pruned(event):
+            outline = self._emptied.pop(run["id"], Outline())
+            if outline.digest != run.get("outline"):
+                self.broken.append(
+                    f"event {event.seq} ({event.kind}) does not fit what is left of run {run['id']}: "
+                    "an event among those that it emptied was changed, taken out or put in"
+                )
+
+    def end(self) -> None:
+        if not self.broken and self._emptied:
+            runs = ", ".join([*self._emptied][:3])
+            self.broken.append(f"there are events that say nothing although no prune emptied them, of {runs}")
+        if self._unproven and not self.broken:
+            self.notices.append(
+                f"{self._unproven} events are sealed with a key that was not given, so they could not be verified; "
+                "give it as REMIT_JOURNAL_KEY"
+            )
+        if self._key is not None and not self._mark and not self.broken:
+            self.notices.append("no event is sealed with the key yet; if the key is not new, the journal was made anew")
+
+
+class _Moves:
+    """The life of each task: begun once, under a parent that was there before, and moved as the table allows."""
+
+    def __init__(self) -> None:
+        self.broken: list[str] = []
+        self._state: dict[str, str] = {}
+
+    def take(self, event: Event) -> None:
+        if event.kind not in lifecycle.MOVES or len(self.broken) >= _MOST:
+            return
+        parent = event.data.get("parent")
+        if parent and parent not in self._state:
+            self.broken.append(f"task {event.task} began under {parent}, which never began")
+        before = self._state.get(event.task, lifecycle.START)
+        after = lifecycle.TRANSITIONS[before].get(event.kind)
+        if after is None:
+            move = event.kind.removeprefix("task.")
+            self.broken.append(f"event {event.seq}: task {event.task} was {before} and then {move}")
+        else:
+            self._state[event.task] = after
+
+    def forget(self, tasks: list[str]) -> None:
+        """Forget tasks that are pruned: they have ended, and nothing begins under them."""
+        for task in tasks:
+            self._state.pop(task, None)
+
+
+def _pruned(event: Event) -> list[PrunedRun]:
+    return cast("list[PrunedRun]", event.data["runs"])
+
+
+def digest(row: Row) -> bytes:
+    """Tell rows apart in few bytes."""
+    return hashlib.blake2b(repr(sorted(row.items())).encode(), digest_size=16).digest()

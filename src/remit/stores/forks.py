@@ -1,0 +1,103 @@
+"""Forks: a child process neither uses nor closes what its parent has opened.
+
+Both would hurt the parent. A connection to a server is one conversation, which two cannot hold. Of SQLite a child
+inherits what the parent's memory says about locks, while the system gives it none of them; so a file is closed before
+a fork, and the parent opens it again after.
+"""
+
+import os
+import threading
+import weakref
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Protocol
+
+from remit.errors import StoreError
+
+ELSEWHERE = (
+    "{where} was opened by the process that this one was forked from, and cannot be used from here; "
+    "make a new runtime in this process, or start processes with 'spawn' instead of 'fork'"
+)
+
+
+class Forking(Protocol):
+    """Something that is open while a process forks. It is told before, and after in the parent and in the child."""
+
+    def before_fork(self) -> None:
+        """Come to rest: what the memory says is then true in both processes."""
+        ...
+
+    def after_fork(self) -> None:
+        """Go on, in the parent."""
+        ...
+
+    def leave(self) -> None:
+        """Refuse everything from now on, in the child, and let nothing end that is the parent's."""
+        ...
+
+
+_open: "weakref.WeakSet[Any]" = weakref.WeakSet()
+_unsafe: set[str] = set()
+_opening = threading.Lock()  # held by whoever opens a file: a fork in the middle of that would inherit half of it
+
+
+@contextmanager
+def opening() -> Generator[None]:
+    """Open a file while no process forks."""
+    with _opening:
+        yield
+
+
+def tell(thing: Forking) -> None:
+    """Tell this thing about forks for as long as it lives."""
+    _open.add(thing)
+
+
+def no_more(thing: Forking) -> None:
+    """Tell it no more: it is closed."""
+    _open.discard(thing)
+
+
+def unsafe(where: str) -> None:
+    """Remember a file that could not be closed before this process was forked: here SQLite believes that it has locks
+    which the system did not give to it."""
+    _unsafe.add(os.path.realpath(where))
+
+
+def refuse_unsafe(where: str) -> None:
+    if _unsafe and os.path.realpath(where) in _unsafe:
+        raise StoreError(
+            f"{where} was being written for so long when this process was forked that it cannot be opened here; "
+            "close the runtime before forking, or start processes with 'spawn'"
+        )
+
+
+def keep(thing: object) -> None:
+    """Keep a thing until this process ends and past the interpreter's end, so that nothing of it is closed or run."""
+    ctypes = import_module("ctypes")  # only a child needs it
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _before() -> None:
+    _opening.acquire()
+    for thing in tuple(_open):
+        thing.before_fork()
+
+
+def _in_parent() -> None:
+    for thing in tuple(_open):
+        thing.after_fork()
+    _opening.release()
+
+
+def _in_child() -> None:
+    for thing in tuple(_open):
+        keep(thing)
+        thing.leave()
+    _open.clear()
+    _opening.release()
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -1,0 +1,280 @@
+"""The doctor: what somebody with a text editor for databases did is found, whatever it stands beside."""
+
+import asyncio
+import sqlite3
+import tracemalloc
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import remit
+from remit.core.events import GENESIS, KEPT_KINDS, SealKey
+from remit.engine.upkeep.doctor import Health, examine
+from remit.errors import BadInput, StoreError
+from remit.settings import System
+from remit.stores.queries import queries
+from remit.stores.sqlite.database import SqliteDatabase
+from remit.testing import FakeClock
+from remit.testing.clauses.making import NOW, ending, first_remit, starting
+from teams import echo, team
+
+DAYS = 86_400
+KEY = "a secret of some length"
+
+
+def examined(path: Path, key: str = "", kept: str = "") -> Health:
+    with closing(SqliteDatabase(path)) as database:
+        database.seal_with(SealKey(key) if key else None)
+        return asyncio.run(examine(database, NOW, kept=kept))
+
+
+def sentences(health: Health, level: str = "broken") -> str:
+    return "; ".join(finding.sentence for finding in health.findings if finding.level == level)
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@pytest.fixture
+def pruned(tmp_path: Path) -> Path:
+    """Three runs that ended, the one in the middle pruned: its events are between those of the others."""
+    path = tmp_path / "team.db"
+    clock = FakeClock()
+    with team(path, clock=clock) as rt:
+        rt.add(remit.Card("echo"), echo)
+
+        @rt.agent(asks="*")
+        async def lead(turn):
+            await turn.send("echo", "hello")
+            return await turn.delegate("echo", turn.task)
+
+        async def work() -> None:
+            await asyncio.gather(rt.run("lead", "old"), rt.run("echo", "also old"))
+            clock.advance(10 * DAYS)
+            await rt.run("lead", "young")
+            assert await rt.workspace.prune(days=5) == 2
+
+        asyncio.run(work())
+    return path
+
+
+# -- what a prune leaves behind ------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("doctor.pruned")
+def test_a_pruned_journal_is_sound(pruned: Path):
+    health = examined(pruned)
+    assert health.sound, health.findings
+    assert health.heads["default"].seq == health.events
+
+
+@pytest.mark.rule("doctor.pruned")
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("UPDATE event SET kind = 'task.failed' WHERE seq = {emptied}", "does not fit what is left of run"),
+        ("UPDATE event SET agent = 'mallory' WHERE seq = {emptied}", "does not fit what is left of run"),
+        ("UPDATE event SET at = at + 1 WHERE seq = {emptied}", "does not fit what is left of run"),
+        ("UPDATE event SET op = 'other' WHERE seq = {emptied}", "does not fit what is left of run"),
+        ("UPDATE event SET hash = '{genesis}' WHERE seq = {emptied}", "does not"),
+        ("DELETE FROM event WHERE seq = {emptied}", "before it are missing"),
+        ("UPDATE event SET data = '', answer = NULL WHERE seq = {message}", "it was changed after it was sealed"),
+        (
+            "UPDATE event SET data = '', answer = NULL, run = '{run}', kind = 'task.started' WHERE seq = {message}",
+            "fit",
+        ),
+        ("UPDATE event SET data = '', answer = NULL WHERE seq = {young}", "no prune emptied them"),
+    ],
+)
+def test_whatever_was_done_beside_or_inside_of_a_pruned_run_is_found(pruned: Path, statement: str, why: str):
+    with closing(sqlite3.connect(pruned)) as connection:
+        one = connection.execute
+        emptied = one("SELECT max(seq) FROM event WHERE data = '' AND op IS NOT NULL").fetchone()[0]
+        run = one("SELECT run FROM event WHERE seq = ?", (emptied,)).fetchone()[0]
+        message = one("SELECT min(seq) FROM event WHERE kind = 'message.sent'").fetchone()[0]
+        young = one("SELECT max(seq) FROM event WHERE kind = 'task.completed' AND data <> ''").fetchone()[0]
+    change(pruned, statement.format(emptied=emptied, run=run, message=message, young=young, genesis=GENESIS))
+    health = examined(pruned)
+    assert not health.sound
+    assert why in sentences(health)
+
+
+def test_what_a_prune_empties_is_the_same_in_both_places():
+    sql = queries()["event_empty"].sql
+    assert {kind for kind in KEPT_KINDS if f"'{kind}'" in sql} == KEPT_KINDS
+    assert sql.count("'") == 2 * (len(KEPT_KINDS) + 2)  # the empty texts of data and run besides
+
+
+# -- the head that was kept, and the key ----------------------------------------------------------------------
+
+
+@pytest.mark.rule("doctor.head")
+def test_a_head_that_was_kept_is_found_or_missed(pruned: Path):
+    kept = examined(pruned).heads["default"].hash
+    again = examined(pruned, kept=kept)
+    assert again.sound
+    assert "nothing before it was changed" in sentences(again, "notice")
+    lost = examined(pruned, kept="0" * 64)
+    assert "something before it was changed, or the journal was cut off" in sentences(lost)
+
+
+def keyed(path: Any, key: str) -> remit.Runtime:
+    rt = remit.Runtime(path, system=System(journal_key=key))
+    rt.add(remit.Card("echo"), echo)
+    return rt
+
+
+@pytest.mark.rule("journal.key")
+def test_a_journal_is_sealed_with_a_key_from_when_it_is_given(tmp_path: Path):
+    path = tmp_path / "team.db"
+    with keyed(path, "") as rt:
+        remit.run(rt, "echo", "before")
+    assert "no event is sealed with the key yet" in sentences(examined(path, KEY), "notice")
+    with keyed(path, KEY) as rt:
+        remit.run(rt, "echo", "after")
+
+    assert examined(path, KEY).findings == []
+    without = examined(path)
+    assert without.sound
+    assert "2 events are sealed with a key that was not given" in sentences(without, "notice")
+    assert "sealed with another key" in sentences(examined(path, "another secret of some length"))
+    with keyed(path, "") as rt:
+        assert len(asyncio.run(rt.workspace.runs())) == 2, "it can be read without"
+        with pytest.raises(StoreError, match="is sealed with a key and no key was given"):
+            remit.run(rt, "echo", "more")
+    with keyed(path, "another secret of some length") as rt, pytest.raises(StoreError, match="this is another one"):
+        remit.run(rt, "echo", "more")
+
+
+@pytest.mark.rule("journal.key")
+def test_who_does_not_have_the_key_cannot_go_on_with_the_journal(tmp_path: Path):
+    path = tmp_path / "team.db"
+    with keyed(path, KEY) as rt:
+        remit.run(rt, "echo", "sealed")
+    other = tmp_path / "other.db"
+    with keyed(other, "") as rt:
+        for text in ("sealed", "forged"):
+            remit.run(rt, "echo", text)
+    change(path, f"ATTACH '{other}' AS other", "INSERT INTO event SELECT * FROM other.event WHERE seq > 2")
+    assert "is not sealed with the key that the events before it were" in sentences(examined(path, KEY))
+
+
+@pytest.mark.rule("journal.key")
+def test_a_key_comes_from_the_environment_and_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("REMIT_JOURNAL_KEY", KEY)
+    with keyed(tmp_path / "team.db", "") as rt:
+        remit.run(rt, "echo", "sealed")
+    assert examined(tmp_path / "team.db", KEY).findings == []
+    assert KEY not in repr(System(journal_key=KEY))
+    with pytest.raises(BadInput, match="at least 16 characters") as caught:
+        System(journal_key="too short")
+    assert "too short" not in str(caught.value)
+
+
+# -- the schema -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("doctor.schema")
+@pytest.mark.parametrize(
+    ("statement", "sentence"),
+    [
+        ("DROP INDEX task_root", "index task_root is missing"),
+        ("CREATE INDEX mine ON task (workspace)", "index 'mine' was not made by remit"),
+        ("ALTER TABLE card ADD COLUMN more TEXT", "table card is not as remit made it"),
+        (
+            "CREATE TRIGGER evil AFTER INSERT ON task BEGIN DELETE FROM message; END",
+            "trigger 'evil' was not made by remit",
+        ),
+        ("DROP INDEX task_root; CREATE INDEX task_root ON task (began)", "index task_root is not as remit made it"),
+    ],
+)
+def test_a_schema_that_was_changed_is_named(tmp_path: Path, statement: str, sentence: str):
+    path = tmp_path / "team.db"
+    assert examined(path).sound
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(statement)
+    assert sentence in sentences(examined(path))
+
+
+@pytest.mark.rule("doctor.schema")
+@pytest.mark.parametrize(
+    ("statement", "sentence"),
+    [
+        ("DROP INDEX remit.task_root", "index task_root is missing"),
+        ("CREATE INDEX mine ON remit.task (workspace)", "index mine was not made by remit"),
+        ("ALTER TABLE remit.card ADD COLUMN more text", "column card.more was not made by remit"),
+        ("ALTER TABLE remit.task ALTER COLUMN holder DROP NOT NULL", "column task.holder is not as remit made it"),
+        ("ALTER TABLE remit.task DROP CONSTRAINT task_check", "constraint task.task_check is missing"),
+        ("ALTER TABLE remit.task DISABLE TRIGGER task_begins_pending", "task_begins_pending is not as remit made it"),
+        (
+            "CREATE OR REPLACE FUNCTION remit.job_now() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+            "function job_now is not as remit made it",
+        ),
+    ],
+)
+def test_a_schema_on_postgresql_that_was_changed_is_named(address: str, statement: str, sentence: str, open_postgres):
+    database = open_postgres(address)
+    assert database.faulty() == []
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(statement.encode())
+    assert sentence in "; ".join(database.faulty())
+
+
+@pytest.fixture
+def open_postgres() -> Any:
+    from remit.stores.postgres.database import PostgresDatabase  # noqa: PLC0415 - only where there is one
+
+    opened: list[PostgresDatabase] = []
+
+    def new(address: str) -> PostgresDatabase:
+        opened.append(PostgresDatabase(address))
+        return opened[-1]
+
+    yield new
+    for database in opened:
+        database.close()
+
+
+# -- a long journal ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("doctor.streams")
+def test_a_long_journal_is_read_and_not_loaded(tmp_path: Path):
+    """Eight times the events in the same few entries and tasks take no more memory."""
+    short, long = (peak(tmp_path / f"{count}.db", count) for count in (3_000, 24_000))
+    assert long < short + 1_000_000
+
+
+def peak(path: Path, count: int) -> int:
+    with closing(SqliteDatabase(path)) as database:
+        asyncio.run(fill(database, count))
+        tracemalloc.start()
+        try:
+            health = asyncio.run(examine(database, NOW))
+            assert health.sound
+            assert health.events >= count
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+
+async def fill(database: SqliteDatabase, count: int) -> None:
+    store = database.store("one")
+    root = first_remit("run", session="s")
+    await store.tx("begin", starting(root))
+    rt = team(database, workspace="one")
+    context = rt.workspace.context()
+    for start in range(0, count, 100):
+        await asyncio.gather(*(context.set("notes", f"{n % 100}", "x" * 500) for n in range(start, start + 100)))
+    await store.tx("end", ending(root, at=NOW))
+
+
+def test_a_row_that_cannot_be_read_is_told_of(pruned: Path):
+    change(pruned, "UPDATE event SET kind = 'no.such.kind' WHERE kind = 'message.sent'")
+    assert "cannot be read" in sentences(examined(pruned))
