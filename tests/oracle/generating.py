@@ -26,6 +26,7 @@ from oracle.scenario import (
     FanOut,
     Get,
     HandOff,
+    Inbox,
     Look,
     Member,
     OwnerPuts,
@@ -40,6 +41,7 @@ from oracle.scenario import (
     Scenario,
     Serve,
     Submit,
+    Tell,
     TurnScript,
     Wait,
     Within,
@@ -84,7 +86,7 @@ class Generator:
     def _where(self) -> tuple[str, str]:
         return self._dice.choice(NAMESPACES), self._dice.choice(KEYS)
 
-    def _areas(self, most: int = 3) -> Areas:
+    def areas(self, most: int = 3) -> Areas:
         return tuple(self._area() for _ in range(self._dice.randint(0, most)))
 
     def _area(self) -> Area:
@@ -97,22 +99,22 @@ class Generator:
     # -- the team -------------------------------------------------------------------------------------------------------
 
     def _team(self) -> tuple[Member, ...]:
-        return tuple(self._member(name) for name in AGENTS)
+        return tuple(self.member(name) for name in AGENTS)
 
-    def _member(self, name: str) -> Member:
+    def member(self, name: str) -> Member:
         return Member(
             name,
             None if self._chance(0.7) else self._some(AGENTS, 4),
             self._some(TOOLS, 3),
             frozenset() if today("denies") else self._some(TOOLS, 1),
-            self._areas(2),
-            None if self._chance(0.3) else self._areas(3),
+            self.areas(2),
+            None if self._chance(0.3) else self.areas(3),
         )
 
     def _ceiling(self) -> Within:
-        return Within(depth=self._dice.choice((None, 2, 4, 4))) if self._chance(0.5) else self._within(0.3)
+        return Within(depth=self._dice.choice((None, 2, 4, 4))) if self._chance(0.5) else self.within(0.3)
 
-    def _within(self, share: float) -> Within:
+    def within(self, share: float) -> Within:
         """Bounds of which each part is said with this chance."""
 
         def maybe(value: T) -> T | None:
@@ -122,25 +124,25 @@ class Generator:
         return Within(
             maybe(frozenset(dice.sample(AGENTS, dice.randint(2, 5)))),
             maybe(self._some(TOOLS, 4)),
-            maybe(self._areas(5)),
-            None if today("writes") else maybe(self._areas(5)),
+            maybe(self.areas(5)),
+            None if today("writes") else maybe(self.areas(5)),
             maybe(dice.randint(0, 4)),
             maybe(dice.randint(0, 3)),
             maybe(dice.randint(1, 4)),
         )
 
-    def _along(self, *, queued: bool = False) -> Along:
+    def along(self, *, queued: bool = False) -> Along:
         def maybe(value: T, share: float = 0.4) -> T | None:
             return value if self._chance(share) else None
 
-        within = self._within(0.15) if self._chance(0.4) else Within()
+        within = self.within(0.15) if self._chance(0.4) else Within()
         if not queued and self._chance(0.06):
             seconds = self._dice.choice((-1, 0, 2))
             within = Within(**{**vars(within), "seconds": seconds})
         return Along(
-            maybe(self._areas()),
+            maybe(self.areas()),
             maybe(self._some(TOOLS, 3)),
-            None if today("writes") else maybe(self._areas()),
+            None if today("writes") else maybe(self.areas()),
             within,
             None if queued else maybe(2, 0.08),
         )
@@ -155,7 +157,7 @@ class Generator:
         """A run, now or from the queue, and what happens around it."""
         if self._chance(0.35):
             return [*self._queued(), *([Restart()] if self._chance(0.3) else []), Serve()]
-        run = Run(self._anyone(), self._task(0), self._dice.choice(SESSIONS), self._along())
+        run = Run(self._anyone(), self._task(0), self._dice.choice(SESSIONS), self.along())
         after = [Restart()] if self._chance(0.1) else []
         if self._chance(0.12):
             agent = self._dice.choice(AGENTS)
@@ -164,13 +166,13 @@ class Generator:
 
     def _queued(self) -> list[Act]:
         key = self._dice.choice(("", "", "k1", "k2"))
-        first = Queue(self._anyone(), self._task(0, stops=True), self._dice.choice(SESSIONS), key, self._along(queued=True))
+        first = Queue(self._anyone(), self._task(0, stops=True), self._dice.choice(SESSIONS), key, self.along(queued=True))
         if not self._chance(0.5):
             return [first]
         pause: list[Act] = [Wait(self._dice.choice((10, 400)))] if self._chance(0.4) else []
         again = Queue(first.to, first.task, first.session, first.key, first.along)
         if self._chance(0.4):
-            again.along = self._along(queued=True)
+            again.along = self.along(queued=True)
         if self._chance(0.2):
             again.to = self._anyone()
         return [first, *pause, *([Restart()] if self._chance(0.2) else []), again]
@@ -198,7 +200,7 @@ class Generator:
         if depth < DEEPEST and roll > 0.93:
             parts = tuple((self._anyone(), self._task(DEEPEST, quiet=True)) for _ in range(self._dice.randint(1, 3)))
             return FanOut(parts, self._anyone() if self._chance(0.4) else "", phase)
-        along = Along() if today("command-passes") else Along(*vars(self._along(queued=True)).values())
+        along = Along() if today("command-passes") else Along(*vars(self.along(queued=True)).values())
         return HandOff(self._anyone(), phase, along)
 
     def _acts(self, depth: int, *, quiet: bool) -> list[Act]:
@@ -213,7 +215,7 @@ class Generator:
         """The same request once more, or nearly the same."""
         again = Submit(first.to, first.task, first.key, first.along)
         if self._chance(0.4):
-            again.along = self._along(queued=True)
+            again.along = self.along(queued=True)
         if self._chance(0.2):
             again.to = self._anyone()
         return again
@@ -236,17 +238,19 @@ class Generator:
             return Remove(*self._where())
         if roll < 0.66:
             return Wait(self._dice.choice((1, 3)))
+        if roll < 0.72:
+            return Inbox() if self._chance(0.4) else Tell(self._anyone())
         return self._asking(depth) if depth < DEEPEST else Look()
 
     def _asking(self, depth: int) -> Act:
         roll, dice = self._dice.random(), self._dice
         if roll < 0.72:
-            return Delegate(self._anyone(), self._task(depth + 1), self._along())
+            return Delegate(self._anyone(), self._task(depth + 1), self.along())
         if roll < 0.8:
             wishes = tuple((self._anyone(), self._task(depth + 2)) for _ in range(dice.randint(1, 3)))
-            return DelegateAll(wishes, self._along())
+            return DelegateAll(wishes, self.along())
         if roll < 0.9:
-            return Submit(self._anyone(), self._task(depth + 2), dice.choice(("", "k1")), self._along(queued=True))
+            return Submit(self._anyone(), self._task(depth + 2), dice.choice(("", "k1")), self.along(queued=True))
         size = dice.randint(1, 4)
         after = [tuple(before for before in range(index) if self._chance(0.35)) for index in range(size)]
         return RunPlan(tuple((self._task(depth + 2), dice.choice(AGENTS), after[index]) for index in range(size)))

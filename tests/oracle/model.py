@@ -24,6 +24,7 @@ from oracle.scenario import (
     FanOut,
     Get,
     HandOff,
+    Inbox,
     Look,
     OwnerPuts,
     OwnerRemoves,
@@ -39,6 +40,7 @@ from oracle.scenario import (
     Scenario,
     Serve,
     Submit,
+    Tell,
     Wait,
     Within,
     points,
@@ -50,6 +52,7 @@ NO_END = 10**18
 SAME_SECONDS = 300
 REPEATS_WITHIN = 3  # handoffs
 STALE = ("refused", "over")
+ELSEWHERE = "no board but its own"
 
 
 class Unsaid(Exception):
@@ -116,6 +119,7 @@ class Task:
     sees_all: bool = False
     writes_all: bool = False
     told: str = ""  # what its holder reads as its task
+    team: frozenset[str] | None = None  # of the plan that it is a step of
     sender: str = ""
     refused: bool = False
     turn: int = 0
@@ -151,6 +155,7 @@ class Model:
         self.unsaid = False
         self.entries: dict[Point, Written] = {}
         self.versions: dict[Point, int] = {}
+        self.inboxes: dict[tuple[object, str], list[tuple[str, str]]] = {}
         self.broken: set[str] = set()
         self.queue: list[Task] = []
         self.keys: dict[tuple[object, str], Request] = {}
@@ -204,6 +209,15 @@ class Model:
                 raise AssertionError(act)
 
     def _begin(self, act: Run | Queue, *, queued: bool) -> object:
+        task = self.first(act)
+        rule = self._first_refusal(act.to, task.limits)
+        if not queued:
+            return ("refused", rule) if rule else self._carried_out(task)
+        known = self._known(act, ("", act.session), task)
+        return self._queued(task, rule, known)
+
+    def first(self, act: Run | Queue) -> Task:
+        """Make the first task of a run: the person passes everything on to see and to write, unless told otherwise."""
         along = act.along
         limits = self.ceiling.narrowed(along.within, self.now)
         if along.seconds is not None:
@@ -213,11 +227,7 @@ class Model:
         task.writes_all, task.writes = along.writes is None, points(along.writes or ())
         everything = frozenset(TOOLS) if today("person-tools") else frozenset[str]()
         task.tools = everything if along.tools is None else along.tools
-        rule = self._first_refusal(act.to, limits)
-        if not queued:
-            return ("refused", rule) if rule else self._carried_out(task)
-        known = self._known(act, ("", act.session), task)
-        return self._queued(task, rule, known)
+        return task
 
     def _first_refusal(self, to: str, limits: Limits) -> str:
         if to not in self.team:
@@ -246,7 +256,8 @@ class Model:
         )
         return next((rule for rule, broken in checks if broken), "")
 
-    def _child(self, asker: Task, to: str, text: str, along: Along) -> Task:
+    def child(self, asker: Task, to: str, text: str, along: Along) -> Task:
+        """Make what an asker passes on: of what it sees, may write and may use, what it names."""
         limits = asker.limits.narrowed(along.within, self.now)
         if along.seconds is not None:
             limits = replace(limits, deadline=min(limits.deadline, self.now + along.seconds))
@@ -267,7 +278,7 @@ class Model:
     def _submitted(self, asker: Task, act: Submit) -> object:
         if asker.limits.deadline < NO_END:
             raise Unsaid
-        child = self._child(asker, act.to, act.task, act.along)
+        child = self.child(asker, act.to, act.task, act.along)
         child.above = None  # nobody waits for it
         rule = self.refusal(asker, act.to, act.along.within)
         where = id(asker.run) if today("same-key") else id(asker)
@@ -494,7 +505,7 @@ class Model:
         if rule:
             return rule
         task.trail.append((task.holder, to, command.phase))
-        children = [self._child(task, agent, text, Along()) for agent, text in command.parts]
+        children = [self.child(task, agent, text, Along()) for agent, text in command.parts]
         outcomes = [self._delegated(task, child) for child in children]
         task.results = tuple(value or state for state, value in outcomes)
         if not join:
@@ -519,13 +530,17 @@ class Model:
             case Remove():
                 return self._remove(task, act)
             case Look():
-                return (sorted(self.kit(task)), self._askable(task), (*task.askers, task.holder))
+                return (sorted(self.kit(task)), self._askable(task), (*task.askers, task.holder), ELSEWHERE)
+            case Tell():
+                return self._tell(task, act, f"{task.text}/{task.turn}/{number}")
+            case Inbox():
+                return self._waiting(task, task.holder, take=True)
             case Wait():
                 return self._wait(task, act)
             case Delegate():
-                return self._delegated(task, self._child(task, act.to, act.task, act.along), act.along.within)
+                return self._delegated(task, self.child(task, act.to, act.task, act.along), act.along.within)
             case DelegateAll():
-                wishes = ((self._child(task, to, text, act.along), act.along.within) for to, text in act.wishes)
+                wishes = ((self.child(task, to, text, act.along), act.along.within) for to, text in act.wishes)
                 return [self._delegated(task, child, within) for child, within in wishes]
             case Submit():
                 return self._submitted(task, act)
@@ -538,6 +553,21 @@ class Model:
         asks = self.team[task.holder].asks
         named = set(self.team) if asks is None else asks & set(self.team)
         return sorted(named & task.limits.agents - {task.holder, *task.askers})
+
+    def _tell(self, task: Task, act: Tell, text: str) -> object:
+        """A message goes to one's askers, to the members of one's team, or else to those one may ask."""
+        if act.to not in self.team:
+            return ("refused", "unknown")
+        asks = self.team[task.holder].asks
+        others = task.team if task.team is not None else (set(self.team) if asks is None else asks) & task.limits.agents
+        if act.to == task.holder or act.to not in {*task.askers, *others}:
+            return ("refused", "not-allowed")
+        self._waiting(task, act.to).append((task.holder, text))
+        return None
+
+    def _waiting(self, task: Task, agent: str, *, take: bool = False) -> list[tuple[str, str]]:
+        where = (task.session if today("session-messages") else id(task.run), agent)
+        return self.inboxes.pop(where, []) if take else self.inboxes.setdefault(where, [])
 
     def _wait(self, task: Task, act: Wait) -> None:
         self.now += act.seconds
@@ -561,8 +591,12 @@ class Model:
             title, agent, after = act.steps[index]
             if index in states:
                 continue
-            child = self._child(task, agent, title, Along())
-            child.told = self._prompt(title, [(act.steps[one][0], *results[one]) for one in after])
+            child = self.child(task, agent, title, Along())
+            notes = list(self._waiting(task, agent))
+            child.told = self._prompt(title, [(act.steps[one][0], *results[one]) for one in after], notes)
+            child.team = frozenset(agent for _, agent, _ in act.steps)
+            if not self.refusal(task, agent, Within()):
+                self._waiting(task, agent, take=True)
             outcome, value = self._delegated(task, child)
             states[index] = "completed" if outcome == "completed" else "failed"
             results[index] = (child.holder, value)
@@ -584,12 +618,14 @@ class Model:
                 states.setdefault(index, "skipped")
 
     @staticmethod
-    def _prompt(title: str, done: list[tuple[str, str, str]]) -> str:
+    def _prompt(title: str, done: list[tuple[str, str, str]], notes: list[tuple[str, str]]) -> str:
         lines = [f"# Task: {title}", "", f"do {title}"]
         if done:
             lines += ["", "## Context from prerequisite tasks"]
         for before, by, result in done:
             lines += ["", f"### {before} (by {by})", result]
+        if notes:
+            lines += ["", "## Messages from team members", *(f"- **{sender}**: {text}" for sender, text in notes)]
         return "\n".join(lines)
 
 

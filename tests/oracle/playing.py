@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from oracle.known import today
-from oracle.model import STALE, Log
+from oracle.model import ELSEWHERE, STALE, Log
 from oracle.scenario import (
     BOARD_NAME,
     NAMESPACES,
@@ -26,6 +26,7 @@ from oracle.scenario import (
     FanOut,
     Get,
     HandOff,
+    Inbox,
     Look,
     OwnerPuts,
     OwnerRemoves,
@@ -39,6 +40,7 @@ from oracle.scenario import (
     Scenario,
     Serve,
     Submit,
+    Tell,
     Wait,
     Within,
 )
@@ -283,7 +285,12 @@ class Player:
             case Get() | Query() | Put() | Remove():
                 return await (self._on_board if act.namespace == BOARD_NAME else self._on_entries)(turn, act, value)
             case Look():
-                return ([one for one in TOOLS if one in turn.tools], [card.name for card in turn.agents()], turn.remit.names)
+                tools, askable = [one for one in TOOLS if one in turn.tools], [card.name for card in turn.agents()]
+                return (tools, askable, turn.remit.names, await self._elsewhere(turn))
+            case Tell():
+                return await turn.send(act.to, value)
+            case Inbox():
+                return [(one.sender, one.text) for one in await turn.inbox()]
             case Wait():
                 self._clock.advance(act.seconds)
                 await anyio.lowlevel.checkpoint()
@@ -307,6 +314,14 @@ class Player:
                 return [step.state for step in ended.steps.values()]
             case _:
                 raise AssertionError(act)
+
+    @staticmethod
+    async def _elsewhere(turn: Turn) -> object:
+        """Try to reach the board of another session as if it were a namespace."""
+        try:
+            return await turn.context.query(f"board:{SESSIONS[0]}")
+        except BadInput:
+            return ELSEWHERE
 
     async def _on_entries(self, turn: Turn, act: Get | Query | Put | Remove, value: str) -> object:
         context = turn.context

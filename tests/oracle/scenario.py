@@ -119,7 +119,19 @@ class Remove(Act):
 
 @dataclass
 class Look(Act):
-    """Look at what the turn has: its tools, whom it may ask, its chain, how it came here."""
+    """Look at what the turn has: its tools, whom it may ask, its chain. And at the board of no session of its own."""
+
+
+@dataclass
+class Tell(Act):
+    """Send a message."""
+
+    to: str
+
+
+@dataclass
+class Inbox(Act):
+    """Take what others have sent."""
 
 
 @dataclass
