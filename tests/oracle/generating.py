@@ -183,8 +183,11 @@ class Generator:
         """Make a task with the turns that it takes, and give its name."""
         name = next(self._names)
         turns = self._scenario.turns[name] = list[TurnScript]()
+        two = self._dice.sample(AGENTS, 2) if self._chance(0.3) else ()
         while True:
             ending = Answer() if quiet else self._ending(depth, len(turns))
+            if two and isinstance(ending, HandOff):  # to and fro
+                ending = HandOff(two[len(turns) % 2])
             script = TurnScript(self._acts(depth, quiet=quiet), ending, stops=stops and self._chance(0.2))
             turns.append(script)
             if isinstance(ending, Answer | Fail):
