@@ -3,7 +3,7 @@
 `be_on_machine`: of a process on another machine only its silence tells that it is gone. On one machine there is no
 other to be had, and no one but this test wants to pretend: a setting for it would be one that people could get wrong.
 
-`without`: whether a safeguard is missed can only be seen where it is gone, and nobody else should be able to remove one.
+`without`: whether a safeguard is missed is seen only where it is gone, and nobody else should be able to remove one.
 """
 
 from collections.abc import Callable, Iterator

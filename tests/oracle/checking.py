@@ -1,7 +1,7 @@
 """Comparing what the model foresees with what remit does; making what differs small; one command to see it again."""
 
-from collections.abc import Callable
 import re
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class Worlds:
         player = Player(scenario, self._store, f"w{self._count}")
         try:
             happened = await player.played()
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody foresaw it
+        except Exception as error:
             player.close()
             return [f"{type(error).__name__}: {error}"]
         return differences(expected, happened)

@@ -1,7 +1,7 @@
 """Random scenarios, each from a seed: the same seed gives the same scenario."""
 
 from itertools import count
-from random import Random
+from random import Random  # noqa: TID251 - from a seed
 from typing import TypeVar
 
 from oracle.known import today
@@ -72,7 +72,7 @@ class Generator:
         acts.append(Serve())
         return self._scenario
 
-    # -- chance -------------------------------------------------------------------------------------------------------
+    # -- chance -------------------------------------------------------------
 
     def _chance(self, share: float) -> bool:
         return self._dice.random() < share
@@ -96,7 +96,7 @@ class Generator:
             return Area(namespace)
         return Area(namespace, prefix="a") if shape < 0.6 else Area(namespace, self._dice.choice(KEYS))
 
-    # -- the team -------------------------------------------------------------------------------------------------------
+    # -- the team -------------------------------------------------------------
 
     def _team(self) -> tuple[Member, ...]:
         return tuple(self.member(name) for name in AGENTS)
@@ -112,7 +112,7 @@ class Generator:
         )
 
     def _ceiling(self) -> Within:
-        return Within(depth=self._dice.choice((None, 2, 4, 4))) if self._chance(0.5) else self.within(0.3)
+        return Within(depth=self._dice.choice((None, 4, 5, 6))) if self._chance(0.5) else self.within(0.3)
 
     def within(self, share: float) -> Within:
         """Bounds of which each part is said with this chance."""
@@ -147,7 +147,7 @@ class Generator:
             None if queued else maybe(2, 0.08),
         )
 
-    # -- the person -----------------------------------------------------------------------------------------------------
+    # -- the person -------------------------------------------------------------
 
     def _owner_act(self) -> Act:
         where, session = self._where(), self._dice.choice(SESSIONS)
@@ -166,7 +166,9 @@ class Generator:
 
     def _queued(self) -> list[Act]:
         key = self._dice.choice(("", "", "k1", "k2"))
-        first = Queue(self._anyone(), self._task(0, stops=True), self._dice.choice(SESSIONS), key, self.along(queued=True))
+        first = Queue(
+            self._anyone(), self._task(0, stops=True), self._dice.choice(SESSIONS), key, self.along(queued=True)
+        )
         if not self._chance(0.5):
             return [first]
         pause: list[Act] = [Wait(self._dice.choice((10, 400)))] if self._chance(0.4) else []
@@ -177,7 +179,7 @@ class Generator:
             again.to = self._anyone()
         return [first, *pause, *([Restart()] if self._chance(0.2) else []), again]
 
-    # -- turns ----------------------------------------------------------------------------------------------------------
+    # -- turns -------------------------------------------------------------
 
     def _task(self, depth: int, *, stops: bool = False, quiet: bool = False) -> str:
         """Make a task with the turns that it takes, and give its name."""
@@ -226,7 +228,7 @@ class Generator:
     def _reading(self) -> Act:
         namespace, key = self._where()
         if self._chance(0.3):
-            return Query(namespace, self._dice.choice(("a", "b")) if namespace != BOARD_NAME and self._chance(0.4) else None)
+            return Query(namespace, "a" if namespace != BOARD_NAME and self._chance(0.4) else None)
         return Get(namespace, key)
 
     def _act(self, depth: int) -> Act:

@@ -15,6 +15,7 @@ KNOWN: frozenset[str] = frozenset(
         "same-request",  # what is passed along is not part of a request's identity
         "guards-last",  # a request that was made before is answered before the guards are asked
         "default-deadline",  # what is submitted in a run ends when the run's time would have been up
+        "strangers-tasks",  # a turn reads, awaits, cancels and retries any task of the workspace whose id it knows
         "chain-texts",  # the texts of the hops above are in the remit
         "session-messages",  # messages belong to a session, not to a run
     }

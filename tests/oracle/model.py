@@ -5,14 +5,12 @@ what its turns are told, one line an act.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from oracle.known import today
+from oracle.rights import NO_END, Limits, Rights, Task, Unsaid
 from oracle.scenario import (
-    AGENTS,
-    BOARD_NAME,
-    EVERYWHERE,
     TOOLS,
     Act,
     Along,
@@ -28,8 +26,6 @@ from oracle.scenario import (
     Look,
     OwnerPuts,
     OwnerRemoves,
-    Point,
-    Points,
     Put,
     Query,
     Queue,
@@ -48,15 +44,11 @@ from oracle.scenario import (
 
 Log: TypeAlias = dict[str, list[Any]]
 
-NO_END = 10**18
 SAME_SECONDS = 300
 REPEATS_WITHIN = 3  # handoffs
 STALE = ("refused", "over")
 ELSEWHERE = "no board but its own"
-
-
-class Unsaid(Exception):
-    """Nothing says what should happen here, so it is left out of the scenario."""
+ANYTHING = Within()
 
 
 class TimeIsUp(Exception):
@@ -65,70 +57,6 @@ class TimeIsUp(Exception):
     def __init__(self, task: "Task") -> None:
         super().__init__(task.text)
         self.task = task
-
-
-@dataclass(frozen=True)
-class Limits:
-    """A ceiling: sets and numbers."""
-
-    agents: frozenset[str] = frozenset((*AGENTS, "zoe"))
-    tools: frozenset[str] = frozenset(TOOLS)
-    sees: Points = EVERYWHERE
-    writes: Points = EVERYWHERE
-    depth: int = NO_END
-    handoffs: int = NO_END
-    members: int = NO_END
-    deadline: int = NO_END
-
-    def narrowed(self, by: Within, now: int) -> "Limits":
-        least = [(self.depth, by.depth), (self.handoffs, by.handoffs), (self.members, by.members)]
-        depth, handoffs, members = (have if said is None else min(have, said) for have, said in least)
-        return Limits(
-            self.agents if by.agents is None else self.agents & by.agents,
-            self.tools if by.tools is None else self.tools & by.tools,
-            self.sees if by.sees is None else self.sees & points(by.sees),
-            self.writes if by.writes is None else self.writes & points(by.writes),
-            depth,
-            handoffs,
-            members,
-            self.deadline if by.seconds is None else min(self.deadline, now + by.seconds),
-        )
-
-
-@dataclass
-class Written:
-    value: str
-    agent: str
-    version: int
-    task: "Task | None"
-
-
-@dataclass
-class Task:
-    """One task: who holds it, what it was passed by name, and whether the person's whole view came with it."""
-
-    text: str
-    session: str
-    holder: str
-    limits: Limits
-    askers: tuple[str, ...]
-    run: set[str]  # who takes part in its run
-    sees: Points = frozenset()
-    writes: Points = frozenset()
-    tools: frozenset[str] = frozenset()
-    sees_all: bool = False
-    writes_all: bool = False
-    told: str = ""  # what its holder reads as its task
-    team: frozenset[str] | None = None  # of the plan that it is a step of
-    sender: str = ""
-    refused: bool = False
-    turn: int = 0
-    trail: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
-    results: tuple[str, ...] = ()
-    wrote: set[Point] = field(default_factory=set[Point])
-    above: "Task | None" = None
-    state: str = "pending"
-    result: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,6 +72,7 @@ class Model:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.team = {member.name: member for member in scenario.team}
+        self.rights = Rights(self.team)
         ceiling = replace(
             scenario.ceiling,
             depth=3 if scenario.ceiling.depth is None else scenario.ceiling.depth,
@@ -153,19 +82,33 @@ class Model:
         self.ceiling = Limits().narrowed(ceiling, 0)
         self.log: Log = {}
         self.unsaid = False
-        self.entries: dict[Point, Written] = {}
-        self.versions: dict[Point, int] = {}
         self.inboxes: dict[tuple[object, str], list[tuple[str, str]]] = {}
         self.broken: set[str] = set()
         self.queue: list[Task] = []
         self.keys: dict[tuple[object, str], Request] = {}
         self.same: dict[tuple[object, ...], Request] = {}
 
+        rights = self.rights
+        self.acts: dict[type[Act], Any] = {
+            Get: rights.get,
+            Query: rights.query,
+            Put: rights.put,
+            Remove: rights.remove,
+            Look: self._look,
+            Tell: self._tell,
+            Inbox: self._inbox,
+            Wait: self._wait,
+            Delegate: self._delegate,
+            DelegateAll: self._delegate_all,
+            Submit: self._submit,
+            RunPlan: self._plan,
+        }
+
     def played(self) -> Log:
         """Foresee everything, but for the acts of which nothing says what should happen: those are skipped."""
         for number, act in enumerate(self.scenario.acts):
             self._said("", number, act, lambda act=act: self._person(act))
-        self.log["entries"] = sorted((at, one.value, one.agent, one.version) for at, one in self.entries.items())
+        self.log["entries"] = sorted((at, one.value, one.agent, one.version) for at, one in self.rights.entries.items())
         return self.log
 
     def _said(self, text: str, number: int, act: Act, do: Any) -> None:
@@ -183,30 +126,36 @@ class Model:
     def _person(self, act: Act) -> object:
         match act:
             case OwnerPuts():
-                return self._written(self._address(act.namespace, act.key, act.session), "person's", None)
+                return self.rights.written(self.rights.address(act.namespace, act.key, act.session), "person's", None)
             case OwnerRemoves():
-                return self._removed(self._address(act.namespace, act.key, act.session))
+                return self.rights.removed(self.rights.address(act.namespace, act.key, act.session))
             case Run():
                 return (self._begin(act, queued=False), STALE)
             case Queue():
                 return self._begin(act, queued=True)
             case Serve():
-                while self.queue:
-                    task = self.queue.pop(0)
-                    self._carried_out(task)
-                return None
+                return self._serve()
+            case _:
+                return self._happens(act)
+
+    def _happens(self, act: Act) -> None:
+        match act:
             case Wait():
                 if today("default-deadline") and any(task.askers for task in self.queue):
                     raise Unsaid
                 self.now += act.seconds
-                return None
             case Breaker():
                 (self.broken.add if act.how == "trip" else self.broken.discard)(act.agent)
-                return None
-            case Restart():
-                return None
             case _:
-                raise AssertionError(act)
+                assert isinstance(act, Restart), act
+
+    def _serve(self) -> list[object]:
+        """Carry out all that waits, also what is submitted meanwhile."""
+        served: list[object] = []
+        while self.queue:
+            task = self.queue.pop(0)
+            served.append((task.text, *self._carried_out(task)))
+        return served
 
     def _begin(self, act: Run | Queue, *, queued: bool) -> object:
         task = self.first(act)
@@ -262,20 +211,20 @@ class Model:
         if along.seconds is not None:
             limits = replace(limits, deadline=min(limits.deadline, self.now + along.seconds))
         child = Task(text, asker.session, to, limits, (*asker.askers, asker.holder), asker.run, told=text)
-        child.sees = self.sight(asker) & points(along.sees or ())
-        child.writes = self.reach(asker) & points(along.writes or ())
-        child.tools = self.kit(asker) & (along.tools or frozenset())
+        child.sees = self.rights.sight(asker) & points(along.sees or ())
+        child.writes = self.rights.reach(asker) & points(along.writes or ())
+        child.tools = self.rights.kit(asker) & (along.tools or frozenset())
         child.above = asker
         return child
 
-    def _delegated(self, asker: Task, child: Task, within: Within = Within()) -> tuple[str, str]:
+    def _delegated(self, asker: Task, child: Task, within: Within = ANYTHING) -> tuple[str, str]:
         rule = self.refusal(asker, child.holder, within)
         if rule:
             return ("refused", rule)
         asker.run.add(child.holder)
         return self._carried_out(child)
 
-    def _submitted(self, asker: Task, act: Submit) -> object:
+    def _submit(self, asker: Task, act: Submit, _value: str) -> object:
         if asker.limits.deadline < NO_END:
             raise Unsaid
         child = self.child(asker, act.to, act.task, act.along)
@@ -315,110 +264,6 @@ class Model:
         self.queue.append(task)
         return ("submitted", task.text)
 
-    # -- what a holder sees, may write and use ----------------------------------------------------------------------
-
-    def sight(self, task: Task) -> Points:
-        card = self.team[task.holder]
-        own = EVERYWHERE if task.sees_all else task.sees | points(card.reads) | self._memory(task)
-        return task.limits.sees & (own | self._wrote(task))
-
-    def reach(self, task: Task) -> Points:
-        card = self.team[task.holder]
-        if today("writes"):
-            return task.limits.sees & (EVERYWHERE if card.writes is None else points(card.writes))
-        own = EVERYWHERE if task.writes_all else task.writes | points(card.writes or ()) | self._memory(task)
-        return (task.limits.writes & own) | frozenset(task.wrote)
-
-    def kit(self, task: Task) -> frozenset[str]:
-        card = self.team[task.holder]
-        return (task.limits.tools & (card.tools | task.tools)) - card.denies
-
-    @staticmethod
-    def _memory(task: Task) -> Points:
-        return frozenset(point for point in EVERYWHERE if point[0] == f"memory:{task.holder}")
-
-    def _wrote(self, task: Task) -> Points:
-        """The addresses at which what this task wrote still stands."""
-        if today("wrote-address"):
-            return frozenset(task.wrote)
-        return frozenset(point for point in task.wrote if self._stands(task, point))
-
-    def _stands(self, task: Task, point: Point) -> bool:
-        there = self.entries.get(self._address(*point, task.session))
-        return there is not None and there.task is task
-
-    def _asked_for(self, task: Task, wanted: Points) -> Points:
-        """What of these points is seen. Of what it wrote and someone removed since, nothing says what it is told."""
-        seen = self.sight(task) & wanted
-        gone = [at for at in task.wrote & wanted - seen if self._address(*at, task.session) not in self.entries]
-        if not seen and (gone or (task.wrote & wanted and len(wanted) > 1)):
-            raise Unsaid
-        return seen
-
-    # -- entries ----------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _address(namespace: str, key: str, session: str) -> Point:
-        return (f"board:{session}" if namespace == BOARD_NAME else namespace, key)
-
-    def _written(self, at: Point, value: str, task: Task | None, agent: str = "") -> int:
-        before = self.entries.get(at)
-        version = (before.version if before else 0) + 1 if today("same-version") else self.versions.get(at, 0) + 1
-        self.versions[at] = version
-        self.entries[at] = Written(value, agent, version, task)
-        return version
-
-    def _removed(self, at: Point) -> bool:
-        return self.entries.pop(at, None) is not None
-
-    def _get(self, task: Task, act: Get) -> object:
-        if not self._asked_for(task, frozenset(((act.namespace, act.key),))):
-            return ("refused", "not-visible")
-        there = self.entries.get(self._address(act.namespace, act.key, task.session))
-        if there is None:
-            return None
-        return there.value if act.namespace == BOARD_NAME else (there.value, there.agent, there.version)
-
-    def _query(self, task: Task, act: Query) -> object:
-        wanted = frozenset(at for at in EVERYWHERE if at[0] == act.namespace and at[1].startswith(act.prefix or ""))
-        seen = self._asked_for(task, wanted)
-        if not seen:
-            return ("refused", "not-visible")
-        there = {point: self.entries.get(self._address(*point, task.session)) for point in seen}
-        return sorted((point[1], one.value) for point, one in there.items() if one is not None)
-
-    def _put(self, task: Task, act: Put, value: str) -> object:
-        point = (act.namespace, act.key)
-        self._bounded_or_own(task, point)
-        if point not in self.reach(task):
-            return ("refused", "not-writable")
-        at = self._address(*point, task.session)
-        if act.expect is not None:
-            if point not in self.sight(task):
-                raise Unsaid
-            there = self.entries.get(at)
-            if act.expect != (there.version if there else 0):
-                return ("conflict", "")
-        task.wrote.add(point)
-        return self._written(at, value, task, task.holder)
-
-    def _remove(self, task: Task, act: Remove) -> object:
-        point = (act.namespace, act.key)
-        self._bounded_or_own(task, point)
-        seen, writable = point in self.sight(task), point in self.reach(task)
-        if today("remove-order") and not seen:
-            return ("refused", "not-visible")
-        if not writable:
-            return ("refused", "not-writable")
-        if not seen:
-            raise Unsaid
-        return self._removed(self._address(*point, task.session))
-
-    def _bounded_or_own(self, task: Task, point: Point) -> None:
-        """Whether what it wrote may still be written when the ceiling was narrowed since, nothing says."""
-        if not today("writes") and point in task.wrote and point not in task.limits.writes:
-            raise Unsaid
-
     # -- a task, turn after turn ------------------------------------------------------------------------------------
 
     def _carried_out(self, task: Task) -> tuple[str, str]:
@@ -438,7 +283,8 @@ class Model:
                 script.stops, self.unsaid = False, True
             self._told(task)
             for number, act in enumerate(script.acts):
-                self._said(task.text, number, act, lambda act=act, number=number: self._act(task, act, number))
+                value = f"{task.text}/{task.turn}/{number}"
+                self._said(task.text, number, act, lambda act=act, value=value: self._act(task, act, value))
             ending = script.ending
             here = task.turn
             task.turn += 1
@@ -455,7 +301,7 @@ class Model:
                 task.refused = True
 
     def _told(self, task: Task) -> None:
-        how = (task.told, task.holder, task.sender, task.refused, task.results)
+        how = (task.told, task.holder, task.sender, task.phase, task.refused, task.results)
         self.log.setdefault(task.text, []).append((task.turn, "turn", how))
 
     def _handoff_refusal(self, task: Task, to: str, content: str, within: Within) -> str:
@@ -486,25 +332,27 @@ class Model:
 
     def _moved(self, task: Task, to: str, content: str, along: Along) -> None:
         """The heir has what the task was passed by name, and what the sender has and passes along."""
-        sees = task.sees | (self.sight(task) & points(along.sees or ()))
-        writes = task.writes | (self.reach(task) & points(along.writes or ()))
-        tools = task.tools | (self.kit(task) & (along.tools or frozenset()))
+        sees = task.sees | (self.rights.sight(task) & points(along.sees or ()))
+        writes = task.writes | (self.rights.reach(task) & points(along.writes or ()))
+        tools = task.tools | (self.rights.kit(task) & (along.tools or frozenset()))
         task.sees, task.writes, task.tools = sees, writes, tools
         if not today("heir-sight"):
             task.sees_all = task.writes_all = False
         task.limits = task.limits.narrowed(along.within, self.now)
         task.trail.append((task.holder, to, content))
+        task.phase = content or task.phase
         task.run.add(to)
         task.sender, task.holder, task.refused = task.holder, to, False
 
     def _fanned_out(self, task: Task, command: FanOut) -> str:
         join = command.join if command.join != task.holder else ""
-        rule = self._handoff_refusal(task, join, command.phase, Within()) if join else ""
+        rule = self._handoff_refusal(task, join, command.phase, ANYTHING) if join else ""
         to = "; ".join(f"{agent}: {text}" for agent, text in command.parts)
         rule = rule or next((rule for rule, broken in self._moves(task, to, command.phase) if broken), "")
         if rule:
             return rule
         task.trail.append((task.holder, to, command.phase))
+        task.phase = command.phase or task.phase
         children = [self.child(task, agent, text, Along()) for agent, text in command.parts]
         outcomes = [self._delegated(task, child) for child in children]
         task.results = tuple(value or state for state, value in outcomes)
@@ -512,49 +360,34 @@ class Model:
             task.sender, task.refused = task.holder, False
             return ""
         task.trail.pop()  # the fan-out and its join are one handoff
-        rule = self._handoff_refusal(task, join, command.phase, Within())
+        rule = self._handoff_refusal(task, join, command.phase, ANYTHING)
         if not rule:
             self._moved(task, join, command.phase, Along())
         return rule
 
     # -- the acts of a turn -----------------------------------------------------------------------------------------
 
-    def _act(self, task: Task, act: Act, number: int) -> object:
-        match act:
-            case Get():
-                return self._get(task, act)
-            case Query():
-                return self._query(task, act)
-            case Put():
-                return self._put(task, act, f"{task.text}/{task.turn}/{number}")
-            case Remove():
-                return self._remove(task, act)
-            case Look():
-                return (sorted(self.kit(task)), self._askable(task), (*task.askers, task.holder), ELSEWHERE)
-            case Tell():
-                return self._tell(task, act, f"{task.text}/{task.turn}/{number}")
-            case Inbox():
-                return self._waiting(task, task.holder, take=True)
-            case Wait():
-                return self._wait(task, act)
-            case Delegate():
-                return self._delegated(task, self.child(task, act.to, act.task, act.along), act.along.within)
-            case DelegateAll():
-                wishes = ((self.child(task, to, text, act.along), act.along.within) for to, text in act.wishes)
-                return [self._delegated(task, child, within) for child, within in wishes]
-            case Submit():
-                return self._submitted(task, act)
-            case RunPlan():
-                return self._plan(task, act)
-            case _:
-                raise AssertionError(act)
+    def _act(self, task: Task, act: Act, value: str) -> object:
+        return self.acts[type(act)](task, act, value)
+
+    def _look(self, task: Task, _act: Look, _value: str) -> object:
+        return (sorted(self.rights.kit(task)), self._askable(task), (*task.askers, task.holder), ELSEWHERE)
+
+    def _delegate(self, task: Task, act: Delegate, _value: str) -> object:
+        return self._delegated(task, self.child(task, act.to, act.task, act.along), act.along.within)
+
+    def _delegate_all(self, task: Task, act: DelegateAll, value: str) -> object:
+        return [self._delegate(task, Delegate(to, text, act.along), value) for to, text in act.wishes]
+
+    def _inbox(self, task: Task, _act: Inbox, _value: str) -> object:
+        return self._waiting(task, task.holder, take=True)
 
     def _askable(self, task: Task) -> list[str]:
         asks = self.team[task.holder].asks
         named = set(self.team) if asks is None else asks & set(self.team)
         return sorted(named & task.limits.agents - {task.holder, *task.askers})
 
-    def _tell(self, task: Task, act: Tell, text: str) -> object:
+    def _tell(self, task: Task, act: Tell, value: str) -> object:
         """A message goes to one's askers, to the members of one's team, or else to those one may ask."""
         if act.to not in self.team:
             return ("refused", "unknown")
@@ -562,14 +395,14 @@ class Model:
         others = task.team if task.team is not None else (set(self.team) if asks is None else asks) & task.limits.agents
         if act.to == task.holder or act.to not in {*task.askers, *others}:
             return ("refused", "not-allowed")
-        self._waiting(task, act.to).append((task.holder, text))
+        self._waiting(task, act.to).append((task.holder, value))
         return None
 
     def _waiting(self, task: Task, agent: str, *, take: bool = False) -> list[tuple[str, str]]:
         where = (task.session if today("session-messages") else id(task.run), agent)
         return self.inboxes.pop(where, []) if take else self.inboxes.setdefault(where, [])
 
-    def _wait(self, task: Task, act: Wait) -> None:
+    def _wait(self, task: Task, act: Wait, _value: str) -> None:
         self.now += act.seconds
         late: Task | None = None
         above: Task | None = task
@@ -579,7 +412,7 @@ class Model:
         if late is not None:
             raise TimeIsUp(late)
 
-    def _plan(self, task: Task, act: RunPlan) -> object:
+    def _plan(self, task: Task, act: RunPlan, _value: str) -> object:
         able = self._askable(task)
         if any(agent not in able for _, agent, _ in act.steps):
             return ("bad-input", "")
@@ -595,7 +428,7 @@ class Model:
             notes = list(self._waiting(task, agent))
             child.told = self._prompt(title, [(act.steps[one][0], *results[one]) for one in after], notes)
             child.team = frozenset(agent for _, agent, _ in act.steps)
-            if not self.refusal(task, agent, Within()):
+            if not self.refusal(task, agent, ANYTHING):
                 self._waiting(task, agent, take=True)
             outcome, value = self._delegated(task, child)
             states[index] = "completed" if outcome == "completed" else "failed"
@@ -636,4 +469,3 @@ def foreseen(scenario: Scenario) -> Log:
         log = model.played()
         if not model.unsaid:
             return log
-

@@ -148,7 +148,7 @@ class Player:
             answer = ("bad-input", "")
         self._log.setdefault(text, []).append((number, type(act).__name__, answer))
 
-    # -- the person -----------------------------------------------------------------------------------------------------
+    # -- the person -------------------------------------------------------------
 
     async def _person(self, act: Act) -> object:
         match act:
@@ -205,20 +205,22 @@ class Player:
         self._pending.append(task.id)
         return ("submitted", text)
 
-    async def _serve(self) -> None:
+    async def _serve(self) -> list[object]:
         """Have the queue served by one pair of hands; whenever a process is to stop, another goes on."""
+        served: list[object] = []
         while self._pending:
             self._stopping = anyio.Event()
             server = self._runtime(1)
             async with server.serving(), anyio.create_task_group() as group:
                 group.start_soon(self._until_stopping, group.cancel_scope)
                 while self._pending:
-                    await server.workspace.task(self._pending[0]).wait()
-                    self._pending.pop(0)
+                    outcome = await server.workspace.task(self._pending[0]).wait()
+                    served.append((self._texts[self._pending.pop(0)], *outcome_of(outcome)))
                 group.cancel_scope.cancel()
             await server.drain(0)
             if isinstance(self._store, str | Path):
                 server.close()
+        return served
 
     async def _until_stopping(self, scope: anyio.CancelScope) -> None:
         await self._stopping.wait()
@@ -245,7 +247,7 @@ class Player:
             how["within"] = bounds(along.within, self._clock.now())
         return how
 
-    # -- the agents -----------------------------------------------------------------------------------------------------
+    # -- the agents -------------------------------------------------------------
 
     async def _answer(self, turn: Turn) -> object:
         """Every agent's answer: what the script of its task says for this turn."""
@@ -260,7 +262,7 @@ class Player:
         self._kept = self._kept or turn
         handoff = turn.handoff
         results = tuple(value or state for state, value in map(outcome_of, handoff.results))
-        how = (turn.task, turn.agent, handoff.sender, bool(handoff.refused), results)
+        how = (turn.task, turn.agent, handoff.sender, handoff.state.phase, bool(handoff.refused), results)
         self._log.setdefault(text, []).append((number, "turn", how))
         for index, act in enumerate(script.acts):
             value = f"{text}/{number}/{index}"
@@ -284,26 +286,30 @@ class Player:
         match act:
             case Get() | Query() | Put() | Remove():
                 return await (self._on_board if act.namespace == BOARD_NAME else self._on_entries)(turn, act, value)
-            case Look():
-                tools, askable = [one for one in TOOLS if one in turn.tools], [card.name for card in turn.agents()]
-                return (tools, askable, turn.remit.names, await self._elsewhere(turn))
+            case Delegate() | DelegateAll() | Submit() | RunPlan():
+                return await self._ask(turn, act)
             case Tell():
-                return await turn.send(act.to, value)
-            case Inbox():
-                return [(one.sender, one.text) for one in await turn.inbox()]
+                await turn.send(act.to, value)
             case Wait():
                 self._clock.advance(act.seconds)
                 await anyio.lowlevel.checkpoint()
-                return None
+            case Inbox():
+                return [(one.sender, one.text) for one in await turn.inbox()]
+            case _:
+                assert isinstance(act, Look), act
+                tools, askable = [one for one in TOOLS if one in turn.tools], [card.name for card in turn.agents()]
+                return (tools, askable, turn.remit.names, await self._elsewhere(turn))
+        return None
+
+    async def _ask(self, turn: Turn, act: Delegate | DelegateAll | Submit | RunPlan) -> object:
+        match act:
             case Delegate():
                 return ("completed", await turn.delegate(act.to, act.task, **self._along(act.along)))
             case DelegateAll():
                 outcomes = await turn.delegate_all(act.wishes, at_once=1, **self._along(act.along))
                 return [outcome_of(outcome) for outcome in outcomes]
             case Submit():
-                how = self._along(act.along)
-                if act.key:
-                    how["key"] = act.key
+                how = {**self._along(act.along), **({"key": act.key} if act.key else {})}
                 return self._queued(act.task, await turn.submit(act.to, act.task, **how))
             case RunPlan():
                 steps = [
@@ -312,8 +318,6 @@ class Player:
                 ]
                 ended = await turn.run_plan(Plan(steps), concurrency=1)
                 return [step.state for step in ended.steps.values()]
-            case _:
-                raise AssertionError(act)
 
     @staticmethod
     async def _elsewhere(turn: Turn) -> object:
@@ -329,10 +333,11 @@ class Player:
             case Get():
                 found = await context.entry(act.namespace, act.key)
                 return None if found is None else (found.value, found.agent, found.version)
-            case Query(namespace=namespace, prefix=None):
-                return sorted((one.key, one.value) for one in await context.query(namespace))
-            case Query(namespace=namespace, prefix=str(prefix)):
-                return sorted((one.key, one.value) for one in await context.query_by_prefix(namespace, prefix))
+            case Query():
+                wanted = (
+                    context.query_by_prefix(act.namespace, act.prefix) if act.prefix else context.query(act.namespace)
+                )
+                return sorted((one.key, one.value) for one in await wanted)
             case Put():
                 return await context.set(act.namespace, act.key, value, expect=act.expect)
             case _:

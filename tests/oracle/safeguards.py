@@ -4,8 +4,6 @@ Each replacement stands in for the code of the function itself, so the names it 
 module. They are imported here only for readers and type checkers.
 """
 
-# ruff: noqa: ARG001
-
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
@@ -26,7 +24,7 @@ class Safeguard(NamedTuple):
 
     @property
     def name(self) -> str:
-        return f"{self.place.rpartition('.')[2] if ':' not in self.place else self.place.partition(':')[2]}, {self.witness}"
+        return f"{self.place.removeprefix('remit.')}, {self.witness}"
 
 
 def allows(remit: Any, wish: Any, facts: Any) -> Any:
@@ -70,7 +68,7 @@ def wanted_itself(self: Any, wanted: Any) -> Any:
 
 
 def figures_only(data: Any) -> Any:
-    return _exact(**{name: data[name] for name in _FIGURES if name in data})  # noqa: F821 # pyright: ignore
+    return _exact(**{name: data[name] for name in _FIGURES if name in data})  # noqa: F821 # pyright: ignore[reportUndefinedVariable]
 
 
 def one_board(session: Any) -> Any:

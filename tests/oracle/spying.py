@@ -7,7 +7,7 @@ times, ids, and the texts of errors.
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from random import Random
+from random import Random  # noqa: TID251 - each from a seed
 from typing import Any
 
 import anyio
@@ -39,6 +39,7 @@ from remit.testing import CountedIds, FakeClock
 HERE, ELSEWHERE = SESSIONS
 NOON = 1_800_000_000 * 1_000_000
 PATIENCE = 20
+FIRST_HIDDEN = 10  # id
 LEAD, MIDDLE, SPY, HELPER, WITNESS = "ann", "bob", "cat", "dan", "eve"
 
 
@@ -62,16 +63,20 @@ def made(seed: int) -> Case:
     dice = Random(seed)
     team = tuple(_silent(chance.member(name)) for name in (LEAD, MIDDLE, SPY, HELPER, WITNESS))
     ceiling = replace(chance.within(0.15), agents=None, depth=4, members=None)
-    named = [replace(chance.along(queued=True), within=replace(chance.within(0.1), agents=None, depth=None, members=None))]
-    named += [replace(named[0], sees=chance.areas(), writes=None if today("writes") else chance.areas())]
-    hops = [(MIDDLE, named[0]), (SPY, named[1])] if dice.random() < 0.5 else [(SPY, named[1])]
+    along = replace(
+        chance.along(queued=True), within=replace(chance.within(0.1), agents=None, depth=None, members=None)
+    )
+    spy = (SPY, replace(along, sees=chance.areas(), writes=None if today("writes") else chance.areas()))
+    hops = [(MIDDLE, along), spy] if dice.random() < 0.5 else [spy]
     model = Model(Scenario(seed, team, ceiling))
     task = model.first(Run(LEAD, "lead", HERE))
     for to, along in hops:
         task = model.child(task, to, to, along)
-    hidden = EVERYWHERE - model.sight(task) - model.reach(task)
-    shared = [(point, f"shared {number}") for number, point in enumerate(sorted(EVERYWHERE - hidden)) if dice.random() < 0.6]
-    verbs = [*TRIES, *(name for name in TRIES for _ in range(2) if "/" in name)]
+    hidden = EVERYWHERE - model.rights.sight(task) - model.rights.reach(task)
+    shared = [
+        (point, f"shared {number}") for number, point in enumerate(sorted(EVERYWHERE - hidden)) if dice.random() < 0.6
+    ]
+    verbs = [*tried(), *(name for name in TRIES for _ in range(2) if "/" in name)]
     where = [*sorted(EVERYWHERE), *sorted(EVERYWHERE - hidden) * 2]
     tries = [(dice.choice(verbs), dice.choice(where), dice.randint(0, 3)) for _ in range(dice.randint(6, 14))]
     return Case(seed, team, ceiling, Along(), hops, shared, hidden, tries)
@@ -84,7 +89,7 @@ def _silent(member: Member) -> Member:
     return replace(member, asks=None, writes=member.writes if member.writes is not None else ())
 
 
-# -- what a spy can try -------------------------------------------------------------------------------------------------
+# -- what a spy can try -------------------------------------------------------------
 
 TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
     "get/": lambda turn, at, _: turn.context.entry(*at),
@@ -110,8 +115,23 @@ TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
     "submit/": lambda turn, at, n: turn.submit(HELPER, f"read {at[0]} {n}", sees=scopes((_area(at),)), key=at[1]),
     "plan": lambda turn, *_: turn.hand_off([Send("zoe", "x")], join="zoe"),
     "hand over": lambda turn, _, n: turn.hand_off((LEAD, "zoe", WITNESS, HELPER)[n]),
+    "status": lambda turn, at, n: turn.submitted(_id(at, n)).status(),
+    "await": lambda turn, at, n: turn.submitted(_id(at, n)).wait(seconds=1),
+    "cancel": lambda turn, at, n: turn.submitted(_id(at, n)).cancel(),
+    "retry": lambda turn, at, n: turn.submitted(_id(at, n)).retry(),
     "once": lambda turn, at, _: turn.once(at[1], lambda: at[0]),
 }
+
+
+def tried() -> list[str]:
+    strangers = {"status", "cancel", "retry", "await"} if today("strangers-tasks") else set[str]()
+    return [name for name in TRIES if name not in strangers]
+
+
+def _id(at: Point, number: int) -> str:
+    """An id that something of the other world may have: they are counted."""
+    ids = CountedIds(FIRST_HIDDEN + sorted(EVERYWHERE).index(at) * 4 + number)
+    return ids.new()
 
 
 def _area(at: Point) -> Area:
@@ -137,7 +157,7 @@ async def noted(name: str, turn: Turn, at: Point, number: int) -> str:
     return f"{name} {at}: {told!r}"
 
 
-# -- a world ------------------------------------------------------------------------------------------------------------
+# -- a world -------------------------------------------------------------
 
 
 class World:
@@ -161,7 +181,8 @@ class World:
                 await _owned(rt.workspace, namespace, key, value)
             before = await self._hidden(rt)
             outcome = await rt.outcome(LEAD, "lead", session=HERE)
-            assert outcome.ok, f"the spy was not reached: {outcome.error}"
+            if not outcome.ok:
+                raise RuntimeError(f"the spy was not reached: {outcome.error}")
             same = await self._hidden(rt) == before
         return [*self.seen, f"what is hidden is {'as it was' if same else 'changed'}"]
 
@@ -182,7 +203,11 @@ class World:
     async def _hide(self) -> None:
         """Make what the spy may not see: entries of every age and author, other boards, runs, messages, workspaces."""
         dice = self._dice
-        rt = self._runtime(10)
+        rt = self._runtime(FIRST_HIDDEN)
+        if dice.random() < 0.5:
+            await rt.outcome(LEAD, "gossip", session=ELSEWHERE if today("session-messages") else HERE)
+        if dice.random() < 0.3:
+            await rt.submit(HELPER, "read notes 0", key=dice.choice(KEYS))
         for point in sorted(self._case.hidden):
             for number in range(dice.choice((0, 0, 0, 1, 3))):
                 await _owned(rt.workspace, *point, f"secret {dice.random()}")
@@ -192,8 +217,6 @@ class World:
         for key in KEYS:
             if dice.random() < 0.5:
                 await rt.workspace.context(ELSEWHERE).board.write(key, f"secret {dice.random()}")
-        if dice.random() < 0.5:
-            await rt.outcome(LEAD, "gossip", session=ELSEWHERE if today("session-messages") else HERE)
         if dice.random() < 0.3:
             other = self._runtime(10**6, f"{self._name} next door")
             for namespace, key in dice.sample(sorted(EVERYWHERE), 4):
@@ -251,5 +274,3 @@ async def check(seed: int, databases: tuple[Database, Database]) -> None:
     assert "changed" not in one[-1] + other[-1], f"the spy of seed {seed} changed what is hidden from it\n{again}"
     apart = [f"{here}\n    {there}" for here, there in zip(one, other, strict=True) if here != there]
     assert not apart, "\n  ".join([f"the spy of seed {seed} can tell its worlds apart:", *apart, again])
-
-
