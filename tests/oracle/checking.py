@@ -3,13 +3,11 @@
 import re
 from collections.abc import Callable
 from copy import deepcopy
-from pathlib import Path
 
 from oracle.generating import generated
 from oracle.model import Log, foreseen
-from oracle.playing import Player
+from oracle.playing import Player, Store
 from oracle.scenario import Act, Answer, Scenario
-from remit.ports import Database
 
 _SAYS_NOTHING = re.compile(r"\b(?:skipped=False|\w+=None|key=''|prefix=''|within=Within\(\)|along=Along\(\))(?:, )?")
 
@@ -17,15 +15,16 @@ _SAYS_NOTHING = re.compile(r"\b(?:skipped=False|\w+=None|key=''|prefix=''|within
 class Worlds:
     """Workspaces of one store, a new one for each scenario: opening a store costs more than a small scenario."""
 
-    def __init__(self, store: str | Path | Database) -> None:
+    def __init__(self, store: Store, called: str = "w") -> None:
         self._store = store
+        self._called = called
         self._count = 0
 
     async def differences(self, scenario: Scenario) -> list[str]:
         """Play a scenario and list where it goes other than foreseen."""
         self._count += 1
         expected = foreseen(scenario)
-        player = Player(scenario, self._store, f"w{self._count}")
+        player = Player(scenario, self._store, f"{self._called}{self._count}")
         try:
             happened = await player.played()
         except Exception as error:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 
@@ -54,6 +54,10 @@ PATIENCE = 20
 SECOND = 1_000_000
 
 
+# An open database, which several scenarios share; or where to find one, and how to open it, anew after each restart.
+Store: TypeAlias = str | Path | Database | Callable[[], Database]
+
+
 class OwnFault(Exception):
     """What an agent raises that is to fail."""
 
@@ -83,9 +87,9 @@ def outcome_of(outcome: Outcome) -> tuple[str, str]:
 
 
 class Player:
-    """One scenario on one workspace of a store: a path that is opened again after a restart, or an open database."""
+    """One scenario on one workspace of a store."""
 
-    def __init__(self, scenario: Scenario, store: str | Path | Database, workspace: str) -> None:
+    def __init__(self, scenario: Scenario, store: Store, workspace: str) -> None:
         self._scenario = scenario
         self._store = store
         self._workspace = workspace
@@ -108,13 +112,17 @@ class Player:
         return self._log
 
     def close(self) -> None:
-        if isinstance(self._store, str | Path):
-            self._rt.close()
+        self._let_go(self._rt)
+
+    def _let_go(self, rt: Runtime) -> None:
+        """Close the store, unless others use it."""
+        if isinstance(self._store, str | Path) or callable(self._store):
+            rt.close()
 
     def _runtime(self, hands: int) -> Runtime:
         """Open the store; with hands, to have the queue served."""
         rt = Runtime(
-            self._store,
+            self._store() if callable(self._store) else self._store,
             workspace=self._workspace,
             bounds=bounds(self._scenario.ceiling, self._clock.now()),
             system=System(clock=self._clock),
@@ -218,8 +226,7 @@ class Player:
                     served.append((self._texts[self._pending.pop(0)], *outcome_of(outcome)))
                 group.cancel_scope.cancel()
             await server.drain(0)
-            if isinstance(self._store, str | Path):
-                server.close()
+            self._let_go(server)
         return served
 
     async def _until_stopping(self, scope: anyio.CancelScope) -> None:

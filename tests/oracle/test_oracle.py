@@ -1,6 +1,7 @@
 """Random trees of delegations, handoffs, plans and submissions go as an independent model foresees, on every store."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from oracle.known import KNOWN
 from oracle.model import foreseen
 from oracle.scenario import Delegate
 from remit.stores.opening import database_at
+from remit.stores.postgres.database import PostgresDatabase
 
 pytestmark = pytest.mark.anyio
 
-MEMORY, FILE, POSTGRES = 2_000, 250, 200  # trees; `make torture` takes many more
+MEMORY, FILE, POSTGRES, REOPENED = 2_000, 150, 150, 30  # trees; `make torture` takes many more
 PART = 250  # trees in one test, so that what fails is told soon
 
 
@@ -35,9 +37,14 @@ async def test_so_they_do_on_a_file_that_is_closed_and_opened_again(tmp_path: Pa
 
 @pytest.mark.rule("bounds.narrow", "sight.default-deny", "postgres.engine")
 async def test_so_they_do_on_postgres(new_address: Callable[[], str]):
-    worlds = Worlds(new_address())
-    for seed in range(MEMORY + FILE, MEMORY + FILE + POSTGRES):
-        await worlds.check(seed)
+    address, first = new_address(), MEMORY + FILE
+    with closing(PostgresDatabase(address)) as database:
+        kept_open = Worlds(database)
+        for seed in range(first + REOPENED, first + POSTGRES):
+            await kept_open.check(seed)
+    reopened = Worlds(lambda: PostgresDatabase(address), "again ")
+    for seed in range(first, first + REOPENED):
+        await reopened.check(seed)
 
 
 def test_a_seed_always_gives_the_same_scenario():

@@ -6,10 +6,11 @@ import pytest
 
 from oracle import spying
 from remit.stores.opening import database_at
+from remit.stores.postgres.database import PostgresDatabase
 
 pytestmark = pytest.mark.anyio
 
-PAIRS, POSTGRES = 2_000, 60
+PAIRS, POSTGRES = 1_500, 50
 PART = 250
 
 
@@ -23,7 +24,7 @@ async def test_worlds_that_differ_in_what_is_hidden_look_the_same(first: int):
 
 @pytest.mark.rule("sight.no-trace", "postgres.engine")
 async def test_so_they_do_on_postgres(new_address: Callable[[], str]):
-    databases = (database_at(new_address()), database_at(new_address()))
+    databases = (PostgresDatabase(new_address()), PostgresDatabase(new_address()))
     try:
         for seed in range(PAIRS, PAIRS + POSTGRES):
             await spying.check(seed, databases)
