@@ -204,9 +204,12 @@ class Generator:
         phase = self._dice.choice(PHASES)
         if depth < DEEPEST and roll > 0.93:
             parts = tuple((self._anyone(), self._task(DEEPEST, quiet=True)) for _ in range(self._dice.randint(1, 3)))
-            return FanOut(parts, self._anyone() if self._chance(0.4) else "", phase)
-        along = Along() if today("command-passes") else Along(*vars(self.along(queued=True)).values())
+            return FanOut(parts, self._anyone() if self._chance(0.4) else "", phase, self._handed_along())
+        along = self._handed_along()
         return HandOff(self._anyone(), phase, along)
+
+    def _handed_along(self) -> Along:
+        return Along() if today("command-passes") else self.along(queued=True)
 
     def _acts(self, depth: int, *, quiet: bool) -> list[Act]:
         acts: list[Act] = [Look()] if self._chance(0.6) else []

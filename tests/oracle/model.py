@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from oracle.known import today
-from oracle.rights import NO_END, Limits, Rights, Task, Unsaid
+from oracle.rights import NO_END, Limits, Passed, Rights, Task, Unsaid
 from oracle.scenario import (
     TOOLS,
     Act,
@@ -126,7 +126,7 @@ class Model:
     def _person(self, act: Act) -> object:
         match act:
             case OwnerPuts():
-                return self.rights.written(self.rights.address(act.namespace, act.key, act.session), "person's", None)
+                return self.rights.written(self.rights.address(act.namespace, act.key, act.session), "person's")
             case OwnerRemoves():
                 return self.rights.removed(self.rights.address(act.namespace, act.key, act.session))
             case Run():
@@ -172,10 +172,9 @@ class Model:
         if along.seconds is not None:
             limits = replace(limits, deadline=min(limits.deadline, self.now + along.seconds))
         task = Task(act.task, act.session, act.to, limits, (), {act.to}, told=act.task)
-        task.sees_all, task.sees = along.sees is None, points(along.sees or ())
-        task.writes_all, task.writes = along.writes is None, points(along.writes or ())
-        everything = frozenset(TOOLS) if today("person-tools") else frozenset[str]()
-        task.tools = everything if along.tools is None else along.tools
+        task.sees_all, task.writes_all = along.sees is None, along.writes is None
+        tools = along.tools if along.tools is not None else frozenset(TOOLS if today("person-tools") else ())
+        task.passed = Passed(points(along.sees or ()), frozenset(), points(along.writes or ()), tools)
         return task
 
     def _first_refusal(self, to: str, limits: Limits) -> str:
@@ -211,9 +210,7 @@ class Model:
         if along.seconds is not None:
             limits = replace(limits, deadline=min(limits.deadline, self.now + along.seconds))
         child = Task(text, asker.session, to, limits, (*asker.askers, asker.holder), asker.run, told=text)
-        child.sees = self.rights.sight(asker) & points(along.sees or ())
-        child.writes = self.rights.reach(asker) & points(along.writes or ())
-        child.tools = self.rights.kit(asker) & (along.tools or frozenset())
+        child.passed = self.rights.given(asker, along)
         child.above = asker
         return child
 
@@ -293,7 +290,7 @@ class Model:
             if isinstance(ending, Fail):
                 return ("failed", "")
             if today("wrote-address"):
-                task.wrote = set()
+                task.wrote = {}
             rule = self._handed(task, ending) if isinstance(ending, HandOff) else self._fanned_out(task, ending)
             if rule:
                 if task.refused:
@@ -332,10 +329,7 @@ class Model:
 
     def _moved(self, task: Task, to: str, content: str, along: Along) -> None:
         """The heir has what the task was passed by name, and what the sender has and passes along."""
-        sees = task.sees | (self.rights.sight(task) & points(along.sees or ()))
-        writes = task.writes | (self.rights.reach(task) & points(along.writes or ()))
-        tools = task.tools | (self.rights.kit(task) & (along.tools or frozenset()))
-        task.sees, task.writes, task.tools = sees, writes, tools
+        task.passed |= self.rights.given(task, along)
         if not today("heir-sight"):
             task.sees_all = task.writes_all = False
         task.limits = task.limits.narrowed(along.within, self.now)
@@ -346,23 +340,24 @@ class Model:
 
     def _fanned_out(self, task: Task, command: FanOut) -> str:
         join = command.join if command.join != task.holder else ""
-        rule = self._handoff_refusal(task, join, command.phase, ANYTHING) if join else ""
+        along = command.along
+        rule = self._handoff_refusal(task, join, command.phase, along.within) if join else ""
         to = "; ".join(f"{agent}: {text}" for agent, text in command.parts)
         rule = rule or next((rule for rule, broken in self._moves(task, to, command.phase) if broken), "")
         if rule:
             return rule
         task.trail.append((task.holder, to, command.phase))
         task.phase = command.phase or task.phase
-        children = [self.child(task, agent, text, Along()) for agent, text in command.parts]
-        outcomes = [self._delegated(task, child) for child in children]
+        children = [self.child(task, agent, text, along) for agent, text in command.parts]
+        outcomes = [self._delegated(task, child, along.within) for child in children]
         task.results = tuple(value or state for state, value in outcomes)
         if not join:
             task.sender, task.refused = task.holder, False
             return ""
         task.trail.pop()  # the fan-out and its join are one handoff
-        rule = self._handoff_refusal(task, join, command.phase, ANYTHING)
+        rule = self._handoff_refusal(task, join, command.phase, along.within)
         if not rule:
-            self._moved(task, join, command.phase, Along())
+            self._moved(task, join, command.phase, along)
         return rule
 
     # -- the acts of a turn -----------------------------------------------------------------------------------------

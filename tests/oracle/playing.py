@@ -30,6 +30,7 @@ from oracle.scenario import (
     Look,
     OwnerPuts,
     OwnerRemoves,
+    Point,
     Put,
     Query,
     Queue,
@@ -44,7 +45,23 @@ from oracle.scenario import (
     Wait,
     Within,
 )
-from remit import BOARD, Bounds, Card, Command, Failed, Outcome, Plan, Refused, Runtime, Scope, Send, Step, Task, Turn
+from remit import (
+    BOARD,
+    Bounds,
+    Card,
+    Command,
+    Entry,
+    Failed,
+    Outcome,
+    Plan,
+    Refused,
+    Runtime,
+    Scope,
+    Send,
+    Step,
+    Task,
+    Turn,
+)
 from remit.errors import BadInput, Conflict, TimedOut
 from remit.ports import Database
 from remit.settings import BreakerPolicy, Policy, Serving, System
@@ -101,6 +118,7 @@ class Player:
         self._stopped: set[tuple[str, int]] = set()
         self._stopping = anyio.Event()
         self._kept: Turn | None = None
+        self._written: dict[Point, list[int]] = defaultdict(list)
         self._rt = self._runtime(0)
 
     async def played(self) -> Log:
@@ -193,8 +211,8 @@ class Player:
     async def _owner_puts(self, act: OwnerPuts) -> int:
         context = self._rt.workspace.context(act.session)
         if act.namespace == BOARD_NAME:
-            return await context.board.write(act.key, "person's")
-        return await context.set(act.namespace, act.key, "person's")
+            return self._new((f"board:{act.session}", act.key), await context.board.write(act.key, "person's"))
+        return self._new((act.namespace, act.key), await context.set(act.namespace, act.key, "person's"))
 
     async def _used_again(self) -> object:
         """Try to use a turn that is over."""
@@ -238,7 +256,27 @@ class Player:
         found = await workspace.context().query_many([one for one in NAMESPACES if one != BOARD_NAME])
         for session in SESSIONS:
             found += await workspace.context(session).board.list()
-        return sorted(((one.namespace, one.key), one.value, one.agent, one.version) for one in found)
+        return sorted(((one.namespace, one.key), one.value, one.agent, self._which(one)) for one in found)
+
+    # -- versions: any number will do that was not used before; which write it stands for is what counts ------------
+
+    def _new(self, at: Point, version: int) -> int:
+        if today("same-version"):
+            return version
+        assert version not in self._written[at], f"version {version} of {at} was used before"
+        self._written[at].append(version)
+        return len(self._written[at])
+
+    def _which(self, entry: Entry) -> int:
+        if today("same-version"):
+            return entry.version
+        return self._written[entry.namespace, entry.key].index(entry.version) + 1
+
+    def _expected(self, at: Point, number: int | None) -> int | None:
+        if not number or today("same-version"):
+            return number
+        known = self._written[at]
+        return known[number - 1] if number <= len(known) else 1_000_000 + number
 
     def _along(self, along: Along) -> dict[str, Any]:
         how: dict[str, Any] = {}
@@ -284,10 +322,10 @@ class Player:
             case Fail():
                 raise OwnFault
             case HandOff():
-                how = {} if today("command-passes") else self._along(ending.along)
-                return Command(ending.to, update, **how)
+                return Command(ending.to, update, **self._along(ending.along))
             case FanOut():
-                return Command([Send(agent, text) for agent, text in ending.parts], update, ending.join)
+                parts = [Send(agent, text) for agent, text in ending.parts]
+                return Command(parts, update, ending.join, **self._along(ending.along))
 
     async def _act(self, turn: Turn, act: Act, value: str) -> object:
         match act:
@@ -339,14 +377,15 @@ class Player:
         match act:
             case Get():
                 found = await context.entry(act.namespace, act.key)
-                return None if found is None else (found.value, found.agent, found.version)
+                return None if found is None else (found.value, found.agent, self._which(found))
             case Query():
                 wanted = (
                     context.query_by_prefix(act.namespace, act.prefix) if act.prefix else context.query(act.namespace)
                 )
                 return sorted((one.key, one.value) for one in await wanted)
             case Put():
-                return await context.set(act.namespace, act.key, value, expect=act.expect)
+                at = (act.namespace, act.key)
+                return self._new(at, await context.set(*at, value, expect=self._expected(at, act.expect)))
             case _:
                 return await context.remove(act.namespace, act.key)
 
@@ -358,6 +397,6 @@ class Player:
             case Query():
                 return sorted((one.key, one.value) for one in await board.list())
             case Put():
-                return await board.write(act.key, value)
+                return self._new((f"board:{turn.remit.session}", act.key), await board.write(act.key, value))
             case _:
                 return await board.delete(act.key)

@@ -1,6 +1,7 @@
 """What holders see, may write and may use, and the entries there are: sets of points, and one dictionary."""
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from oracle.known import today
 from oracle.scenario import (
@@ -9,6 +10,7 @@ from oracle.scenario import (
     EVERYWHERE,
     STRANGER,
     TOOLS,
+    Along,
     Get,
     Member,
     Point,
@@ -21,6 +23,8 @@ from oracle.scenario import (
 )
 
 NO_END = 10**18
+
+Versions: TypeAlias = frozenset[tuple[Point, int]]  # at an address, the first write is version 1, the next one 2
 
 
 class Unsaid(Exception):
@@ -55,17 +59,24 @@ class Limits:
         )
 
 
-@dataclass
-class Written:
-    value: str
-    agent: str
-    version: int
-    task: "Task | None"
+@dataclass(frozen=True)
+class Passed:
+    """What goes along by name: addresses to see, versions that the asker wrote itself, addresses to write, tools."""
+
+    sees: Points = frozenset()
+    versions: Versions = frozenset()
+    writes: Points = frozenset()
+    tools: frozenset[str] = frozenset()
+
+    def __or__(self, more: "Passed") -> "Passed":
+        return Passed(
+            self.sees | more.sees, self.versions | more.versions, self.writes | more.writes, self.tools | more.tools
+        )
 
 
 @dataclass
 class Task:
-    """One task: who holds it, what it was passed by name, and whether the person's whole view came with it."""
+    """One task: who holds it, what it was passed, and whether the person's whole view came with it."""
 
     text: str
     session: str
@@ -73,9 +84,7 @@ class Task:
     limits: Limits
     askers: tuple[str, ...]
     run: set[str]  # who takes part in its run
-    sees: Points = frozenset()
-    writes: Points = frozenset()
-    tools: frozenset[str] = frozenset()
+    passed: Passed = Passed()
     sees_all: bool = False
     writes_all: bool = False
     told: str = ""  # what its holder reads as its task
@@ -86,10 +95,22 @@ class Task:
     turn: int = 0
     trail: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     results: tuple[str, ...] = ()
-    wrote: set[Point] = field(default_factory=set[Point])
+    wrote: dict[str, set[tuple[Point, int]]] = field(default_factory=dict[str, set[tuple[Point, int]]])
     above: "Task | None" = None
     state: str = "pending"
     result: str = ""
+
+    @property
+    def own(self) -> Versions:
+        """What its present holder wrote itself, in whichever of its turns."""
+        return frozenset(self.wrote.get(self.holder, ()))
+
+
+@dataclass
+class Written:
+    value: str
+    agent: str
+    version: int
 
 
 class Rights:
@@ -100,69 +121,88 @@ class Rights:
         self.entries: dict[Point, Written] = {}
         self.versions: dict[Point, int] = {}
 
-    def sight(self, task: Task) -> Points:
+    def base(self, task: Task) -> Points:
+        """The addresses that the holder sees, whoever writes there."""
         card = self.team[task.holder]
-        own = EVERYWHERE if task.sees_all else task.sees | points(card.reads) | self._memory(task)
-        return task.limits.sees & (own | self._wrote(task))
+        own = EVERYWHERE if task.sees_all else task.passed.sees | points(card.reads) | self._memory(task)
+        if today("wrote-address"):
+            own |= {point for point, _ in task.own}
+        return task.limits.sees & own
+
+    def sight(self, task: Task) -> Points:
+        """What it sees right now: those addresses, and the versions it wrote or was passed, where they still stand."""
+        if today("wrote-address"):
+            return self.base(task)
+        standing = {point for point, version in task.own | task.passed.versions if self._stands(task, point, version)}
+        return self.base(task) | (task.limits.sees & standing)
 
     def reach(self, task: Task) -> Points:
         card = self.team[task.holder]
         if today("writes"):
             return task.limits.sees & (EVERYWHERE if card.writes is None else points(card.writes))
-        own = EVERYWHERE if task.writes_all else task.writes | points(card.writes or ()) | self._memory(task)
-        return (task.limits.writes & own) | frozenset(task.wrote)
+        own = EVERYWHERE if task.writes_all else task.passed.writes | points(card.writes or ()) | self._memory(task)
+        return task.limits.writes & own
 
     def kit(self, task: Task) -> frozenset[str]:
         card = self.team[task.holder]
-        return (task.limits.tools & (card.tools | task.tools)) - card.denies
+        return (task.limits.tools & (card.tools | task.passed.tools)) - card.denies
+
+    def given(self, task: Task, along: Along) -> Passed:
+        """Of what the holder sees, may write and may use, the part that it names."""
+        sees = points(along.sees or ())
+        return Passed(
+            self.base(task) & sees,
+            frozenset((point, version) for point, version in task.own | task.passed.versions if point in sees),
+            self.reach(task) & points(along.writes or ()),
+            self.kit(task) & (along.tools or frozenset()),
+        )
 
     @staticmethod
     def _memory(task: Task) -> Points:
         return frozenset(point for point in EVERYWHERE if point[0] == f"memory:{task.holder}")
 
-    def _wrote(self, task: Task) -> Points:
-        """The addresses at which what this task wrote still stands."""
-        if today("wrote-address"):
-            return frozenset(task.wrote)
-        return frozenset(point for point in task.wrote if self._stands(task, point))
-
-    def _stands(self, task: Task, point: Point) -> bool:
+    def _stands(self, task: Task, point: Point, version: int) -> bool:
         there = self.entries.get(self.address(*point, task.session))
-        return there is not None and there.task is task
+        return there is not None and there.version == version
 
-    def _asked_for(self, task: Task, wanted: Points) -> Points:
-        """What of these points is seen. Of what it wrote and someone removed since, nothing says what it is told."""
-        seen = self.sight(task) & wanted
-        gone = [at for at in task.wrote & wanted - seen if self.address(*at, task.session) not in self.entries]
-        if not seen and (gone or (task.wrote & wanted and len(wanted) > 1)):
+    def _unless_only_written(self, task: Task, wanted: Points) -> None:
+        """Whether the ceiling of sight also hides from a holder what it wrote itself, nothing says."""
+        outside = {point for point, _ in task.own if point in wanted} - task.limits.sees
+        if outside and not today("wrote-address"):
             raise Unsaid
-        return seen
+
+    # -- entries ------------------------------------------------------------------------------------------------------
 
     @staticmethod
     def address(namespace: str, key: str, session: str) -> Point:
         return (f"board:{session}" if namespace == BOARD_NAME else namespace, key)
 
-    def written(self, at: Point, value: str, task: Task | None, agent: str = "") -> int:
+    def written(self, at: Point, value: str, agent: str = "") -> int:
         before = self.entries.get(at)
         version = (before.version if before else 0) + 1 if today("same-version") else self.versions.get(at, 0) + 1
         self.versions[at] = version
-        self.entries[at] = Written(value, agent, version, task)
+        self.entries[at] = Written(value, agent, version)
         return version
 
     def removed(self, at: Point) -> bool:
         return self.entries.pop(at, None) is not None
 
     def get(self, task: Task, act: Get, _value: str) -> object:
-        if not self._asked_for(task, frozenset(((act.namespace, act.key),))):
+        point = (act.namespace, act.key)
+        self._unless_only_written(task, frozenset((point,)))
+        if point not in self.sight(task):
             return ("refused", "not-visible")
-        there = self.entries.get(self.address(act.namespace, act.key, task.session))
+        there = self.entries.get(self.address(*point, task.session))
         if there is None:
             return None
         return there.value if act.namespace == BOARD_NAME else (there.value, there.agent, there.version)
 
     def query(self, task: Task, act: Query, _value: str) -> object:
         wanted = frozenset(at for at in EVERYWHERE if at[0] == act.namespace and at[1].startswith(act.prefix or ""))
-        seen = self._asked_for(task, wanted)
+        self._unless_only_written(task, wanted)
+        seen = self.sight(task) & wanted
+        if not seen and any(point in wanted for point, _ in task.own | task.passed.versions):
+            raise Unsaid  # none of what it wrote or was passed stands any more: nothing there, or nothing to see?
         if not seen:
             return ("refused", "not-visible")
         there = {point: self.entries.get(self.address(*point, task.session)) for point in seen}
@@ -170,32 +210,34 @@ class Rights:
 
     def put(self, task: Task, act: Put, value: str) -> object:
         point = (act.namespace, act.key)
-        self._bounded_or_own(task, point)
-        if point not in self.reach(task):
-            return ("refused", "not-writable")
+        if (answer := self._not_writable(task, point)) is not None:
+            return answer
         at = self.address(*point, task.session)
         if act.expect is not None:
-            if point not in self.sight(task):
-                raise Unsaid
+            self._unless_only_written(task, frozenset((point,)))
+            if point not in self.sight(task) and not today("writes"):
+                return ("refused", "not-visible")
             there = self.entries.get(at)
             if act.expect != (there.version if there else 0):
                 return ("conflict", "")
-        task.wrote.add(point)
-        return self.written(at, value, task, task.holder)
+        version = self.written(at, value, task.holder)
+        task.wrote.setdefault(task.holder, set()).add((point, version))
+        return version
 
     def remove(self, task: Task, act: Remove, _value: str) -> object:
         point = (act.namespace, act.key)
-        self._bounded_or_own(task, point)
-        seen, writable = point in self.sight(task), point in self.reach(task)
-        if today("remove-order") and not seen:
+        if today("remove-order") and point not in self.sight(task):
             return ("refused", "not-visible")
-        if not writable:
-            return ("refused", "not-writable")
-        if not seen:
-            raise Unsaid
+        if (answer := self._not_writable(task, point)) is not None:
+            return answer
+        self._unless_only_written(task, frozenset((point,)))
+        if point not in self.sight(task):
+            return ("refused", "not-visible")
         return self.removed(self.address(*point, task.session))
 
-    def _bounded_or_own(self, task: Task, point: Point) -> None:
-        """Whether what it wrote may still be written when the ceiling was narrowed since, nothing says."""
-        if not today("writes") and point in task.wrote and point not in task.limits.writes:
-            raise Unsaid
+    def _not_writable(self, task: Task, point: Point) -> object:
+        if point in self.reach(task):
+            return None
+        if not today("writes") and any(one == point for one, _ in task.own):
+            raise Unsaid  # whether it may go on writing there when its rights have changed since
+        return ("refused", "not-writable")

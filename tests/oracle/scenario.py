@@ -104,7 +104,7 @@ class Query(Act):
 
 @dataclass
 class Put(Act):
-    """Write; `expect` None for whatever is there, "read" for the version that was read before, or a number."""
+    """Write; with `expect` only over that version of all that were ever written there, 0 for nothing."""
 
     namespace: str
     key: str
@@ -200,6 +200,7 @@ class FanOut:
     parts: tuple[tuple[str, str], ...]
     join: str = ""
     phase: str = ""
+    along: Along = Along()
 
 
 Ending: TypeAlias = Answer | Fail | HandOff | FanOut

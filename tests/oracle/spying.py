@@ -50,10 +50,10 @@ class Case:
     seed: int
     team: tuple[Member, ...]
     ceiling: Within
-    first: Along
     hops: list[tuple[str, Along]]
     shared: list[tuple[Point, str]]
     hidden: Points
+    kept: Points  # what is hidden and what it may not write either
     tries: list[tuple[str, Point, int]]
 
 
@@ -72,14 +72,17 @@ def made(seed: int) -> Case:
     task = model.first(Run(LEAD, "lead", HERE))
     for to, along in hops:
         task = model.child(task, to, to, along)
-    hidden = EVERYWHERE - model.rights.sight(task) - model.rights.reach(task)
+    hidden = EVERYWHERE - model.rights.sight(task)
+    kept = hidden - model.rights.reach(task)
+    if today("writes"):  # whoever writes blindly learns what was there
+        hidden = kept
     shared = [
         (point, f"shared {number}") for number, point in enumerate(sorted(EVERYWHERE - hidden)) if dice.random() < 0.6
     ]
     verbs = [*tried(), *(name for name in TRIES for _ in range(2) if "/" in name)]
     where = [*sorted(EVERYWHERE), *sorted(EVERYWHERE - hidden) * 2]
     tries = [(dice.choice(verbs), dice.choice(where), dice.randint(0, 3)) for _ in range(dice.randint(6, 14))]
-    return Case(seed, team, ceiling, Along(), hops, shared, hidden, tries)
+    return Case(seed, team, ceiling, hops, shared, hidden, kept, tries)
 
 
 def _silent(member: Member) -> Member:
@@ -227,7 +230,7 @@ class World:
         context = rt.workspace.context(HERE)
         everything = await context.query_many([one for one in NAMESPACES if one != BOARD_NAME])
         everything += [one._replace(namespace=BOARD_NAME) for one in await context.board.list()]
-        return sorted(tuple(map(str, one)) for one in everything if (one.namespace, one.key) in self._case.hidden)
+        return sorted(tuple(map(str, one)) for one in everything if (one.namespace, one.key) in self._case.kept)
 
     async def _answer(self, turn: Turn) -> object:
         if turn.task == "gossip":
