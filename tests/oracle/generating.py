@@ -129,6 +129,7 @@ class Generator:
             maybe(dice.randint(0, 4)),
             maybe(dice.randint(0, 3)),
             maybe(dice.randint(1, 4)),
+            None if today("tasks") else maybe(dice.randint(1, 6)),
         )
 
     def along(self, *, queued: bool = False) -> Along:

@@ -14,6 +14,8 @@ KNOWN: frozenset[str] = frozenset(
         "same-key",  # the same key is the same task, whatever it is for; it holds in the run, not in the asking task
         "same-request",  # what is passed along is not part of a request's identity
         "guards-last",  # a request that was made before is answered before the guards are asked
+        "tasks",  # a run may have any number of tasks
+        "handoffs-by-task",  # the bound on handoffs counts for each task, not for the run
         "default-deadline",  # what is submitted in a run ends when the run's time would have been up
         "strangers-tasks",  # a turn reads, awaits, cancels and retries any task of the workspace whose id it knows
         "chain-texts",  # the texts of the hops above are in the remit

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from oracle.known import today
-from oracle.rights import NO_END, Limits, Passed, Rights, Task, Unsaid
+from oracle.rights import NO_END, Limits, Passed, Rights, Task, Unsaid, Whole
 from oracle.scenario import (
     TOOLS,
     Act,
@@ -46,6 +46,7 @@ Log: TypeAlias = dict[str, list[Any]]
 
 SAME_SECONDS = 300
 REPEATS_WITHIN = 3  # handoffs
+HANDOFFS = 5  # of one task
 STALE = ("refused", "over")
 ELSEWHERE = "no board but its own"
 ANYTHING = Within()
@@ -76,7 +77,6 @@ class Model:
         ceiling = replace(
             scenario.ceiling,
             depth=3 if scenario.ceiling.depth is None else scenario.ceiling.depth,
-            handoffs=5 if scenario.ceiling.handoffs is None else scenario.ceiling.handoffs,
         )
         self.now = 0
         self.ceiling = Limits().narrowed(ceiling, 0)
@@ -171,7 +171,7 @@ class Model:
         limits = self.ceiling.narrowed(along.within, self.now)
         if along.seconds is not None:
             limits = replace(limits, deadline=min(limits.deadline, self.now + along.seconds))
-        task = Task(act.task, act.session, act.to, limits, (), {act.to}, told=act.task)
+        task = Task(act.task, act.session, act.to, limits, (), Whole({act.to}), told=act.task)
         task.sees_all, task.writes_all = along.sees is None, along.writes is None
         tools = along.tools if along.tools is not None else frozenset(TOOLS if today("person-tools") else ())
         task.passed = Passed(points(along.sees or ()), frozenset(), points(along.writes or ()), tools)
@@ -200,7 +200,8 @@ class Model:
             ("depth", len(asker.askers) >= limits.depth),
             ("deadline", self.now >= limits.deadline),
             ("breaker", to in self.broken),
-            ("tier", to not in asker.run and len(asker.run) >= limits.members),
+            ("tier", to not in asker.run.members and len(asker.run.members) >= limits.members),
+            ("tasks", asker.run.tasks >= limits.tasks),
         )
         return next((rule for rule, broken in checks if broken), "")
 
@@ -218,7 +219,7 @@ class Model:
         rule = self.refusal(asker, child.holder, within)
         if rule:
             return ("refused", rule)
-        asker.run.add(child.holder)
+        asker.run.joined(child.holder)
         return self._carried_out(child)
 
     def _submit(self, asker: Task, act: Submit, _value: str) -> object:
@@ -227,15 +228,15 @@ class Model:
         child = self.child(asker, act.to, act.task, act.along)
         child.above = None  # nobody waits for it
         rule = self.refusal(asker, act.to, act.along.within)
-        where = id(asker.run) if today("same-key") else id(asker)
+        where = asker.run if today("same-key") else asker
         answer = self._queued(child, rule, self._known(act, (where, asker.holder), child))
         if answer[0] == "submitted":
-            asker.run.add(act.to)
+            asker.run.joined(act.to)
         return answer
 
     def _known(self, act: Queue | Submit, where: tuple[object, ...], task: Task) -> Any:
         """Find the request that this one repeats, or note it as a new one once it is accepted."""
-        content = (*where, act.to, act.task, act.along)
+        content = (*where, act.to, act.task, act.along.canonical(person=isinstance(act, Queue)))
         if act.key:
             named = (where[0], act.key)
             before = self.keys.get(named)
@@ -312,13 +313,14 @@ class Model:
             ("deadline", self.now >= limits.deadline),
             ("breaker", to in self.broken),
             *self._moves(task, to, content),
-            ("tier", to not in task.run and len(task.run) >= limits.members),
+            ("tier", to not in task.run.members and len(task.run.members) >= limits.members),
         )
         return next((rule for rule, broken in checks if broken), "")
 
     @staticmethod
     def _moves(task: Task, to: str, content: str) -> Iterable[tuple[str, bool]]:
-        yield "handoffs", len(task.trail) >= task.limits.handoffs
+        made = len(task.trail) if today("handoffs-by-task") else task.run.handoffs
+        yield "handoffs", made >= task.limits.handoffs or len(task.trail) >= HANDOFFS
         yield "deadlock", (task.holder, to, content) in task.trail[-REPEATS_WITHIN:]
 
     def _handed(self, task: Task, command: HandOff) -> str:
@@ -335,7 +337,8 @@ class Model:
         task.limits = task.limits.narrowed(along.within, self.now)
         task.trail.append((task.holder, to, content))
         task.phase = content or task.phase
-        task.run.add(to)
+        task.run.members.add(to)
+        task.run.handoffs += 1
         task.sender, task.holder, task.refused = task.holder, to, False
 
     def _fanned_out(self, task: Task, command: FanOut) -> str:
@@ -347,6 +350,7 @@ class Model:
         if rule:
             return rule
         task.trail.append((task.holder, to, command.phase))
+        task.run.handoffs += 1
         task.phase = command.phase or task.phase
         children = [self.child(task, agent, text, along) for agent, text in command.parts]
         outcomes = [self._delegated(task, child, along.within) for child in children]
@@ -355,8 +359,11 @@ class Model:
             task.sender, task.refused = task.holder, False
             return ""
         task.trail.pop()  # the fan-out and its join are one handoff
+        task.run.handoffs -= 1
         rule = self._handoff_refusal(task, join, command.phase, along.within)
-        if not rule:
+        if rule:
+            task.run.handoffs += 1
+        else:
             self._moved(task, join, command.phase, along)
         return rule
 
@@ -394,7 +401,7 @@ class Model:
         return None
 
     def _waiting(self, task: Task, agent: str, *, take: bool = False) -> list[tuple[str, str]]:
-        where = (task.session if today("session-messages") else id(task.run), agent)
+        where = (task.session if today("session-messages") else task.run, agent)
         return self.inboxes.pop(where, []) if take else self.inboxes.setdefault(where, [])
 
     def _wait(self, task: Task, act: Wait, _value: str) -> None:
@@ -409,7 +416,7 @@ class Model:
 
     def _plan(self, task: Task, act: RunPlan, _value: str) -> object:
         able = self._askable(task)
-        if any(agent not in able for _, agent, _ in act.steps):
+        if any(agent not in able for _, agent, _ in act.steps) or len(act.steps) > task.limits.tasks:
             return ("bad-input", "")
         states: dict[int, str] = {}
         results: dict[int, tuple[str, str]] = {}
@@ -428,7 +435,9 @@ class Model:
             outcome, value = self._delegated(task, child)
             states[index] = "completed" if outcome == "completed" else "failed"
             results[index] = (child.holder, value)
-            self._settle(act, states, ready, index, spent=outcome == "refused" and value in ("deadline", "tier"))
+            self._settle(
+                act, states, ready, index, spent=outcome == "refused" and value in ("deadline", "tier", "tasks")
+            )
         return [states[index] for index in range(len(act.steps))]
 
     @staticmethod

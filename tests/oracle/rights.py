@@ -42,19 +42,19 @@ class Limits:
     depth: int = NO_END
     handoffs: int = NO_END
     members: int = NO_END
+    tasks: int = NO_END
     deadline: int = NO_END
 
     def narrowed(self, by: Within, now: int) -> "Limits":
-        least = [(self.depth, by.depth), (self.handoffs, by.handoffs), (self.members, by.members)]
-        depth, handoffs, members = (have if said is None else min(have, said) for have, said in least)
+        have = (self.depth, self.handoffs, self.members, self.tasks)
+        said = (by.depth, by.handoffs, by.members, by.tasks)
+        least = (min(one, NO_END if other is None else other) for one, other in zip(have, said, strict=True))
         return Limits(
             self.agents if by.agents is None else self.agents & by.agents,
             self.tools if by.tools is None else self.tools & by.tools,
             self.sees if by.sees is None else self.sees & points(by.sees),
             self.writes if by.writes is None else self.writes & points(by.writes),
-            depth,
-            handoffs,
-            members,
+            *least,
             self.deadline if by.seconds is None else min(self.deadline, now + by.seconds),
         )
 
@@ -74,7 +74,20 @@ class Passed:
         )
 
 
-@dataclass
+@dataclass(eq=False)
+class Whole:
+    """A run: who takes part, how many tasks it has, and how often they have changed hands."""
+
+    members: set[str]
+    tasks: int = 1
+    handoffs: int = 0
+
+    def joined(self, agent: str) -> None:
+        self.members.add(agent)
+        self.tasks += 1
+
+
+@dataclass(eq=False)
 class Task:
     """One task: who holds it, what it was passed, and whether the person's whole view came with it."""
 
@@ -83,7 +96,7 @@ class Task:
     holder: str
     limits: Limits
     askers: tuple[str, ...]
-    run: set[str]  # who takes part in its run
+    run: Whole
     passed: Passed = Passed()
     sees_all: bool = False
     writes_all: bool = False

@@ -4,8 +4,10 @@ Everything here is concrete and finite: five agents, four tools, five namespaces
 call a scope; what it stands for is the set of its points.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
+
+from oracle.known import today
 
 AGENTS = ("ann", "bob", "cat", "dan", "eve")
 STRANGER = "zoe"
@@ -64,7 +66,21 @@ class Within:
     depth: int | None = None
     handoffs: int | None = None
     members: int | None = None
+    tasks: int | None = None
     seconds: int | None = None
+
+    @property
+    def canonical(self) -> "Within":
+        """The same, in the one way to say it."""
+        return replace(self, sees=widest(self.sees), writes=widest(self.writes))
+
+
+def widest(areas: Areas | None) -> Areas | None:
+    """The areas that lie in no other, each once and in order."""
+    if areas is None:
+        return None
+    apart = {one for one in areas if not any(one.points < other.points for other in areas)}
+    return tuple(sorted(apart, key=str))
 
 
 @dataclass(frozen=True)
@@ -76,6 +92,14 @@ class Along:
     writes: Areas | None = None
     within: Within = Within()
     seconds: int | None = None
+
+    def canonical(self, *, person: bool) -> "Along":
+        """The same, in the one way to say it: of what a person does not say, everything is seen and written."""
+        sees, writes = widest(self.sees), widest(self.writes)
+        if not person:
+            sees, writes = sees or (), writes or ()
+        tools = self.tools if person and today("person-tools") else self.tools or frozenset()
+        return Along(sees, tools, writes, self.within.canonical, self.seconds)
 
 
 # -- what an agent does in a turn -----------------------------------------------------------------------------------

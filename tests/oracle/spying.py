@@ -62,9 +62,9 @@ def made(seed: int) -> Case:
     chance = Generator(seed)
     dice = Random(seed)
     team = tuple(_silent(chance.member(name)) for name in (LEAD, MIDDLE, SPY, HELPER, WITNESS))
-    ceiling = replace(chance.within(0.15), agents=None, depth=4, members=None)
+    ceiling = replace(chance.within(0.15), agents=None, depth=4, members=None, tasks=None)
     along = replace(
-        chance.along(queued=True), within=replace(chance.within(0.1), agents=None, depth=None, members=None)
+        chance.along(queued=True), within=replace(chance.within(0.1), agents=None, depth=None, members=None, tasks=None)
     )
     spy = (SPY, replace(along, sees=chance.areas(), writes=None if today("writes") else chance.areas()))
     hops = [(MIDDLE, along), spy] if dice.random() < 0.5 else [spy]
