@@ -67,7 +67,7 @@ from remit.ports import Database
 from remit.settings import BreakerPolicy, Policy, Serving, System
 from remit.testing import FakeClock
 
-PATIENCE = 20
+PATIENCE = 10
 SECOND = 1_000_000
 
 
@@ -270,7 +270,8 @@ class Player:
     def _which(self, entry: Entry) -> int:
         if today("same-version"):
             return entry.version
-        return self._written[entry.namespace, entry.key].index(entry.version) + 1
+        written = self._written[entry.namespace, entry.key]
+        return written.index(entry.version) + 1 if entry.version in written else -1
 
     def _expected(self, at: Point, number: int | None) -> int | None:
         if not number or today("same-version"):

@@ -48,13 +48,17 @@ class Limits:
     def narrowed(self, by: Within, now: int) -> "Limits":
         have = (self.depth, self.handoffs, self.members, self.tasks)
         said = (by.depth, by.handoffs, by.members, by.tasks)
-        least = (min(one, NO_END if other is None else other) for one, other in zip(have, said, strict=True))
+        least = [min(one, NO_END if other is None else other) for one, other in zip(have, said, strict=True)]
+        depth, handoffs, members, tasks = least
         return Limits(
             self.agents if by.agents is None else self.agents & by.agents,
             self.tools if by.tools is None else self.tools & by.tools,
             self.sees if by.sees is None else self.sees & points(by.sees),
             self.writes if by.writes is None else self.writes & points(by.writes),
-            *least,
+            depth,
+            handoffs,
+            members,
+            tasks,
             self.deadline if by.seconds is None else min(self.deadline, now + by.seconds),
         )
 

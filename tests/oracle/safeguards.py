@@ -11,12 +11,12 @@ from remit.core.allow import ANY
 from remit.core.guards import ALLOW, admitted
 from remit.core.scope import Scope
 
-Witness = Literal["oracle", "restart", "spy", "zombie"]
+Witness = Literal["oracle", "spy", "zombie"]
 
 
 class Safeguard(NamedTuple):
-    """`witness` is the check that has to fail without it: random trees, the same with restarts, pairs of worlds, or a
-    process that others take for dead."""
+    """`witness` is the check that has to fail without it: random trees, pairs of worlds, or a process that others take
+    for dead."""
 
     place: str
     instead: Callable[..., Any]
@@ -128,6 +128,7 @@ SAFEGUARDS: Final = (
     Safeguard("remit.core.remit:reach", anything, "spy"),
     Safeguard("remit.core.remit:kit", anything),
     Safeguard("remit.core.scope:covers", true),
+    Safeguard(f"{_LIVE}.sees", true),
     Safeguard(f"{_ACCESS}._may_see", nothing),
     Safeguard(f"{_ACCESS}._may_see", nothing, "spy"),
     Safeguard(f"{_ACCESS}._may_write", nothing),
@@ -145,7 +146,7 @@ SAFEGUARDS: Final = (
     Safeguard(f"{_LIVE}.must_be_at_work", nothing),
     Safeguard(f"{_LIVE}.must_hold", nothing, "zombie"),
     # What comes out of the store is what went in
-    Safeguard("remit.core.bounds:restored", figures_only, "restart"),
-    Safeguard("remit.core.scope:restored", anything, "restart"),
-    Safeguard("remit.core.allow:names_restored", anything, "restart"),
+    Safeguard("remit.core.bounds:restored", figures_only),
+    Safeguard("remit.core.scope:restored", anything),
+    Safeguard("remit.core.allow:names_restored", anything),
 )

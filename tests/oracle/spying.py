@@ -38,7 +38,7 @@ from remit.testing import CountedIds, FakeClock
 
 HERE, ELSEWHERE = SESSIONS
 NOON = 1_800_000_000 * 1_000_000
-PATIENCE = 20
+PATIENCE = 10
 FIRST_HIDDEN = 10  # id
 LEAD, MIDDLE, SPY, HELPER, WITNESS = "ann", "bob", "cat", "dan", "eve"
 

@@ -8,7 +8,7 @@ from inside import without
 from oracle import spying
 from oracle.checking import Worlds
 from oracle.generating import generated
-from oracle.safeguards import SAFEGUARDS, Safeguard
+from oracle.safeguards import SAFEGUARDS, Safeguard, allows
 from remit import Refused, Runtime, Turn
 from remit.settings import System
 from remit.stores.opening import database_at
@@ -25,11 +25,7 @@ async def noticed(safeguard: Safeguard, folder: Path) -> bool:
         return await the_dead_write(folder)
     if safeguard.witness == "spy":
         return await a_spy_learns()
-    worlds = Worlds(database_at(":memory:"))
-    for seed in range(SEEDS):
-        if await worlds.differences(generated(seed)):
-            return True
-    return False
+    return await first_wrong(Worlds(database_at(":memory:"))) >= 0
 
 
 async def a_spy_learns() -> bool:
@@ -69,6 +65,26 @@ async def the_dead_write(folder: Path) -> bool:
 async def test_a_safeguard_that_is_gone_is_missed(safeguard: Safeguard, tmp_path: Path):
     with without(safeguard.place, safeguard.instead):
         assert await noticed(safeguard, tmp_path)
+
+
+async def test_what_goes_wrong_is_told_as_a_small_scenario_with_the_command_to_see_it_again():
+    worlds = Worlds(database_at(":memory:"))
+    with without("remit.core.guards:not_too_deep", allows):
+        seed = await first_wrong(worlds)
+        before = len([act for act in generated(seed).every_act() if not act.skipped])
+        with pytest.raises(AssertionError, match=f"python -m oracle {seed}$") as told:
+            await worlds.check(seed)
+        small = await worlds.small(generated(seed))
+    assert "foreseen" in str(told.value)
+    assert len([act for act in small.every_act() if not act.skipped]) < before / 2
+
+
+async def first_wrong(worlds: Worlds) -> int:
+    """The first seed whose scenario goes other than foreseen; -1 if none does."""
+    for seed in range(SEEDS):
+        if await worlds.differences(generated(seed)):
+            return seed
+    return -1
 
 
 async def test_with_all_of_them_in_place_nothing_is_noticed(tmp_path: Path):
