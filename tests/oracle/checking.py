@@ -35,7 +35,10 @@ class Worlds:
     async def small(self, scenario: Scenario) -> Scenario:
         """Drop acts for as long as it still goes other than foreseen."""
         best = deepcopy(scenario)
-        steps = [*(_dropped(index) for index in range(len(best.every_act()))), *map(_answered, best.turns)]
+        reached = foreseen(best).keys() & best.turns.keys()
+        far = {id(act) for text in best.turns.keys() - reached for turn in best.turns[text] for act in turn.acts}
+        near = (index for index, act in enumerate(best.every_act()) if id(act) not in far)
+        steps = [*map(_dropped, near), *map(_answered, sorted(reached))]
         for step in steps:
             fewer = deepcopy(best)
             if step(fewer) and await self.differences(fewer):

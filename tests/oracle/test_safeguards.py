@@ -71,12 +71,10 @@ async def test_what_goes_wrong_is_told_as_a_small_scenario_with_the_command_to_s
     worlds = Worlds(database_at(":memory:"))
     with without("remit.core.guards:not_too_deep", allows):
         seed = await first_wrong(worlds)
-        before = len([act for act in generated(seed).every_act() if not act.skipped])
         with pytest.raises(AssertionError, match=f"python -m oracle {seed}$") as told:
             await worlds.check(seed)
-        small = await worlds.small(generated(seed))
     assert "foreseen" in str(told.value)
-    assert len([act for act in small.every_act() if not act.skipped]) < before / 2
+    assert len(str(told.value).splitlines()) < 30
 
 
 async def first_wrong(worlds: Worlds) -> int:
