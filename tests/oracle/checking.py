@@ -15,16 +15,15 @@ _SAYS_NOTHING = re.compile(r"\b(?:skipped=False|\w+=None|key=''|prefix=''|within
 class Worlds:
     """Workspaces of one store, a new one for each scenario: opening a store costs more than a small scenario."""
 
-    def __init__(self, store: Store, called: str = "w") -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._called = called
         self._count = 0
 
     async def differences(self, scenario: Scenario) -> list[str]:
         """Play a scenario and list where it goes other than foreseen."""
         self._count += 1
         expected = foreseen(scenario)
-        player = Player(scenario, self._store, f"{self._called}{self._count}")
+        player = Player(scenario, self._store, f"w{self._count}")
         try:
             happened = await player.played()
         except Exception as error:

@@ -67,7 +67,7 @@ from remit.ports import Database
 from remit.settings import BreakerPolicy, Policy, Serving, System
 from remit.testing import FakeClock
 
-PATIENCE = 10
+PATIENCE = 30
 SECOND = 1_000_000
 
 

@@ -1,6 +1,5 @@
 """Random trees of delegations, handoffs, plans and submissions go as an independent model foresees, on every store."""
 
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -36,15 +35,19 @@ async def test_so_they_do_on_a_file_that_is_closed_and_opened_again(tmp_path: Pa
 
 
 @pytest.mark.rule("bounds.narrow", "sight.default-deny", "postgres.engine")
-async def test_so_they_do_on_postgres(new_address: Callable[[], str]):
-    address, first = new_address(), MEMORY + FILE
+@pytest.mark.parametrize("first", range(REOPENED, POSTGRES, REOPENED))
+async def test_so_they_do_on_postgres(first: int, address: str):
     with closing(PostgresDatabase(address)) as database:
-        kept_open = Worlds(database)
-        for seed in range(first + REOPENED, first + POSTGRES):
-            await kept_open.check(seed)
-    reopened = Worlds(lambda: PostgresDatabase(address), "again ")
-    for seed in range(first, first + REOPENED):
-        await reopened.check(seed)
+        worlds = Worlds(database)
+        for seed in range(MEMORY + FILE + first, MEMORY + FILE + first + REOPENED):
+            await worlds.check(seed)
+
+
+@pytest.mark.rule("bounds.narrow", "sight.default-deny", "postgres.engine")
+async def test_so_they_do_on_postgres_that_is_left_and_connected_to_again(address: str):
+    worlds = Worlds(lambda: PostgresDatabase(address))
+    for seed in range(MEMORY + FILE, MEMORY + FILE + REOPENED):
+        await worlds.check(seed)
 
 
 def test_a_seed_always_gives_the_same_scenario():
