@@ -68,6 +68,7 @@ from remit.settings import BreakerPolicy, Policy, Serving, System
 from remit.testing import FakeClock
 
 PATIENCE = 30
+MOMENT = 1  # of real time, in seconds
 SECOND = 1_000_000
 
 
@@ -240,8 +241,13 @@ class Player:
             async with server.serving(), anyio.create_task_group() as group:
                 group.start_soon(self._until_stopping, group.cancel_scope)
                 while self._pending:
-                    outcome = await server.workspace.task(self._pending[0]).wait()
-                    served.append((self._texts[self._pending.pop(0)], *outcome_of(outcome)))
+                    outcome = None
+                    with anyio.move_on_after(MOMENT):
+                        outcome = await server.workspace.task(self._pending[0]).wait()
+                    if outcome is not None:
+                        served.append((self._texts[self._pending.pop(0)], *outcome_of(outcome)))
+                    elif not server.running():
+                        break  # it was not woken, and does not look by itself while the clock stands still
                 group.cancel_scope.cancel()
             await server.drain(0)
             self._let_go(server)
