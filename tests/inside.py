@@ -2,7 +2,16 @@
 
 `be_on_machine`: of a process on another machine only its silence tells that it is gone. On one machine there is no
 other to be had, and no one but this test wants to pretend: a setting for it would be one that people could get wrong.
+
+`without`: whether a safeguard is missed is seen only where it is gone, and nobody else should be able to remove one.
 """
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from importlib import import_module
+from types import FunctionType
+from typing import Any
 
 from remit.engine.presence import peers
 
@@ -10,3 +19,39 @@ from remit.engine.presence import peers
 def be_on_machine(name: str) -> None:
     """Have this process believe, and tell others, that it runs on another machine."""
     peers._machine = lambda: name  # pyright: ignore[reportPrivateUsage]
+
+
+@contextmanager
+def without(place: str, instead: Callable[..., Any]) -> Iterator[None]:
+    """Have a function of remit do something else meanwhile, for everyone who holds it, however they imported it.
+
+    `place` is "module:name" or "module:Class.name". Only the code is exchanged, so what `instead` names is looked up in
+    that function's own module; what that module does not have is lent to it.
+    """
+    assert isinstance(instead, FunctionType)
+    function = _function(place)
+    theirs, ours = function.__globals__, instead.__globals__
+    lent = [name for name in instead.__code__.co_names if name in ours and name not in theirs]
+    theirs.update({name: ours[name] for name in lent})
+    before, function.__code__ = function.__code__, instead.__code__
+    try:
+        yield
+    finally:
+        function.__code__ = before
+        for name in lent:
+            del theirs[name]
+
+
+def _function(place: str) -> FunctionType:
+    module, _, path = place.partition(":")
+    found: Any = import_module(module)
+    for name in path.split("."):
+        found = vars(found)[name]
+    if isinstance(found, cached_property):
+        found = found.func  # pyright: ignore[reportUnknownMemberType]
+    elif isinstance(found, property):
+        found = found.fget
+    elif isinstance(found, staticmethod):
+        found = found.__func__  # pyright: ignore[reportUnknownMemberType]
+    assert isinstance(found, FunctionType), f"{place} is no function"
+    return found

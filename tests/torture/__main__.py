@@ -1,4 +1,5 @@
-"""Every point of every scenario, killed once and twice: `make torture`, or `python -m torture [SCENARIO ...]`."""
+"""Every point of every scenario, killed once and twice, and random trees: `make torture`, or `python -m torture [NAME
+...]` for some of the scenarios, or for `trees`."""
 
 import os
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from torture import trees
 from torture.points import measured, points, program, repeat, told, twice
 from torture.scenarios import SCENARIOS
 
@@ -38,19 +40,20 @@ def batches(folder: Path, scenarios: list[str]) -> list[Batch]:
     return made
 
 
-def main(scenarios: list[str]) -> int:
+def killed(scenarios: list[str]) -> int:
+    """How many were broken by being killed."""
     began = perf_counter()
     memory = Path("/dev/shm")  # what a killed process wrote survives in memory as well as on a disk, and faster
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
         folder = Path(name)
         todo = batches(folder, scenarios)
-        cases = killed = 0
+        cases = deaths = 0
         wrong: list[str] = []
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
             done = pool.map(lambda numbered: carried_out(folder, *numbered), enumerate(todo))
             for batch, lines, complaints in done:
                 cases += len(lines)
-                killed += sum(line["killed"] for line in lines)
+                deaths += sum(line["killed"] for line in lines)
                 bad = [line for line in lines if line["broken"]]
                 found = [f"{line['broken']}\n  {repeat(batch.scenario, line['case'])}" for line in bad]
                 if len(lines) < len(batch.cases):
@@ -58,9 +61,25 @@ def main(scenarios: list[str]) -> int:
                 said = [complaints[-2_000:]] if found else []
                 print("\n".join([f"  {batch.scenario}: {cases} cases so far", *found, *said]), flush=True)
                 wrong += found
-    print(f"{cases} cases, {killed} processes killed, {len(wrong)} broken, {perf_counter() - began:.0f} s")
-    return 1 if wrong or not cases else 0
+    print(f"{cases} cases, {deaths} processes killed, {len(wrong)} broken, {perf_counter() - began:.0f} s")
+    return len(wrong) if cases else 1
+
+
+def grown() -> int:
+    """How many programs found trees that go other than foreseen, or worlds that can be told apart."""
+    began = perf_counter()
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        found = [told for told in pool.map(trees.carried_out, trees.parts()) if told]
+    print("\n".join(found))
+    print(f"{trees.TREES} trees, {trees.PAIRS} pairs of worlds, {len(found)} wrong, {perf_counter() - began:.0f} s")
+    return len(found)
+
+
+def main(names: list[str]) -> int:
+    scenarios = [name for name in names if name != trees.NAME]
+    broken = killed(scenarios) if scenarios else 0
+    return 1 if broken + (grown() if trees.NAME in names else 0) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or list(SCENARIOS)))
+    sys.exit(main(sys.argv[1:] or [*SCENARIOS, trees.NAME]))

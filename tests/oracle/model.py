@@ -1,0 +1,475 @@
+"""The model: what should come of a scenario, worked out with sets of points and plain numbers.
+
+It is written from the design alone and knows nothing of how remit does it. What it foresees is a log: for each task,
+what its turns are told, one line an act.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from oracle.known import today
+from oracle.rights import NO_END, Limits, Passed, Rights, Task, Unsaid, Whole
+from oracle.scenario import (
+    TOOLS,
+    Act,
+    Along,
+    Answer,
+    Breaker,
+    Delegate,
+    DelegateAll,
+    Fail,
+    FanOut,
+    Get,
+    HandOff,
+    Inbox,
+    Look,
+    OwnerPuts,
+    OwnerRemoves,
+    Put,
+    Query,
+    Queue,
+    Remove,
+    Restart,
+    Run,
+    RunPlan,
+    Scenario,
+    Serve,
+    Submit,
+    Tell,
+    Wait,
+    Within,
+    points,
+)
+
+Log: TypeAlias = dict[str, list[Any]]
+
+SAME_SECONDS = 300
+REPEATS_WITHIN = 3  # handoffs
+HANDOFFS = 5  # of one task
+STALE = ("refused", "over")
+ELSEWHERE = "no board but its own"
+ANYTHING = Within()
+
+
+class TimeIsUp(Exception):
+    """A task's deadline has passed while it, or something below it, was at work."""
+
+    def __init__(self, task: "Task") -> None:
+        super().__init__(task.text)
+        self.task = task
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was submitted before: its content, when, and the task that it made."""
+
+    content: tuple[object, ...]
+    at: int
+    task: Task
+
+
+class Model:
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.team = {member.name: member for member in scenario.team}
+        self.rights = Rights(self.team)
+        ceiling = replace(
+            scenario.ceiling,
+            depth=3 if scenario.ceiling.depth is None else scenario.ceiling.depth,
+        )
+        self.now = 0
+        self.ceiling = Limits().narrowed(ceiling, 0)
+        self.log: Log = {}
+        self.unsaid = False
+        self.inboxes: dict[tuple[object, str], list[tuple[str, str]]] = {}
+        self.broken: set[str] = set()
+        self.queue: list[Task] = []
+        self.keys: dict[tuple[object, str], Request] = {}
+        self.same: dict[tuple[object, ...], Request] = {}
+
+        rights = self.rights
+        self.acts: dict[type[Act], Any] = {
+            Get: rights.get,
+            Query: rights.query,
+            Put: rights.put,
+            Remove: rights.remove,
+            Look: self._look,
+            Tell: self._tell,
+            Inbox: self._inbox,
+            Wait: self._wait,
+            Delegate: self._delegate,
+            DelegateAll: self._delegate_all,
+            Submit: self._submit,
+            RunPlan: self._plan,
+        }
+
+    def played(self) -> Log:
+        """Foresee everything, but for the acts of which nothing says what should happen: those are skipped."""
+        for number, act in enumerate(self.scenario.acts):
+            self._said("", number, act, lambda act=act: self._person(act))
+        self.log["entries"] = sorted((at, one.value, one.agent, one.version) for at, one in self.rights.entries.items())
+        return self.log
+
+    def _said(self, text: str, number: int, act: Act, do: Any) -> None:
+        if act.skipped:
+            return
+        try:
+            answer = do()
+        except Unsaid:
+            act.skipped = self.unsaid = True
+        else:
+            self.log.setdefault(text, []).append((number, type(act).__name__, answer))
+
+    # -- the person -----------------------------------------------------------------------------------------------
+
+    def _person(self, act: Act) -> object:
+        match act:
+            case OwnerPuts():
+                return self.rights.written(self.rights.address(act.namespace, act.key, act.session), "person's")
+            case OwnerRemoves():
+                return self.rights.removed(self.rights.address(act.namespace, act.key, act.session))
+            case Run():
+                return (self._begin(act, queued=False), STALE)
+            case Queue():
+                return self._begin(act, queued=True)
+            case Serve():
+                return self._serve()
+            case _:
+                return self._happens(act)
+
+    def _happens(self, act: Act) -> None:
+        match act:
+            case Wait():
+                if today("default-deadline") and any(task.askers for task in self.queue):
+                    raise Unsaid
+                self.now += act.seconds
+            case Breaker():
+                (self.broken.add if act.how == "trip" else self.broken.discard)(act.agent)
+            case _:
+                assert isinstance(act, Restart), act
+
+    def _serve(self) -> list[object]:
+        """Carry out all that waits, also what is submitted meanwhile."""
+        served: list[object] = []
+        while self.queue:
+            task = self.queue.pop(0)
+            served.append((task.text, *self._carried_out(task)))
+        return served
+
+    def _begin(self, act: Run | Queue, *, queued: bool) -> object:
+        task = self.first(act)
+        rule = self._first_refusal(act.to, task.limits)
+        if not queued:
+            return ("refused", rule) if rule else self._carried_out(task)
+        known = self._known(act, ("", act.session), task)
+        return self._queued(task, rule, known)
+
+    def first(self, act: Run | Queue) -> Task:
+        """Make the first task of a run: the person passes everything on to see and to write, unless told otherwise."""
+        along = act.along
+        limits = self.ceiling.narrowed(along.within, self.now)
+        if along.seconds is not None:
+            limits = replace(limits, deadline=min(limits.deadline, self.now + along.seconds))
+        task = Task(act.task, act.session, act.to, limits, (), Whole({act.to}), told=act.task)
+        task.sees_all, task.writes_all = along.sees is None, along.writes is None
+        tools = along.tools if along.tools is not None else frozenset(TOOLS if today("person-tools") else ())
+        task.passed = Passed(points(along.sees or ()), frozenset(), points(along.writes or ()), tools)
+        return task
+
+    def _first_refusal(self, to: str, limits: Limits) -> str:
+        if to not in self.team:
+            return "unknown"
+        if to not in limits.agents:
+            return "not-allowed"
+        if self.now >= limits.deadline:
+            return "deadline"
+        return "breaker" if to in self.broken else ""
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+
+    def refusal(self, asker: Task, to: str, within: Within) -> str:
+        """Name the first rule that says no to a delegation."""
+        limits = asker.limits.narrowed(within, self.now)
+        asks = self.team[asker.holder].asks
+        checks = (
+            ("self", to == asker.holder),
+            ("unknown", to not in self.team),
+            ("not-allowed", (asks is not None and to not in asks) or to not in limits.agents),
+            ("loop", to in asker.askers),
+            ("depth", len(asker.askers) >= limits.depth),
+            ("deadline", self.now >= limits.deadline),
+            ("breaker", to in self.broken),
+            ("tier", to not in asker.run.members and len(asker.run.members) >= limits.members),
+            ("tasks", asker.run.tasks >= limits.tasks),
+        )
+        return next((rule for rule, broken in checks if broken), "")
+
+    def child(self, asker: Task, to: str, text: str, along: Along) -> Task:
+        """Make what an asker passes on: of what it sees, may write and may use, what it names."""
+        limits = asker.limits.narrowed(along.within, self.now)
+        if along.seconds is not None:
+            limits = replace(limits, deadline=min(limits.deadline, self.now + along.seconds))
+        child = Task(text, asker.session, to, limits, (*asker.askers, asker.holder), asker.run, told=text)
+        child.passed = self.rights.given(asker, along)
+        child.above = asker
+        return child
+
+    def _delegated(self, asker: Task, child: Task, within: Within = ANYTHING) -> tuple[str, str]:
+        rule = self.refusal(asker, child.holder, within)
+        if rule:
+            return ("refused", rule)
+        asker.run.joined(child.holder)
+        return self._carried_out(child)
+
+    def _submit(self, asker: Task, act: Submit, _value: str) -> object:
+        if asker.limits.deadline < NO_END:
+            raise Unsaid
+        child = self.child(asker, act.to, act.task, act.along)
+        child.above = None  # nobody waits for it
+        rule = self.refusal(asker, act.to, act.along.within)
+        where = asker.run if today("same-key") else asker
+        answer = self._queued(child, rule, self._known(act, (where, asker.holder), child))
+        if answer[0] == "submitted":
+            asker.run.joined(act.to)
+        return answer
+
+    def _known(self, act: Queue | Submit, where: tuple[object, ...], task: Task) -> Any:
+        """Find the request that this one repeats, or note it as a new one once it is accepted."""
+        content = (*where, act.to, act.task, act.along.canonical(person=isinstance(act, Queue)))
+        if act.key:
+            named = (where[0], act.key)
+            before = self.keys.get(named)
+            other = before is not None and before.content != content and not today("same-key")
+            return before, other, lambda: self.keys.__setitem__(named, Request(content, self.now, task))
+        identity = content[:-1] if today("same-request") else content
+        before = self.same.get(identity)
+        if before and (self.now - before.at > SAME_SECONDS or before.task.state in ("failed", "timed-out")):
+            before = None
+        if before and self.now - before.at == SAME_SECONDS:
+            raise Unsaid
+        return before, False, lambda: self.same.__setitem__(identity, Request(content, self.now, task))
+
+    def _queued(self, task: Task, rule: str, known: Any) -> tuple[str, str]:
+        before, other, note = known
+        if rule and not (before and today("guards-last")):
+            return ("refused", rule)
+        if other:
+            return ("conflict", "")
+        if before:
+            return ("existing", before.task.text)
+        note()
+        self.queue.append(task)
+        return ("submitted", task.text)
+
+    # -- a task, turn after turn ------------------------------------------------------------------------------------
+
+    def _carried_out(self, task: Task) -> tuple[str, str]:
+        task.state = "running"
+        try:
+            task.state, task.result = self._turns(task)
+        except TimeIsUp as up:
+            if up.task is not task:
+                raise
+            task.state, task.result = "timed-out", ""
+        return (task.state, task.result)
+
+    def _turns(self, task: Task) -> tuple[str, str]:
+        while True:
+            script = self.scenario.turn(task.text, task.turn)
+            if task.refused and script.stops:  # whether the next process tells it again, nothing says
+                script.stops, self.unsaid = False, True
+            self._told(task)
+            for number, act in enumerate(script.acts):
+                value = f"{task.text}/{task.turn}/{number}"
+                self._said(task.text, number, act, lambda act=act, value=value: self._act(task, act, value))
+            ending = script.ending
+            here = task.turn
+            task.turn += 1
+            if isinstance(ending, Answer):
+                return ("completed", f"{task.text}/{here}")
+            if isinstance(ending, Fail):
+                return ("failed", "")
+            if today("wrote-address"):
+                task.wrote = {}
+            rule = self._handed(task, ending) if isinstance(ending, HandOff) else self._fanned_out(task, ending)
+            if rule:
+                if task.refused:
+                    return ("failed", "")
+                task.refused = True
+
+    def _told(self, task: Task) -> None:
+        how = (task.told, task.holder, task.sender, task.phase, task.refused, task.results)
+        self.log.setdefault(task.text, []).append((task.turn, "turn", how))
+
+    def _handoff_refusal(self, task: Task, to: str, content: str, within: Within) -> str:
+        limits = task.limits.narrowed(within, self.now)
+        asks = self.team[task.holder].asks
+        checks = (
+            ("self", to == task.holder),
+            ("unknown", to not in self.team),
+            ("not-allowed", (asks is not None and to not in asks) or to not in limits.agents),
+            ("loop", to in task.askers),
+            ("deadline", self.now >= limits.deadline),
+            ("breaker", to in self.broken),
+            *self._moves(task, to, content),
+            ("tier", to not in task.run.members and len(task.run.members) >= limits.members),
+        )
+        return next((rule for rule, broken in checks if broken), "")
+
+    @staticmethod
+    def _moves(task: Task, to: str, content: str) -> Iterable[tuple[str, bool]]:
+        made = len(task.trail) if today("handoffs-by-task") else task.run.handoffs
+        yield "handoffs", made >= task.limits.handoffs or len(task.trail) >= HANDOFFS
+        yield "deadlock", (task.holder, to, content) in task.trail[-REPEATS_WITHIN:]
+
+    def _handed(self, task: Task, command: HandOff) -> str:
+        rule = self._handoff_refusal(task, command.to, command.phase, command.along.within)
+        if not rule:
+            self._moved(task, command.to, command.phase, command.along)
+        return rule
+
+    def _moved(self, task: Task, to: str, content: str, along: Along) -> None:
+        """The heir has what the task was passed by name, and what the sender has and passes along."""
+        task.passed |= self.rights.given(task, along)
+        if not today("heir-sight"):
+            task.sees_all = task.writes_all = False
+        task.limits = task.limits.narrowed(along.within, self.now)
+        task.trail.append((task.holder, to, content))
+        task.phase = content or task.phase
+        task.run.members.add(to)
+        task.run.handoffs += 1
+        task.sender, task.holder, task.refused = task.holder, to, False
+
+    def _fanned_out(self, task: Task, command: FanOut) -> str:
+        join = command.join if command.join != task.holder else ""
+        along = command.along
+        rule = self._handoff_refusal(task, join, command.phase, along.within) if join else ""
+        to = "; ".join(f"{agent}: {text}" for agent, text in command.parts)
+        rule = rule or next((rule for rule, broken in self._moves(task, to, command.phase) if broken), "")
+        if rule:
+            return rule
+        task.trail.append((task.holder, to, command.phase))
+        task.run.handoffs += 1
+        task.phase = command.phase or task.phase
+        children = [self.child(task, agent, text, along) for agent, text in command.parts]
+        outcomes = [self._delegated(task, child, along.within) for child in children]
+        task.results = tuple(value or state for state, value in outcomes)
+        if not join:
+            task.sender, task.refused = task.holder, False
+            return ""
+        task.trail.pop()  # the fan-out and its join are one handoff
+        task.run.handoffs -= 1
+        rule = self._handoff_refusal(task, join, command.phase, along.within)
+        if rule:
+            task.run.handoffs += 1
+        else:
+            self._moved(task, join, command.phase, along)
+        return rule
+
+    # -- the acts of a turn -----------------------------------------------------------------------------------------
+
+    def _act(self, task: Task, act: Act, value: str) -> object:
+        return self.acts[type(act)](task, act, value)
+
+    def _look(self, task: Task, _act: Look, _value: str) -> object:
+        return (sorted(self.rights.kit(task)), self._askable(task), (*task.askers, task.holder), ELSEWHERE)
+
+    def _delegate(self, task: Task, act: Delegate, _value: str) -> object:
+        return self._delegated(task, self.child(task, act.to, act.task, act.along), act.along.within)
+
+    def _delegate_all(self, task: Task, act: DelegateAll, value: str) -> object:
+        return [self._delegate(task, Delegate(to, text, act.along), value) for to, text in act.wishes]
+
+    def _inbox(self, task: Task, _act: Inbox, _value: str) -> object:
+        return self._waiting(task, task.holder, take=True)
+
+    def _askable(self, task: Task) -> list[str]:
+        asks = self.team[task.holder].asks
+        named = set(self.team) if asks is None else asks & set(self.team)
+        return sorted(named & task.limits.agents - {task.holder, *task.askers})
+
+    def _tell(self, task: Task, act: Tell, value: str) -> object:
+        """A message goes to one's askers, to the members of one's team, or else to those one may ask."""
+        if act.to not in self.team:
+            return ("refused", "unknown")
+        asks = self.team[task.holder].asks
+        others = task.team if task.team is not None else (set(self.team) if asks is None else asks) & task.limits.agents
+        if act.to == task.holder or act.to not in {*task.askers, *others}:
+            return ("refused", "not-allowed")
+        self._waiting(task, act.to).append((task.holder, value))
+        return None
+
+    def _waiting(self, task: Task, agent: str, *, take: bool = False) -> list[tuple[str, str]]:
+        where = (task.session if today("session-messages") else task.run, agent)
+        return self.inboxes.pop(where, []) if take else self.inboxes.setdefault(where, [])
+
+    def _wait(self, task: Task, act: Wait, _value: str) -> None:
+        self.now += act.seconds
+        late: Task | None = None
+        above: Task | None = task
+        while above is not None:
+            late = above if above.limits.deadline <= self.now else late
+            above = above.above
+        if late is not None:
+            raise TimeIsUp(late)
+
+    def _plan(self, task: Task, act: RunPlan, _value: str) -> object:
+        able = self._askable(task)
+        if any(agent not in able for _, agent, _ in act.steps) or len(act.steps) > task.limits.tasks:
+            return ("bad-input", "")
+        states: dict[int, str] = {}
+        results: dict[int, tuple[str, str]] = {}
+        ready = [index for index, (_, _, after) in enumerate(act.steps) if not after]
+        while ready:
+            index = ready.pop(0)
+            title, agent, after = act.steps[index]
+            if index in states:
+                continue
+            child = self.child(task, agent, title, Along())
+            notes = list(self._waiting(task, agent))
+            child.told = self._prompt(title, [(act.steps[one][0], *results[one]) for one in after], notes)
+            child.team = frozenset(agent for _, agent, _ in act.steps)
+            if not self.refusal(task, agent, ANYTHING):
+                self._waiting(task, agent, take=True)
+            outcome, value = self._delegated(task, child)
+            states[index] = "completed" if outcome == "completed" else "failed"
+            results[index] = (child.holder, value)
+            self._settle(
+                act, states, ready, index, spent=outcome == "refused" and value in ("deadline", "tier", "tasks")
+            )
+        return [states[index] for index in range(len(act.steps))]
+
+    @staticmethod
+    def _settle(act: RunPlan, states: dict[int, str], ready: list[int], ended: int, *, spent: bool) -> None:
+        """Start what waited for this step alone; give up what can no longer be done."""
+        for index, (_, _, after) in enumerate(act.steps):
+            if index in states or not after:
+                continue
+            if any(states.get(one) == "failed" for one in after):
+                states[index] = "failed"
+            elif ended in after and all(states.get(one) == "completed" for one in after):
+                ready.append(index)
+        if spent:
+            for index in range(len(act.steps)):
+                states.setdefault(index, "skipped")
+
+    @staticmethod
+    def _prompt(title: str, done: list[tuple[str, str, str]], notes: list[tuple[str, str]]) -> str:
+        lines = [f"# Task: {title}", "", f"do {title}"]
+        if done:
+            lines += ["", "## Context from prerequisite tasks"]
+        for before, by, result in done:
+            lines += ["", f"### {before} (by {by})", result]
+        if notes:
+            lines += ["", "## Messages from team members", *(f"- **{sender}**: {text}" for sender, text in notes)]
+        return "\n".join(lines)
+
+
+def foreseen(scenario: Scenario) -> Log:
+    """Foresee a scenario; first it loses the acts for which nothing says what should happen."""
+    while True:
+        model = Model(scenario)
+        log = model.played()
+        if not model.unsaid:
+            return log

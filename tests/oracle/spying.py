@@ -1,0 +1,279 @@
+"""Noninterference: two worlds that differ only in what a holder may not see look the same to it, to the byte.
+
+In each world a lead asks a spy, which tries everything a turn can do and notes whatever comes back: values, versions,
+times, ids, and the texts of errors.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from random import Random  # noqa: TID251 - each from a seed
+from typing import Any
+
+import anyio
+
+from oracle.generating import Generator
+from oracle.known import today
+from oracle.model import Model
+from oracle.playing import bounds, scopes
+from oracle.scenario import (
+    BOARD_NAME,
+    EVERYWHERE,
+    KEYS,
+    NAMESPACES,
+    SESSIONS,
+    Along,
+    Area,
+    Member,
+    Point,
+    Points,
+    Run,
+    Scenario,
+    Within,
+)
+from remit import Card, Command, Refused, RemitError, Runtime, Send, Turn, Workspace
+from remit.ports import Database
+from remit.settings import Serving, System
+from remit.testing import CountedIds, FakeClock
+
+HERE, ELSEWHERE = SESSIONS
+NOON = 1_800_000_000 * 1_000_000
+PATIENCE = 10
+FIRST_HIDDEN = 10  # id
+LEAD, MIDDLE, SPY, HELPER, WITNESS = "ann", "bob", "cat", "dan", "eve"
+
+
+@dataclass
+class Case:
+    """A team, how the spy is asked, what is the same in both worlds, what is hidden, and what the spy tries."""
+
+    seed: int
+    team: tuple[Member, ...]
+    ceiling: Within
+    hops: list[tuple[str, Along]]
+    shared: list[tuple[Point, str]]
+    hidden: Points
+    kept: Points  # what is hidden and what it may not write either
+    tries: list[tuple[str, Point, int]]
+
+
+def made(seed: int) -> Case:
+    """Make a case. What is hidden from the spy is what it neither sees nor may write."""
+    chance = Generator(seed)
+    dice = Random(seed)
+    team = tuple(_silent(chance.member(name)) for name in (LEAD, MIDDLE, SPY, HELPER, WITNESS))
+    ceiling = replace(chance.within(0.15), agents=None, depth=4, members=None, tasks=None)
+    along = replace(
+        chance.along(queued=True), within=replace(chance.within(0.1), agents=None, depth=None, members=None, tasks=None)
+    )
+    spy = (SPY, replace(along, sees=chance.areas(), writes=None if today("writes") else chance.areas()))
+    hops = [(MIDDLE, along), spy] if dice.random() < 0.5 else [spy]
+    model = Model(Scenario(seed, team, ceiling))
+    task = model.first(Run(LEAD, "lead", HERE))
+    for to, along in hops:
+        task = model.child(task, to, to, along)
+    hidden = EVERYWHERE - model.rights.sight(task)
+    kept = hidden - model.rights.reach(task)
+    if today("writes"):  # whoever writes blindly learns what was there
+        hidden = kept
+    shared = [
+        (point, f"shared {number}") for number, point in enumerate(sorted(EVERYWHERE - hidden)) if dice.random() < 0.6
+    ]
+    verbs = [*tried(), *(name for name in TRIES for _ in range(2) if "/" in name)]
+    where = [*sorted(EVERYWHERE), *sorted(EVERYWHERE - hidden) * 2]
+    tries = [(dice.choice(verbs), dice.choice(where), dice.randint(0, 3)) for _ in range(dice.randint(6, 14))]
+    return Case(seed, team, ceiling, hops, shared, hidden, kept, tries)
+
+
+def _silent(member: Member) -> Member:
+    """The lead and the middle may ask; the helper has nothing of its own."""
+    if member.name == HELPER:
+        return Member(HELPER, writes=())
+    return replace(member, asks=None, writes=member.writes if member.writes is not None else ())
+
+
+# -- what a spy can try -------------------------------------------------------------
+
+TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
+    "get/": lambda turn, at, _: turn.context.entry(*at),
+    "structured/": lambda turn, at, _: turn.context.get_structured(*at),
+    "query/": lambda turn, at, n: turn.context.query(at[0], limit=n + 1),
+    "many": lambda turn, at, n: turn.context.query_many([at[0], "notes", "code"], limit=n + 1),
+    "prefix/": lambda turn, at, _: turn.context.query_by_prefix(at[0], at[1][:1]),
+    "touch/": lambda turn, at, _: turn.context.touch(*at),
+    "set/": lambda turn, at, n: turn.context.set(*at, f"mine {n}", ttl=60 if n else None),
+    "expect/": lambda turn, at, n: turn.context.set(*at, "mine", expect=n),
+    "memory/": lambda turn, at, _: turn.context.set_with_extension(*at, "kept"),
+    "remove/": lambda turn, at, _: turn.context.remove(*at),
+    "board read": lambda turn, at, _: turn.context.board.read(at[1]),
+    "board write": lambda turn, at, n: turn.context.board.write(at[1], n),
+    "board list": lambda turn, _, n: turn.context.board.list(n + 1),
+    "board delete": lambda turn, at, _: turn.context.board.delete(at[1]),
+    "board text": lambda turn, *_: turn.context.board.snapshot(),
+    "look": lambda turn, *_: _looked(turn),
+    "find": lambda turn, at, _: turn.find(at[0]),
+    "inbox": lambda turn, *_: turn.inbox(),
+    "send": lambda turn, _, n: turn.send((LEAD, MIDDLE, HELPER, WITNESS)[n], "hello"),
+    "pass on/": lambda turn, at, _: turn.delegate(HELPER, f"read {at[0]} {at[1]}", sees=scopes((_area(at),))),
+    "submit/": lambda turn, at, n: turn.submit(HELPER, f"read {at[0]} {n}", sees=scopes((_area(at),)), key=at[1]),
+    "plan": lambda turn, *_: turn.hand_off([Send("zoe", "x")], join="zoe"),
+    "hand over": lambda turn, _, n: turn.hand_off((LEAD, "zoe", WITNESS, HELPER)[n]),
+    "status": lambda turn, at, n: turn.submitted(_id(at, n)).status(),
+    "await": lambda turn, at, n: turn.submitted(_id(at, n)).wait(seconds=1),
+    "cancel": lambda turn, at, n: turn.submitted(_id(at, n)).cancel(),
+    "retry": lambda turn, at, n: turn.submitted(_id(at, n)).retry(),
+    "once": lambda turn, at, _: turn.once(at[1], lambda: at[0]),
+}
+
+
+def tried() -> list[str]:
+    strangers = {"status", "cancel", "retry", "await"} if today("strangers-tasks") else set[str]()
+    return [name for name in TRIES if name not in strangers]
+
+
+def _id(at: Point, number: int) -> str:
+    """An id that something of the other world may have: they are counted."""
+    ids = CountedIds(FIRST_HIDDEN + sorted(EVERYWHERE).index(at) * 4 + number)
+    return ids.new()
+
+
+def _area(at: Point) -> Area:
+    return Area(at[0]) if at[0] == BOARD_NAME else Area(*at)
+
+
+def _looked(turn: Turn) -> object:
+    remit = turn.remit._replace(chain=turn.remit.chain.names(turn.agent)) if today("chain-texts") else turn.remit
+    return (remit, sorted(turn.tools), [card.name for card in turn.agents()], turn.handoff, turn.asker, turn.task)
+
+
+async def noted(name: str, turn: Turn, at: Point, number: int) -> str:
+    """Try one thing, and write down whatever comes back, to the byte."""
+    try:
+        answer = TRIES[name](turn, at, number)
+        answer = await answer if hasattr(answer, "__await__") else answer
+    except RemitError as error:
+        return f"{name} {at}: {type(error).__name__} {getattr(error, 'rule', '')}: {error}"
+    if isinstance(answer, Command):
+        answer = answer.goto
+    told = [tuple(one) if isinstance(one, tuple) else one for one in answer] if isinstance(answer, list) else answer
+    told = tuple(told) if isinstance(told, tuple) else told
+    return f"{name} {at}: {told!r}"
+
+
+# -- a world -------------------------------------------------------------
+
+
+class World:
+    """One of the two worlds of a case: `dice` makes what is hidden in it."""
+
+    def __init__(self, case: Case, database: Database, name: str, dice: Random) -> None:
+        self._case = case
+        self._dice = dice
+        self._database = database
+        self._name = name
+        self._clock = FakeClock(NOON - dice.randint(1, 10**6) * 1_000_000)
+        self.seen: list[str] = []
+
+    async def spied(self) -> list[str]:
+        """What the spy sees of this world, and after that whether what is hidden is as it was."""
+        with anyio.fail_after(PATIENCE):
+            await self._hide()
+            self._clock.jump((NOON - self._clock.now()) / 1e6)
+            rt = self._runtime(10**6)
+            for (namespace, key), value in self._case.shared:
+                await _owned(rt.workspace, namespace, key, value)
+            before = await self._hidden(rt)
+            outcome = await rt.outcome(LEAD, "lead", session=HERE)
+            if not outcome.ok:
+                raise RuntimeError(f"the spy was not reached: {outcome.error}")
+            same = await self._hidden(rt) == before
+        return [*self.seen, f"what is hidden is {'as it was' if same else 'changed'}"]
+
+    def _runtime(self, first: int, name: str = "") -> Runtime:
+        rt = Runtime(
+            self._database,
+            workspace=name or self._name,
+            bounds=bounds(self._case.ceiling, NOON),
+            system=System(clock=self._clock, ids=CountedIds(first)),
+            serving=Serving(hands=0),
+        )
+        for member in self._case.team:
+            about: dict[str, Any] = {"tools": member.tools, "reads": scopes(member.reads), "asks": "*"}
+            about["writes"] = scopes(member.writes or ())
+            rt.add(Card(member.name, can=f"keep {member.name}", **about), self._answer)
+        return rt
+
+    async def _hide(self) -> None:
+        """Make what the spy may not see: entries of every age and author, other boards, runs, messages, workspaces."""
+        dice = self._dice
+        rt = self._runtime(FIRST_HIDDEN)
+        if dice.random() < 0.5:
+            await rt.outcome(LEAD, "gossip", session=ELSEWHERE if today("session-messages") else HERE)
+        if dice.random() < 0.3:
+            await rt.submit(HELPER, "read notes 0", key=dice.choice(KEYS))
+        for point in sorted(self._case.hidden):
+            for number in range(dice.choice((0, 0, 0, 1, 3))):
+                await _owned(rt.workspace, *point, f"secret {dice.random()}")
+                self._clock.jump(number)
+                if dice.random() < 0.2:
+                    await _removed(rt.workspace, *point)
+        for key in KEYS:
+            if dice.random() < 0.5:
+                await rt.workspace.context(ELSEWHERE).board.write(key, f"secret {dice.random()}")
+        if dice.random() < 0.3:
+            other = self._runtime(10**6, f"{self._name} next door")
+            for namespace, key in dice.sample(sorted(EVERYWHERE), 4):
+                await _owned(other.workspace, namespace, key, f"secret {dice.random()}")
+            await other.outcome(LEAD, "gossip", session=HERE)
+
+    async def _hidden(self, rt: Runtime) -> list[Any]:
+        context = rt.workspace.context(HERE)
+        everything = await context.query_many([one for one in NAMESPACES if one != BOARD_NAME])
+        everything += [one._replace(namespace=BOARD_NAME) for one in await context.board.list()]
+        return sorted(tuple(map(str, one)) for one in everything if (one.namespace, one.key) in self._case.kept)
+
+    async def _answer(self, turn: Turn) -> object:
+        if turn.task == "gossip":
+            await turn.send(SPY, f"secret {self._dice.random()}")
+            for namespace, key in sorted(self._case.hidden):
+                if namespace != BOARD_NAME and self._dice.random() < 0.5:
+                    with suppress(Refused):
+                        await turn.context.set(namespace, key, f"secret {self._dice.random()}")
+            return ""
+        if turn.agent == HELPER:
+            return await noted("get/", turn, tuple(turn.task.split()[1:3]), 0) if turn.task.count(" ") > 1 else ""
+        if turn.agent == SPY:
+            for name, at, number in self._case.tries:
+                self.seen.append(await noted(name, turn, at, number))
+            return ""
+        asked = [to for to, _ in self._case.hops].index(turn.agent) + 1 if turn.agent != LEAD else 0
+        to, along = self._case.hops[asked]
+        how = {"sees": scopes(along.sees or ()), "tools": along.tools or (), "within": bounds(along.within, NOON)}
+        if along.writes is not None:
+            how["writes"] = scopes(along.writes)
+        return await turn.delegate(to, "spy" if to == SPY else f"{self._told()}", **how)
+
+    def _told(self) -> str:
+        """What the middle is asked is no business of the spy below it."""
+        return "middle" if today("chain-texts") else f"secret {self._dice.random()}"
+
+
+async def _owned(workspace: Workspace, namespace: str, key: str, value: str) -> None:
+    context = workspace.context(HERE)
+    await (context.board.write(key, value) if namespace == BOARD_NAME else context.set(namespace, key, value))
+
+
+async def _removed(workspace: Workspace, namespace: str, key: str) -> None:
+    context = workspace.context(HERE)
+    await (context.board.delete(key) if namespace == BOARD_NAME else context.remove(namespace, key))
+
+
+async def check(seed: int, databases: tuple[Database, Database]) -> None:
+    """Raise if the spy of this seed can tell its two worlds apart, or change what it may not."""
+    case = made(seed)
+    one = await World(case, databases[0], f"w{seed}", Random(2 * seed)).spied()
+    other = await World(case, databases[1], f"w{seed}", Random(2 * seed + 1)).spied()
+    again = f"  PYTHONPATH=tests python -m oracle --spy {seed}"
+    assert "changed" not in one[-1] + other[-1], f"the spy of seed {seed} changed what is hidden from it\n{again}"
+    apart = [f"{here}\n    {there}" for here, there in zip(one, other, strict=True) if here != there]
+    assert not apart, "\n  ".join([f"the spy of seed {seed} can tell its worlds apart:", *apart, again])

@@ -1,0 +1,91 @@
+"""Random trees of delegations, handoffs, plans and submissions go as an independent model foresees, on every store."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from oracle.checking import Worlds, differences, told
+from oracle.generating import generated
+from oracle.known import KNOWN
+from oracle.model import foreseen
+from oracle.scenario import Delegate
+from remit.stores.opening import database_at
+from remit.stores.postgres.database import PostgresDatabase
+
+pytestmark = pytest.mark.anyio
+
+MEMORY, FILE, POSTGRES, REOPENED = 2_000, 150, 150, 30  # trees; `make torture` takes many more
+PART = 250  # trees in one test, so that what fails is told soon
+
+
+@pytest.mark.rule("bounds.narrow", "sight.default-deny", "sight.pass-own", "sight.writes", "asks.default-deny")
+@pytest.mark.parametrize("first", range(0, MEMORY, PART))
+async def test_random_trees_go_as_the_model_foresees(first: int):
+    worlds = Worlds(database_at(":memory:"))
+    for seed in range(first, first + PART):
+        await worlds.check(seed)
+
+
+@pytest.mark.rule("bounds.narrow", "sight.default-deny", "task.guards")
+async def test_so_they_do_on_a_file_that_is_closed_and_opened_again(tmp_path: Path):
+    worlds = Worlds(tmp_path / "team.db")
+    for seed in range(MEMORY, MEMORY + FILE):
+        await worlds.check(seed)
+
+
+@pytest.mark.rule("bounds.narrow", "sight.default-deny", "postgres.engine")
+@pytest.mark.parametrize("first", range(REOPENED, POSTGRES, REOPENED))
+async def test_so_they_do_on_postgres(first: int, address: str):
+    with closing(PostgresDatabase(address)) as database:
+        worlds = Worlds(database)
+        for seed in range(MEMORY + FILE + first, MEMORY + FILE + first + REOPENED):
+            await worlds.check(seed)
+
+
+@pytest.mark.rule("bounds.narrow", "sight.default-deny", "postgres.engine")
+async def test_so_they_do_on_postgres_that_is_left_and_connected_to_again(address: str):
+    worlds = Worlds(lambda: PostgresDatabase(address))
+    for seed in range(MEMORY + FILE, MEMORY + FILE + REOPENED):
+        await worlds.check(seed)
+
+
+def test_a_seed_always_gives_the_same_scenario():
+    assert generated(7) == generated(7)
+    assert generated(7) != generated(8)
+
+
+def test_the_trees_reach_every_rule_and_every_act():
+    """What the generator does not reach the oracle does not check."""
+    rules: set[str] = set()
+    acts: set[str] = set()
+    for seed in range(MEMORY):
+        for lines in foreseen(generated(seed)).values():
+            for line in lines:
+                acts.add(str(line[1]))
+                rules |= set(_rules(line[2]))
+    every = {"self", "unknown", "not-allowed", "loop", "depth", "deadline", "breaker", "tier", "not-visible"}
+    assert every | {"not-writable"} <= rules
+    assert {"Delegate", "DelegateAll", "Submit", "RunPlan", "Restart", "Tell", "Inbox", "Look", "Wait"} <= acts
+
+
+def _rules(answer: object) -> list[str]:
+    if isinstance(answer, tuple) and len(answer) == 2 and answer[0] == "refused":
+        return [str(answer[1])]
+    return [rule for part in answer for rule in _rules(part)] if isinstance(answer, tuple | list) else []
+
+
+async def test_what_differs_is_made_small_and_told():
+    scenario = next(
+        one for one in map(generated, range(100)) if any(isinstance(act, Delegate) for act in one.every_act())
+    )
+    expected = foreseen(scenario)
+    other = {**expected, "": [*expected[""][:-1], (0, "Serve", "something else")]}
+    assert len(differences(expected, other)) == 1
+    story = told(scenario, differences(expected, other))
+    assert f"seed {scenario.seed}" in story
+    assert "something else" in story
+
+
+def test_known_differences_are_few():
+    assert len(KNOWN) <= 17
