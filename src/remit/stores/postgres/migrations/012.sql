@@ -1,11 +1,9 @@
--- The last version of what was removed from an address: no version is used again.
-CREATE TABLE retired (
-    workspace text COLLATE "C" NOT NULL,
-    namespace text COLLATE "C" NOT NULL,
-    key       text COLLATE "C" NOT NULL,
-    version   bigint NOT NULL CHECK (version > 0),
-    PRIMARY KEY (workspace, namespace, key)
-);
-
--- Whether the sender of a message had taken in something from outside.
-ALTER TABLE message ADD COLUMN trust text COLLATE "C" NOT NULL DEFAULT 'inside' CHECK (trust IN ('inside', 'outside'));
+-- Messages stay within their run.
+ALTER TABLE message ADD COLUMN run TEXT NOT NULL DEFAULT '';
+UPDATE message SET run = (SELECT e.run FROM event e WHERE e.workspace = message.workspace AND e.seq = message.seq);
+DROP INDEX message_waiting;
+-- What waits for a reader, in order; announcements wait for a task, whoever holds it.
+CREATE INDEX message_waiting ON message (workspace, run, recipient, seq) WHERE taken_at IS NULL AND reader = '';
+CREATE INDEX message_told ON message (workspace, reader, seq) WHERE taken_at IS NULL AND reader <> '';
+-- How much of one sender waits for one reader.
+CREATE INDEX message_sent ON message (workspace, run, recipient, sender) WHERE taken_at IS NULL AND reader = '';

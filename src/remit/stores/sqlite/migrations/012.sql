@@ -1,11 +1,15 @@
--- The last version of what was removed from an address: no version is used again.
-CREATE TABLE retired (
-    workspace TEXT NOT NULL,
-    namespace TEXT NOT NULL,
-    key       TEXT NOT NULL,
-    version   INTEGER NOT NULL CHECK (version > 0),
-    PRIMARY KEY (workspace, namespace, key)
-) STRICT, WITHOUT ROWID;
-
--- Whether the sender of a message had taken in something from outside.
-ALTER TABLE message ADD COLUMN trust TEXT NOT NULL DEFAULT 'inside' CHECK (trust IN ('inside', 'outside'));
+-- Messages stay within their run.
+ALTER TABLE message ADD COLUMN run TEXT NOT NULL DEFAULT '';
+UPDATE message SET run = (SELECT e.run FROM event e WHERE e.workspace = message.workspace AND e.seq = message.seq);
+DROP INDEX message_waiting;
+-- What waits for a reader, in order; announcements wait for a task, whoever holds it.
+CREATE INDEX message_waiting ON message (workspace, run, recipient, seq) WHERE taken_at IS NULL AND reader = '';
+CREATE INDEX message_told ON message (workspace, reader, seq) WHERE taken_at IS NULL AND reader <> '';
+-- How much of one sender waits for one reader.
+CREATE INDEX message_sent ON message (workspace, run, recipient, sender) WHERE taken_at IS NULL AND reader = '';
+DELETE FROM sqlite_stat1 WHERE idx = 'message_waiting';
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('message', 'message_waiting', '1000 1000 100 10 1'),
+    ('message', 'message_told', '100 100 10 1'),
+    ('message', 'message_sent', '1000 1000 100 10 5');
+ANALYZE sqlite_schema;
