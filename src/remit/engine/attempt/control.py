@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import Generic
 
 from anyio import CancelScope
 
 from remit.engine.attempt.calls import Call
-from remit.engine.attempt.lines import Line
+from remit.engine.attempt.lines import Line, Member
 from remit.engine.timing import move_on_after
 from remit.ports import Clock
 
-if TYPE_CHECKING:
-    from remit.engine.attempt.live import LiveTask
 
-
-class Control:
+class Control(Generic[Member]):
     """What stops a task, whoever holds it: its cancel scope, its timer, and why it was stopped.
 
     From the moment that it is stopped, or its time is up, it has no rights any more, whatever its code does meanwhile.
@@ -41,9 +38,9 @@ class Control:
     )
 
     def __init__(self) -> None:
-        self.line: Line[LiveTask] | None = None  # known from the moment it is alive
+        self.line: Line[Member] | None = None  # known from the moment it is alive
         self.scope = CancelScope()
-        self.above: Control | None = None  # of the task that waits for this one
+        self.above: Control[Member] | None = None  # of the task that waits for this one
         self.clock: Clock | None = None
         self.ends = 0  # when its time is up, in ticks of that clock
         self.seconds: float | None = None  # how long its own timer runs; None if its asker's own ends it in time
@@ -83,7 +80,7 @@ class Control:
             return True
         return self.seconds is not None and self.clock is not None and self.clock.ticks() >= self.ends
 
-    def is_under(self, other: Control) -> bool:
+    def is_under(self, other: Control[Member]) -> bool:
         """Whether the other one's task waits for this one's, or for one that does."""
         above = self.above
         while above is not None and above is not other:
@@ -92,7 +89,7 @@ class Control:
 
     def lost(self) -> str:
         """Say why nothing can be done in the task's name any more; nothing if it can."""
-        control: Control | None = self
+        control: Control[Member] | None = self
         while control is not None:
             if control.is_over:
                 return control.why
@@ -111,7 +108,7 @@ class Control:
     # -- waiting ---------------------------------------------------------------------------------------------
 
     @property
-    def own_line(self) -> Line[LiveTask]:
+    def own_line(self) -> Line[Member]:
         """The line of work that it belongs to."""
         assert self.line is not None  # it is alive
         return self.line

@@ -135,7 +135,7 @@ class LiveTask:
         self.agent = agent
         self.attempt = attempt
         self.handoff = handoff
-        self.control = Control()
+        self.control: Control[LiveTask] = Control()
         self.operations = Operations(remit.id, attempt, turns)
         self.receipt = Receipt()
         self.wrote: Written = {}
@@ -152,7 +152,7 @@ class LiveTask:
         self.phase = ""  # of a coordinator: planning, or putting together
         self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
 
-    def limit_time(self, clock: Clock, now: int, above: Control | None = None) -> Self:
+    def limit_time(self, clock: Clock, now: int, above: Control[LiveTask] | None = None) -> Self:
         """Give the task its time: that of one attempt, but no more than its deadline and its asker leave it."""
         control, attempt, deadline = self.control, self.attempt, self.remit.bounds.deadline
         usual = ATTEMPT_TIME if attempt.queued else DELEGATION_TIME
@@ -379,7 +379,7 @@ class LiveTasks:
             above = self._live.get(above.remit.parent)
         return line
 
-    def under(self, control: Control) -> list[LiveTask]:
+    def under(self, control: Control[LiveTask]) -> list[LiveTask]:
         """List the tasks that one waits for, as far as they are alive here."""
         return [live for live in self._live.values() if live.control.is_under(control)]
 

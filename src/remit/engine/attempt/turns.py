@@ -209,7 +209,7 @@ class Conductor:
         return self.closing() and queued and not stopped
 
 
-async def _answered(call: Call, control: Control) -> object:
+async def _answered(call: Call, control: Control[LiveTask]) -> object:
     """Give the agent's answer. One that comes after someone wanted it stopped does not count, and a CancelledError that
     nobody wanted is not passed on as one."""
     try:
