@@ -7,7 +7,7 @@ import pytest
 
 from engine.helping import ends
 from remit import BOARD, Bounds, Card, Command, Refused, Runtime, Scope, Send, Turn
-from remit.errors import BadInput, Conflict
+from remit.errors import BadInput, Conflict, NotFound
 from remit.report.tree import tree
 from teams import team
 
@@ -411,3 +411,47 @@ async def test_a_first_holder_s_record_says_what_it_was_passed(rt: Runtime):
     root = tree(await rt.workspace.history())
     assert root is not None
     assert root.sees == ["spec/*"]
+
+
+@pytest.mark.rule("handoff.narrows", "task.deadline")
+async def test_a_handoff_may_say_until_when(rt: Runtime, clock):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> Command:
+        return Command("heir", within=Bounds(deadline=clock.now() + 10_000_000))
+
+    @rt.agent
+    async def heir(turn: Turn) -> None:
+        clock.advance(11)
+        await anyio.sleep_forever()
+
+    outcome = await rt.outcome("lead", "go")
+    assert (outcome.state, outcome.by) == ("timed-out", "heir")
+
+
+# --- another's tasks ---------------------------------------------------------------------------
+
+
+@pytest.mark.rule("task.strangers")
+async def test_another_s_task_is_not_found_whatever_is_done_with_it(rt: Runtime):
+    @rt.agent
+    async def payroll(turn: Turn) -> dict:
+        return {"ceo": "900k"}
+
+    @rt.agent(asks="*")
+    async def mallory(turn: Turn) -> list:
+        mine = await turn.submit("payroll", "mine")
+        await mine.wait()
+        seen = []
+        for id_ in (secret.id, "nothing"):
+            task = turn.submitted(id_)
+            for one in (task.status(), task.wait(), task.cancel(), task.retry()):
+                with pytest.raises(NotFound) as no:
+                    await one
+                seen.append(str(no.value).replace(id_, "it"))
+        return [*seen, (await turn.submitted(mine.id).status()).state]
+
+    secret = await rt.submit("payroll", "secret", session="hr")
+    await secret.wait(20)
+    *answers, own = await rt.run("mallory", "x", session="lunch")
+    assert set(answers) == {"there is no task 'it' that 'mallory' has asked for"}
+    assert own == "completed"

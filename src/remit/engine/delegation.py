@@ -155,7 +155,8 @@ class Delegations:
         live = _live(child, services.ground.directory.get(wish.to))
         live.limit_time(services.ground.clock, proposal.now, asker.control)
         live.control.line = asker.control.line
-        live.receipt.withhold_all(kept_back(asker.sight, child.sees, wish.sees))
+        kept = kept_back(asker.sight, child.sees, wish.sees) if wish.sees else asker.keeps
+        live.receipt.withhold_all(kept)
         if step is not None:
             live.team, live.spared = step.team, step.again
             live.receipt.given(step.slices)

@@ -7,10 +7,11 @@ from typing import Generic
 
 from anyio import CancelScope
 
+from remit.core.times import SECOND
 from remit.engine.attempt.calls import Call
 from remit.engine.attempt.lines import Line, Member
 from remit.engine.timing import move_on_after
-from remit.ports import Clock
+from remit.ports import Clock, Timer
 
 
 class Control(Generic[Member]):
@@ -34,7 +35,7 @@ class Control(Generic[Member]):
             "rests",
             "scope",
         ),
-        *("scope", "seconds", "short", "stopped", "waits"),
+        *("scope", "seconds", "short", "sooner", "stopped", "waits"),
     )
 
     def __init__(self) -> None:
@@ -50,6 +51,7 @@ class Control(Generic[Member]):
         self.failure: Exception | None = None  # what it fails with, whatever its agent makes of it
         self.expired = False
         self.released = False  # whether it goes back into the queue when it has stopped
+        self.sooner: Timer | None = None  # runs if its time was shortened on the way
         self.waits = 0  # for how many tasks it waits right now
         self.apart = 0  # for how many of these outside its line of work
         self.rests = False  # whether the store says that it waits
@@ -68,6 +70,21 @@ class Control(Generic[Member]):
         """Stop, and go back into the queue."""
         self.released = True
         self._cancel()
+
+    def shorten(self, clock: Clock, seconds: float) -> None:
+        """Let its time be up after so many seconds, if that is sooner: whoever handed it on said so."""
+        ends = clock.ticks() + round(max(0.0, seconds) * SECOND)
+        if self.clock is not None and self.ends <= ends:
+            return
+        self.clock, self.ends, self.seconds, self.final = clock, ends, seconds, True
+        self.settle()
+        self.sooner = clock.call_later(seconds, self._expire)
+
+    def settle(self) -> None:
+        """Forget the shorter time: it has ended."""
+        if self.sooner is not None:
+            self.sooner.cancel()
+            self.sooner = None
 
     def limited(self, clock: Clock) -> AbstractContextManager[object, bool]:
         """Give the scope to run in, which ends when the task's time is up."""

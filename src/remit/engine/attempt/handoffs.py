@@ -20,6 +20,7 @@ from remit.core.receipt import Slice
 from remit.core.refusals import Refusable
 from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, known_pass
 from remit.core.repeats import repeated
+from remit.core.times import SECOND
 from remit.core.values import Json, encode
 from remit.engine.admission import Admission, Admitted, Handing, Proposal
 from remit.engine.attempt import outcomes
@@ -99,6 +100,9 @@ class Handoffs:
         handoff = Handoff(sender, state, (*live.handoff.trail, move), "", results)
         remit = remits.handed_to(live.remit, agent.card.name, along)
         heir = self._alive.enter(live.succeeded_by(remit, agent, handoff))
+        if along.within.deadline is not None:
+            clock = self._ground.clock
+            heir.control.shorten(clock, (along.within.deadline - clock.now()) / SECOND)
         heir.receipt.beside([Slice.of(f"handed over by {sender}", "passed", encode(state.data()))])
         _take_results(heir, results)
         return heir

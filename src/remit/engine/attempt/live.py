@@ -17,11 +17,11 @@ from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
 from remit.core.kinds import Place, place
 from remit.core.outcome import Outcome
-from remit.core.receipt import Receipt, Why
+from remit.core.receipt import Receipt, Why, kept_back
 from remit.core.refusals import Refusals
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Remit, Rights
 from remit.core.repeats import Repeats
-from remit.core.scope import Sees
+from remit.core.scope import NOTHING, Sees
 from remit.core.times import SECOND
 from remit.core.trust import INSIDE, OUTSIDE, Trust
 from remit.core.values import digest
@@ -265,13 +265,24 @@ class LiveTask:
         """Everything the holder has and may pass on right now."""
         return Rights(self.sight, self.reach, remits.kit(self.remit, self.card))
 
-    @property
+    @cached_property
     def sight(self) -> Sees:
         """Everything the holder sees right now. What it wrote are those versions, not what others put there later."""
         if not self.wrote:
             return self.base
         wrote = frozenset(scope.of_key(*where, version) for where, version in self.wrote.items())
-        return scope.either(self.base, wrote)
+        return scope.either(self.base, scope.both(self.remit.bounds.sees, wrote))
+
+    @cached_property
+    def keeps(self) -> dict[str, str]:
+        """What it keeps to itself when it passes nothing on, for the receipts of those it asks."""
+        return kept_back(self.sight, NOTHING, NOTHING)
+
+    def has_written(self, namespace: str, key: str, version: int) -> None:
+        """Note what the holder wrote; it sees that version."""
+        self.wrote[namespace, key] = version
+        self.__dict__.pop("sight", None)  # worked out anew
+        self.__dict__.pop("keeps", None)
 
     @cached_property
     def base(self) -> Sees:
@@ -285,15 +296,20 @@ class LiveTask:
 
     def may_see(self, namespace: str, key: str) -> bool:
         """Whether the holder sees that address, at whatever version."""
-        return (namespace, key) in self.wrote or scope.touches(self.base, namespace, key)
+        return self._wrote(namespace, key) is not None or scope.touches(self.base, namespace, key)
 
     def sees(self, namespace: str, key: str, entry: Entry | None) -> bool:
         """Whether the holder sees what stands at an address, or that nothing does."""
         if entry is None:
             return scope.covers(self.base, namespace, key)
-        if self.wrote.get((namespace, key)) == entry.version:
+        if self._wrote(namespace, key) == entry.version:
             return True
         return scope.covers(self.base, namespace, key, entry.version)
+
+    def _wrote(self, namespace: str, key: str) -> int | None:
+        """Give the version that the holder wrote there and may see; the ceiling holds for that too."""
+        version = self.wrote.get((namespace, key))
+        return version if version and scope.covers(self.remit.bounds.sees, namespace, key) else None
 
     @cached_property
     def place(self) -> Place:

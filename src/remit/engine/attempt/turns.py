@@ -97,8 +97,11 @@ class Conductor:
     async def _run(self, live: LiveTask, sends: Sends | None) -> Ending:
         ending: Ending | None = None
         control = live.control
-        with control.limited(self._ground.clock):
-            ending = await self._turns(live, sends)
+        try:
+            with control.limited(self._ground.clock):
+                ending = await self._turns(live, sends)
+        finally:
+            control.settle()
         last = self.alive.latest(live).remit
         if control.stopped:
             return outcomes.stopped(last, control.stopped)

@@ -6,9 +6,8 @@ What was seen lives with the live task. Carried out again, a task finds what it 
 from collections.abc import Sequence
 from typing import Final
 
-from remit.core import scope
-from remit.core.allow import names_data
 from remit.core.bounds import TOP
+from remit.core.identity import said
 from remit.core.outcome import Outcome
 from remit.core.remit import Pass
 from remit.core.repeats import Repetition, Sign
@@ -39,8 +38,8 @@ class Watch:
         elif any(outcome.rule in _PASSING for outcome in outcomes):
             return
         else:
-            said = [_said(outcome) for outcome in outcomes]
-            now = seen.seen(self._action, said[0] if len(said) == 1 else digest(encode(said)))
+            came = [_came_of(outcome) for outcome in outcomes]
+            now = seen.seen(self._action, came[0] if len(came) == 1 else digest(encode(came)))
         if now.sign is Sign.STOP:
             self._task.control.give_up(_why(now, outcomes[-1]))
 
@@ -57,19 +56,15 @@ def action_of(op: str, wish: Pass) -> str:
     asked = op.rsplit("/", 2)[1]
     if not wish.passes and wish.within is TOP:  # nearly always
         return asked
-    return f"{asked}/{digest(encode(_passed(wish)))}"
+    return f"{asked}/{digest(encode(said(wish)))}"
 
 
 def action_of_all(wishes: Sequence[Pass]) -> str:
     """Give what tells several delegations that go out at once from others."""
-    return digest(encode([[wish.to, wish.task, *_passed(wish)] for wish in wishes]))
+    return digest(encode([said(wish) for wish in wishes]))
 
 
-def _passed(wish: Pass) -> list[object]:
-    return [scope.spelled(wish.sees), scope.spelled(wish.writes), names_data(wish.tools), wish.within.data]
-
-
-def _said(outcome: Outcome) -> str:
+def _came_of(outcome: Outcome) -> str:
     value = outcome.value if outcome.error is None else str(outcome.error)
     text = value if isinstance(value, str) else encode(value)
     return f"{outcome.state} {text if len(text) <= _SHORT else digest(text)}"

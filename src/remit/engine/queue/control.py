@@ -46,9 +46,9 @@ class TaskControl:
 
     # -- looking ----------------------------------------------------------------------------------------------
 
-    async def status(self, task: str) -> Status:
+    async def status(self, task: str, asker: LiveTask | None = None) -> Status:
         def look(view: View) -> Status:
-            record = self._record(view, task)
+            record = self._record(view, task, asker)
             began = view.event(record.began)
             assert began is not None
             return Status.of(record, read(began, FirstData)["task"])
@@ -77,7 +77,7 @@ class TaskControl:
 
         def look(view: View) -> Outcome | None:
             asker.must_hold(view)
-            return self._outcome(view, task)
+            return self._outcome(view, task, asker)
 
         ended = await self._ground.store.read(look)
         if ended is not None:
@@ -99,7 +99,7 @@ class TaskControl:
         def decide(view: View) -> Decision[int]:
             if asker is not None:
                 asker.must_hold(view)
-            record = self._record(view, task)
+            record = self._record(view, task, asker)
             if record.state in lifecycle.TERMINAL:
                 raise Conflict(f"task {task} has {_word(record.state)} already; there is nothing left to cancel")
             below = view.below(task)
@@ -150,7 +150,7 @@ class TaskControl:
         def decide(view: View) -> Decision[str]:
             if asker is not None:
                 asker.must_hold(view)
-            record = self._record(view, task)
+            record = self._record(view, task, asker)
             began, failures = _retried_from(view, record)
             data = _once_more(began, replace(record, failures=failures), ground.clock.now(), until)
             if act.by:
@@ -165,14 +165,36 @@ class TaskControl:
     # -- inside -----------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _record(view: View, task: str) -> Record:
+    def _record(view: View, task: str, asker: LiveTask | None = None) -> Record:
+        """Find a task; for an agent only one that is below its own, and another's as if there were none."""
         record = view.record(task)
+        if asker is not None and (record is None or not _is_below(view, record, asker)):
+            raise NotFound(f"there is no task {shown(task)} that '{asker.remit.holder}' has asked for")
         if record is None:
             raise _missing(view, task)
         return record
 
-    def _outcome(self, view: View, task: str) -> Outcome | None:
-        return outcomes.of_record(view, self._record(view, task))
+    def _outcome(self, view: View, task: str, asker: LiveTask | None = None) -> Outcome | None:
+        return outcomes.of_record(view, self._record(view, task, asker))
+
+
+def _is_below(view: View, record: Record, asker: LiveTask) -> bool:
+    """Whether a task was asked for by the asker's, by one it was retried from, or by what these asked for."""
+    origin = asker.attempt.origin
+    parent = record.parent
+    while parent:
+        if parent in (asker.remit.id, origin):
+            return True
+        above = view.record(parent)
+        if above is None or (origin and _origin(view, above) == origin):
+            return above is not None
+        parent = above.parent
+    return False
+
+
+def _origin(view: View, record: Record) -> str:
+    began = view.event(record.began)
+    return read(began, FirstData).get("origin", "") if began is not None else ""
 
 
 def _missing(view: View, task: str) -> NotFound:

@@ -72,7 +72,7 @@ class Status:
 class KnowsTasks(Protocol):
     """Who knows the tasks of a workspace."""
 
-    async def status(self, task: str) -> Status: ...
+    async def status(self, task: str, asker: LiveTask | None = None) -> Status: ...
     async def outcome(self, task: str, seconds: float | None) -> Outcome: ...
     async def awaited(self, asker: LiveTask, task: str, seconds: float | None) -> Outcome: ...
     async def cancel(self, task: str, why: str, asker: LiveTask | None) -> int: ...
@@ -93,7 +93,7 @@ class Task:
 
     async def status(self) -> Status:
         """Tell where it stands."""
-        return await self._tasks.status(self.id)
+        return await self._tasks.status(self.id, self._asker)
 
     async def wait(self, seconds: float | None = None) -> Outcome:
         """Wait until it has ended and tell what came of it; raises TimeoutError after `seconds`.

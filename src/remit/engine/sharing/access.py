@@ -83,7 +83,7 @@ class HolderAccess:
         if live.says != draft.trust == INSIDE:
             draft = replace(draft, trust=OUTSIDE)
         version = await self._put(draft)
-        live.wrote[draft.namespace, draft.key] = version
+        live.has_written(draft.namespace, draft.key, version)
         return version
 
     async def _put(self, draft: Draft) -> int:
