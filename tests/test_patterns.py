@@ -20,6 +20,7 @@ from remit.core.values import checked
 from remit.engine.plans.team import unfenced
 from remit.errors import RemitError
 from remit.report.printable import block, escaped
+from remit.stores.addresses import is_server, redacted
 
 LONG = 50_000
 SECONDS = 0.5  # a pattern that takes the square of its input takes more than ten; one in proportion, a few thousandths
@@ -32,10 +33,11 @@ def modules() -> Iterator[object]:
 
 
 PATTERNS = {
-    f"{module.__name__}.{name}": value  # pyright: ignore[reportAttributeAccessIssue]
+    f"{module.__name__}.{name}.{at}": pattern  # pyright: ignore[reportAttributeAccessIssue]
     for module in modules()
     for name, value in vars(module).items()
-    if isinstance(value, re.Pattern)
+    for at, pattern in enumerate(value if isinstance(value, tuple) else (value,))
+    if isinstance(pattern, re.Pattern)
 }
 
 
@@ -80,7 +82,7 @@ def test_patterns_are_values_of_modules_and_not_made_on_the_way():
     for path in Path(remit.__path__[0]).rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and _is_re(node.value)}
-        assert used <= {"compile", "Pattern", "Match", "MULTILINE"}, path
+        assert used <= {"compile", "Pattern", "Match", "MULTILINE", "IGNORECASE"}, path
         if "compile" in used:
             assert any(f".{path.stem}." in name for name in PATTERNS), path
 
@@ -101,6 +103,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "what is shown": shown,
     "a line that is printed": lambda text: escaped(text, 80),
     "what is printed": block,
+    "an address": is_server,
+    "a sentence without passwords": redacted,
 }
 
 

@@ -34,6 +34,8 @@ OF_PASS = {
     "tools": ["read_file"],
     "within": Bounds(depth=1),
     "seconds": 60,
+    "wait": 5,
+    "trust": "outside",
 }
 
 

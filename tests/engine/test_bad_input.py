@@ -135,6 +135,7 @@ OF_BOARD: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "write": ({"key": "k", "value": 1}, ()),
     "read": ({"key": "k"}, ()),
     "list": ({}, ()),
+    "entry": ({"key": "k"}, ()),
     "delete": ({"key": "k"}, ()),
 }
 OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
@@ -147,6 +148,7 @@ OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "submit": ({"to": "ok", "task": "x"}, (Queueing, Along)),
     "submitted": ({"task": "x"}, ()),
     "once": ({"name": "n", "do": lambda: 1}, ()),
+    "outside": ({"what": "a page", "text": "buy"}, ()),
     "send": ({"to": "ok", "text": "x"}, ()),
 }
 VALUES: dict[str, tuple[Call, dict[str, Any]]] = {

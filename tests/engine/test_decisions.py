@@ -51,7 +51,7 @@ async def submit(rt: Runtime, clock: FakeClock) -> object:
 
     rt.add(Card("coder", concurrency=1), echo)
     task = await rt.submit("lead", "go", session="s", key="k")
-    return [await task.result(), (await rt.submit("lead", "go", key="k")).existing]
+    return [await task.result(), (await rt.submit("lead", "go", session="s", key="k")).existing]
 
 
 async def handoff(rt: Runtime, clock: FakeClock) -> object:

@@ -96,12 +96,12 @@ async def run(database: SqliteDatabase, doom: Doom, ack: Acks) -> None:
                 ack("task", outcome.id, outcome.state)
         return "done"
 
-    @rt.agent
+    @rt.agent(reads=["notes"], writes=["notes"])
     async def helper(turn: remit.Turn) -> str:
         ack("entry", "notes", "plan", await turn.context.set("notes", "plan", "ready"), "ready")
         return "prepared"
 
-    @rt.agent
+    @rt.agent(reads=["notes"], writes=["notes"])
     async def worker(turn: remit.Turn) -> str:
         ack("entry", "notes", turn.task, await turn.context.set("notes", turn.task, "written"), "written")
         return turn.task

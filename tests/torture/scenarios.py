@@ -92,7 +92,7 @@ class Submit(Scenario):
     """Several tasks at once and one after the other, two of them twice under one key."""
 
     def agents(self, rt: Runtime, world: World) -> None:
-        @world.agent(rt, writes=["notes"])
+        @world.agent(rt, reads=["notes"], writes=["notes"])
         async def clerk(turn: Turn) -> object:
             sent = await turn.once(turn.task, world.effect, turn.task, f"{turn.task} sent")
             await turn.context.set("notes", turn.task, sent)
@@ -108,7 +108,7 @@ class Tree(Scenario):
     """A lead that delegates two levels deep; everyone has effects and writes entries."""
 
     def agents(self, rt: Runtime, world: World) -> None:
-        @world.agent(rt, asks=["builder"], writes=["plan"])
+        @world.agent(rt, asks=["builder"], reads=["plan"], writes=["plan"])
         async def lead(turn: Turn) -> object:
             number = await turn.once("order", world.effect, "order", 42)
             await turn.context.set("plan", "order", {"number": number})
@@ -117,13 +117,13 @@ class Tree(Scenario):
             paid = await turn.once("pay", world.effect, "pay", number)
             return [first, *(str(one.value) for one in rest), paid]
 
-        @world.agent(rt, asks=["digger"], writes=["plan"])
+        @world.agent(rt, asks=["digger"], reads=["plan"], writes=["plan"])
         async def builder(turn: Turn) -> object:
             await turn.context.set("plan", turn.task, "begun")
             dug = await turn.delegate("digger", f"dig for {turn.task}")
             return await turn.once("build", world.effect, f"build {turn.task}", f"{dug}, built")
 
-        @world.agent(rt, writes=["holes"])
+        @world.agent(rt, reads=["holes"], writes=["holes"])
         async def digger(turn: Turn) -> object:
             deep = await turn.once("dig", world.effect, turn.task, turn.task)
             await turn.context.set("holes", turn.task, deep)
@@ -148,7 +148,7 @@ class Handoff(Scenario):
             sends = [Send("checker", f"check {number}") for number in range(3)]
             return Command(sends, {"phase": "closing", "completed": ["billing"]}, join="closer")
 
-        @world.agent(rt, writes=["checks"])
+        @world.agent(rt, reads=["checks"], writes=["checks"])
         async def checker(turn: Turn) -> object:
             await turn.context.set("checks", turn.task, "fine")
             return await turn.once("check", world.effect, turn.task, f"{turn.task}: fine")
@@ -203,7 +203,7 @@ class Cancel(Scenario):
             await turn.spawn("leaf", f"{turn.task}, spawned")
             return await turn.delegate("leaf", f"{turn.task}, delegated")
 
-        @world.agent(rt, writes=["leaves"])
+        @world.agent(rt, reads=["leaves"], writes=["leaves"])
         async def leaf(turn: Turn) -> object:
             await turn.context.set("leaves", turn.task, "green")
             await turn.once("grow", world.effect, turn.task)
@@ -289,7 +289,7 @@ class Planned(Scenario):
             outcome = await turn.run_plan(plan, concurrency=2)
             return [[one.id, one.state, one.value] for one in outcome.steps.values()]
 
-        @world.agent(rt, asks=["editor"], writes=["finds"])
+        @world.agent(rt, asks=["editor"], reads=["finds"], writes=["finds"])
         async def member(turn: Turn) -> object:
             name = turn.task.splitlines()[0]
             await turn.context.set("finds", name, "found")

@@ -99,8 +99,8 @@ def main(words: Sequence[str] | None = None) -> None:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if os.environ.get("REMIT_TRACEBACK"):
             raise
-        what = f"what is stored there cannot be understood ({type(error).__name__}: {error})"
-        _say(f"{what}; run `remit doctor`, or set REMIT_TRACEBACK=1 to see where")
+        what = f"this was not expected: {type(error).__name__}: {error}"
+        _say(f"{what}; if the store was changed by hand `remit doctor` says where; REMIT_TRACEBACK=1 shows the code")
         sys.exit(5)
     except BrokenPipeError:  # whoever read our output has gone, as `| head` does; not worth a word
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,5 @@
 """Redaction: what the owner calls a secret is in nothing that is written."""
 
-import re
 from collections.abc import Iterable
 from typing import Final, cast
 
@@ -14,17 +13,19 @@ REDACTED: Final = "[secret]"
 class Redaction:
     """Replaces secrets in text, and in the texts of JSON. Without secrets it gives back what it is given."""
 
-    __slots__ = ("_pattern",)
+    __slots__ = ("_secrets",)
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        words = sorted({_checked(secret) for secret in _listed(secrets)}, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, words))) if words else None
+        # The longest first: one may be a part of another.
+        self._secrets = sorted({_checked(secret) for secret in _listed(secrets)}, key=len, reverse=True)
 
     def __bool__(self) -> bool:
-        return self._pattern is not None
+        return bool(self._secrets)
 
     def text(self, text: str) -> str:
-        return self._pattern.sub(REDACTED, text) if self._pattern is not None else text
+        for secret in self._secrets:
+            text = text.replace(secret, REDACTED)
+        return text
 
     def json(self, value: Json) -> Json:
         """Redact every text in there, keys too."""

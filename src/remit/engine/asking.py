@@ -61,7 +61,7 @@ class Along(TypedDict, total=False):
     trust: Trust
 
 
-class Handing(TypedDict, total=False):
+class AlongHandoff(TypedDict, total=False):
     """What may go along with a handoff: rights that its sender has, and narrower bounds."""
 
     sees: SeesGiven
@@ -156,9 +156,9 @@ def passed(verb: str, to: str, task: str, how: Delegating) -> Pass:
     return Pass(to, task, **checked(verb, how, Delegating)) if how else Pass(to, task)
 
 
-def handed(along: Handing) -> Handing:
+def handed(along: AlongHandoff) -> AlongHandoff:
     """Check what goes along with a handoff."""
-    checked("hand_off", along, Handing)
+    checked("hand_off", along, AlongHandoff)
     return along
 
 

@@ -168,13 +168,8 @@ class Delegations:
             if not admitted.ok:
                 return _no(admitted, patient=patient)
             now, times = proposal.now, again.times
-            begun = Begun(
-                worker,
-                step.id if step else "",
-                joins=admitted.joins,
-                until=expires(child.bounds, now),
-                repeats=times if times >= WARN else 0,
-            )
+            repeats = times if times >= WARN else 0
+            begun = Begun(worker, step.id if step else "", "", "", admitted.joins, expires(child.bounds, now), repeats)
             taken = step.taken(view, child, now) if step else ()
             events = (started(child, now, begun), *taken, *admitted.events)
             if not slots.concerns(asker):

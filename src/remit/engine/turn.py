@@ -20,7 +20,7 @@ from remit.core.remit import Pass, Remit
 from remit.core.text import NAME_LIMIT, TASK_LIMIT, line, plain, shown
 from remit.core.trust import OUTSIDE, Trust, least
 from remit.engine import asking
-from remit.engine.asking import Delegating, Handing, Planning, Queueing
+from remit.engine.asking import AlongHandoff, Delegating, Planning, Queueing
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import Handoff, LiveTask
@@ -160,7 +160,7 @@ class Turn:
         return answers
 
     async def hand_off(
-        self, to: str | list[Send], update: Update | None = None, *, join: str = "", **along: Unpack[Handing]
+        self, to: str | list[Send], update: Update | None = None, *, join: str = "", **along: Unpack[AlongHandoff]
     ) -> Command:
         """Hand the task over: `return await turn.hand_off("billing", {"phase": "refund"})`.
 

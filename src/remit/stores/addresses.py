@@ -10,16 +10,11 @@ from remit.errors import BadInput
 
 _SCHEMES: Final = ("postgresql", "postgres")
 _ALLOWED: Final = "a store is a file, ':memory:', or a server as postgresql://user@host/database"
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)(:/*)")
 _DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")  # a path on Windows
 _SETTING: Final = re.compile(
     r"(host|hostaddr|port|dbname|user|password|passfile|service|sslmode|options)\s*=", re.IGNORECASE
 )
-# Without a scheme: somebody@somewhere/something, name:password@host, host:port/database, //host, ?password=.
-_LOOKS_LIKE: Final = re.compile(
-    r"//[^/]|[^/@]+@[^/@]+(:\d+)?/|[^/@:]*:.*@|(\[[0-9a-f:]+\]|[\w.\-]+):\d+(/|$)|.*[?&](password|user|sslmode)=",
-    re.IGNORECASE | re.DOTALL,
-)
+_SETTINGS_IN_QUERY: Final = tuple(f"{sign}{name}=" for sign in "?&" for name in ("password", "user", "sslmode"))
 _EXPLICIT: Final = re.compile(r"\.{0,2}/(?!/)|~|\.\\")  # /there, ./here, ../over: surely a path
 _PASSWORDS: Final = (
     re.compile(r"(?<=://)([^\s/@:]*):[^\s/]*(?=@)"),  # postgresql://user:password@
@@ -35,18 +30,40 @@ def is_server(where: str | Path) -> bool:
         return False
     if _SETTING.match(text):
         return True
-    scheme = _SCHEME.match(text)
-    if scheme is not None:
-        name, slashes = scheme[1].lower(), scheme[2]
-        if name in _SCHEMES and slashes.startswith("://"):
+    name, colon, rest = text.partition(":")
+    if colon and _is_scheme(name):
+        if name.lower() in _SCHEMES and rest.startswith("//"):
             return True
-        _refuse_scheme(name, certain=slashes == "://")
-    if _LOOKS_LIKE.match(text):
+        _refuse_scheme(name.lower(), certain=rest.startswith("//"))
+    if _looks_like_server(text):
         raise BadInput(
             f"that looks like the address of a server, but has no scheme: {_ALLOWED}; did you mean postgresql://...? "
             "A file whose name looks so is written with ./ before it"
         )
     return False
+
+
+def _is_scheme(name: str) -> bool:
+    return name[:1].isalpha() and name.isascii() and all(letter.isalnum() or letter in "+.-" for letter in name)
+
+
+def _looks_like_server(text: str) -> bool:
+    """Tell an address without a scheme: //host, somebody@somewhere/something, name:password@host, host:port/database,
+    ?password=. Anything but a pattern, because a path may be as long as it likes."""
+    if text.startswith("//") and text[2:3] not in ("", "/"):
+        return True
+    first = text.partition("/")[0]
+    user, at, host = first.partition("@")
+    if at and user and host and "/" in text:
+        return True
+    name, colon, rest = text.partition(":")
+    if colon and "@" in rest and not {"/", "@"} & set(name):
+        return True
+    host, colon, port = first.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]").replace(":", "") if host.startswith("[") else host
+    if colon and port.isdigit() and bare and all(letter.isalnum() or letter in "_.-" for letter in bare):
+        return True
+    return any(setting in text.lower() for setting in _SETTINGS_IN_QUERY)
 
 
 def _refuse_scheme(name: str, *, certain: bool) -> None:

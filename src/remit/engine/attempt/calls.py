@@ -1,7 +1,5 @@
-"""Calling an agent so that it can be left behind: it runs in the task of whoever asked, but is driven step by step.
-
-A task of its own for every call would do the same for twenty times the price.
-"""
+"""Calling an agent so that it can be left behind: it runs in the task of whoever asked, but is driven step by step, so
+that nothing is paid for it by those that stop when they are told to."""
 
 from __future__ import annotations
 

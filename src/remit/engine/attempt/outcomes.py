@@ -14,7 +14,7 @@ from remit.core.record import Record
 from remit.core.remit import Remit
 from remit.core.trust import INSIDE
 from remit.core.values import Json
-from remit.engine.attempt import traces
+from remit.engine import traces
 from remit.engine.presence.bell import Bell
 from remit.errors import BadInput, Cancelled, Failed, Refused, RemitError, StoreError, TimedOut
 from remit.ports import View

@@ -16,7 +16,8 @@ from remit.core.trust import INSIDE, Trust, least
 from remit.core.values import Json
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.handoffs import Sends, label
-from remit.engine.attempt.live import FIRST, NOBODY_WROTE, NOT_HANDED, Attempt, Handoff, LiveTask, Operations, Written
+from remit.engine.attempt.live import NOBODY_WROTE, NOT_HANDED, Handoff, LiveTask, Written
+from remit.engine.attempt.operations import FIRST, Attempt, Operations
 from remit.engine.directory import Agent
 from remit.errors import Refused
 from remit.ports import Span, View

@@ -16,7 +16,8 @@ from remit.core.remit import Remit, known_pass
 from remit.engine.admission import Proposal
 from remit.engine.attempt.handoffs import Sends
 from remit.engine.attempt.lines import Hands
-from remit.engine.attempt.live import Attempt, LiveTask
+from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.operations import Attempt
 from remit.engine.attempt.resume import Resumed, resume
 from remit.engine.attempt.turns import Superseded
 from remit.engine.consequences import ended_unrun

@@ -91,7 +91,7 @@ def others(where: str) -> list[str]:
 
 def _refuse_links(path: Path) -> None:
     """Refuse what is a link: whoever may write to its folder decides where it leads. Links above it are as they are."""
-    for name in (path, *(path.with_name(f"{path.name}{end}") for end in _COMPANIONS)):
+    for name in (path, *(Path(f"{path}{end}") for end in _COMPANIONS)):
         if name.is_symlink():
             raise NotAStore(f"{name} is a symbolic link, and remit follows none to a store; name the file itself")
 

@@ -1,5 +1,4 @@
-"""What each event does to the tables. The stores and the check of the stores both read it from here,
-so a table can hold nothing that the journal does not say."""
+"""What each event does to the rows of the tables, and how the tables are built from all of them."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -10,6 +9,7 @@ from remit.core import lifecycle
 from remit.core.events import Event
 from remit.core.identity import KEYED, UsedKey
 from remit.core.kinds import CardsPublished, EntriesRemoved, EntrySet, FirstData, MessagesTaken, RunsPruned, read
+from remit.core.projection.counts import Count, counted
 from remit.core.record import Record
 from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
@@ -287,67 +287,6 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "message.sent": _message_sent,
     "messages.taken": _messages_taken,
 }
-
-
-class Count(NamedTuple):
-    """What an event adds to the row of its run. `members` is text that is appended: the name of who joins it.
-
-    The root itself is not counted: a run has no row until something else happens in it.
-    """
-
-    members: str = ""
-    tasks: int = 0
-    handoffs: int = 0
-    tokens: int = 0
-    refusals: int = 0
-
-
-ONE_TASK: Final = Count(tasks=1)
-_ONE_REFUSAL: Final = Count(refusals=1)
-
-
-def _counts_task(event: Event) -> Count | None:
-    data = read(event, FirstData)
-    if not data["parent"]:
-        return None
-    return Count(f" {event.agent}", 1) if data.get("joins") else ONE_TASK
-
-
-def _counts_handoff(event: Event) -> Count:
-    """Going out in parts and joining them is one handoff, which is counted when it goes out."""
-    to, more = event.data["to"], cast("int", event.data.get("more_refused", 0))
-    joins = isinstance(to, str) and event.data.get("joins")
-    return Count(f" {to}" if joins else "", 0, 0 if event.data.get("of_parts") else 1, 0, more)
-
-
-def _counts_tokens(event: Event) -> Count:
-    return Count(tokens=cast("int", event.data["tokens"]))
-
-
-def _counts_unrecorded(event: Event) -> Count | None:
-    """Refusals beyond those that are recorded one by one count when the turn ends."""
-    more = event.data.get("more_refused")
-    return Count(refusals=cast("int", more)) if more else None
-
-
-def _counts_refusal(event: Event) -> Count | None:
-    return _ONE_REFUSAL if event.run else None  # a stranger is refused before there is a run
-
-
-COUNTS: Final[dict[str, Callable[[Event], Count | None]]] = {
-    "task.submitted": _counts_task,
-    "task.started": _counts_task,
-    "task.handed": _counts_handoff,
-    "hop.refused": _counts_refusal,
-    "tokens.used": _counts_tokens,
-    **dict.fromkeys(("task.retrying", *sorted(lifecycle.ENDS)), _counts_unrecorded),
-}
-
-
-def counted(event: Event) -> Count | None:
-    """Tell what an event adds to the figures of its run."""
-    counts = COUNTS.get(event.kind)
-    return counts(event) if counts is not None and event.text else None
 
 
 def changes(event: Event) -> list[Change]:

@@ -1,0 +1,35 @@
+"""What each event does to the tables. The stores and the check of the stores both read it from here, so a table can
+hold nothing that the journal does not say."""
+
+from remit.core.projection.counts import COUNTS, ONE_TASK, Count, counted
+from remit.core.projection.tables import (
+    COLUMNS,
+    KEYS,
+    PROJECTION,
+    Change,
+    Key,
+    Row,
+    Table,
+    Tables,
+    changes,
+    fold,
+    fold_in,
+)
+
+__all__ = [
+    "COLUMNS",
+    "COUNTS",
+    "KEYS",
+    "ONE_TASK",
+    "PROJECTION",
+    "Change",
+    "Count",
+    "Key",
+    "Row",
+    "Table",
+    "Tables",
+    "changes",
+    "counted",
+    "fold",
+    "fold_in",
+]
