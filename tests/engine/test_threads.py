@@ -155,7 +155,7 @@ def test_a_forked_process_has_none_of_its_parents_files_open(tmp_path: Path, ope
     remit.run(rt, "echo", "parent")
 
     def open_files() -> str:
-        return " ".join(path for link in Path("/proc/self/fd").iterdir() if "team.db" in (path := _target(link)))
+        return " ".join(path for link in Path("/proc/self/fd").iterdir() if str(tmp_path) in (path := _target(link)))
 
     assert "team.db" in open_files()
     assert in_a_fork(lambda: f"[{open_files()}]") == "[]"

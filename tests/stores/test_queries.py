@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.core import projection
+from remit.core.projection import tables
 from remit.stores import queries
 
 FOLDER = Path(queries.__file__).parent
@@ -102,7 +102,7 @@ def test_no_sql_is_made_from_text():
 
 def test_every_query_is_used():
     used = {text for path in MODULES for text in texts(path)}
-    changes = re.findall(r'Change\(\s*"(\w+)",\s*"(\w+)"', Path(projection.__file__).read_text())
+    changes = re.findall(r'Change\(\s*"(\w+)",\s*"(\w+)"', Path(tables.__file__).read_text())
     used |= {f"{table}_{verb}" for table, verb in changes}
     assert set(NAMED) - used == set()
 
