@@ -25,5 +25,10 @@ def test_every_rule_has_a_test():
     assert sorted(written() - marked()) == []
 
 
+def test_the_page_on_threats_names_rules_that_are_written_down():
+    named = set(re.findall(r"`([a-z]+\.[a-z-]+)`", (RULES.parent / "threats.md").read_text())) - {"turn.tools"}
+    assert sorted(named - written()) == []
+
+
 def test_every_test_names_a_rule_that_is_written_down():
     assert sorted(marked() - written()) == []

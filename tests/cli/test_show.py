@@ -51,6 +51,7 @@ def handing(rt: Runtime) -> None:
 
 
 @pytest.mark.rule("show.who")
+@pytest.mark.case("refused_then_handed")
 async def test_whoever_held_the_task_then_is_named_for_what_it_did():
     with team() as rt:
         handing(rt)
@@ -91,6 +92,7 @@ def planning(rt: Runtime, sources: int, bad: int) -> None:
 
 
 @pytest.mark.rule("show.urgent-first")
+@pytest.mark.case("wide_plan")
 async def test_of_a_wide_plan_what_failed_comes_first_and_every_step_is_there_once():
     with team() as rt:
         planning(rt, 40, 30)

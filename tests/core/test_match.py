@@ -149,6 +149,7 @@ def test_who_clearly_can_do_it_is_chosen(wanted: str, who: str):
         "German history",
     ],
 )
+@pytest.mark.case("any_shared_word")
 def test_nobody_is_chosen_on_a_stop_word_or_on_one_word_of_many(wanted: str):
     assert chosen(wanted, HOUSE) == ""
 

@@ -92,6 +92,7 @@ def test_a_name_may_have_64_characters_and_not_one_more():
 
 
 @pytest.mark.rule("names.scripts")
+@pytest.mark.case("names")
 def test_letters_of_every_script_tell_agents_apart():
     names = [
         "M\xfcller",

@@ -293,6 +293,7 @@ async def test_whatever_is_said_to_a_task_is_done_or_refused_with_a_sentence(cre
         (lambda rt: rt.workspace.tasks(agent="nobdy", limit=0), "limit is a whole number from 1"),
     ],
 )
+@pytest.mark.case("bad_input")
 async def test_what_is_said_wrongly_is_told_with_what_is_allowed(
     call: Callable[[Runtime], Awaitable[object]], sentence
 ):

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.rule("copies.turn")
+@pytest.mark.case("state_in_place")
 async def test_state_changed_in_place_is_handed_to_nobody_also_not_on_a_retry(rt: Runtime, clock):
     seen: list[Any] = []
     order = {"context": {"order": 1, "parts": ["a"], "deep": {"x": [1]}}, "artifacts": {"file": {"lines": [1]}}}
@@ -109,6 +110,7 @@ async def test_the_result_of_a_delegation_changed_in_place_changes_no_record(rt:
 
 
 @pytest.mark.rule("copies.listener")
+@pytest.mark.case("state_in_place")
 async def test_a_listener_changes_neither_the_record_nor_what_others_get(rt: Runtime):
     heard: list[Event] = []
 

@@ -66,6 +66,7 @@ async def test_what_is_not_json_is_refused_and_what_raises_is_not_kept(rt: Runti
 
 
 @pytest.mark.rule("effect.arguments")
+@pytest.mark.case("step_with_other_arguments")
 async def test_an_effect_with_other_arguments_on_a_re_run_is_told_and_ends_the_task(rt: Runtime, clock):
     """It is neither done again nor answered with what came of the other."""
     charged: list[int] = []

@@ -39,6 +39,7 @@ async def looked(turn: Turn) -> str:
         {"handoffs": False},
     ],
 )
+@pytest.mark.case("same_key")
 async def test_a_key_with_another_content_is_a_conflict_and_hands_out_nothing(rt: Runtime, other: dict[str, object]):
     for name in ("pay", "mail"):
         rt.add(Card(name), echo)
@@ -92,6 +93,7 @@ async def test_an_agent_that_uses_a_key_twice_for_different_things_is_told(rt: R
 
 
 @pytest.mark.rule("key.identity")
+@pytest.mark.case("twin_bounds")
 async def test_what_one_branch_may_see_is_not_handed_to_another(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[object]:
@@ -161,6 +163,7 @@ def keeping(request, tmp_path, clock):
 
 
 @pytest.mark.rule("key.outlives")
+@pytest.mark.case("key_after_prune")
 async def test_what_was_done_under_a_key_is_not_done_again_after_its_run_is_pruned(keeping: Runtime, clock):
     rt, paid = keeping, []
 

@@ -39,6 +39,7 @@ async def asked(rt: Runtime, body, *, card: Card | None = None, **passed) -> Any
 
 
 @pytest.mark.rule("sight.writes", "sight.no-trace")
+@pytest.mark.case("blind_writes")
 async def test_who_was_given_nothing_writes_its_own_memory_and_nothing_else(rt: Runtime):
     owner = rt.workspace.context("s")
     await owner.set("hr", "salary", 5000)
@@ -114,6 +115,7 @@ async def test_the_board_is_written_by_who_was_given_it(rt: Runtime):
 
 
 @pytest.mark.rule("sight.writes", "sight.no-trace")
+@pytest.mark.case("oracles")
 async def test_a_write_without_sight_tells_nothing_of_what_was_there(clock):
     """The answer, the version and the age of what it wrote are the same over something and over nothing."""
 
@@ -147,6 +149,7 @@ async def test_a_write_without_sight_tells_nothing_of_what_was_there(clock):
 
 
 @pytest.mark.rule("sight.wrote")
+@pytest.mark.case("wrote_sees")
 async def test_what_it_wrote_are_those_versions_not_what_others_put_there(rt: Runtime):
     placed, replaced = anyio.Event(), anyio.Event()
 
@@ -252,6 +255,7 @@ async def test_a_version_is_never_used_again(rt: Runtime, clock):
 
 
 @pytest.mark.rule("chain.names-only")
+@pytest.mark.case("chain_texts")
 async def test_a_holder_sees_the_names_of_its_chain_and_no_text_above_its_own(rt: Runtime):
     seen: list = []
 

@@ -33,6 +33,7 @@ def nested(rt: Runtime, depth: int, crowd: Crowd | None = None) -> None:
 
 
 @pytest.mark.rule("concurrency.line")
+@pytest.mark.case("deadlock")
 async def test_two_hundred_tasks_whose_delegates_submit_and_wait_all_finish():
     with team() as rt:
         nested(rt, 1)

@@ -18,6 +18,7 @@ async def read(turn: Turn) -> list[str]:
 
 
 @pytest.mark.rule("message.run")
+@pytest.mark.case("two_plans")
 async def test_two_plans_in_one_session_do_not_see_each_others_messages(rt: Runtime):
     told: list[str] = []
     both = anyio.Event()
@@ -61,6 +62,7 @@ async def test_what_was_left_unread_is_not_read_in_a_later_run_of_the_session(rt
 
 
 @pytest.mark.rule("message.quota")
+@pytest.mark.case("inbox")
 async def test_a_sender_has_a_quota_of_its_own_and_nobody_else_is_held_up(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[object]:
@@ -143,6 +145,7 @@ async def test_sending_reads_nothing_that_waits():
 
 
 @pytest.mark.rule("message.fits")
+@pytest.mark.case("inbox")
 async def test_what_does_not_fit_a_prompt_stays_for_the_next_and_fails_no_step(rt: Runtime):
     told: list[str] = []
     long = "r" * (TASK_LIMIT - 3 * KIB_16)

@@ -26,6 +26,7 @@ async def ask_on(turn: Turn, way: str) -> list[str]:
 
 @pytest.mark.rule("run.size")
 @pytest.mark.parametrize("way", ["delegate", "submit"])
+@pytest.mark.case("amplify")
 async def test_a_run_has_a_thousand_tasks_whichever_way_they_are_asked_for(way: str):
     with team(hands=0) as rt:
 
@@ -118,6 +119,7 @@ async def test_asking_first_whether_so_many_may_be_sent_raises(rt: Runtime):
 
 @pytest.mark.rule("handoff.deadlock", "handoff.parallel")
 @pytest.mark.parametrize("first", ["ghost", "chief", "worker", "stranger"])
+@pytest.mark.case("ghost_fan_out")
 async def test_going_out_in_the_same_parts_again_is_refused_whoever_comes_first(rt: Runtime, first: str):
     turns: list[str] = []
 
@@ -159,6 +161,7 @@ async def test_every_part_counts_against_the_agents_of_a_run_and_all_of_them_are
 
 
 @pytest.mark.rule("tier.run", "handoff.run-limit")
+@pytest.mark.case("tiers")
 async def test_the_handoffs_of_a_tier_are_those_of_all_tasks_together(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[str]:
@@ -194,6 +197,7 @@ async def test_how_often_one_task_changes_hands_is_the_owners_to_say():
 
 
 @pytest.mark.rule("tier.stand-in")
+@pytest.mark.case("stand_in")
 async def test_whoever_leads_a_plan_for_a_person_is_neither_an_agent_nor_a_hop(rt: Runtime):
     @rt.agent(asks=["helper"])
     async def worker(turn: Turn) -> int:
@@ -249,6 +253,7 @@ def test_what_a_run_began_with_is_not_read_at_a_hop():
 
 
 @pytest.mark.rule("door.flat")
+@pytest.mark.case("amplify")
 async def test_the_last_hop_of_a_large_run_costs_what_an_early_one_does():
     """With a thousand members and every bound of a run; ten times would be a scan."""
     with Runtime() as rt:
@@ -272,6 +277,7 @@ async def test_the_last_hop_of_a_large_run_costs_what_an_early_one_does():
 
 
 @pytest.mark.rule("refuse.recorded")
+@pytest.mark.case("amplify")
 async def test_of_a_refused_hop_the_beginning_of_its_text_is_kept(rt: Runtime):
     @rt.agent
     async def lead(turn: Turn) -> None:
@@ -328,6 +334,7 @@ async def test_each_turn_tells_of_its_own_refusals_and_the_limit_is_the_tasks(rt
 
 
 @pytest.mark.rule("sight.receipt")
+@pytest.mark.case("amplify")
 async def test_what_an_asker_keeps_back_is_listed_up_to_a_limit(rt: Runtime):
     @rt.agent(asks="*", writes=["notes"])
     async def lead(turn: Turn) -> None:

@@ -143,6 +143,7 @@ async def test_a_plan_with_more_than_a_model_may_say_goes_back_with_the_name_of_
 @pytest.mark.parametrize(
     "answer", ["```json" + "\n" * 50_000 + "x", "```" * 20_000, "```json\n" + "[" * 50_000 + "\n```"]
 )
+@pytest.mark.case("redos")
 async def test_no_answer_of_a_coordinator_holds_up_the_loop(rt: Runtime, answer: str):
     boss(rt, answer, answer)
     began = process_time()

@@ -56,6 +56,7 @@ def told(work: Callable[[], object]) -> object:
 
 
 @pytest.mark.rule("runtime.threads")
+@pytest.mark.case("threads")
 def test_threads_that_ask_at_once_get_a_result_or_a_sentence(where: str, open_team):
     rt = open_team(where)
     begun, told_off = threading.Event(), threading.Semaphore(0)
@@ -136,6 +137,7 @@ async def test_a_turn_cannot_be_used_from_the_loop_of_another_thread(where: str,
 
 
 @pytest.mark.rule("runtime.fork")
+@pytest.mark.case("fork")
 def test_a_forked_process_goes_on_with_a_connection_of_its_own(tmp_path: Path, open_team):
     rt = open_team(tmp_path / "team.db")
     assert remit.run(rt, "echo", "parent") == "parent"

@@ -123,6 +123,7 @@ async def test_taken_over_a_run_has_its_usual_time_again(tmp_path, clock: FakeCl
 
 
 @pytest.mark.rule("retry.handle")
+@pytest.mark.case("retry_deadline")
 async def test_a_retrys_handle_belongs_to_its_asker_while_its_turn_lasts(rt: Runtime, clock: FakeClock):
     kept: list[Task] = []
 
@@ -144,13 +145,15 @@ async def test_a_retrys_handle_belongs_to_its_asker_while_its_turn_lasts(rt: Run
     deadline = clock.now() + 5 * SECOND
     assert await rt.run("lead", "x", within=Bounds(deadline=deadline)) == [deadline] * 3
     for handle in kept:
-        with pytest.raises(Refused, match="is over"):
-            await handle.retry()
-        assert (await handle.status()).state == "failed"
+        for use in (handle.retry, handle.status, handle.wait, handle.cancel):
+            with pytest.raises(Refused, match="is over"):
+                await use()
+        assert (await rt.workspace.task(handle.id).status()).state == "failed"
 
 
 @pytest.mark.rule("input.tokens")
 @pytest.mark.parametrize("absurd", [2**63, 10**13, -1, True, float("nan"), 1.5, "7", None])
+@pytest.mark.case("tokens_overflow")
 async def test_an_absurd_figure_is_refused_when_it_is_said(rt: Runtime, absurd):
     @rt.agent
     async def model(turn: Turn) -> str:

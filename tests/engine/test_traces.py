@@ -17,6 +17,7 @@ KEY = "sk-0123456789abcdef"
 
 
 @pytest.mark.rule("failure.trace")
+@pytest.mark.case("failing_leaf")
 async def test_a_failure_keeps_its_frames_and_its_sentence_names_the_last_of_the_users_own(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> None:

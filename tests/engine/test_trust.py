@@ -28,6 +28,7 @@ async def reads_mail(turn: Turn) -> str:
 
 
 @pytest.mark.rule("trust.flows")
+@pytest.mark.case("memory_poison")
 async def test_who_has_read_something_from_outside_writes_sends_and_answers_outside(rt: Runtime):
     await with_mail(rt)
 
@@ -273,6 +274,7 @@ async def test_a_step_that_depends_on_nothing_from_outside_is_inside(rt: Runtime
 
 
 @pytest.mark.rule("prompt.no-forging")
+@pytest.mark.case("prompts")
 async def test_nobody_poses_as_another_in_a_prompt(rt: Runtime):
     prompts: dict[str, str] = {}
     team_of(rt, prompts)
@@ -288,6 +290,7 @@ async def test_nobody_poses_as_another_in_a_prompt(rt: Runtime):
 
 
 @pytest.mark.rule("prompt.no-forging", "board.snapshot")
+@pytest.mark.case("spoof")
 async def test_nobody_poses_as_another_on_a_board(rt: Runtime):
     @rt.agent(asks="*", writes=[BOARD], reads=[BOARD])
     async def mallory(turn: Turn) -> None:

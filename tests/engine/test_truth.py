@@ -26,6 +26,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.rule("truth.late")
+@pytest.mark.case("late_answer")
 async def test_an_answer_after_its_time_does_not_count_and_nothing_is_written_in_its_name(
     rt: Runtime, clock: FakeClock
 ):
@@ -173,6 +174,7 @@ async def in_a_thread(begun: anyio.Event, stop: anyio.Event) -> None:
 @pytest.mark.parametrize(
     "stubborn", [deaf_to_cancelling, deaf_to_everything, shielded, in_scopes_of_its_own, in_a_thread]
 )
+@pytest.mark.case("late_answer")
 async def test_an_agent_that_will_not_stop_is_left_behind_after_the_grace_and_its_caller_goes_on(
     stubborn, caplog: pytest.LogCaptureFixture
 ):
@@ -414,6 +416,7 @@ def slippery(rt: Runtime, slip) -> None:
 
 @pytest.mark.rule("truth.own-making")
 @pytest.mark.parametrize("slip", SLIPS)
+@pytest.mark.case("stray_cancel")
 async def test_what_an_agent_makes_itself_is_its_own_failure_and_no_one_elses(slip: str):
     with team() as rt:
         slippery(rt, SLIPS[slip])
@@ -481,6 +484,7 @@ def test_a_persons_ctrl_c_stops_the_program(body: str):
 
 
 @pytest.mark.rule("turn.children")
+@pytest.mark.case("left_running")
 async def test_what_a_turn_left_running_is_cancelled_before_its_end_is_recorded(rt: Runtime):
     never = anyio.Event()
     stopped: list[str] = []

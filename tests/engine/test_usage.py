@@ -12,6 +12,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.rule("tier.at-once")
+@pytest.mark.case("tokens_at_once")
 async def test_what_the_turn_under_way_has_used_counts_for_the_next_hop(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> str:

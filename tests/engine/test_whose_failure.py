@@ -24,6 +24,7 @@ async def open_breakers(rt: Runtime) -> set[str]:
 
 
 @pytest.mark.rule("breaker.own-failures")
+@pytest.mark.case("whose_failure")
 async def test_a_failure_that_came_through_from_another_is_not_ones_own(rt: Runtime):
     broken(rt)
 
@@ -70,6 +71,7 @@ async def test_a_failure_of_its_own_beside_anothers_counts(rt: Runtime):
 
 
 @pytest.mark.rule("breaker.own-failures")
+@pytest.mark.case("breaker")
 async def test_a_time_limit_shorter_than_usual_is_no_failure_of_the_agent(rt: Runtime, clock: FakeClock):
     begun = anyio.Event()
 
@@ -114,6 +116,7 @@ async def test_an_answer_that_is_not_accepted_is_no_failure_that_its_breaker_lea
 
 
 @pytest.mark.rule("breaker.once")
+@pytest.mark.case("retry_meets_breaker")
 async def test_the_attempts_of_one_task_count_once_when_it_dies(rt: Runtime, clock: FakeClock):
     tries: list[str] = []
 
@@ -151,6 +154,7 @@ async def test_the_tries_of_a_step_count_once(rt: Runtime):
 
 
 @pytest.mark.rule("breaker.probe-back")
+@pytest.mark.case("probe")
 async def test_a_probe_that_tells_nothing_is_given_back_so_that_the_next_can_try(rt: Runtime, clock: FakeClock):
     switch = {"broken": True}
     begun = anyio.Event()

@@ -47,6 +47,9 @@ class TaskControl:
     # -- looking ----------------------------------------------------------------------------------------------
 
     async def status(self, task: str, asker: LiveTask | None = None) -> Status:
+        if asker is not None:
+            asker.must_be_at_work()
+
         def look(view: View) -> Status:
             record = self._record(view, task, asker)
             began = view.event(record.began)
