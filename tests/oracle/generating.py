@@ -4,7 +4,6 @@ from itertools import count
 from random import Random  # noqa: TID251 - from a seed
 from typing import TypeVar
 
-from oracle.known import today
 from oracle.scenario import (
     AGENTS,
     BOARD_NAME,
@@ -106,9 +105,9 @@ class Generator:
             name,
             None if self._chance(0.7) else self._some(AGENTS, 4),
             self._some(TOOLS, 3),
-            frozenset() if today("denies") else self._some(TOOLS, 1),
+            self._some(TOOLS, 1),
             self.areas(2),
-            None if self._chance(0.3) else self.areas(3),
+            () if self._chance(0.3) else self.areas(3),
         )
 
     def _ceiling(self) -> Within:
@@ -125,11 +124,11 @@ class Generator:
             maybe(frozenset(dice.sample(AGENTS, dice.randint(2, 5)))),
             maybe(self._some(TOOLS, 4)),
             maybe(self.areas(5)),
-            None if today("writes") else maybe(self.areas(5)),
+            maybe(self.areas(5)),
             maybe(dice.randint(0, 4)),
             maybe(dice.randint(0, 3)),
             maybe(dice.randint(1, 4)),
-            None if today("tasks") else maybe(dice.randint(1, 6)),
+            maybe(dice.randint(1, 6)),
         )
 
     def along(self, *, queued: bool = False) -> Along:
@@ -143,7 +142,7 @@ class Generator:
         return Along(
             maybe(self.areas()),
             maybe(self._some(TOOLS, 3)),
-            None if today("writes") else maybe(self.areas()),
+            maybe(self.areas()),
             within,
             None if queued else maybe(2, 0.08),
         )
@@ -210,7 +209,7 @@ class Generator:
         return HandOff(self._anyone(), phase, along)
 
     def _handed_along(self) -> Along:
-        return Along() if today("command-passes") else self.along(queued=True)
+        return self.along(queued=True)
 
     def _acts(self, depth: int, *, quiet: bool) -> list[Act]:
         acts: list[Act] = [Look()] if self._chance(0.6) else []

@@ -8,10 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from oracle.known import today
 from oracle.rights import NO_END, Limits, Passed, Rights, Task, Unsaid, Whole
 from oracle.scenario import (
-    TOOLS,
     Act,
     Along,
     Answer,
@@ -141,8 +139,6 @@ class Model:
     def _happens(self, act: Act) -> None:
         match act:
             case Wait():
-                if today("default-deadline") and any(task.askers for task in self.queue):
-                    raise Unsaid
                 self.now += act.seconds
             case Breaker():
                 (self.broken.add if act.how == "trip" else self.broken.discard)(act.agent)
@@ -173,7 +169,7 @@ class Model:
             limits = replace(limits, deadline=min(limits.deadline, self.now + along.seconds))
         task = Task(act.task, act.session, act.to, limits, (), Whole({act.to}), told=act.task)
         task.sees_all, task.writes_all = along.sees is None, along.writes is None
-        tools = along.tools if along.tools is not None else frozenset(TOOLS if today("person-tools") else ())
+        tools = along.tools or frozenset()
         task.passed = Passed(points(along.sees or ()), frozenset(), points(along.writes or ()), tools)
         return task
 
@@ -228,8 +224,7 @@ class Model:
         child = self.child(asker, act.to, act.task, act.along)
         child.above = None  # nobody waits for it
         rule = self.refusal(asker, act.to, act.along.within)
-        where = asker.run if today("same-key") else asker
-        answer = self._queued(child, rule, self._known(act, (where, asker.holder), child))
+        answer = self._queued(child, rule, self._known(act, (asker, asker.holder), child))
         if answer[0] == "submitted":
             asker.run.joined(act.to)
         return answer
@@ -240,19 +235,18 @@ class Model:
         if act.key:
             named = (where[0], act.key)
             before = self.keys.get(named)
-            other = before is not None and before.content != content and not today("same-key")
+            other = before is not None and before.content != content
             return before, other, lambda: self.keys.__setitem__(named, Request(content, self.now, task))
-        identity = content[:-1] if today("same-request") else content
-        before = self.same.get(identity)
+        before = self.same.get(content)
         if before and (self.now - before.at > SAME_SECONDS or before.task.state in ("failed", "timed-out")):
             before = None
         if before and self.now - before.at == SAME_SECONDS:
             raise Unsaid
-        return before, False, lambda: self.same.__setitem__(identity, Request(content, self.now, task))
+        return before, False, lambda: self.same.__setitem__(content, Request(content, self.now, task))
 
     def _queued(self, task: Task, rule: str, known: Any) -> tuple[str, str]:
         before, other, note = known
-        if rule and not (before and today("guards-last")):
+        if rule:
             return ("refused", rule)
         if other:
             return ("conflict", "")
@@ -290,8 +284,6 @@ class Model:
                 return ("completed", f"{task.text}/{here}")
             if isinstance(ending, Fail):
                 return ("failed", "")
-            if today("wrote-address"):
-                task.wrote = {}
             rule = self._handed(task, ending) if isinstance(ending, HandOff) else self._fanned_out(task, ending)
             if rule:
                 if task.refused:
@@ -319,8 +311,7 @@ class Model:
 
     @staticmethod
     def _moves(task: Task, to: str, content: str) -> Iterable[tuple[str, bool]]:
-        made = len(task.trail) if today("handoffs-by-task") else task.run.handoffs
-        yield "handoffs", made >= task.limits.handoffs or len(task.trail) >= HANDOFFS
+        yield "handoffs", task.run.handoffs >= task.limits.handoffs or len(task.trail) >= HANDOFFS
         yield "deadlock", (task.holder, to, content) in task.trail[-REPEATS_WITHIN:]
 
     def _handed(self, task: Task, command: HandOff) -> str:
@@ -332,8 +323,7 @@ class Model:
     def _moved(self, task: Task, to: str, content: str, along: Along) -> None:
         """The heir has what the task was passed by name, and what the sender has and passes along."""
         task.passed |= self.rights.given(task, along)
-        if not today("heir-sight"):
-            task.sees_all = task.writes_all = False
+        task.sees_all = task.writes_all = False
         task.limits = task.limits.narrowed(along.within, self.now)
         task.trail.append((task.holder, to, content))
         task.phase = content or task.phase
@@ -401,7 +391,7 @@ class Model:
         return None
 
     def _waiting(self, task: Task, agent: str, *, take: bool = False) -> list[tuple[str, str]]:
-        where = (task.session if today("session-messages") else task.run, agent)
+        where = (task.run, agent)
         return self.inboxes.pop(where, []) if take else self.inboxes.setdefault(where, [])
 
     def _wait(self, task: Task, act: Wait, _value: str) -> None:

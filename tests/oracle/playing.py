@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from oracle.known import today
 from oracle.model import ELSEWHERE, STALE, Log
 from oracle.scenario import (
     BOARD_NAME,
@@ -149,13 +148,10 @@ class Player:
             policy=Policy(breaker=BreakerPolicy(failures=1_000)),
         )
         for member in self._scenario.team:
-            about: dict[str, Any] = {"tools": member.tools, "reads": scopes(member.reads)}
-            about["asks"] = "*" if member.asks is None else member.asks
-            if member.writes is not None:
-                about["writes"] = scopes(member.writes)
-            if member.denies:
-                about["denies"] = member.denies
-            rt.add(Card(member.name, **about), self._answer)
+            asks = "*" if member.asks is None else member.asks
+            reads, writes = scopes(member.reads), scopes(member.writes)
+            card = Card(member.name, asks=asks, tools=member.tools, denies=member.denies, reads=reads, writes=writes)
+            rt.add(card, self._answer)
         return rt
 
     async def _said(self, text: str, number: int, act: Act, do: Callable[[], Awaitable[object]]) -> None:
@@ -267,20 +263,16 @@ class Player:
     # -- versions: any number will do that was not used before; which write it stands for is what counts ------------
 
     def _new(self, at: Point, version: int) -> int:
-        if today("same-version"):
-            return version
         assert version not in self._written[at], f"version {version} of {at} was used before"
         self._written[at].append(version)
         return len(self._written[at])
 
     def _which(self, entry: Entry) -> int:
-        if today("same-version"):
-            return entry.version
         written = self._written[entry.namespace, entry.key]
         return written.index(entry.version) + 1 if entry.version in written else -1
 
     def _expected(self, at: Point, number: int | None) -> int | None:
-        if not number or today("same-version"):
+        if not number:
             return number
         known = self._written[at]
         return known[number - 1] if number <= len(known) else 1_000_000 + number

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from oracle.known import today
 from oracle.scenario import (
     AGENTS,
     BOARD_NAME,
@@ -142,22 +141,16 @@ class Rights:
         """The addresses that the holder sees, whoever writes there."""
         card = self.team[task.holder]
         own = EVERYWHERE if task.sees_all else task.passed.sees | points(card.reads) | self._memory(task)
-        if today("wrote-address"):
-            own |= {point for point, _ in task.own}
         return task.limits.sees & own
 
     def sight(self, task: Task) -> Points:
         """What it sees right now: those addresses, and the versions it wrote or was passed, where they still stand."""
-        if today("wrote-address"):
-            return self.base(task)
         standing = {point for point, version in task.own | task.passed.versions if self._stands(task, point, version)}
         return self.base(task) | (task.limits.sees & standing)
 
     def reach(self, task: Task) -> Points:
         card = self.team[task.holder]
-        if today("writes"):
-            return task.limits.sees & (EVERYWHERE if card.writes is None else points(card.writes))
-        own = EVERYWHERE if task.writes_all else task.passed.writes | points(card.writes or ()) | self._memory(task)
+        own = EVERYWHERE if task.writes_all else task.passed.writes | points(card.writes) | self._memory(task)
         return task.limits.writes & own
 
     def kit(self, task: Task) -> frozenset[str]:
@@ -182,12 +175,6 @@ class Rights:
         there = self.entries.get(self.address(*point, task.session))
         return there is not None and there.version == version
 
-    def _unless_only_written(self, task: Task, wanted: Points) -> None:
-        """Whether the ceiling of sight also hides from a holder what it wrote itself, nothing says."""
-        outside = {point for point, _ in task.own if point in wanted} - task.limits.sees
-        if outside and not today("wrote-address"):
-            raise Unsaid
-
     # -- entries ------------------------------------------------------------------------------------------------------
 
     @staticmethod
@@ -195,9 +182,7 @@ class Rights:
         return (f"board:{session}" if namespace == BOARD_NAME else namespace, key)
 
     def written(self, at: Point, value: str, agent: str = "") -> int:
-        before = self.entries.get(at)
-        version = (before.version if before else 0) + 1 if today("same-version") else self.versions.get(at, 0) + 1
-        self.versions[at] = version
+        version = self.versions[at] = self.versions.get(at, 0) + 1
         self.entries[at] = Written(value, agent, version)
         return version
 
@@ -206,7 +191,6 @@ class Rights:
 
     def get(self, task: Task, act: Get, _value: str) -> object:
         point = (act.namespace, act.key)
-        self._unless_only_written(task, frozenset((point,)))
         if point not in self.sight(task):
             return ("refused", "not-visible")
         there = self.entries.get(self.address(*point, task.session))
@@ -216,7 +200,6 @@ class Rights:
 
     def query(self, task: Task, act: Query, _value: str) -> object:
         wanted = frozenset(at for at in EVERYWHERE if at[0] == act.namespace and at[1].startswith(act.prefix or ""))
-        self._unless_only_written(task, wanted)
         seen = self.sight(task) & wanted
         if not seen and any(point in wanted for point, _ in task.own | task.passed.versions):
             raise Unsaid  # none of what it wrote or was passed stands any more: nothing there, or nothing to see?
@@ -231,8 +214,7 @@ class Rights:
             return answer
         at = self.address(*point, task.session)
         if act.expect is not None:
-            self._unless_only_written(task, frozenset((point,)))
-            if point not in self.sight(task) and not today("writes"):
+            if point not in self.sight(task):
                 return ("refused", "not-visible")
             there = self.entries.get(at)
             if act.expect != (there.version if there else 0):
@@ -243,11 +225,8 @@ class Rights:
 
     def remove(self, task: Task, act: Remove, _value: str) -> object:
         point = (act.namespace, act.key)
-        if today("remove-order") and point not in self.sight(task):
-            return ("refused", "not-visible")
         if (answer := self._not_writable(task, point)) is not None:
             return answer
-        self._unless_only_written(task, frozenset((point,)))
         if point not in self.sight(task):
             return ("refused", "not-visible")
         return self.removed(self.address(*point, task.session))
@@ -255,6 +234,6 @@ class Rights:
     def _not_writable(self, task: Task, point: Point) -> object:
         if point in self.reach(task):
             return None
-        if not today("writes") and any(one == point for one, _ in task.own):
+        if any(one == point for one, _ in task.own):
             raise Unsaid  # whether it may go on writing there when its rights have changed since
         return ("refused", "not-writable")

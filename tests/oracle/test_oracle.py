@@ -7,7 +7,6 @@ import pytest
 
 from oracle.checking import Worlds, differences, told
 from oracle.generating import generated
-from oracle.known import KNOWN
 from oracle.model import foreseen
 from oracle.scenario import Delegate
 from remit.stores.opening import database_at
@@ -85,7 +84,3 @@ async def test_what_differs_is_made_small_and_told():
     story = told(scenario, differences(expected, other))
     assert f"seed {scenario.seed}" in story
     assert "something else" in story
-
-
-def test_known_differences_are_few():
-    assert len(KNOWN) <= 17
