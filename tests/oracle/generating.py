@@ -108,6 +108,7 @@ class Generator:
             self._some(TOOLS, 1),
             self.areas(2),
             () if self._chance(0.3) else self.areas(3),
+            self._chance(0.15),
         )
 
     def _ceiling(self) -> Within:
@@ -151,13 +152,20 @@ class Generator:
 
     def _owner_act(self) -> Act:
         where, session = self._where(), self._dice.choice(SESSIONS)
-        return OwnerRemoves(*where, session) if self._chance(0.15) else OwnerPuts(*where, session)
+        return (
+            OwnerRemoves(*where, session)
+            if self._chance(0.15)
+            else OwnerPuts(*where, session, self._strangers(where[0]))
+        )
+
+    def _strangers(self, namespace: str) -> bool:
+        return namespace != BOARD_NAME and self._chance(0.3)
 
     def _started(self) -> list[Act]:
         """A run, now or from the queue, and what happens around it."""
         if self._chance(0.35):
             return [*self._queued(), *([Restart()] if self._chance(0.3) else []), Serve()]
-        run = Run(self._anyone(), self._task(0), self._dice.choice(SESSIONS), self.along())
+        run = Run(self._anyone(), self._task(0), self._dice.choice(SESSIONS), self.along(), self._chance(0.1))
         after = [Restart()] if self._chance(0.1) else []
         if self._chance(0.12):
             agent = self._dice.choice(AGENTS)

@@ -103,6 +103,10 @@ def outcome_of(outcome: Outcome) -> tuple[str, str]:
     return (outcome.state, str(outcome.value) if outcome.ok else outcome.rule)
 
 
+def outcome_and_trust(outcome: Outcome) -> tuple[str, str, str]:
+    return (*outcome_of(outcome), outcome.trust)
+
+
 class Player:
     """One scenario on one workspace of a store."""
 
@@ -149,12 +153,14 @@ class Player:
         )
         for member in self._scenario.team:
             asks = "*" if member.asks is None else member.asks
-            reads, writes = scopes(member.reads), scopes(member.writes)
-            card = Card(member.name, asks=asks, tools=member.tools, denies=member.denies, reads=reads, writes=writes)
-            rt.add(card, self._answer)
+            tools: dict[str, Any] = {"tools": member.tools, "denies": member.denies}
+            context: dict[str, Any] = {"reads": scopes(member.reads), "writes": scopes(member.writes)}
+            rt.add(Card(member.name, asks=asks, **tools, **context, vouches=member.vouches), self._answer)
         return rt
 
-    async def _said(self, text: str, number: int, act: Act, do: Callable[[], Awaitable[object]]) -> None:
+    async def _said(
+        self, text: str, number: int, act: Act, do: Callable[[], Awaitable[object]], turn: Turn | None = None
+    ) -> None:
         if act.skipped:
             return
         try:
@@ -169,6 +175,8 @@ class Player:
             answer = ("failed", "")
         except BadInput:
             answer = ("bad-input", "")
+        if turn is not None:
+            answer = (answer, turn.trust)
         self._log.setdefault(text, []).append((number, type(act).__name__, answer))
 
     # -- the person -------------------------------------------------------------
@@ -184,8 +192,9 @@ class Player:
             case Run():
                 self._kept = None
                 how = self._along(act.along)
-                outcome = await self._rt.outcome(act.to, act.task, session=act.session, **how)
-                return (outcome_of(outcome), await self._used_again())
+                trust = "outside" if act.outside else "inside"
+                outcome = await self._rt.outcome(act.to, act.task, session=act.session, trust=trust, **how)
+                return (outcome_and_trust(outcome), await self._used_again())
             case Queue():
                 how = self._along(act.along)
                 if act.key:
@@ -209,7 +218,10 @@ class Player:
         context = self._rt.workspace.context(act.session)
         if act.namespace == BOARD_NAME:
             return self._new((f"board:{act.session}", act.key), await context.board.write(act.key, "person's"))
-        return self._new((act.namespace, act.key), await context.set(act.namespace, act.key, "person's"))
+        return self._new(
+            (act.namespace, act.key),
+            await context.set(act.namespace, act.key, "person's", trust="outside" if act.outside else "inside"),
+        )
 
     async def _used_again(self) -> object:
         """Try to use a turn that is over."""
@@ -241,7 +253,7 @@ class Player:
                     with anyio.move_on_after(MOMENT):
                         outcome = await server.workspace.task(self._pending[0]).wait()
                     if outcome is not None:
-                        served.append((self._texts[self._pending.pop(0)], *outcome_of(outcome)))
+                        served.append((self._texts[self._pending.pop(0)], *outcome_and_trust(outcome)))
                     elif not server.running():
                         break  # it was not woken, and does not look by itself while the clock stands still
                 group.cancel_scope.cancel()
@@ -258,7 +270,7 @@ class Player:
         found = await workspace.context().query_many([one for one in NAMESPACES if one != BOARD_NAME])
         for session in SESSIONS:
             found += await workspace.context(session).board.list()
-        return sorted(((one.namespace, one.key), one.value, one.agent, self._which(one)) for one in found)
+        return sorted(((one.namespace, one.key), one.value, one.agent, self._which(one), one.trust) for one in found)
 
     # -- versions: any number will do that was not used before; which write it stands for is what counts ------------
 
@@ -306,11 +318,11 @@ class Player:
         self._kept = self._kept or turn
         handoff = turn.handoff
         results = tuple(value or state for state, value in map(outcome_of, handoff.results))
-        how = (turn.task, turn.agent, handoff.sender, handoff.state.phase, bool(handoff.refused), results)
+        how = (turn.task, turn.agent, handoff.sender, handoff.state.phase, bool(handoff.refused), results, turn.trust)
         self._log.setdefault(text, []).append((number, "turn", how))
         for index, act in enumerate(script.acts):
             value = f"{text}/{number}/{index}"
-            await self._said(text, index, act, lambda act=act, value=value: self._act(turn, act, value))
+            await self._said(text, index, act, lambda act=act, value=value: self._act(turn, act, value), turn)
         return self._ended(script.ending, f"{text}/{number}")
 
     def _ended(self, ending: Ending, result: str) -> object:
@@ -338,7 +350,7 @@ class Player:
                 self._clock.advance(act.seconds)
                 await anyio.lowlevel.checkpoint()
             case Inbox():
-                return [(one.sender, one.text) for one in await turn.inbox()]
+                return [(one.sender, one.text, one.trust) for one in await turn.inbox()]
             case _:
                 assert isinstance(act, Look), act
                 tools, askable = [one for one in TOOLS if one in turn.tools], [card.name for card in turn.agents()]

@@ -110,11 +110,14 @@ class Task:
     refused: bool = False
     turn: int = 0
     trail: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    parts: "tuple[Task, ...]" = ()  # it was last sent out in
     results: tuple[str, ...] = ()
     wrote: dict[str, set[tuple[Point, int]]] = field(default_factory=dict[str, set[tuple[Point, int]]])
     above: "Task | None" = None
     state: str = "pending"
     result: str = ""
+    strangers: bool = False  # whether what it is told is from outside
+    took: bool = False  # whether its holder took in something that is
 
     @property
     def own(self) -> Versions:
@@ -127,6 +130,7 @@ class Written:
     value: str
     agent: str
     version: int
+    outside: bool = False
 
 
 class Rights:
@@ -157,6 +161,10 @@ class Rights:
         card = self.team[task.holder]
         return (task.limits.tools & (card.tools | task.passed.tools)) - card.denies
 
+    def outside(self, task: Task) -> bool:
+        """Whether what the holder says is from outside, because it took in something that is; unless it vouches."""
+        return task.took and not self.team[task.holder].vouches
+
     def given(self, task: Task, along: Along) -> Passed:
         """Of what the holder sees, may write and may use, the part that it names."""
         sees = points(along.sees or ())
@@ -181,9 +189,9 @@ class Rights:
     def address(namespace: str, key: str, session: str) -> Point:
         return (f"board:{session}" if namespace == BOARD_NAME else namespace, key)
 
-    def written(self, at: Point, value: str, agent: str = "") -> int:
+    def written(self, at: Point, value: str, agent: str = "", *, outside: bool = False) -> int:
         version = self.versions[at] = self.versions.get(at, 0) + 1
-        self.entries[at] = Written(value, agent, version)
+        self.entries[at] = Written(value, agent, version, outside)
         return version
 
     def removed(self, at: Point) -> bool:
@@ -196,6 +204,7 @@ class Rights:
         there = self.entries.get(self.address(*point, task.session))
         if there is None:
             return None
+        task.took |= there.outside
         return there.value if act.namespace == BOARD_NAME else (there.value, there.agent, there.version)
 
     def query(self, task: Task, act: Query, _value: str) -> object:
@@ -206,6 +215,7 @@ class Rights:
         if not seen:
             return ("refused", "not-visible")
         there = {point: self.entries.get(self.address(*point, task.session)) for point in seen}
+        task.took |= any(one.outside for one in there.values() if one is not None)
         return sorted((point[1], one.value) for point, one in there.items() if one is not None)
 
     def put(self, task: Task, act: Put, value: str) -> object:
@@ -219,7 +229,7 @@ class Rights:
             there = self.entries.get(at)
             if act.expect != (there.version if there else 0):
                 return ("conflict", "")
-        version = self.written(at, value, task.holder)
+        version = self.written(at, value, task.holder, outside=self.outside(task))
         task.wrote.setdefault(task.holder, set()).add((point, version))
         return version
 

@@ -51,6 +51,7 @@ class Member:
     denies: frozenset[str] = frozenset()
     reads: Areas = ()
     writes: Areas = ()
+    vouches: bool = False
 
 
 @dataclass(frozen=True)
@@ -241,9 +242,12 @@ class TurnScript:
 
 @dataclass
 class OwnerPuts(Act):
+    """Write something of one's own, or with `outside` what came from strangers."""
+
     namespace: str
     key: str
     session: str
+    outside: bool = False
 
 
 @dataclass
@@ -255,10 +259,13 @@ class OwnerRemoves(Act):
 
 @dataclass
 class Run(Act):
+    """Start a run; with `outside` its task is what strangers wrote."""
+
     to: str
     task: str
     session: str
     along: Along = Along()
+    outside: bool = False
 
 
 @dataclass
