@@ -112,7 +112,7 @@ class Generator:
         )
 
     def _ceiling(self) -> Within:
-        return Within(depth=self._dice.choice((None, 4, 5, 6))) if self._chance(0.5) else self.within(0.3)
+        return Within(depth=self._dice.choice((None, 2, 4, 6))) if self._chance(0.5) else self.within(0.3)
 
     def within(self, share: float) -> Within:
         """Bounds of which each part is said with this chance."""
@@ -225,6 +225,8 @@ class Generator:
             acts.append(self._reading() if quiet else self._act(depth))
             if isinstance(acts[-1], Submit) and self._chance(0.6):
                 acts.append(self._again(acts[-1]))
+            if isinstance(acts[-1], Put) and self._chance(0.3):  # what it wrote, it looks at
+                acts.append(Get(acts[-1].namespace, acts[-1].key))
         return acts
 
     def _again(self, first: Submit) -> Submit:

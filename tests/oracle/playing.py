@@ -1,5 +1,6 @@
 """Playing a scenario on remit itself: scripted agents, through the front door only, noting what comes back."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -68,6 +69,7 @@ from remit.testing import FakeClock
 
 PATIENCE = 30
 MOMENT = 1  # of real time, in seconds
+TRIES = 3
 SECOND = 1_000_000
 
 
@@ -122,6 +124,7 @@ class Player:
         self._stopped: set[tuple[str, int]] = set()
         self._stopping = anyio.Event()
         self._kept: Turn | None = None
+        self._trouble: BaseException | None = None
         self._written: dict[Point, list[int]] = defaultdict(list)
         self._rt = self._runtime(0)
 
@@ -131,6 +134,8 @@ class Player:
                 await self._said("", number, act, lambda act=act: self._person(act))
             self._log["entries"] = await self._everything()
         self.close()
+        if self._trouble is not None:
+            raise self._trouble
         return self._log
 
     def close(self) -> None:
@@ -243,7 +248,9 @@ class Player:
     async def _serve(self) -> list[object]:
         """Have the queue served by one pair of hands; whenever a process is to stop, another goes on."""
         served: list[object] = []
+        idle = 0
         while self._pending:
+            assert idle < TRIES, f"nobody carries out {self._texts[self._pending[0]]}"
             self._stopping = anyio.Event()
             server = self._runtime(1)
             async with server.serving(), anyio.create_task_group() as group:
@@ -254,8 +261,11 @@ class Player:
                         outcome = await server.workspace.task(self._pending[0]).wait()
                     if outcome is not None:
                         served.append((self._texts[self._pending.pop(0)], *outcome_and_trust(outcome)))
+                        idle = 0
                     elif not server.running():
-                        break  # it was not woken, and does not look by itself while the clock stands still
+                        idle += 1  # it does not look again by itself while the clock stands still: another may
+                        await server.drain(0)
+                        break
                 group.cancel_scope.cancel()
             await server.drain(0)
             self._let_go(server)
@@ -306,7 +316,18 @@ class Player:
     # -- the agents -------------------------------------------------------------
 
     async def _answer(self, turn: Turn) -> object:
-        """Every agent's answer: what the script of its task says for this turn."""
+        """Every agent's answer. An error that is in no script is not the agent's but ours, or the test's time is up;
+        remit takes it for a failure of the agent, so it is kept and raised at the end."""
+        try:
+            return await self._scripted(turn)
+        except (OwnFault, asyncio.CancelledError):
+            raise
+        except BaseException as error:
+            self._trouble = self._trouble or error
+            raise
+
+    async def _scripted(self, turn: Turn) -> object:
+        """Do what the script of the task says for this turn."""
         text = turn.task.removeprefix("# Task: ").partition("\n")[0]
         number = self._turns[turn.remit.id]
         script = self._scenario.turn(text, number)

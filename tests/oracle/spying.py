@@ -38,6 +38,7 @@ from remit.testing import CountedIds, FakeClock
 HERE, ELSEWHERE = SESSIONS
 NOON = 1_800_000_000 * 1_000_000
 PATIENCE = 10
+MOMENT = 2  # of real time, in seconds: what takes longer waits for something that never comes
 FIRST_HIDDEN = 10  # id
 LEAD, MIDDLE, SPY, HELPER, WITNESS = "ann", "bob", "cat", "dan", "eve"
 
@@ -141,7 +142,9 @@ async def noted(name: str, turn: Turn, at: Point, number: int) -> str:
     """Try one thing, and write down whatever comes back, to the byte."""
     try:
         answer = TRIES[name](turn, at, number)
-        answer = await answer if hasattr(answer, "__await__") else answer
+        if hasattr(answer, "__await__"):
+            with anyio.move_on_after(MOMENT):
+                answer = await answer
     except RemitError as error:
         return f"{name} {at}: {type(error).__name__} {getattr(error, 'rule', '')}: {error}"
     if isinstance(answer, Command):

@@ -8,7 +8,8 @@ import pytest
 from oracle.checking import Worlds, differences, told
 from oracle.generating import generated
 from oracle.model import foreseen
-from oracle.scenario import Delegate
+from oracle.playing import Player
+from oracle.scenario import Act, Delegate, Member, Run, Scenario, TurnScript, Within
 from remit.stores.opening import database_at
 from remit.stores.postgres.database import PostgresDatabase
 
@@ -72,6 +73,14 @@ def _rules(answer: object) -> list[str]:
     if isinstance(answer, tuple) and len(answer) == 2 and answer[0] == "refused":
         return [str(answer[1])]
     return [rule for part in answer for rule in _rules(part)] if isinstance(answer, tuple | list) else []
+
+
+async def test_what_goes_wrong_in_the_middle_of_an_agent_is_no_failure_of_the_agent():
+    """As when the time of the test is up: remit takes whatever an agent raises for the agent's own failure."""
+    scenario = Scenario(0, (Member("ann"),), Within(), [Run("ann", "t1", "monday")])
+    scenario.turns["t1"] = [TurnScript([Act()])]  # which nobody can do
+    with pytest.raises(AssertionError, match="Act"):
+        await Player(scenario, ":memory:", "w").played()
 
 
 async def test_what_differs_is_made_small_and_told():
