@@ -1,5 +1,6 @@
 """Random scenarios, each from a seed: the same seed gives the same scenario."""
 
+from dataclasses import replace
 from itertools import count
 from random import Random  # noqa: TID251 - from a seed
 from typing import TypeVar
@@ -138,8 +139,7 @@ class Generator:
 
         within = self.within(0.15) if self._chance(0.4) else Within()
         if not queued and self._chance(0.06):
-            seconds = self._dice.choice((-1, 0, 2))
-            within = Within(**{**vars(within), "seconds": seconds})
+            within = self._until(within)
         return Along(
             maybe(self.areas()),
             maybe(self._some(TOOLS, 3)),
@@ -217,7 +217,11 @@ class Generator:
         return HandOff(self._anyone(), phase, along)
 
     def _handed_along(self) -> Along:
-        return self.along(queued=True)
+        along = self.along(queued=True)
+        return replace(along, within=self._until(along.within)) if self._chance(0.06) else along
+
+    def _until(self, within: Within) -> Within:
+        return replace(within, seconds=self._dice.choice((-1, 0, 2)))
 
     def _acts(self, depth: int, *, quiet: bool) -> list[Act]:
         acts: list[Act] = [Look()] if self._chance(0.6) else []

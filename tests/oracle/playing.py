@@ -69,7 +69,7 @@ from remit.testing import FakeClock
 
 PATIENCE = 30
 MOMENT = 1  # of real time, in seconds
-TRIES = 3
+TRIES = 2
 SECOND = 1_000_000
 
 

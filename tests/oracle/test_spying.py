@@ -10,8 +10,8 @@ from remit.stores.postgres.database import PostgresDatabase
 
 pytestmark = pytest.mark.anyio
 
-PAIRS, POSTGRES = 1_500, 50
-PART = 250
+PAIRS, POSTGRES = 400, 20
+PART = 200
 
 
 @pytest.mark.rule("sight.no-trace", "store.workspace", "board.session", "message.once")
