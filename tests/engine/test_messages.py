@@ -198,3 +198,32 @@ async def test_a_prompt_that_is_full_without_messages_takes_none_and_loses_none(
     outcome = await rt.run_plan(Plan(steps))
     assert outcome.ok
     assert told == ["r" * 40, "essages from team members\n- **mallory**: important"[-40:]]
+
+
+@pytest.mark.rule("message.fits")
+async def test_a_message_from_outside_that_fits_only_unquoted_stays_for_the_next_step(rt: Runtime):
+    told: list[str] = []
+    lines = "m\n" * 8_000
+
+    @rt.agent
+    async def source(turn: Turn) -> str:
+        return "r" * (TASK_LIMIT - 40_000)
+
+    @rt.agent
+    async def mallory(turn: Turn) -> None:
+        turn.outside("a page")
+        await turn.send("bob", lines)
+
+    @rt.agent
+    async def bob(turn: Turn) -> None:
+        told.append(turn.task)
+
+    steps = [
+        Step("source", "S", agent="source"),
+        Step("mallory", "M", agent="mallory"),
+        Step("first", "B", agent="bob", after=["source", "mallory"]),
+        Step("second", "C", agent="bob", after=["first"]),
+    ]
+    outcome = await rt.run_plan(Plan(steps))
+    assert outcome.ok
+    assert [text.count("> m") for text in told] == [0, 8_000]

@@ -1,10 +1,10 @@
 """Random scenarios, each from a seed: the same seed gives the same scenario."""
 
+from dataclasses import replace
 from itertools import count
 from random import Random  # noqa: TID251 - from a seed
 from typing import TypeVar
 
-from oracle.known import today
 from oracle.scenario import (
     AGENTS,
     BOARD_NAME,
@@ -106,13 +106,14 @@ class Generator:
             name,
             None if self._chance(0.7) else self._some(AGENTS, 4),
             self._some(TOOLS, 3),
-            frozenset() if today("denies") else self._some(TOOLS, 1),
+            self._some(TOOLS, 1),
             self.areas(2),
-            None if self._chance(0.3) else self.areas(3),
+            () if self._chance(0.3) else self.areas(3),
+            self._chance(0.15),
         )
 
     def _ceiling(self) -> Within:
-        return Within(depth=self._dice.choice((None, 4, 5, 6))) if self._chance(0.5) else self.within(0.3)
+        return Within(depth=self._dice.choice((None, 2, 4, 6))) if self._chance(0.5) else self.within(0.3)
 
     def within(self, share: float) -> Within:
         """Bounds of which each part is said with this chance."""
@@ -125,11 +126,11 @@ class Generator:
             maybe(frozenset(dice.sample(AGENTS, dice.randint(2, 5)))),
             maybe(self._some(TOOLS, 4)),
             maybe(self.areas(5)),
-            None if today("writes") else maybe(self.areas(5)),
+            maybe(self.areas(5)),
             maybe(dice.randint(0, 4)),
             maybe(dice.randint(0, 3)),
             maybe(dice.randint(1, 4)),
-            None if today("tasks") else maybe(dice.randint(1, 6)),
+            maybe(dice.randint(1, 6)),
         )
 
     def along(self, *, queued: bool = False) -> Along:
@@ -138,12 +139,11 @@ class Generator:
 
         within = self.within(0.15) if self._chance(0.4) else Within()
         if not queued and self._chance(0.06):
-            seconds = self._dice.choice((-1, 0, 2))
-            within = Within(**{**vars(within), "seconds": seconds})
+            within = self._until(within)
         return Along(
             maybe(self.areas()),
             maybe(self._some(TOOLS, 3)),
-            None if today("writes") else maybe(self.areas()),
+            maybe(self.areas()),
             within,
             None if queued else maybe(2, 0.08),
         )
@@ -152,13 +152,20 @@ class Generator:
 
     def _owner_act(self) -> Act:
         where, session = self._where(), self._dice.choice(SESSIONS)
-        return OwnerRemoves(*where, session) if self._chance(0.15) else OwnerPuts(*where, session)
+        return (
+            OwnerRemoves(*where, session)
+            if self._chance(0.15)
+            else OwnerPuts(*where, session, self._strangers(where[0]))
+        )
+
+    def _strangers(self, namespace: str) -> bool:
+        return namespace != BOARD_NAME and self._chance(0.3)
 
     def _started(self) -> list[Act]:
         """A run, now or from the queue, and what happens around it."""
         if self._chance(0.35):
             return [*self._queued(), *([Restart()] if self._chance(0.3) else []), Serve()]
-        run = Run(self._anyone(), self._task(0), self._dice.choice(SESSIONS), self.along())
+        run = Run(self._anyone(), self._task(0), self._dice.choice(SESSIONS), self.along(), self._chance(0.1))
         after = [Restart()] if self._chance(0.1) else []
         if self._chance(0.12):
             agent = self._dice.choice(AGENTS)
@@ -210,7 +217,11 @@ class Generator:
         return HandOff(self._anyone(), phase, along)
 
     def _handed_along(self) -> Along:
-        return Along() if today("command-passes") else self.along(queued=True)
+        along = self.along(queued=True)
+        return replace(along, within=self._until(along.within)) if self._chance(0.06) else along
+
+    def _until(self, within: Within) -> Within:
+        return replace(within, seconds=self._dice.choice((-1, 0, 2)))
 
     def _acts(self, depth: int, *, quiet: bool) -> list[Act]:
         acts: list[Act] = [Look()] if self._chance(0.6) else []
@@ -218,6 +229,8 @@ class Generator:
             acts.append(self._reading() if quiet else self._act(depth))
             if isinstance(acts[-1], Submit) and self._chance(0.6):
                 acts.append(self._again(acts[-1]))
+            if isinstance(acts[-1], Put) and self._chance(0.3):  # what it wrote, it looks at
+                acts.append(Get(acts[-1].namespace, acts[-1].key))
         return acts
 
     def _again(self, first: Submit) -> Submit:

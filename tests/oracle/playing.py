@@ -1,5 +1,6 @@
 """Playing a scenario on remit itself: scripted agents, through the front door only, noting what comes back."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -7,7 +8,6 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from oracle.known import today
 from oracle.model import ELSEWHERE, STALE, Log
 from oracle.scenario import (
     BOARD_NAME,
@@ -69,6 +69,7 @@ from remit.testing import FakeClock
 
 PATIENCE = 30
 MOMENT = 1  # of real time, in seconds
+TRIES = 2
 SECOND = 1_000_000
 
 
@@ -104,6 +105,10 @@ def outcome_of(outcome: Outcome) -> tuple[str, str]:
     return (outcome.state, str(outcome.value) if outcome.ok else outcome.rule)
 
 
+def outcome_and_trust(outcome: Outcome) -> tuple[str, str, str]:
+    return (*outcome_of(outcome), outcome.trust)
+
+
 class Player:
     """One scenario on one workspace of a store."""
 
@@ -119,6 +124,7 @@ class Player:
         self._stopped: set[tuple[str, int]] = set()
         self._stopping = anyio.Event()
         self._kept: Turn | None = None
+        self._trouble: BaseException | None = None
         self._written: dict[Point, list[int]] = defaultdict(list)
         self._rt = self._runtime(0)
 
@@ -128,6 +134,8 @@ class Player:
                 await self._said("", number, act, lambda act=act: self._person(act))
             self._log["entries"] = await self._everything()
         self.close()
+        if self._trouble is not None:
+            raise self._trouble
         return self._log
 
     def close(self) -> None:
@@ -149,16 +157,15 @@ class Player:
             policy=Policy(breaker=BreakerPolicy(failures=1_000)),
         )
         for member in self._scenario.team:
-            about: dict[str, Any] = {"tools": member.tools, "reads": scopes(member.reads)}
-            about["asks"] = "*" if member.asks is None else member.asks
-            if member.writes is not None:
-                about["writes"] = scopes(member.writes)
-            if member.denies:
-                about["denies"] = member.denies
-            rt.add(Card(member.name, **about), self._answer)
+            asks = "*" if member.asks is None else member.asks
+            tools: dict[str, Any] = {"tools": member.tools, "denies": member.denies}
+            context: dict[str, Any] = {"reads": scopes(member.reads), "writes": scopes(member.writes)}
+            rt.add(Card(member.name, asks=asks, **tools, **context, vouches=member.vouches), self._answer)
         return rt
 
-    async def _said(self, text: str, number: int, act: Act, do: Callable[[], Awaitable[object]]) -> None:
+    async def _said(
+        self, text: str, number: int, act: Act, do: Callable[[], Awaitable[object]], turn: Turn | None = None
+    ) -> None:
         if act.skipped:
             return
         try:
@@ -173,6 +180,8 @@ class Player:
             answer = ("failed", "")
         except BadInput:
             answer = ("bad-input", "")
+        if turn is not None:
+            answer = (answer, turn.trust)
         self._log.setdefault(text, []).append((number, type(act).__name__, answer))
 
     # -- the person -------------------------------------------------------------
@@ -188,8 +197,9 @@ class Player:
             case Run():
                 self._kept = None
                 how = self._along(act.along)
-                outcome = await self._rt.outcome(act.to, act.task, session=act.session, **how)
-                return (outcome_of(outcome), await self._used_again())
+                trust = "outside" if act.outside else "inside"
+                outcome = await self._rt.outcome(act.to, act.task, session=act.session, trust=trust, **how)
+                return (outcome_and_trust(outcome), await self._used_again())
             case Queue():
                 how = self._along(act.along)
                 if act.key:
@@ -213,7 +223,10 @@ class Player:
         context = self._rt.workspace.context(act.session)
         if act.namespace == BOARD_NAME:
             return self._new((f"board:{act.session}", act.key), await context.board.write(act.key, "person's"))
-        return self._new((act.namespace, act.key), await context.set(act.namespace, act.key, "person's"))
+        return self._new(
+            (act.namespace, act.key),
+            await context.set(act.namespace, act.key, "person's", trust="outside" if act.outside else "inside"),
+        )
 
     async def _used_again(self) -> object:
         """Try to use a turn that is over."""
@@ -235,7 +248,9 @@ class Player:
     async def _serve(self) -> list[object]:
         """Have the queue served by one pair of hands; whenever a process is to stop, another goes on."""
         served: list[object] = []
+        idle = 0
         while self._pending:
+            assert idle < TRIES, f"nobody carries out {self._texts[self._pending[0]]}"
             self._stopping = anyio.Event()
             server = self._runtime(1)
             async with server.serving(), anyio.create_task_group() as group:
@@ -245,9 +260,12 @@ class Player:
                     with anyio.move_on_after(MOMENT):
                         outcome = await server.workspace.task(self._pending[0]).wait()
                     if outcome is not None:
-                        served.append((self._texts[self._pending.pop(0)], *outcome_of(outcome)))
+                        served.append((self._texts[self._pending.pop(0)], *outcome_and_trust(outcome)))
+                        idle = 0
                     elif not server.running():
-                        break  # it was not woken, and does not look by itself while the clock stands still
+                        idle += 1  # it does not look again by itself while the clock stands still: another may
+                        await server.drain(0)
+                        break
                 group.cancel_scope.cancel()
             await server.drain(0)
             self._let_go(server)
@@ -262,25 +280,21 @@ class Player:
         found = await workspace.context().query_many([one for one in NAMESPACES if one != BOARD_NAME])
         for session in SESSIONS:
             found += await workspace.context(session).board.list()
-        return sorted(((one.namespace, one.key), one.value, one.agent, self._which(one)) for one in found)
+        return sorted(((one.namespace, one.key), one.value, one.agent, self._which(one), one.trust) for one in found)
 
     # -- versions: any number will do that was not used before; which write it stands for is what counts ------------
 
     def _new(self, at: Point, version: int) -> int:
-        if today("same-version"):
-            return version
         assert version not in self._written[at], f"version {version} of {at} was used before"
         self._written[at].append(version)
         return len(self._written[at])
 
     def _which(self, entry: Entry) -> int:
-        if today("same-version"):
-            return entry.version
         written = self._written[entry.namespace, entry.key]
         return written.index(entry.version) + 1 if entry.version in written else -1
 
     def _expected(self, at: Point, number: int | None) -> int | None:
-        if not number or today("same-version"):
+        if not number:
             return number
         known = self._written[at]
         return known[number - 1] if number <= len(known) else 1_000_000 + number
@@ -302,7 +316,18 @@ class Player:
     # -- the agents -------------------------------------------------------------
 
     async def _answer(self, turn: Turn) -> object:
-        """Every agent's answer: what the script of its task says for this turn."""
+        """Every agent's answer. An error that is in no script is not the agent's but ours, or the test's time is up;
+        remit takes it for a failure of the agent, so it is kept and raised at the end."""
+        try:
+            return await self._scripted(turn)
+        except (OwnFault, asyncio.CancelledError):
+            raise
+        except BaseException as error:
+            self._trouble = self._trouble or error
+            raise
+
+    async def _scripted(self, turn: Turn) -> object:
+        """Do what the script of the task says for this turn."""
         text = turn.task.removeprefix("# Task: ").partition("\n")[0]
         number = self._turns[turn.remit.id]
         script = self._scenario.turn(text, number)
@@ -314,11 +339,11 @@ class Player:
         self._kept = self._kept or turn
         handoff = turn.handoff
         results = tuple(value or state for state, value in map(outcome_of, handoff.results))
-        how = (turn.task, turn.agent, handoff.sender, handoff.state.phase, bool(handoff.refused), results)
+        how = (turn.task, turn.agent, handoff.sender, handoff.state.phase, bool(handoff.refused), results, turn.trust)
         self._log.setdefault(text, []).append((number, "turn", how))
         for index, act in enumerate(script.acts):
             value = f"{text}/{number}/{index}"
-            await self._said(text, index, act, lambda act=act, value=value: self._act(turn, act, value))
+            await self._said(text, index, act, lambda act=act, value=value: self._act(turn, act, value), turn)
         return self._ended(script.ending, f"{text}/{number}")
 
     def _ended(self, ending: Ending, result: str) -> object:
@@ -346,7 +371,7 @@ class Player:
                 self._clock.advance(act.seconds)
                 await anyio.lowlevel.checkpoint()
             case Inbox():
-                return [(one.sender, one.text) for one in await turn.inbox()]
+                return [(one.sender, one.text, one.trust) for one in await turn.inbox()]
             case _:
                 assert isinstance(act, Look), act
                 tools, askable = [one for one in TOOLS if one in turn.tools], [card.name for card in turn.agents()]

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from oracle.known import today
 from oracle.scenario import (
     AGENTS,
     BOARD_NAME,
@@ -111,11 +110,14 @@ class Task:
     refused: bool = False
     turn: int = 0
     trail: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    parts: "tuple[Task, ...]" = ()  # it was last sent out in
     results: tuple[str, ...] = ()
     wrote: dict[str, set[tuple[Point, int]]] = field(default_factory=dict[str, set[tuple[Point, int]]])
     above: "Task | None" = None
     state: str = "pending"
     result: str = ""
+    strangers: bool = False  # whether what it is told is from outside
+    took: bool = False  # whether its holder took in something that is
 
     @property
     def own(self) -> Versions:
@@ -128,6 +130,7 @@ class Written:
     value: str
     agent: str
     version: int
+    outside: bool = False
 
 
 class Rights:
@@ -142,27 +145,25 @@ class Rights:
         """The addresses that the holder sees, whoever writes there."""
         card = self.team[task.holder]
         own = EVERYWHERE if task.sees_all else task.passed.sees | points(card.reads) | self._memory(task)
-        if today("wrote-address"):
-            own |= {point for point, _ in task.own}
         return task.limits.sees & own
 
     def sight(self, task: Task) -> Points:
         """What it sees right now: those addresses, and the versions it wrote or was passed, where they still stand."""
-        if today("wrote-address"):
-            return self.base(task)
         standing = {point for point, version in task.own | task.passed.versions if self._stands(task, point, version)}
         return self.base(task) | (task.limits.sees & standing)
 
     def reach(self, task: Task) -> Points:
         card = self.team[task.holder]
-        if today("writes"):
-            return task.limits.sees & (EVERYWHERE if card.writes is None else points(card.writes))
-        own = EVERYWHERE if task.writes_all else task.passed.writes | points(card.writes or ()) | self._memory(task)
+        own = EVERYWHERE if task.writes_all else task.passed.writes | points(card.writes) | self._memory(task)
         return task.limits.writes & own
 
     def kit(self, task: Task) -> frozenset[str]:
         card = self.team[task.holder]
         return (task.limits.tools & (card.tools | task.passed.tools)) - card.denies
+
+    def outside(self, task: Task) -> bool:
+        """Whether what the holder says is from outside, because it took in something that is; unless it vouches."""
+        return task.took and not self.team[task.holder].vouches
 
     def given(self, task: Task, along: Along) -> Passed:
         """Of what the holder sees, may write and may use, the part that it names."""
@@ -182,23 +183,15 @@ class Rights:
         there = self.entries.get(self.address(*point, task.session))
         return there is not None and there.version == version
 
-    def _unless_only_written(self, task: Task, wanted: Points) -> None:
-        """Whether the ceiling of sight also hides from a holder what it wrote itself, nothing says."""
-        outside = {point for point, _ in task.own if point in wanted} - task.limits.sees
-        if outside and not today("wrote-address"):
-            raise Unsaid
-
     # -- entries ------------------------------------------------------------------------------------------------------
 
     @staticmethod
     def address(namespace: str, key: str, session: str) -> Point:
         return (f"board:{session}" if namespace == BOARD_NAME else namespace, key)
 
-    def written(self, at: Point, value: str, agent: str = "") -> int:
-        before = self.entries.get(at)
-        version = (before.version if before else 0) + 1 if today("same-version") else self.versions.get(at, 0) + 1
-        self.versions[at] = version
-        self.entries[at] = Written(value, agent, version)
+    def written(self, at: Point, value: str, agent: str = "", *, outside: bool = False) -> int:
+        version = self.versions[at] = self.versions.get(at, 0) + 1
+        self.entries[at] = Written(value, agent, version, outside)
         return version
 
     def removed(self, at: Point) -> bool:
@@ -206,23 +199,23 @@ class Rights:
 
     def get(self, task: Task, act: Get, _value: str) -> object:
         point = (act.namespace, act.key)
-        self._unless_only_written(task, frozenset((point,)))
         if point not in self.sight(task):
             return ("refused", "not-visible")
         there = self.entries.get(self.address(*point, task.session))
         if there is None:
             return None
+        task.took |= there.outside
         return there.value if act.namespace == BOARD_NAME else (there.value, there.agent, there.version)
 
     def query(self, task: Task, act: Query, _value: str) -> object:
         wanted = frozenset(at for at in EVERYWHERE if at[0] == act.namespace and at[1].startswith(act.prefix or ""))
-        self._unless_only_written(task, wanted)
         seen = self.sight(task) & wanted
         if not seen and any(point in wanted for point, _ in task.own | task.passed.versions):
             raise Unsaid  # none of what it wrote or was passed stands any more: nothing there, or nothing to see?
         if not seen:
             return ("refused", "not-visible")
         there = {point: self.entries.get(self.address(*point, task.session)) for point in seen}
+        task.took |= any(one.outside for one in there.values() if one is not None)
         return sorted((point[1], one.value) for point, one in there.items() if one is not None)
 
     def put(self, task: Task, act: Put, value: str) -> object:
@@ -231,23 +224,19 @@ class Rights:
             return answer
         at = self.address(*point, task.session)
         if act.expect is not None:
-            self._unless_only_written(task, frozenset((point,)))
-            if point not in self.sight(task) and not today("writes"):
+            if point not in self.sight(task):
                 return ("refused", "not-visible")
             there = self.entries.get(at)
             if act.expect != (there.version if there else 0):
                 return ("conflict", "")
-        version = self.written(at, value, task.holder)
+        version = self.written(at, value, task.holder, outside=self.outside(task))
         task.wrote.setdefault(task.holder, set()).add((point, version))
         return version
 
     def remove(self, task: Task, act: Remove, _value: str) -> object:
         point = (act.namespace, act.key)
-        if today("remove-order") and point not in self.sight(task):
-            return ("refused", "not-visible")
         if (answer := self._not_writable(task, point)) is not None:
             return answer
-        self._unless_only_written(task, frozenset((point,)))
         if point not in self.sight(task):
             return ("refused", "not-visible")
         return self.removed(self.address(*point, task.session))
@@ -255,6 +244,6 @@ class Rights:
     def _not_writable(self, task: Task, point: Point) -> object:
         if point in self.reach(task):
             return None
-        if not today("writes") and any(one == point for one, _ in task.own):
+        if any(one == point for one, _ in task.own):
             raise Unsaid  # whether it may go on writing there when its rights have changed since
         return ("refused", "not-writable")

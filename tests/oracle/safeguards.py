@@ -7,9 +7,13 @@ module. They are imported here only for readers and type checkers.
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
+from remit.core import allow, scope
 from remit.core.allow import ANY
 from remit.core.guards import ALLOW, admitted
+from remit.core.identity import KEYED
+from remit.core.remit import Kit, Rights
 from remit.core.scope import Scope
+from remit.core.trust import INSIDE
 
 Witness = Literal["oracle", "spy", "zombie"]
 
@@ -43,12 +47,12 @@ def nothing(*given: Any) -> None:
     return None
 
 
-def nothing_by_name(*given: Any, **named: Any) -> None:
-    return None
-
-
 def anything(*given: Any) -> Any:
     return ANY
+
+
+def everything(*given: Any) -> Any:
+    return Kit(ANY)
 
 
 def true(*given: Any) -> bool:
@@ -63,8 +67,28 @@ def no_list(*given: Any, **named: Any) -> list[Any]:
     return []
 
 
-def wanted_itself(self: Any, wanted: Any) -> Any:
-    return [wanted]
+def as_wished(self: Any, wish: Any, session: Any) -> Any:
+    return Rights(scope.on_board(wish.sees, session), scope.on_board(wish.writes, session), Kit(wish.tools))
+
+
+def everything_too(remit: Any, to: Any, along: Any) -> Any:
+    passed = along.rights
+    return remit._replace(
+        holder=to,
+        chain=remit.chain.replace_holder(to),
+        bounds=remit.bounds & along.within,
+        sees=scope.either(remit.sees, passed.sees),
+        writes=scope.either(remit.writes, passed.writes),
+        tools=allow.either(remit.tools, passed.kit.names),
+    )
+
+
+def whatever_it_wrote(self: Any, namespace: Any, key: Any) -> Any:
+    return self.wrote.get((namespace, key))
+
+
+def inside(*given: Any) -> Any:
+    return INSIDE
 
 
 def figures_only(data: Any) -> Any:
@@ -83,11 +107,15 @@ def everyone(names: Any, remit: Any, card: Any) -> Any:
     return tuple(sorted(names))
 
 
-def one_key(*given: Any) -> str:
+def one_key(*given: Any, **named: Any) -> str:
     return "same"
 
 
-def lowest(self: Any) -> int:
+def one_used_key(*given: Any) -> str:
+    return f"{KEYED}same"
+
+
+def lowest(*given: Any) -> int:
     return 0
 
 
@@ -105,12 +133,14 @@ SAFEGUARDS: Final = (
     Safeguard(f"{_GUARDS}:not_too_deep", allows),
     Safeguard(f"{_GUARDS}:in_time", allows),
     Safeguard(f"{_GUARDS}:not_broken", allows),
+    Safeguard(f"{_GUARDS}:not_broken_for_a_person", allows),
     Safeguard(f"{_GUARDS}:within_tier", allows),
+    Safeguard(f"{_GUARDS}:room_for_task", allows),
     Safeguard(f"{_GUARDS}:not_to_itself", allows),
     Safeguard(f"{_GUARDS}:not_to_an_asker", allows),
     Safeguard(f"{_GUARDS}:few_handoffs", allows),
     Safeguard(f"{_GUARDS}:no_repeat", allows),
-    Safeguard("remit.core.command:repeated", false),
+    Safeguard("remit.core.repeats:repeated", false),
     Safeguard("remit.core.plan:faults", no_list),
     Safeguard("remit.engine.directory:askable", everyone),
     Safeguard("remit.engine.sharing.inbox:Inbox._may_write_to", nothing),
@@ -126,23 +156,32 @@ SAFEGUARDS: Final = (
     Safeguard("remit.core.remit:sight", anything, "spy"),
     Safeguard("remit.core.remit:reach", anything),
     Safeguard("remit.core.remit:reach", anything, "spy"),
-    Safeguard("remit.core.remit:kit", anything),
+    Safeguard("remit.core.remit:kit", everything),
+    Safeguard("remit.core.allow:without", as_given),
     Safeguard("remit.core.scope:covers", true),
     Safeguard(f"{_LIVE}.sees", true),
-    Safeguard(f"{_ACCESS}._may_see", nothing),
-    Safeguard(f"{_ACCESS}._may_see", nothing, "spy"),
+    Safeguard(f"{_LIVE}.sees", true, "spy"),
+    Safeguard(f"{_LIVE}._wrote", whatever_it_wrote),  # the ceiling holds for that too
     Safeguard(f"{_ACCESS}._may_write", nothing),
     Safeguard(f"{_ACCESS}._may_write", nothing, "spy"),
-    Safeguard(f"{_ACCESS}._visible", wanted_itself),
-    Safeguard(f"{_ACCESS}._visible", wanted_itself, "spy"),
-    Safeguard(f"{_LIVE}.sight", anything),  # an asker passes on what it does not see
-    Safeguard(f"{_LIVE}.sight", anything, "spy"),
+    Safeguard("remit.engine.sharing.entries:Sight.must_cover", nothing),
+    Safeguard("remit.engine.sharing.entries:Sight.must_cover", nothing, "spy"),
+    Safeguard("remit.core.remit:Rights.given", as_wished),  # an asker passes on what it does not have
+    Safeguard("remit.core.remit:Rights.given", as_wished, "spy"),
+    Safeguard("remit.core.remit:handed_to", everything_too),
     Safeguard("remit.core.scope:board_of", one_board),
     Safeguard("remit.core.scope:board_of", one_board, "spy"),
     Safeguard("remit.engine.sharing.context:_own", as_given),
-    # Requests, and turns that are over
+    # What is from outside stays so
+    Safeguard(f"{_LIVE}.take", nothing),
+    Safeguard(f"{_LIVE}.says", inside),
+    Safeguard("remit.core.trust:least", inside),
+    # Requests, tasks of others, and turns that are over
     Safeguard("remit.engine.queue.submitting:_same", nothing),
-    Safeguard("remit.engine.queue.submitting:_dedup_key", one_key),
+    Safeguard("remit.core.identity:content_of", one_key),
+    Safeguard("remit.core.identity:keyed", one_used_key),
+    Safeguard("remit.core.identity:unkeyed", one_key),
+    Safeguard("remit.engine.queue.control:_is_below", true, "spy"),
     Safeguard(f"{_LIVE}.must_be_at_work", nothing),
     Safeguard(f"{_LIVE}.must_hold", nothing, "zombie"),
     # What comes out of the store is what went in

@@ -7,8 +7,6 @@ call a scope; what it stands for is the set of its points.
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from oracle.known import today
-
 AGENTS = ("ann", "bob", "cat", "dan", "eve")
 STRANGER = "zoe"
 TOOLS = ("dig", "fly", "mix", "saw")
@@ -45,14 +43,15 @@ def points(areas: Areas) -> Points:
 
 @dataclass(frozen=True)
 class Member:
-    """What an agent's card says; `writes` None if it says nothing about writing."""
+    """What an agent's card says."""
 
     name: str
     asks: frozenset[str] | None = frozenset()  # None: anyone
     tools: frozenset[str] = frozenset()
     denies: frozenset[str] = frozenset()
     reads: Areas = ()
-    writes: Areas | None = None
+    writes: Areas = ()
+    vouches: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,7 @@ class Along:
         sees, writes = widest(self.sees), widest(self.writes)
         if not person:
             sees, writes = sees or (), writes or ()
-        tools = self.tools if person and today("person-tools") else self.tools or frozenset()
-        return Along(sees, tools, writes, self.within.canonical, self.seconds)
+        return Along(sees, self.tools or frozenset(), writes, self.within.canonical, self.seconds)
 
 
 # -- what an agent does in a turn -----------------------------------------------------------------------------------
@@ -244,9 +242,12 @@ class TurnScript:
 
 @dataclass
 class OwnerPuts(Act):
+    """Write something of one's own, or with `outside` what came from strangers."""
+
     namespace: str
     key: str
     session: str
+    outside: bool = False
 
 
 @dataclass
@@ -258,10 +259,13 @@ class OwnerRemoves(Act):
 
 @dataclass
 class Run(Act):
+    """Start a run; with `outside` its task is what strangers wrote."""
+
     to: str
     task: str
     session: str
     along: Along = Along()
+    outside: bool = False
 
 
 @dataclass

@@ -13,7 +13,6 @@ from typing import Any
 import anyio
 
 from oracle.generating import Generator
-from oracle.known import today
 from oracle.model import Model
 from oracle.playing import bounds, scopes
 from oracle.scenario import (
@@ -39,6 +38,7 @@ from remit.testing import CountedIds, FakeClock
 HERE, ELSEWHERE = SESSIONS
 NOON = 1_800_000_000 * 1_000_000
 PATIENCE = 10
+MOMENT = 2  # of real time, in seconds: what takes longer waits for something that never comes
 FIRST_HIDDEN = 10  # id
 LEAD, MIDDLE, SPY, HELPER, WITNESS = "ann", "bob", "cat", "dan", "eve"
 
@@ -66,7 +66,7 @@ def made(seed: int) -> Case:
     along = replace(
         chance.along(queued=True), within=replace(chance.within(0.1), agents=None, depth=None, members=None, tasks=None)
     )
-    spy = (SPY, replace(along, sees=chance.areas(), writes=None if today("writes") else chance.areas()))
+    spy = (SPY, replace(along, sees=chance.areas(), writes=chance.areas()))
     hops = [(MIDDLE, along), spy] if dice.random() < 0.5 else [spy]
     model = Model(Scenario(seed, team, ceiling))
     task = model.first(Run(LEAD, "lead", HERE))
@@ -74,12 +74,10 @@ def made(seed: int) -> Case:
         task = model.child(task, to, to, along)
     hidden = EVERYWHERE - model.rights.sight(task)
     kept = hidden - model.rights.reach(task)
-    if today("writes"):  # whoever writes blindly learns what was there
-        hidden = kept
     shared = [
         (point, f"shared {number}") for number, point in enumerate(sorted(EVERYWHERE - hidden)) if dice.random() < 0.6
     ]
-    verbs = [*tried(), *(name for name in TRIES for _ in range(2) if "/" in name)]
+    verbs = [*TRIES, *(name for name in TRIES for _ in range(2) if "/" in name)]
     where = [*sorted(EVERYWHERE), *sorted(EVERYWHERE - hidden) * 2]
     tries = [(dice.choice(verbs), dice.choice(where), dice.randint(0, 3)) for _ in range(dice.randint(6, 14))]
     return Case(seed, team, ceiling, hops, shared, hidden, kept, tries)
@@ -88,8 +86,8 @@ def made(seed: int) -> Case:
 def _silent(member: Member) -> Member:
     """The lead and the middle may ask; the helper has nothing of its own."""
     if member.name == HELPER:
-        return Member(HELPER, writes=())
-    return replace(member, asks=None, writes=member.writes if member.writes is not None else ())
+        return Member(HELPER)
+    return replace(member, asks=None)
 
 
 # -- what a spy can try -------------------------------------------------------------
@@ -126,11 +124,6 @@ TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
 }
 
 
-def tried() -> list[str]:
-    strangers = {"status", "cancel", "retry", "await"} if today("strangers-tasks") else set[str]()
-    return [name for name in TRIES if name not in strangers]
-
-
 def _id(at: Point, number: int) -> str:
     """An id that something of the other world may have: they are counted."""
     ids = CountedIds(FIRST_HIDDEN + sorted(EVERYWHERE).index(at) * 4 + number)
@@ -142,15 +135,16 @@ def _area(at: Point) -> Area:
 
 
 def _looked(turn: Turn) -> object:
-    remit = turn.remit._replace(chain=turn.remit.chain.names(turn.agent)) if today("chain-texts") else turn.remit
-    return (remit, sorted(turn.tools), [card.name for card in turn.agents()], turn.handoff, turn.asker, turn.task)
+    return (turn.remit, sorted(turn.tools), [card.name for card in turn.agents()], turn.handoff, turn.asker, turn.task)
 
 
 async def noted(name: str, turn: Turn, at: Point, number: int) -> str:
     """Try one thing, and write down whatever comes back, to the byte."""
     try:
         answer = TRIES[name](turn, at, number)
-        answer = await answer if hasattr(answer, "__await__") else answer
+        if hasattr(answer, "__await__"):
+            with anyio.move_on_after(MOMENT):
+                answer = await answer
     except RemitError as error:
         return f"{name} {at}: {type(error).__name__} {getattr(error, 'rule', '')}: {error}"
     if isinstance(answer, Command):
@@ -198,9 +192,11 @@ class World:
             serving=Serving(hands=0),
         )
         for member in self._case.team:
-            about: dict[str, Any] = {"tools": member.tools, "reads": scopes(member.reads), "asks": "*"}
-            about["writes"] = scopes(member.writes or ())
-            rt.add(Card(member.name, can=f"keep {member.name}", **about), self._answer)
+            reads, writes = scopes(member.reads), scopes(member.writes)
+            card = Card(
+                member.name, can=f"keep {member.name}", asks="*", tools=member.tools, reads=reads, writes=writes
+            )
+            rt.add(card, self._answer)
         return rt
 
     async def _hide(self) -> None:
@@ -208,7 +204,7 @@ class World:
         dice = self._dice
         rt = self._runtime(FIRST_HIDDEN)
         if dice.random() < 0.5:
-            await rt.outcome(LEAD, "gossip", session=ELSEWHERE if today("session-messages") else HERE)
+            await rt.outcome(LEAD, "gossip", session=HERE)
         if dice.random() < 0.3:
             await rt.submit(HELPER, "read notes 0", key=dice.choice(KEYS))
         for point in sorted(self._case.hidden):
@@ -255,7 +251,7 @@ class World:
 
     def _told(self) -> str:
         """What the middle is asked is no business of the spy below it."""
-        return "middle" if today("chain-texts") else f"secret {self._dice.random()}"
+        return f"secret {self._dice.random()}"
 
 
 async def _owned(workspace: Workspace, namespace: str, key: str, value: str) -> None:

@@ -1,11 +1,14 @@
 """The engine on PostgreSQL: what it is tested for on SQLite holds there too, by the same tests."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from importlib import import_module
 
+import psycopg
 import pytest
 
 import remit
+from remit.stores.postgres.database import PostgresDatabase
 from remit.testing import FakeClock
 from teams import team
 from workers.crew import as_url
@@ -147,3 +150,31 @@ for _module, _names in CHOSEN.items():
     for _name in _names:
         _test = getattr(import_module(f"engine.test_{_module}"), f"test_{_name}")
         globals()[f"test_{_module}_{_name}"] = _test
+
+
+@pytest.mark.rule("drain.claims")
+async def test_what_is_being_claimed_when_a_process_stops_serving_is_put_back(address: str, clock: FakeClock):
+    """The claim is committed, and whoever asked for it is cancelled before it hears of that."""
+    loop = asyncio.get_running_loop()
+
+    def fault(name: str) -> None:
+        if name == "store.after-commit" and _running(address):
+            loop.call_soon_threadsafe(serving.cancel)
+
+    async def late(_turn: remit.Turn) -> str:
+        return "done"
+
+    database = PostgresDatabase(address, fault=fault)
+    with team(as_url(address), clock=clock, hands=0) as owner, team(database, clock=clock, hands=1) as server:
+        server.agent("late")(late)
+        owner.agent("late")(late)
+        task = await owner.submit("late", "go")
+        serving = asyncio.create_task(server.serve())
+        await asyncio.wait([serving], timeout=20)
+        assert serving.cancelled()
+        assert (await task.status()).state == "pending"
+
+
+def _running(address: str) -> bool:
+    with psycopg.connect(address) as connection:
+        return connection.execute("SELECT 1 FROM remit.task WHERE state = 'running'").fetchone() is not None

@@ -213,7 +213,7 @@ class PlanRun:
 
     def _fitting(self, step: Step, waiting: Sequence[Message]) -> Sequence[Message]:
         """Give the messages for which its prompt has room; the others stay for the next one."""
-        told, new = self._notes[step.id], [Note(one.sender, one.text) for one in waiting]
+        told, new = self._notes[step.id], [Note(one.sender, one.text, one.trust) for one in waiting]
         room = len(new)
         while room and len(self._told(step, [*told, *new[:room]])[0]) > TASK_LIMIT:
             room -= 1

@@ -62,15 +62,7 @@ class Caretaker:
 
     async def requeue(self, tasks: set[str]) -> None:
         """Return to the queue the tasks that the store says we run, but that we do not."""
-        ground, worker = self._ground, self._services.heartbeat.worker
-
-        def decide(view: View) -> Decision[int]:
-            now = ground.clock.now()
-            held = [record for record in view.held(worker) if record.id in tasks]
-            events = [event for record in reversed(held) for event in _left_behind(view, record, set(), now)]
-            return Decision(len(events), events)
-
-        await ground.store.tx(ground.ids.new(), decide)
+        await self._ground.store.tx(self._ground.ids.new(), lambda view: self._requeued(view, tasks))
         alive = self._services.conductor.alive
         for task in tasks:
             self._busy.pop(task, None)
@@ -103,12 +95,23 @@ class Caretaker:
 
     async def requeue_all_strays(self) -> None:
         """Do so at once when this process leaves and no claim is on its way: nobody looks for what it leaves behind."""
-        if strays := set(await self._idle()):
+        if strays := set(await self._ground.store.read(self._idle)):
             await self.requeue(strays)
 
-    async def _idle(self) -> list[str]:
+    async def requeue_claimed_unheard(self) -> None:
+        """Do the same when nobody here heard what came of a claim: it may be written only now, so this looks after it,
+        in a transaction of its own."""
+        await self._ground.store.tx(self._ground.ids.new(), lambda view: self._requeued(view, set(self._idle(view))))
+
+    def _requeued(self, view: View, tasks: set[str]) -> Decision[int]:
+        now = self._ground.clock.now()
+        held = [record for record in view.held(self._services.heartbeat.worker) if record.id in tasks]
+        events = [event for record in reversed(held) for event in _left_behind(view, record, set(), now)]
+        return Decision(len(events), events)
+
+    def _idle(self, view: View) -> list[str]:
         """List what is on record as ours and nobody here runs."""
-        held = await self._ground.store.read(lambda view: view.held(self._services.heartbeat.worker))
+        held = view.held(self._services.heartbeat.worker)
         idle = (record.id for record in held if record.asked_how != "delegate" and record.id not in self._busy)
         return [task for task in idle if self._services.conductor.alive.get(task) is None]
 
@@ -116,7 +119,7 @@ class Caretaker:
         """Requeue what is on record as ours and nobody here runs: we were torn down before we knew of our claim, or its
         end could not be recorded. It must be seen twice, as a claim may be on its way."""
         now = self._ground.clock.ticks()
-        self._strays = {task: self._strays.get(task, now) for task in await self._idle()}
+        self._strays = {task: self._strays.get(task, now) for task in await self._ground.store.read(self._idle)}
         if strays := {task for task, since in self._strays.items() if now - since >= self._look_every}:
             await self.requeue(strays)
 

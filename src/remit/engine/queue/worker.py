@@ -59,6 +59,7 @@ class Worker:
         self._draining = False
         self._released = 0  # how many were put back into the queue since
         self._claiming = asyncio.Lock()
+        self._unheard = False  # whether a claim is on its way; still so if nobody waited for what came of it
         self._taking = 0  # submissions under way that may begin a task here
         self._changed = asyncio.Event()
         self._rounds_begun = self._rounds_done = 0
@@ -201,7 +202,9 @@ class Worker:
                 claims += taken[1]
             return Decision(len(events), events, heartbeat.first_beat() if events else None, claims)
 
+        self._unheard = True
         written, claims = await store.transact(self._ground.ids.new(), decide)
+        self._unheard = False
         if written:
             heartbeat.beat_written()
         if written and not claims:  # what was there had to be ended: there may be more behind it
@@ -289,6 +292,16 @@ class Worker:
             await asyncio.gather(*running, return_exceptions=True)
             if self._busy:  # cancelled before they had begun
                 await self._caretaker.requeue(set(self._busy))
+            if self._unheard:
+                await self._requeue_unheard()
+
+    async def _requeue_unheard(self) -> None:
+        """Put back what a claim brought that was cancelled on its way: its transaction goes on without us."""
+        self._unheard = False
+        try:
+            await self._caretaker.requeue_claimed_unheard()
+        except StoreError as error:  # closed by now: others take it over when this process is silent
+            _log.warning("what was being claimed could not be put back: %s", error)
 
 
 def _log_error(running: asyncio.Task[None]) -> None:

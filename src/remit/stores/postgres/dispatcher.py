@@ -80,19 +80,23 @@ class Procrastinate:
         try:
             await app.open_async()
             async with asyncio.TaskGroup() as group:
-                rescue = group.create_task(self._rescue(manager))
-                await app.run_worker_async(
-                    queues=[self._queue],
-                    concurrency=1,  # whoever is woken takes all there is, and the jobs of the others go with it
-                    fetch_job_polling_interval=_POLL,
-                    listen_notify=True,
-                    delete_jobs="always",
-                    install_signal_handlers=False,
-                    shutdown_graceful_timeout=0.1,
-                    update_heartbeat_interval=self._heartbeat,
-                    stalled_worker_timeout=self._stalled,
-                )
-                rescue.cancel()
+                ended = asyncio.Event()
+                rescue = group.create_task(self._rescue(manager, ended))
+                try:
+                    await app.run_worker_async(
+                        queues=[self._queue],
+                        concurrency=1,  # whoever is woken takes all there is, and the jobs of the others go with it
+                        fetch_job_polling_interval=_POLL,
+                        listen_notify=True,
+                        delete_jobs="always",
+                        install_signal_handlers=False,
+                        shutdown_graceful_timeout=0.1,
+                        update_heartbeat_interval=self._heartbeat,
+                        stalled_worker_timeout=self._stalled,
+                    )
+                finally:
+                    ended.set()
+                    rescue.cancel()
         finally:
             with suppress(*_LOST):
                 await app.close_async()
@@ -105,15 +109,21 @@ class Procrastinate:
             kwargs=settings, min_size=1, max_size=4, timeout=5.0, reconnect_timeout=5.0, name="remit-dispatch"
         )
 
-    async def _rescue(self, manager: "_Jobs") -> None:
-        """Requeue the jobs of dead workers; procrastinate would leave them `doing` for ever."""
-        while True:
+    async def _rescue(self, manager: "_Jobs", ended: asyncio.Event) -> None:
+        """Requeue the jobs of dead workers; procrastinate would leave them `doing` for ever.
+
+        It looks at `ended` as well: a cancellation that comes while a pool hands out a connection can get lost, and a
+        task group cancels only once.
+        """
+        while not ended.is_set():
             await manager.prune_stalled_workers(self._stalled)
             for job in await manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=self._stalled):
                 await manager.retry_job(job)
             if manager.broken is not None:
                 raise manager.broken
-            await asyncio.sleep(self._heartbeat)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._heartbeat):
+                    await ended.wait()
 
 
 class _Jobs(JobManager):
