@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from anyio import fail_after, to_thread
 from procrastinate.jobs import Job
-from procrastinate.manager import JobManager
 
+from inside import without
 from postgres import OwnServer, Proxy
 from remit.core.entry import Draft
 from remit.core.kinds import (
@@ -635,27 +635,29 @@ async def test_a_scheduled_job_wakes_only_later(opened: Open):
     await stopped(serving)
 
 
+looked = asyncio.Event()
+
+
+async def hears_nothing(*_given: object, **_named: object) -> list[Job]:
+    """Look for stalled jobs, and lose the cancellation that comes meanwhile."""
+    looked.set()
+    with suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    return []
+
+
 @pytest.mark.rule("postgres.stops")
-async def test_the_dispatcher_stops_though_a_cancellation_gets_lost_in_a_pool(
-    opened: Open, monkeypatch: pytest.MonkeyPatch
-):
+async def test_the_dispatcher_stops_though_a_cancellation_gets_lost_in_a_pool(opened: Open):
     """As it does when it comes while a connection is handed out: whoever waited for that goes on with it."""
-    looked = asyncio.Event()
-
-    async def hears_nothing(*_given: object, **_named: object) -> list[Job]:
-        looked.set()
-        with suppress(asyncio.CancelledError):
-            await asyncio.Event().wait()
-        return []
-
-    monkeypatch.setattr(JobManager, "get_stalled_jobs", hears_nothing)
     database = opened()
-    serving = asyncio.create_task(database.dispatcher("w").serve(Woken(database.store("w"))))
-    with fail_after(20):
-        await looked.wait()
-    serving.cancel()
-    await asyncio.wait([serving], timeout=10)
-    assert serving.cancelled()
+    looked.clear()
+    with without("procrastinate.manager:JobManager.get_stalled_jobs", hears_nothing):
+        serving = asyncio.create_task(database.dispatcher("w").serve(Woken(database.store("w"))))
+        with fail_after(20):
+            await looked.wait()
+        serving.cancel()
+        await asyncio.wait([serving], timeout=10)
+        assert serving.cancelled()
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -18,6 +18,7 @@ from remit.engine.presence.peers import Peers
 from remit.engine.services import Services
 from remit.engine.settings import Serving
 from remit.engine.upkeep.prune import prune
+from remit.errors import StoreError
 from remit.ports import Beat, Decision, View
 
 _BATCH: Final = 64
@@ -101,7 +102,11 @@ class Caretaker:
     async def requeue_claimed_unheard(self) -> None:
         """Do the same when nobody here heard what came of a claim: it may be written only now, so this looks after it,
         in a transaction of its own."""
-        await self._ground.store.tx(self._ground.ids.new(), lambda view: self._requeued(view, set(self._idle(view))))
+        ground = self._ground
+        try:
+            await ground.store.tx(ground.ids.new(), lambda view: self._requeued(view, set(self._idle(view))))
+        except StoreError as error:  # closed by now: others take it over when this process is silent
+            _log.warning("what was being claimed could not be put back: %s", error)
 
     def _requeued(self, view: View, tasks: set[str]) -> Decision[int]:
         now = self._ground.clock.now()

@@ -292,16 +292,8 @@ class Worker:
             await asyncio.gather(*running, return_exceptions=True)
             if self._busy:  # cancelled before they had begun
                 await self._caretaker.requeue(set(self._busy))
-            if self._unheard:
-                await self._requeue_unheard()
-
-    async def _requeue_unheard(self) -> None:
-        """Put back what a claim brought that was cancelled on its way: its transaction goes on without us."""
-        self._unheard = False
-        try:
-            await self._caretaker.requeue_claimed_unheard()
-        except StoreError as error:  # closed by now: others take it over when this process is silent
-            _log.warning("what was being claimed could not be put back: %s", error)
+            if self._unheard:  # cancelled on its way, and written all the same
+                await self._caretaker.requeue_claimed_unheard()
 
 
 def _log_error(running: asyncio.Task[None]) -> None:
