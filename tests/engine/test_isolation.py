@@ -435,7 +435,7 @@ async def test_a_handoff_may_say_until_when(rt: Runtime, clock):
 # --- another's tasks ---------------------------------------------------------------------------
 
 
-@pytest.mark.rule("task.strangers")
+@pytest.mark.rule("sight.tasks")
 async def test_another_s_task_is_not_found_whatever_is_done_with_it(rt: Runtime):
     @rt.agent
     async def payroll(turn: Turn) -> dict:

@@ -1,6 +1,7 @@
 """Loops: agents that ask for the same again and again, or pass the same to and fro, come to an end by themselves."""
 
 from contextlib import suppress
+from time import monotonic
 
 import pytest
 
@@ -193,6 +194,30 @@ async def test_whoever_asks_in_vain_for_ever_is_stopped_and_holds_up_nobody(way:
                         await getattr(turn, way)("worker" if way == "send" else "nobody", str(number))
 
         assert (await rt.outcome("lead", "go", seconds=0.2)).state == "timed-out"
+
+
+@pytest.mark.rule("truth.late")
+@pytest.mark.parametrize("way", ["delegate", "submit", "send", "once", "inbox"])
+async def test_whoever_will_not_hear_that_its_time_is_up_is_cancelled(way: str):
+    """It lets nothing else run, so not even its own timer."""
+    words = {"once": ("n", len, "x"), "inbox": ()}
+    told: list[str] = []
+    with Runtime() as rt:  # on a real clock, which goes on while the loop does not
+        rt.add(Card("worker"), echo)
+
+        @rt.agent(asks=["worker"])
+        async def lead(turn: Turn) -> None:
+            late = monotonic() + 0.02
+            while monotonic() < late:
+                pass
+            while True:
+                try:
+                    await getattr(turn, way)(*words.get(way, ("worker", "x")))
+                except Refused as no:
+                    told.append(no.rule)
+
+        assert (await rt.outcome("lead", "go", seconds=0.01)).state == "timed-out"
+    assert set(told) == {"over"}
 
 
 @pytest.mark.rule("repeat.same", "task.fan-out")

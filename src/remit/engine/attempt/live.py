@@ -35,6 +35,7 @@ T = TypeVar("T")
 Written: TypeAlias = dict[tuple[str, str], int]  # the version that stood at an address after writing it
 NOBODY_WROTE: Final[Mapping[str, Written]] = {}
 
+_OFTEN: Final = 100
 _IN_HAND: Final = frozenset(("running", "waiting", "pending"))  # pending: it waits for a slot to go on
 _STOPPED: Final = frozenset(("cancelling", "cancelled"))
 
@@ -79,6 +80,7 @@ class LiveTask:
         self.tokens = 0  # what the agent said it used, in this turn
         self.refusals = Refusals()
         self.over = False
+        self.deaf = 0  # how often it was told that its time is up
         self.returned = False  # whether its agent has answered; what it left running is not its own any more
         self.elsewhere: dict[asyncio.Task[object], int] = {}  # where else its verbs are under way than in its own task
         self.alone: asyncio.Event | None = None  # set when nothing of it is under way elsewhere any more
@@ -159,6 +161,11 @@ class LiveTask:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
         if why := self.control.lost():
             sentence = f"the turn of '{self.remit.holder}' is over: {why}; nothing can be done in its name"
+            self.deaf += 1
+            if (
+                self.deaf > _OFTEN and self.control.calls
+            ):  # it asks on and on, and lets nothing else run that could stop it
+                raise asyncio.CancelledError(sentence)
             raise Refused(sentence, rule="over")
 
     def verb(self) -> AbstractContextManager[object]:
