@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 import context
 import delegation
+import finding
 import floor
 import peers
 import process
@@ -42,6 +43,7 @@ JOBS = (
     Job("context-get", "µs", 25, context.get, context.bare_get),
     Job("context-last-5", "µs", 45, context.last_five, context.bare_last_five),
     Job("context-prefix-20", "µs", 70, context.prefix, context.bare_prefix),
+    Job("find-1000", "ms", 5, finding.thousand),
     Job("sets-alone", "/s", 3_000, context.sets_alone, floor.rows_alone, more=True),
     Job("sets-100-writers", "/s", 12_000, context.sets_together, floor.rows_grouped, more=True),
     Job("tasks-memory", "/s", None, tasks.in_memory, more=True),

@@ -19,7 +19,7 @@ from remit.core.values import checked
 from remit.errors import Failed
 from remit.ports import RunLine
 from remit.report import wire
-from remit.report.detail import Detail, EarlierAttempt
+from remit.report.detail import Detail, EarlierAttempt, Failure
 from remit.report.tree import tree
 from report.events import CODER, LEAD, RECEIPT, completed, failed, handed, planned, refused, run_of, runs
 
@@ -301,3 +301,10 @@ def test_values_with_named_fields_become_objects_and_never_lists():
 @given(json_values)
 def test_what_is_json_stays_as_it_is(value):
     assert wire.value(value) == value
+
+
+def test_where_a_task_failed_as_data():
+    data = wire.traces("t1", [Failure(NOW, "no disk", "team.py:14 in coder")])
+
+    assert data == {"task": "t1", "failures": [{"at": NOW, "error": "no disk", "trace": "team.py:14 in coder"}]}
+    assert checked(data, "traces") == data
