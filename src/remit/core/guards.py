@@ -257,7 +257,7 @@ def not_to_itself(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
 
 
 def not_to_an_asker(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
-    """Going back to an earlier holder is legal; going up to someone who waits for this task is a loop."""
+    """Refuse to hand a task to someone who waits for its result. Handing it back to an earlier holder is legal."""
     askers = [hop.asker for hop in remit.chain.hops]
     if wish.to not in askers:
         return ALLOW

@@ -293,7 +293,8 @@ class RemitData(TypedDict):
 
 
 def restored(event: Event) -> Remit:
-    """Read a task's remit from the event that began it. Of the hops before the last, the journal has the tasks."""
+    """Read a task's remit from the event that began it. Like the remit itself, the event has the names of its chain but
+    only the text of the last hop."""
     data = cast("RemitData", event.data)
     names = data["chain"]
     hops = [Hop(asker, holder, "") for asker, holder in pairwise(names)]

@@ -44,7 +44,7 @@ class EventFilter(TypedDict, total=False):
 
 
 def which_tasks(given: TaskFilter) -> Which:
-    """Check which tasks to list."""
+    """Read the conditions that a caller gave for tasks, and refuse those that make no sense."""
     wanted = _named("tasks", given, TaskFilter)
     if wanted.get("state") is not None:
         checks.one_of(wanted["state"], _STATES, "state")
@@ -54,7 +54,7 @@ def which_tasks(given: TaskFilter) -> Which:
 
 
 def which_events(verb: str, given: EventFilter) -> Span:
-    """Check which events to read."""
+    """Read the conditions that a caller gave for events, and refuse those that make no sense."""
     wanted = _named(verb, given, EventFilter)
     for name in ("since", "until"):
         if wanted.get(name) is not None:
@@ -69,7 +69,7 @@ def which_events(verb: str, given: EventFilter) -> Span:
 
 
 def page(before: object) -> int | None:
-    """Check where a page begins."""
+    """Check the place in the journal before which a page of a list ends."""
     return checks.whole(before, "before")
 
 

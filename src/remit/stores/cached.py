@@ -51,7 +51,7 @@ class CachedView(SqlView):
         self._used_keys.update({row[0]: UsedKey(*row) for row in used})
 
     def forget(self) -> None:
-        """Forget everything: it may have changed."""
+        """Drop all that was read in advance: after a write, or in another transaction, it may not be true any more."""
         self._standings.clear()
         self._breakers.clear()
         self._events.clear()
