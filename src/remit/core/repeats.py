@@ -55,7 +55,7 @@ class Repeats:
         self._latest: dict[str, list[str]] = {}  # of each action in the window: its outcomes, in order
 
     def asks(self, action: str) -> Repetition:
-        """Tell what doing this now would be: the how-manieth time with one and the same outcome."""
+        """Tell how often this would have been done, with one and the same outcome, if it were done now."""
         outcomes = self._latest.get(action)
         if outcomes is None:  # nearly always
             return ONCE

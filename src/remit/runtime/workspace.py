@@ -174,8 +174,8 @@ class Workspace:
         return await self.read(lambda view: view.events(span))
 
     async def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
-        """Give events as they are written, by whichever process, in lists: those from now on, or those after event number
-        `after`. It goes on until the caller leaves the loop."""
+        """Give events as they are written, by whichever process, in lists: those from now on, or those after event
+        number `after`. It goes on until the caller leaves the loop."""
         wanted: EventFilter = {"limit": PAGE, **which}
         if "after" not in wanted:
             wanted["after"] = await self.head()
