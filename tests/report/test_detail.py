@@ -34,6 +34,7 @@ def record(id_: str, parent: str = "", state: str = "running", began: int = 1, e
         began=began,
         ended=ended,
         dedup_key="",
+        origin="",
     )
 
 

@@ -138,6 +138,7 @@ RECORD = Record(
     began=4,
     ended=None,
     dedup_key="key/d",
+    origin="",
 )
 TASK = {
     "id": "t2",

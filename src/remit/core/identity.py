@@ -5,12 +5,13 @@ microseconds. So a part that is added to a `Pass` cannot be forgotten here.
 """
 
 import hashlib
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Final, NamedTuple, cast
 
 from remit.core.allow import ANY
-from remit.core.bounds import Bounds
+from remit.core.bounds import TOP, Bounds
 from remit.core.remit import Pass
+from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
 
 KEYED: Final = "key/"  # begins the dedup key of what was asked for with an idempotency key
@@ -43,6 +44,16 @@ class AskedFrom(NamedTuple):
 def said(wish: Pass) -> dict[str, Json]:
     """Spell out all of a pass."""
     return {name: _spelled(getattr(wish, name)) for name in _PARTS}
+
+
+def question(wish: Pass) -> tuple[str, ...]:
+    """Name what is asked, by which a delegation is known when its asker is run again: whom, what, and all that goes
+    along. How much time it has is another each time, and no part of it."""
+    if wish.within is TOP and not wish.passes and wish.trust == INSIDE:  # nearly always
+        return wish.to, wish.task
+    timeless = replace(wish.within, deadline=None)
+    along = [_spelled(part) for part in (wish.sees, wish.writes, wish.tools, timeless, wish.trust)]
+    return wish.to, wish.task, encode(along)
 
 
 def content_of(wish: Pass, where: AskedFrom, **how: Json) -> str:

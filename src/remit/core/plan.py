@@ -1,10 +1,10 @@
 """Plans: steps and what each depends on. Checked whole before anything starts."""
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from remit.core.arguments import arguments
 from remit.core.card import Card
 from remit.core.checks import between, of_type
 from remit.core.match import choice, rank, suits
@@ -104,19 +104,35 @@ def assignee(step: Step, cards: Mapping[str, Card]) -> str:
     return step.agent if chosen is None else chosen.card.name
 
 
-def cycle(plan: Plan) -> list[str]:
-    """Find steps that wait for each other in a circle, in the order of the plan; none if every step can start."""
+def identities(plan: Plan, who: Mapping[str, str], told: object = None) -> dict[str, str]:
+    """Name all that is asked with each step, by which it is known when the plan is run again: what it says, who does
+    it, the same of all it depends on, and what every member is `told`."""
+    names: dict[str, str] = {}
+    steps = {step.id: step for step in plan.steps}
+    for id_ in in_order(plan):
+        step = steps[id_]
+        asked = (step.title, step.description, step.payload, step.schema, step.context, step.memory_scope)
+        names[id_] = arguments((id_, who[id_], asked, [names[before] for before in step.after], told))
+    return names
+
+
+def in_order(plan: Plan) -> list[str]:
+    """List the steps so that each comes after those it depends on; those in a circle, and behind it, do not come."""
     missing = {step.id: len(step.after) for step in plan.steps}
     after = followers(plan)
-    ready = deque(id_ for id_, count in missing.items() if count == 0)
-    while ready:
-        done = ready.popleft()
-        del missing[done]
+    order = [id_ for id_, count in missing.items() if count == 0]
+    for done in order:  # it grows meanwhile
         for id_ in after[done]:
             missing[id_] -= 1
             if missing[id_] == 0:
-                ready.append(id_)
-    stuck = {step.id: step for step in plan.steps if step.id in missing}
+                order.append(id_)
+    return order
+
+
+def cycle(plan: Plan) -> list[str]:
+    """Find steps that wait for each other in a circle, in the order of the plan; none if every step can start."""
+    fine = set(in_order(plan))
+    stuck = {step.id: step for step in plan.steps if step.id not in fine}
     circle = _circle(stuck) if stuck else set[str]()
     return [id_ for id_ in stuck if id_ in circle]
 

@@ -12,7 +12,8 @@ class Record:
 
     `asked_how` is delegate, submit or spawn. `led_as` is what the engine itself does in its holder's place: run a plan
     or lead a team. `worker` has it, under `fence`; `attempt` counts how often it was claimed, `failures` how often it
-    failed and was requeued. `dedup_key` is what another request for the same would have too.
+    failed and was requeued. `dedup_key` is what another request for the same would have too. `origin` is the first task
+    of those that were tried for the same: what they finished is found again.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Record:
     began: int
     ended: int | None
     dedup_key: str
+    origin: str
 
 
 class Standing(NamedTuple):

@@ -83,7 +83,9 @@ def asker_is_told(happening: Happening, event: Unsealed, standing: Standing | No
     assert record is not None
     began = happening.view.event(record.began)
     asker = read(began, FirstData)["asker"] if began is not None else ""
-    return (announcement(event, asker, record.parent),)
+    parent = happening.view.record(record.parent)
+    # Addressed to the first of those that are tried for the same: whichever of them looks into its inbox finds it.
+    return (announcement(event, asker, parent.origin if parent is not None and parent.origin else record.parent),)
 
 
 # Kind of event -> what follows from it, in this order. Money and approvals add their lines here.

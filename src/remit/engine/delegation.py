@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from anyio.lowlevel import checkpoint
 
@@ -12,8 +12,9 @@ from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME
+from remit.core.identity import question
 from remit.core.kinds import Begun, Claim, claimed, messages_taken, place, started
-from remit.core.lifecycle import TERMINAL
+from remit.core.lifecycle import GONE, TERMINAL
 from remit.core.outcome import Outcome
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
@@ -25,7 +26,7 @@ from remit.engine.admission import Admitted, Proposal
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.busy import Attempted
 from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.resume import Resumed, resume
+from remit.engine.attempt.resume import Resumed, lineage, origin_of, resume
 from remit.engine.attempt.turns import Superseded
 from remit.engine.attempt.watching import Watch, action_of
 from remit.engine.directory import Agent
@@ -43,6 +44,7 @@ class StepOf(NamedTuple):
     """What a delegation carries when it is a step of a plan."""
 
     id: str
+    identity: str  # all that is asked with it, by which it is known when the plan is run again
     slices: Sequence[Slice]
     team: frozenset[str]
     messages: tuple[str, ...] = ()  # in its prompt already, and taken when it is admitted
@@ -59,11 +61,27 @@ class StepOf(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What an agent asks for: the pass, the step of a plan that it is, and how often it has been asked for before."""
+    """What an agent asks for: the pass, the operation it is, the step of a plan that it is, how often it has been asked
+    for before, and the first task of those that were tried for it and did not complete."""
 
     wish: Pass
+    op: str
     step: StepOf | None = None
     again: Repetition = ONCE
+    origin: str = ""
+
+
+class Known(NamedTuple):
+    """What is known of a delegation from when its asker was run before: what came of it, its task if that is under
+    way, or the first task of those that did not complete."""
+
+    outcome: Outcome | None = None
+    open: Record | None = None
+    origin: str = ""
+
+
+UNKNOWN: Final = Known()
+UNFINISHED: Final = frozenset(("failed", "timed-out", "cancelled", "dead"))
 
 
 class Led(NamedTuple):
@@ -100,7 +118,8 @@ class Delegations:
                 return Decision(first.id, events, services.heartbeat.first_beat())
 
             live = _live(first, agent).limit_time(services.ground.clock, proposal.now)
-            return Attempted(live, await services.conductor.admit(live, f"{first.id}/start", decide))
+            answer, _ = await services.conductor.admit(live, f"{first.id}/start", decide)
+            return Attempted(live, answer)
 
         with services.heartbeat.while_working(), services.stops.while_working():
             attempted = await services.busy.admitted(wish, attempt)
@@ -114,8 +133,8 @@ class Delegations:
     async def delegate(self, asker: LiveTask, wish: Pass, step: StepOf | None = None) -> Outcome:
         """Pass a part of the asker's task on. The child's remit is derived here, from the engine's own record."""
         if step is not None:  # a plan does not repeat itself
-            return await self._delegated(asker, wish, asker.operations.ids("step", step.id), step)
-        ops = asker.operations.ids("delegate", wish.to, wish.task)
+            return await self._delegated(asker, wish, asker.operations.ids("step", step.identity), step)
+        ops = asker.operations.ids("delegate", *question(wish))
         watch = Watch(asker, action_of(ops[0], wish))
         outcome = await self._delegated(asker, wish, ops, again=watch.again)
         watch.learn((outcome,))
@@ -125,29 +144,40 @@ class Delegations:
 
     async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE) -> Outcome:
         """Pass on one of several parts that go out at once; whether that is a repeat is judged for all of them."""
-        return await self._delegated(asker, wish, asker.operations.ids("delegate", wish.to, wish.task), again=again)
+        return await self._delegated(asker, wish, asker.operations.ids("delegate", *question(wish)), again=again)
 
     async def _delegated(
         self, asker: LiveTask, wish: Pass, ops: list[str], step: StepOf | None = None, *, again: Repetition = ONCE
     ) -> Outcome:
         asker.must_be_at_work()
-        services, control = self._services, asker.control
-        known = await self._known(asker, ops) if asker.attempt.is_rerun else None
-        if isinstance(known, Outcome):
-            return known
+        services, control, op = self._services, asker.control, ops[0]
+        known = await self._known(asker, ops) if asker.attempt.is_rerun else UNKNOWN
+        if known.outcome is not None:
+            if known.origin:
+                asker.operations.note_failure(op, known.origin)
+            return known.outcome
         control.step_back()
         try:
-            if known is not None:
-                return await self._taken_up_again(asker, known)
-            attempt = partial(self._attempt, asker, Wanted(wish, step, again), ops[0])
-            return await self._carried(await services.busy.admitted(wish, attempt, asker))
+            if known.open is not None:
+                return await self._taken_up_again(asker, known.open, op)
+            origin = known.origin or asker.operations.failed_before(op)
+            attempt = partial(self._attempt, asker, Wanted(wish, op, step, again, origin))
+            attempted = await services.busy.admitted(wish, attempt, asker)
+            return self._noted(asker, op, attempted.live, await self._carried(attempted))
         finally:
             if control.step_up():  # hardly ever: its agent has a limit, or its whole line waited
                 await services.slots.take_again(asker)
 
-    async def _attempt(self, asker: LiveTask, wanted: Wanted, op: str, patient: bool) -> Attempted:
+    @staticmethod
+    def _noted(asker: LiveTask, op: str, live: LiveTask, outcome: Outcome) -> Outcome:
+        """Remember a delegation that did not complete: asked for again, it is tried again."""
+        if outcome.state in UNFINISHED:
+            asker.operations.note_failure(op, live.attempt.origin or live.remit.id)
+        return outcome
+
+    async def _attempt(self, asker: LiveTask, wanted: Wanted, patient: bool) -> Attempted:
         """Ask the door once for a delegation."""
-        services, (wish, step, again) = self._services, wanted
+        services, (wish, op, step, again, origin) = self._services, wanted
         proposal = proposed(services.ground, asker, wish, step.trust if step is not None else None)
         if again is not ONCE:
             proposal = proposal._replace(repetition=again)
@@ -169,15 +199,17 @@ class Delegations:
                 return _no(admitted, patient=patient)
             now, times = proposal.now, again.times
             repeats = times if times >= WARN else 0
-            begun = Begun(worker, step.id if step else "", "", "", admitted.joins, expires(child.bounds, now), repeats)
+            line = lineage(view, origin) if origin else None
+            until = expires(child.bounds, now)
+            begun = Begun(worker, step.id if step else "", "", "", admitted.joins, until, repeats, line)
             taken = step.taken(view, child, now) if step else ()
             events = (started(child, now, begun), *taken, *admitted.events)
-            if not slots.concerns(asker):
-                return Decision(child.id, events)
-            passing = slots.passing_on(view, asker, now)
-            return Decision(None) if passing is None else Decision(child.id, (*events, *passing))
+            passing = slots.passing_on(view, asker, now) if slots.concerns(asker) else ()
+            return Decision(None) if passing is None else Decision(child.id, (*events, *passing), aside=line)
 
-        answer = await services.conductor.admit(live, op, decide, asker.wants)
+        answer, line = await services.conductor.admit(live, op, decide, asker.wants)
+        if line is not None:
+            live.tried_again(line)
         if slots.concerns(asker) and isinstance(answer, str):
             slots.passed_on(asker)
         if isinstance(answer, dict):
@@ -192,28 +224,32 @@ class Delegations:
 
     # -- run again --------------------------------------------------------------------------------------------
 
-    async def _known(self, asker: LiveTask, ops: list[str]) -> Outcome | Record | None:
+    async def _known(self, asker: LiveTask, ops: list[str]) -> Known:
         """Find what came of the same delegation when the task was run before. What failed in an earlier try is not
-        held against this one."""
+        held against this one: it is tried again, and finds what it had finished."""
 
-        def look(view: View) -> Outcome | Record | None:
+        def look(view: View) -> Known:
             asker.must_hold(view)
+            origin = ""
             for tried, op in enumerate(ops):
                 done = view.done(op)
                 if done is None:
                     continue
                 if isinstance(done[0], dict):
                     if tried == 0:
-                        return Outcome("", "", "refused", error=Refused.read(done[0]))
+                        return Known(Outcome("", "", "refused", error=Refused.read(done[0])))
                     continue
                 record = view.record(str(done[0]))
                 if record is not None and (tried == 0 or record.state == "completed"):
-                    return outcomes.of_record(view, record) or record
-            return None
+                    outcome, first = outcomes.of_record(view, record), origin_of(record)
+                    return Known(open=record) if outcome is None else Known(outcome, origin="" if outcome.ok else first)
+                if record is not None and record.state in GONE:
+                    origin = origin or origin_of(record)
+            return Known(origin=origin)
 
         return await self._services.ground.store.read(look)
 
-    async def _taken_up_again(self, asker: LiveTask, known: Record) -> Outcome:
+    async def _taken_up_again(self, asker: LiveTask, known: Record, op: str) -> Outcome:
         """Go on with a delegation that an earlier life of the asker began."""
         services = self._services
         ground = services.ground
@@ -252,7 +288,7 @@ class Delegations:
         live = resumed.live(agent).limit_time(ground.clock, now, asker.control)
         live.control.line = asker.control.line
         services.conductor.alive.enter(live)
-        return await services.conductor.carry(live, resumed.sends)
+        return self._noted(asker, op, live, await services.conductor.carry(live, resumed.sends))
 
 
 def _no(admitted: Admitted, *, patient: bool) -> Decision[Json]:

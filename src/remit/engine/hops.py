@@ -8,13 +8,13 @@ from remit.core.kinds import Place
 from remit.core.record import Record
 from remit.core.refusals import Refusable
 from remit.core.remit import DELEGATION_TIME, NO_RIGHTS, Origin, Pass
-from remit.core.times import SECOND
+from remit.core.times import DAY
 from remit.core.trust import Trust
 from remit.engine.admission import Proposal
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
 
-LASTS: Final = 24 * 3_600 * SECOND  # how long a task stays in the queue when nobody sets a deadline
+LASTS: Final = 30 * DAY  # how long a task stays in the queue when nobody sets a deadline, also while nobody is there
 
 
 def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str) -> Proposal:

@@ -28,6 +28,10 @@ class JournalView(Protocol):
         """Tell what an operation answered, if it has happened."""
         ...
 
+    def done_under(self, prefix: str) -> list[Event]:
+        """List the first events of the operations whose id begins so, in order."""
+        ...
+
     def tables(self) -> Tables: ...
     def page(self, table: Table, after: Key | None, limit: int) -> list[tuple[Key, Row]]:
         """Give the rows of a table that follow this key, in the order of their keys."""
@@ -53,6 +57,14 @@ class TaskView(Protocol):
 
     def same_requests(self, dedup_key: str, since: int) -> list[Record]:
         """List the tasks asked for with this key since then, newest first."""
+        ...
+
+    def lineage(self, origin: str) -> list[Record]:
+        """List the tasks that were tried again for this one, in order."""
+        ...
+
+    def lineage_runs(self, since: int) -> set[str]:
+        """List the runs that one still depends on that is open, or ended since then: it tries their tasks again."""
         ...
 
     def used_key(self, key: str) -> UsedKey | None:

@@ -84,6 +84,10 @@ class JournalQueries(Queries):
         row = self._one("done", op=op)
         return None if row is None else (answer_of(row[0]),)
 
+    def done_under(self, prefix: str) -> list[Event]:
+        after = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        return [event_of(row) for row in self._rows("done_under", prefix=prefix, after=after)]
+
     def events(self, span: Span) -> list[Event]:
         """Find events by the narrowest index, then check the other conditions on what it gives."""
         window = {
@@ -142,6 +146,12 @@ class TaskQueries(Queries):
     def same_requests(self, dedup_key: str, since: int) -> list[Record]:
         rows = self._ask("same_requests", (self.workspace, dedup_key, since))  # read at every submit: filled by hand
         return [Record(*row) for row in rows]
+
+    def lineage(self, origin: str) -> list[Record]:
+        return self._records("lineage", origin=origin)
+
+    def lineage_runs(self, since: int) -> set[str]:
+        return {row[0] for row in self._rows("lineage_runs", since=since)}
 
     def used_key(self, key: str) -> UsedKey | None:
         row = self._one("used_key", key=key)

@@ -11,12 +11,21 @@ from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json
 
 
+class Lineage(NamedTuple):
+    """For which task another is tried again, the first of its line, and how often those of its line have failed: by
+    that they are told apart, and what they finished is found."""
+
+    origin: str
+    failures: int
+
+
 class Begun(NamedTuple):
     """What the first event of a task says besides its remit.
 
     `worker` runs it, `step` is the step of a plan it carries out, `led_as` what the engine does in its holder's place,
     `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires, `repeats` how often
-    its asker has asked for the very same by now, with the same result, once that is worth a warning.
+    its asker has asked for the very same by now, with the same result, once that is worth a warning; `line` is there if
+    it is tried again for another.
     """
 
     worker: str = ""
@@ -26,6 +35,7 @@ class Begun(NamedTuple):
     joins: bool = False
     until: int = 0
     repeats: int = 0
+    line: Lineage | None = None
 
 
 class Queued(NamedTuple):
@@ -41,7 +51,8 @@ class Queued(NamedTuple):
 
 
 class FirstData(RemitData, total=False):
-    """The data of `task.started` and `task.submitted`. `origin` is the first task of those retried by hand."""
+    """The data of `task.started` and `task.submitted`. `origin` is the first task of those that were tried
+    for the same, by themselves or by hand."""
 
     worker: str
     step: str
@@ -81,7 +92,7 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
-    worker, step, led_as, by, joins, until, repeats = begun  # one by one: this is done for every task
+    worker, step, led_as, by, joins, until, repeats, line = begun  # one by one: this is done for every task
     if worker:
         data["worker"] = worker
     if step:
@@ -96,6 +107,8 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
         data["until"] = until
     if repeats:
         data["repeats"] = repeats
+    if line is not None:
+        data["origin"], data["failures"] = line
 
 
 def _asked(remit: Remit) -> dict[str, Json]:

@@ -1,6 +1,6 @@
 """Events within a task and of a whole workspace: effects, plans, breakers, cards, pruning."""
 
-from typing import Literal, NamedTuple, NotRequired, TypedDict, cast
+from typing import Literal, NotRequired, TypedDict, cast
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
@@ -11,25 +11,15 @@ from remit.core.values import Json
 
 
 class EffectDone(TypedDict):
-    """The data of `effect.done`. `args` is the digest of what it was done with; `place` says in which turn, and that it
-    was asked for as the first, second, ... of its name there."""
+    """The data of `effect.done`. `args` is the digest of what it was done with."""
 
     key: str
     result: Json
     args: str
-    place: str
 
 
-class Effect(NamedTuple):
-    """Something that is to be done once, as the journal tells it apart from others."""
-
-    key: str
-    args: str
-    place: str
-
-
-def effect_done(remit: Remit, effect: Effect, result: Json, now: int) -> Unsealed:
-    data: dict[str, Json] = {"key": effect.key, "result": result, "args": effect.args, "place": effect.place}
+def effect_done(remit: Remit, key: str, args: str, result: Json, now: int) -> Unsealed:
+    data: dict[str, Json] = {"key": key, "result": result, "args": args}
     return Unsealed("effect.done", now, data, remit.root, remit.session, remit.id, remit.holder)
 
 

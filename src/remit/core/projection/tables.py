@@ -66,6 +66,7 @@ def _started(event: Event) -> list[Change]:
     row["dedup_key"] = data.get("dedup_key", "")
     row["worker"] = data.get("worker", "")
     row["led_as"] = data.get("led_as", "")
+    row["failures"] = data.get("failures", 0)
     row["fence"] = row["attempt"] = 1
     row["claimed_at"] = event.at
     return [Change("task", "add", (event.task,), row), *_key_used(event, data)]
@@ -115,6 +116,7 @@ def _task(event: Event, data: FirstData) -> Row:
         "began": event.seq,
         "ended": None,
         "dedup_key": "",
+        "origin": data.get("origin", ""),
     }
 
 

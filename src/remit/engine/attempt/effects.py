@@ -1,83 +1,154 @@
-"""Side effects with a name: recorded once, however often the task around them is run."""
+"""Side effects with a name: recorded once, however often the task around them is run.
+
+An effect is known by its name and its arguments. When a task is run again, whoever comes to an effect that was kept
+gets its result. One that was not kept is done, but not while others of its name are kept that this run has not come to:
+then it may be one of those with other arguments, and doing it would be doing it twice.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
 
 from remit.core.arguments import arguments
 from remit.core.checks import callable_
-from remit.core.kinds import Effect, EffectDone, effect_done, read
+from remit.core.kinds import EffectDone, effect_done
 from remit.core.text import line, shown
 from remit.core.values import Json, checked
+from remit.engine.attempt.kept import KeptEffects
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
+from remit.engine.timing import move_on_after
 from remit.errors import Conflict
-from remit.ports import Decision, Span, View
+from remit.ports import Decision, View
 
-NAME_LIMIT = 128
-_DONE = frozenset(("effect.done",))
+NAME_LIMIT: Final = 128
+KEY: Final = "idempotency_key"
+_OTHERS_COME: Final = 60.0  # seconds without a sign of those that may come to what was kept
+
+Do = Callable[..., Awaitable[object] | object]
 
 
 class Effects(NamedTuple):
     ground: Ground
 
-    async def once(
-        self, live: LiveTask, name: str, do: Callable[..., Awaitable[object] | object], *args: object
-    ) -> Any:
+    async def once(self, live: LiveTask, name: str, do: Do, *args: object) -> Any:
         """Do it and keep what came of it; or, when the task is run again, give back what was kept.
 
-        An effect is known by its name and its arguments. Nothing is done in the name of a task that is not this
-        process's any more. What is kept is kept exactly once; if the process dies between doing and keeping, it is
-        done again.
+        Nothing is done in the name of a task that is not this process's any more. What is kept is kept exactly once;
+        if the process dies between doing and keeping, it is done again, with the same idempotency key.
         """
         live.must_be_at_work()
         line(name, "the name of an effect", NAME_LIMIT)
         callable_(do, "once takes a function, and what to call it with")
         told = arguments(args)
-        op, place = live.operations.effect(name, told)
-        effect = Effect(name, told, place)
-        store = self.ground.store
-        if (done := await store.read(lambda view: _known(view, live, op, effect))) is not None:
-            return done[0]
-        result = do(*args)
-        value = checked(await result if inspect.isawaitable(result) else result, f"the result of effect '{name}'")
+        op = live.operations.effect(name, told)
+        same = op.rpartition("/")[0]
+        if same in live.doing:
+            raise _twice_at_once(name)
+        live.doing.add(same)
+        try:
+            await self.ground.store.read(live.must_hold)
+            if live.attempt.is_rerun and (kept := await self._kept(live, op, name)) is not None:
+                return kept[0]
+            result = do(*args, **_key(do, args, op))
+            value = checked(await result if inspect.isawaitable(result) else result, f"the result of effect '{name}'")
 
-        def keep(_view: object) -> Decision[Json]:
-            return Decision(value, (effect_done(live.remit, effect, value, self.ground.clock.now()),))
+            def keep(_view: View) -> Decision[Json]:
+                return Decision(value, (effect_done(live.remit, name, told, value, self.ground.clock.now()),))
 
-        return await store.tx(op, live.guarded(keep))
+            return await self.ground.store.tx(op, live.guarded(keep))
+        finally:
+            live.doing.discard(same)
 
-
-def _known(view: View, live: LiveTask, op: str, effect: Effect) -> tuple[Json] | None:
-    """Give what was kept when the task was run before; None if it is yet to be done, by whoever holds the task."""
-    live.must_hold(view)
-    if not live.attempt.is_rerun:
+    async def _kept(self, live: LiveTask, op: str, name: str) -> tuple[Json] | None:
+        """Give what was kept when the task was run before; None if this is yet to be done."""
+        kept = await kept_effects(self.ground, live)
+        if (done := kept.take(op)) is not None:
+            return done
+        same_name = op.rsplit("/", 2)[0] + "/"
+        while (other := kept.left((same_name,))) is not None:
+            if not await self._someone_comes(live, kept):
+                raise _changed(name, other)
+            await self.ground.store.read(live.must_hold)  # much may have happened meanwhile
         return None
-    if (done := view.done(op)) is not None:
-        return done
-    for earlier in _earlier(view, live):
-        if earlier["place"] == effect.place and earlier["args"] != effect.args:
-            raise _changed(effect.key, earlier["result"])
-    return None
+
+    async def _someone_comes(self, live: LiveTask, kept: KeptEffects) -> bool:
+        """Wait for others in this turn to come to what was kept: they may only come in another order. Tells whether
+        it is worth looking again."""
+        own = asyncio.current_task()
+        main = live.control.calls[-1].task if live.control.calls else None
+        if own is main and not live.elsewhere and len(live.doing) == 1:
+            return False  # nobody else is there to come
+        kept.waiting.add(own)
+        try:
+            with move_on_after(self.ground.clock, _OTHERS_COME) as patience:
+                await kept.someone_comes()
+        finally:
+            kept.waiting.discard(own)
+        if not patience.ran_out:
+            return True
+        at_work = len(live.doing) - len(kept.waiting) > 1 or live.elsewhere.keys() - kept.waiting
+        return bool(at_work)
 
 
-def _earlier(view: View, live: LiveTask) -> Iterator[EffectDone]:
-    """List the effects of the task, and of the one that it is a retry of."""
-    for task in {live.remit.id, live.attempt.origin or live.remit.id}:
-        record = view.record(task)
-        if record is not None:
-            for event in view.events(Span(run=record.run, task=task, kinds=_DONE)):
-                if event.text:  # it was not pruned
-                    yield read(event, EffectDone)
+async def kept_effects(ground: Ground, live: LiveTask) -> KeptEffects:
+    """Give what the effects of earlier runs have come to; read once for the whole task."""
+    operations = live.operations
+    if operations.kept is None:
+        kept = KeptEffects(await ground.store.read(lambda view: view.done_under(operations.effects)))
+        operations.kept = operations.kept or kept  # another may have looked meanwhile, and begun to take
+    return operations.kept
 
 
-def _changed(name: str, result: Json) -> Conflict:
-    error = Conflict(
-        f"effect '{name}' took place with other arguments when this task was run before, and gave {shown(result)}; "
-        "it is neither done again nor taken for this one: give the same arguments each time the task is run, "
-        "and effects that may come in another order a name each"
-    )
+async def unaccounted(ground: Ground, live: LiveTask) -> Conflict | None:
+    """Tell of an effect that took place in a turn when it was run before, and that this run of it never came to."""
+    kept = await kept_effects(ground, live)
+    other = kept.left(live.operations.came_through)
+    return None if other is None else _left_over(other)
+
+
+def _key(do: Do, args: tuple[object, ...], op: str) -> dict[str, str]:
+    """Give the function its idempotency key, if it takes one: the same each time this effect is done."""
+    try:
+        takes = inspect.signature(do).parameters
+    except (TypeError, ValueError):  # of some built-in functions nothing is known
+        return {}
+    known = takes.get(KEY)
+    if known is None or known.kind in (known.POSITIONAL_ONLY, known.VAR_POSITIONAL, known.VAR_KEYWORD):
+        return {}
+    if known.kind is known.POSITIONAL_OR_KEYWORD and list(takes).index(KEY) < len(args):
+        return {}  # the caller gives one of its own
+    return {KEY: hashlib.sha256(op.encode()).hexdigest()[:32]}
+
+
+def _final(sentence: str) -> Conflict:
+    error = Conflict(sentence)
     error.retryable = False  # run again it would be the same
     return error
+
+
+def _changed(name: str, other: EffectDone) -> Conflict:
+    return _final(
+        f"effect '{name}' took place with other arguments when this task was run before, and gave "
+        f"{shown(other['result'])}; it is neither done again nor taken for this one: give the same arguments each time "
+        "the task is run, and effects that may come in another order a name each"
+    )
+
+
+def _twice_at_once(name: str) -> Conflict:
+    return _final(
+        f"effect '{name}' is under way with the same arguments; after a crash the two could not be told apart: "
+        "give each a name of its own"
+    )
+
+
+def _left_over(other: EffectDone) -> Conflict:
+    return _final(
+        f"effect '{other['key']}' took place when this task was run before, and gave {shown(other['result'])}; "
+        "this time it never came to it, so its answer does not account for it: see what was done, "
+        "and ask for what is left as a new task"
+    )

@@ -14,7 +14,7 @@ from remit.core import scope
 from remit.core.card import Card
 from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
-from remit.core.kinds import Place, place
+from remit.core.kinds import Lineage, Place, place
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why, kept_back
 from remit.core.refusals import Refusals
@@ -72,12 +72,13 @@ class LiveTask:
         self.attempt = attempt
         self.handoff = handoff
         self.control: Control[LiveTask] = Control()
-        self.operations = Operations(remit.id, attempt, turns)
+        self.operations = Operations(remit.id, attempt, turns, remit.holder)
         self.receipt = Receipt()
         self.wrote: Written = {}
         self.past = NOBODY_WROTE
         self.took: Trust = remit.trust  # the least trusted of what it has taken in
         self.tokens = 0  # what the agent said it used, in this turn
+        self.doing: set[str] = set()  # effects under way
         self.refusals = Refusals()
         self.over = False
         self.deaf = 0  # how often it was told that its time is up
@@ -106,10 +107,16 @@ class LiveTask:
         control.seconds = span / SECOND
         return self
 
+    def tried_again(self, line: Lineage) -> None:
+        """Begin as one more try for the same: what those before it finished is found."""
+        self.attempt = self.attempt._replace(origin=line.origin, failures=line.failures)
+        self.operations = Operations(self.remit.id, self.attempt, 0, self.remit.holder)
+
     def succeeded_by(self, remit: Remit, agent: Agent, handoff: Handoff) -> LiveTask:
         """Make the next turn of the same task, in the same or other hands; this one has no rights any more."""
         heir = LiveTask(remit, agent, self.attempt, handoff)
         heir.control, heir.operations, heir.team = self.control, self.operations, self.team
+        heir.operations.handed_to(remit.holder)
         heir.take(self.took if remit.holder == self.remit.holder else self.says)
         heir.recall({**self.past, self.remit.holder: self.wrote} if self.wrote else self.past)
         heir.refusals, heir.delegated = self.refusals, self.delegated

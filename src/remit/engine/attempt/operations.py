@@ -6,14 +6,15 @@ from typing import Final, NamedTuple
 
 from remit.core.backoff import ATTEMPTS
 from remit.core.values import digest
+from remit.engine.attempt.kept import KeptEffects
 
 
 class Attempt(NamedTuple):
     """One live try at a task: the claim under which this process runs it, and what the queue said about it.
 
     `number` counts the claims, `failures` how often it has failed before, `attempts` how often it may be tried (0: as
-    often as its agent's policy says). `origin` is the first task of those that were
-    retried by hand, so that what they finished is found again.
+    often as its agent's policy says). `origin` is the first task of those that were tried for the same, so that what
+    they finished is found again.
     """
 
     fence: int = 1
@@ -37,36 +38,76 @@ FIRST: Final = Attempt()
 class Operations:
     """The ids of what is done in a task's name: the same when it is run again, so that nothing is done twice.
 
-    An id is made of the task, the try, the turn, what is done, and how often that was done before in this turn.
+    An id is made of the task, the try, the turn and its holder, what is done, and how often that was done before in
+    this turn.
     """
 
-    __slots__ = ("_counts", "_failures", "_origin", "turns")
+    __slots__ = ("_counts", "_failed", "_failures", "_holder", "_origin", "_turn", "kept", "turns", "visited")
 
-    def __init__(self, task: str, attempt: Attempt, turns: int = 0) -> None:
+    def __init__(self, task: str, attempt: Attempt, turns: int = 0, holder: str = "") -> None:
         self._origin = attempt.origin or task
         self._failures = attempt.failures
+        self._holder = holder
+        self._failed: dict[str, list[str]] = {}
         self.turns = turns  # how often it has changed hands, or gone out and come back
-        self._counts: dict[str, int] = {}
+        self.kept: KeptEffects | None = None  # what earlier runs kept, once someone asks
+        self.visited: list[str] = []  # the turns that this run has come through
+        self._begin()
 
     def next_turn(self) -> None:
         """Begin the ids of a new turn: should the task be run again, it begins there."""
         self.turns += 1
-        self._counts = {}
+        self._begin()
+
+    def handed_to(self, holder: str) -> None:
+        """Note in whose hands the turn is: another holder's operations are others."""
+        if holder != self._holder:
+            self._holder = holder
+            self._begin()
+
+    def _begin(self) -> None:
+        self._turn = f"{self.turns}.{self._holder}" if self.turns else "0"
+        self._counts: dict[str, int] = {}
+        self.visited.append(self._turn)
 
     def ids(self, what: str, *about: str) -> list[str]:
         """Give the ids of the next operation of this name: in this try, then in the earlier ones, latest first."""
-        name = f"{self.turns}/{what}/{digest(chr(0).join(about))}" if about else f"{self.turns}/{what}"
+        name = f"{self._turn}/{what}/{digest(chr(0).join(about))}" if about else f"{self._turn}/{what}"
         counted = self._next(name)
         if self._failures == 0:  # nearly always
             return [f"{self._origin}/0/{counted}"]
         return [f"{self._origin}/{failures}/{counted}" for failures in range(self._failures, -1, -1)]
 
-    def effect(self, key: str, args: str) -> tuple[str, str]:
-        """Give the id of an effect, and its place among those of its name in this turn. The id is the same in every
-        try, because what has taken effect is not taken back, and another for other arguments."""
-        op = f"{self._origin}/{self._next(f'{self.turns}/effect/{key}/{args}')}"
-        return op, self._next(f"{self.turns}/{key}")
+    @property
+    def effects(self) -> str:
+        """What the ids of all effects of the task begin with: the same in every try, because what has taken effect is
+        not taken back."""
+        return f"{self._origin}/effects/"
+
+    @property
+    def came_through(self) -> list[str]:
+        """What the ids of the effects begin with that belong to turns of this run."""
+        return [f"{self.effects}{turn}/" for turn in self.visited]
+
+    def effect(self, name: str, args: str) -> str:
+        """Give the id of an effect: another for another name or other arguments."""
+        return f"{self.effects}{self._next(f'{self._turn}/{digest(name)}/{args}')}"
 
     def _next(self, name: str) -> str:
         count = self._counts[name] = self._counts.get(name, 0) + 1
         return f"{name}/{count}"
+
+    # -- what did not complete, and may be asked for again ----------------------------------------------------
+
+    def note_failure(self, op: str, origin: str) -> None:
+        """Remember what an operation began that did not complete: whoever asks for the same again tries that again."""
+        self._failed.setdefault(_unnumbered(op), []).append(origin)
+
+    def failed_before(self, op: str) -> str:
+        """Give the origin of the last that did not complete of the same operation, once; empty if there is none."""
+        failed = self._failed.get(_unnumbered(op)) if self._failed else None
+        return failed.pop() if failed else ""
+
+
+def _unnumbered(op: str) -> str:
+    return op.rpartition("/")[0]

@@ -8,10 +8,11 @@ from remit.core import command as commands
 from remit.core import remit as remits
 from remit.core.command import Move, Send
 from remit.core.events import Event
-from remit.core.kinds import EntrySet, FirstData, Handed, read
+from remit.core.identity import question
+from remit.core.kinds import EntrySet, FirstData, Handed, Lineage, read
 from remit.core.outcome import Outcome
 from remit.core.record import Record
-from remit.core.remit import NOTHING_ALONG, Remit, passing_restored
+from remit.core.remit import NOTHING_ALONG, Remit, known_pass, passing_restored
 from remit.core.trust import INSIDE, Trust, least
 from remit.core.values import Json
 from remit.engine.attempt import outcomes
@@ -23,16 +24,24 @@ from remit.errors import Refused
 from remit.ports import Span, View
 
 
+class Joined(NamedTuple):
+    """Parts that were sent out: by whom, in which turn, and what they brought is in the hands of the next holder."""
+
+    sends: Sends
+    holder: str
+    turns: int
+
+
 class Resumed(NamedTuple):
-    """Where a task stands. `sends` is a parallel handoff whose results nobody has got yet; of `joined`, the parts and
-    in which turn they were sent, the results have been handed on."""
+    """Where a task stands. `sends` is a parallel handoff whose results nobody has got yet; what came of those `joined`
+    has been handed on."""
 
     remit: Remit
     attempt: Attempt
     handoff: Handoff = NOT_HANDED
     turns: int = 0
     sends: Sends | None = None
-    joined: tuple[int, tuple[Send, ...]] = (0, ())
+    joined: Joined | None = None
     took: Trust = INSIDE
     past: Mapping[str, Written] = NOBODY_WROTE
 
@@ -44,6 +53,17 @@ class Resumed(NamedTuple):
         return live
 
 
+def origin_of(record: Record) -> str:
+    """Give the first task of those that were tried for the same as this one."""
+    return record.origin or record.id
+
+
+def lineage(view: View, origin: str) -> Lineage:
+    """Make the next of those that are tried for the same."""
+    tried = [first] if (first := view.record(origin)) is not None else []
+    return Lineage(origin, 1 + max((one.failures for one in (*tried, *view.lineage(origin))), default=0))
+
+
 def resume(view: View, record: Record, fence: int, number: int) -> Resumed:
     """Find where a task stands that is claimed now."""
     began = view.event(record.began)
@@ -53,7 +73,7 @@ def resume(view: View, record: Record, fence: int, number: int) -> Resumed:
         fence,
         number,
         record.failures,
-        data.get("origin", ""),
+        record.origin,
         record.asked_how,
         queued=True,
         timeout=data.get("timeout", 0),
@@ -93,7 +113,7 @@ def _handed(before: Resumed, data: Handed) -> Resumed:
             handoff=Handoff(holder, state, (*trail, Move(holder, to, content))),
             turns=before.turns + 1,
             sends=None,
-            joined=(before.turns, before.sends.parts) if before.sends is not None else before.joined,
+            joined=Joined(before.sends, holder, before.turns) if before.sends is not None else before.joined,
             took=said,
         )
     parts = tuple(Send(agent, payload) for agent, payload in zip(to, data.get("payloads", ()), strict=True))
@@ -108,10 +128,13 @@ def _handed(before: Resumed, data: Handed) -> Resumed:
 
 def _results(view: View, resumed: Resumed) -> tuple[Outcome, ...]:
     """Look up what came of the parts that were joined, by the operations that sent them."""
-    turns, parts = resumed.joined
-    operations = Operations(resumed.remit.id, resumed.attempt, turns)
-    ids = [operations.ids("delegate", part.agent, part.task) for part in parts]
-    results = (_result(view, part, known) for part, known in zip(parts, ids, strict=True))
+    if resumed.joined is None:
+        return ()
+    sends, holder, turns = resumed.joined
+    operations = Operations(resumed.remit.id, resumed.attempt, turns, holder)
+    asked = (known_pass(part.agent, part.task, sends.along) for part in sends.parts)
+    ids = [operations.ids("delegate", *question(wish)) for wish in asked]
+    results = (_result(view, part, known) for part, known in zip(sends.parts, ids, strict=True))
     return tuple(outcome for outcome in results if outcome is not None)
 
 

@@ -14,6 +14,7 @@ from remit.core.outcome import Outcome
 from remit.core.values import Json, checked
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
+from remit.engine.attempt.effects import unaccounted
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
 from remit.engine.attempt.live import Control, LiveTask, LiveTasks
@@ -21,7 +22,7 @@ from remit.engine.attempt.outcomes import Ending
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
 from remit.errors import BadInput, Refused
-from remit.ports import NOTHING, Decide, Wants
+from remit.ports import NOTHING, Decide, Decided, Wants
 from remit.ports.turn import CURRENT_TURN, TurnLike
 
 LEFT_RUNNING: Final = "its asker ended without it"
@@ -53,20 +54,20 @@ class Conductor:
         self._handoffs = handoffs
         self._endings = endings
 
-    async def admit(self, live: LiveTask, op: str, decide: Decide[Json], wants: Wants = NOTHING) -> Json:
+    async def admit(self, live: LiveTask, op: str, decide: Decide[Json], wants: Wants = NOTHING) -> Decided[Json]:
         """Ask the door, and tell what it answered: the task's id, or a refusal. After a yes `carry` must follow.
 
         The task can be stopped from the moment it is on record, so it is alive before it is.
         """
         self.alive.enter(live)
         try:
-            answer = await self._ground.store.tx(op, decide, wants)
+            decided = await self._ground.store.transact(op, decide, wants)
         except BaseException as error:
             await self._torn_down(live, error)
             raise
-        if not isinstance(answer, str):
+        if not isinstance(decided.answer, str):
             self.alive.leave(live)
-        return answer
+        return decided
 
     async def carry(self, live: LiveTask, sends: Sends | None = None) -> Outcome:
         """Run a task that was admitted or claimed, and so is alive, to its end, which is exactly one event.
@@ -119,13 +120,20 @@ class Conductor:
         while True:
             answer = await self.turn(live)
             if isinstance(answer, Ending):
-                return answer
+                return await self._accounted(live, answer)
             if why := live.control.lost():
                 return outcomes.stopped(live.remit, why)
             followed = await self._handoffs.follow(live, answer)
             if isinstance(followed, Ending):
-                return followed
+                return await self._accounted(live, followed)
             live = followed
+
+    async def _accounted(self, live: LiveTask, ending: Ending) -> Ending:
+        """Let a task complete that was run before only if its answer accounts for all that took effect then."""
+        if ending.kind != "task.completed" or not live.attempt.is_rerun:
+            return ending
+        left = await unaccounted(self._ground, live)
+        return ending if left is None else outcomes.failed(live.remit, left)
 
     async def turn(self, live: LiveTask) -> Ending | Command:
         """Call the agent. Whatever it does, this says truthfully how it ended."""

@@ -21,12 +21,13 @@ from remit.core.schedule import Schedule, StepEnd, StepState
 from remit.core.text import TASK_LIMIT
 from remit.core.times import SECOND
 from remit.core.trust import INSIDE, Trust, least
-from remit.core.values import Json, decode, encode
+from remit.core.values import Json, decode, digest, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.delegation import Delegations, MessagesMoved, StepOf
 from remit.engine.ground import Ground
+from remit.engine.plans.approvals import Approvals
 from remit.engine.sharing.inbox import Inbox
-from remit.errors import BadInput
+from remit.errors import BadInput, RemitError
 from remit.ports import Decision
 
 # Limits that hold for the whole run: a step refused by one of them means there is no point in starting another.
@@ -127,6 +128,9 @@ class PlanRun:
         self._team = frozenset(self._who.values())
         roster = tuple((name, cards[name].role) for name in sorted(self._team))
         self._reveal = Reveal(plan.goal, roster) if options.reveal else None
+        told = (plan.goal, roster) if options.reveal else None
+        self._identities = plans.identities(plan, self._who, told)
+        self._identity = digest("".join(self._identities.values()))
         self._schedule = Schedule(plan)
         self._outcomes: dict[str, StepOutcome] = {}
         self._ready: deque[str] = deque(self._schedule.first())
@@ -148,7 +152,7 @@ class PlanRun:
         steps: list[Json] = [{**step.data(), "agent": self._who[step.id]} for step in self._steps.values()]
         data: dict[str, Json] = {"receipt": self._live.receipt.data()}
         started = plan_started(self._live.remit, steps, now, data)
-        op = self._live.op("plan", *self._steps)
+        op = self._live.op("plan", self._identity)
         await self._runner.ground.store.tx(op, self._live.guarded(lambda _view: Decision(None, (started,))))
 
     async def _admit(self) -> None:
@@ -172,12 +176,17 @@ class PlanRun:
 
     async def _disapproved(self, step: Step) -> str:
         """Tell why a step may not start. Whoever is to approve and fails has not approved."""
-        if self._options.approve is None:
+        approve = self._options.approve
+        if approve is None:
             return ""
+        approvals = Approvals(self._runner.ground, self._live)
         try:
-            return "" if await self._options.approve(step) else "it was not approved"
+            approved = await approvals.once(step.id, self._identities[step.id], lambda: approve(step))
+        except RemitError:
+            raise
         except Exception as error:  # noqa: BLE001 - the caller's own code; whatever it raises is not a yes
             return f"asking for approval failed: {type(error).__name__}: {error}"
+        return "" if approved else "it was not approved"
 
     async def _attempts(self, step: Step) -> Outcome:
         outcome = await self._with_messages(step, again=step.retries > 0)
@@ -198,7 +207,8 @@ class PlanRun:
             notes = [*told, *(Note(one.sender, one.text, one.trust) for one in waiting)]
             text, slices = self._told(step, notes)
             trust = least((self._says, *(part.trust for part in slices)))
-            extra = StepOf(step.id, slices, self._team, tuple(one.id for one in waiting), trust, again)
+            identity = self._identities[step.id]
+            extra = StepOf(step.id, identity, slices, self._team, tuple(one.id for one in waiting), trust, again)
             try:
                 wish = Pass(who, text, wait=_PATIENCE)  # the steps of one busy agent are done in turn
             except BadInput as error:  # what it depends on is too much for one task: the step's failure, not the plan's
@@ -303,5 +313,5 @@ class PlanRun:
             known = StepOutcome(one.id, step.title, self._who[one.id], one.state, reason=one.reason)
             self._outcomes.setdefault(one.id, known)
         events = [step_ended(self._live.remit, one.id, one.state, one.reason, now) for one in gone]
-        op = self._live.op("steps", *(one.id for one in gone))
+        op = self._live.op("steps", self._identity, *(one.id for one in gone))
         await self._runner.ground.store.tx(op, self._live.guarded(lambda _view: Decision(None, events)))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from remit.core import lifecycle
 from remit.core import remit as remits
 from remit.core.events import Event, Unsealed
-from remit.core.kinds import FirstData, moved, read
+from remit.core.kinds import FirstData, Lineage, moved, read
 from remit.core.outcome import Outcome
 from remit.core.record import Record
 from remit.core.remit import ATTEMPT_TIME
@@ -20,6 +19,7 @@ from remit.engine.acts import ONCE, Act
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask, LiveTasks
+from remit.engine.attempt.resume import lineage, origin_of
 from remit.engine.attempt.slots import Slots
 from remit.engine.consequences import ended_unrun
 from remit.engine.ground import Ground
@@ -29,8 +29,6 @@ from remit.engine.queue.task import Status
 from remit.engine.timing import fail_after
 from remit.errors import Conflict, NotFound
 from remit.ports import Decision, View, Which
-
-_EVER: Final = -(2**62)
 
 
 class TaskControl:
@@ -154,8 +152,8 @@ class TaskControl:
             if asker is not None:
                 asker.must_hold(view)
             record = self._record(view, task, asker)
-            began, failures = _retried_from(view, record)
-            data = _once_more(began, replace(record, failures=failures), ground.clock.now(), until)
+            began, line = _retried_from(view, record)
+            data = _once_more(began, record, line, ground.clock.now(), until)
             if act.by:
                 data["by"] = act.by
             run = record.run if record.parent else again
@@ -183,21 +181,13 @@ class TaskControl:
 
 def _is_below(view: View, record: Record, asker: LiveTask) -> bool:
     """Whether a task was asked for by the asker's, by one it was retried from, or by what these asked for."""
-    origin = asker.attempt.origin
-    parent = record.parent
-    while parent:
-        if parent in (asker.remit.id, origin):
+    origin = asker.attempt.origin or asker.remit.id
+    above = view.record(record.parent) if record.parent else None
+    while above is not None:
+        if origin_of(above) == origin:
             return True
-        above = view.record(parent)
-        if above is None or (origin and _origin(view, above) == origin):
-            return above is not None
-        parent = above.parent
+        above = view.record(above.parent) if above.parent else None
     return False
-
-
-def _origin(view: View, record: Record) -> str:
-    began = view.event(record.began)
-    return read(began, FirstData).get("origin", "") if began is not None else ""
 
 
 def _missing(view: View, task: str) -> NotFound:
@@ -212,13 +202,8 @@ def _word(state: str) -> str:
     return {"dead": "died", "cancelled": "been cancelled"}.get(state, state)
 
 
-def _retry_key(began: Event) -> str:
-    """Give what all the retries of one task have in common."""
-    return f"again/{read(began, FirstData).get('origin') or began.task}"
-
-
-def _retried_from(view: View, record: Record) -> tuple[Event, int]:
-    """Give the first event of a task that may be retried, and how often it and its retries have failed."""
+def _retried_from(view: View, record: Record) -> tuple[Event, Lineage]:
+    """Give the first event of a task that may be retried, and the line that its retry continues."""
     task = record.id
     if record.state not in lifecycle.GONE:
         raise Conflict(f"task {task} is {record.state}; only what failed, died or was cancelled is retried")
@@ -226,13 +211,14 @@ def _retried_from(view: View, record: Record) -> tuple[Event, int]:
         raise Conflict(f"task {task} was a {record.led_as} run by a program; start it again there")
     began = view.event(record.began)
     assert began is not None
-    retries = view.same_requests(_retry_key(began), _EVER)
+    origin = origin_of(record)
+    retries = view.lineage(origin)
     if (other := next((retry for retry in retries if retry.state not in lifecycle.GONE), None)) is not None:
         raise Conflict(f"task {task} was retried already, as {other.id}, which is {other.state}")
-    return began, max(one.failures for one in (record, *retries))  # what each of them did is told apart by it
+    return began, lineage(view, origin)
 
 
-def _once_more(began: Event, record: Record, now: int, until: int | None) -> dict[str, Json]:
+def _once_more(began: Event, record: Record, line: Lineage, now: int, until: int | None) -> dict[str, Json]:
     """Make the first event's data of a retried task: the same bounds, with as much time as there was,
     but no later than `until`."""
     first = read(began, FirstData)
@@ -246,10 +232,10 @@ def _once_more(began: Event, record: Record, now: int, until: int | None) -> dic
         "bounds": bounds.data,
         "until": expires(bounds, now, LASTS),
         "asked_how": "submit",
-        "dedup_key": _retry_key(began),
+        "dedup_key": "",
+        "content": "",
         "ready_at": AT_ONCE,
         "timeout": first.get("timeout", ATTEMPT_TIME),
         "attempts": first.get("attempts", 0),
-        "origin": first.get("origin") or record.id,
-        "failures": record.failures + 1,
+        **line._asdict(),
     }

@@ -11,8 +11,8 @@ from remit.core import remit as remits
 from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SPAWNED, SUBMIT, Passage
-from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, unkeyed
-from remit.core.kinds import Begun, Queued, started, submitted
+from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, question, unkeyed
+from remit.core.kinds import Begun, Lineage, Queued, started, submitted
 from remit.core.lifecycle import GONE
 from remit.core.remit import Origin, Pass, Remit
 from remit.core.text import shown
@@ -21,6 +21,7 @@ from remit.core.values import Json
 from remit.engine.admission import Admission, Proposal
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.resume import lineage, origin_of
 from remit.engine.attempt.slots import Slots
 from remit.engine.ground import Ground
 from remit.engine.hops import LASTS, deadline, expires, first_proposed, proposed
@@ -54,13 +55,15 @@ class Accepted(NamedTuple):
 
 class Request(NamedTuple):
     """What is brought to the door: which way, what is wanted, how it is queued, and what makes it the same request as
-    another: its dedup key, and its content if the caller gave a key."""
+    another: its dedup key, and its content if the caller gave a key. `origin` is the first task of those that were
+    tried for it before and did not complete."""
 
     passage: Passage
     proposal: Proposal
     submission: Submission
     dedup_key: str
     content: str
+    origin: str = ""
 
 
 class TakesTasks(Protocol):
@@ -75,9 +78,15 @@ class TakesTasks(Protocol):
         """Note that this is settled."""
         ...
 
-    def begin(self, remit: Remit, queued: Queued, now: int) -> None:
-        """Run a task that is on record as begun here."""
+    def begin(self, remit: Remit, queued: Queued, now: int, line: Lineage | None) -> None:
+        """Run a task that is on record as begun here; `line` is there if it is tried again for another."""
         ...
+
+
+class AtOnce(NamedTuple):
+    """A task was begun here and now."""
+
+    line: Lineage | None
 
 
 class TaskQueue:
@@ -119,8 +128,9 @@ class TaskQueue:
         """Queue a part of the asker's task that it does not wait for."""
         asker.must_be_at_work()
         wish = submission.wish
-        ops = asker.operations.ids(submission.asked_how, wish.to, wish.task, submission.key)
-        if asker.attempt.is_rerun and (known := await self._ground.store.read(lambda view: _known(view, ops))):
+        ops = asker.operations.ids(submission.asked_how, *question(wish), submission.key)
+        known, origin = await self._known(asker, ops) if asker.attempt.is_rerun else ("", "")
+        if known:
             return Accepted(known, existing=True)
         proposal = proposed(self._ground, asker, wish)
         spawns = submission.asked_how == "spawn"
@@ -128,10 +138,28 @@ class TaskQueue:
             await self._wait_for_spawned(asker)
         where = AskedFrom(asker.remit.id, asker.remit.session, asker.remit.holder)
         request = _request(SPAWN if spawns else SUBMIT, proposal, submission, where)
-        return await self._accepted(request, ops[0], asker)
+        return await self._accepted(request._replace(origin=origin), ops[0], asker)
+
+    async def _known(self, asker: LiveTask, ops: list[str]) -> tuple[str, str]:
+        """Find the task that was submitted when the asker was run before; or of one that did not complete in an
+        earlier try, the first of those that were tried for it."""
+
+        def look(view: View) -> tuple[str, str]:
+            asker.must_hold(view)
+            origin = ""
+            for tried, op in enumerate(ops):
+                done = view.done(op)
+                record = view.record(str(done[0][0])) if done is not None and isinstance(done[0], list) else None
+                if record is not None and (tried == 0 or record.state not in GONE):
+                    return record.id, ""
+                if record is not None:
+                    origin = origin or origin_of(record)
+            return "", origin
+
+        return await self._ground.store.read(look)
 
     async def _accepted(self, request: Request, op: str, asker: LiveTask | None = None) -> Accepted:
-        passage, proposal, submission, key, content = request
+        passage, proposal, submission, key, content, _ = request
         child, now = proposal.child, proposal.now
         agent = self._ground.directory.get(child.holder)
         attempts = submission.attempts or (agent.retry.attempts if agent is not None else 0)
@@ -146,7 +174,9 @@ class TaskQueue:
                 return Decision({**admitted.refusal.data()}, admitted.events)
             if (same := _same(view, request)) is not None:  # whoever asked before, this one had to be allowed to ask
                 return Decision([same, True])
-            begun = Begun(by=submission.by, joins=admitted.joins, until=expires(child.bounds, now, LASTS))
+            origin = request.origin or (_failed_before(view, request) if asker is not None else "")
+            line = lineage(view, origin) if origin else None
+            begun = Begun(by=submission.by, joins=admitted.joins, until=expires(child.bounds, now, LASTS), line=line)
             if hands is not None and hands.free() and self._admission.may_begin_now(view, child.holder, now):
                 return self._begun_at_once(view, proposal, queued, begun)
             return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
@@ -157,9 +187,9 @@ class TaskQueue:
             hands.taking()
         try:
             answer, at_once = await self._ground.store.transact(op, decide, wants)
-            if at_once and hands is not None:
+            if at_once is not None and hands is not None:
                 self._heartbeat.beat_written()
-                hands.begin(child, queued, now)
+                hands.begin(child, queued, now, at_once.line)
         finally:
             if hands is not None:
                 hands.taken()
@@ -174,7 +204,7 @@ class TaskQueue:
         child, now = proposal.child, proposal.now
         event = started(child, now, begun._replace(worker=self._heartbeat.worker), queued)
         probe = self._admission.probe(view, proposal)
-        return Decision([child.id, False], (event, *probe), self._heartbeat.first_beat(), aside=True)
+        return Decision([child.id, False], (event, *probe), self._heartbeat.first_beat(), aside=AtOnce(begun.line))
 
     async def _wait_for_spawned(self, asker: LiveTask) -> None:
         """Wait until one of those it spawned has ended, but not for ever."""
@@ -223,18 +253,6 @@ def _child(ground: Ground, parent: Remit, card: Card, wish: Pass, now: int) -> R
     return remits.derive(parent, wish, ground.ids.new(), remits.rights(parent, card), until, parent.trust)
 
 
-def _known(view: View, ops: list[str]) -> str | None:
-    """Find the task that was submitted when the asker was run before; not one that failed in an earlier try."""
-    for tried, op in enumerate(ops):
-        done = view.done(op)
-        if done is not None and isinstance(done[0], list):
-            task = str(done[0][0])
-            standing = view.standing(task)
-            if tried == 0 or (standing is not None and standing.state not in GONE):
-                return task
-    return None
-
-
 def _request(passage: Passage, proposal: Proposal, submission: Submission, where: AskedFrom) -> Request:
     """Put a request together with what makes it the same as another: the caller's key, or all that is asked."""
     wish, asked_how, key = submission.wish, submission.asked_how, submission.key
@@ -256,6 +274,13 @@ def _same(view: View, request: Request) -> str | None:
     if used is not None and used.content != content:
         raise _used_for_another(request.submission.key, used)
     return used.task if used is not None else None
+
+
+def _failed_before(view: View, request: Request) -> str:
+    """Find the first task of those that the same asker asked for in the same words, and that did not complete."""
+    key = request.dedup_key
+    same = view.same_requests(key, request.proposal.now - SAME) if key and not request.content else ()
+    return next((origin_of(record) for record in same), "")  # those that are not gone are the same task
 
 
 def _used_for_another(key: str, used: UsedKey) -> Conflict:

@@ -10,7 +10,7 @@ import anyio
 
 from remit.core.events import Unsealed
 from remit.core.guards import CLAIM
-from remit.core.kinds import Claim, Queued, claimed
+from remit.core.kinds import Claim, Lineage, Queued, claimed
 from remit.core.record import Record
 from remit.core.remit import Remit, known_pass
 from remit.engine.admission import Proposal
@@ -86,9 +86,11 @@ class Worker:
         self._taking -= 1
         self._changed.set()
 
-    def begin(self, remit: Remit, queued: Queued, now: int) -> None:
-        """Run a task that is on record as begun here."""
+    def begin(self, remit: Remit, queued: Queued, now: int, line: Lineage | None = None) -> None:
+        """Run a task that is on record as begun here; `line` is there if it is tried again for another."""
         attempt = Attempt(asked_how=queued.asked_how, queued=True, timeout=queued.timeout, attempts=queued.attempts)
+        if line is not None:
+            attempt = attempt._replace(origin=line.origin, failures=line.failures)
         self._start(ClaimedTask(Resumed(remit, attempt), now))
 
     async def serve(self) -> None:

@@ -55,7 +55,7 @@ class Inbox:
         session, agent = remit.session, remit.holder
 
         def decide(view: View) -> Decision[Json]:
-            waiting = view.waiting(remit.root, agent, remit.id, INBOX)
+            waiting = view.waiting(remit.root, agent, live.attempt.origin or remit.id, INBOX)
             events = (messages_taken([message.id for message in waiting], agent, live.place, now),) if waiting else ()
             rows: Json = [[one.id, one.sender, one.text, one.sent_at, one.about, one.trust] for one in waiting]
             return Decision(rows, events)
@@ -84,8 +84,12 @@ class Inbox:
 
     async def peek(self, live: LiveTask, agent: str) -> list[Message]:
         """List what waits for a member whose turn is about to begin; it is taken when the turn is admitted."""
-        run = live.remit.root
-        return await self._ground.store.read(lambda view: view.waiting(run, agent, "", INBOX))
+
+        def look(view: View) -> list[Message]:
+            live.must_hold(view)
+            return view.waiting(live.remit.root, agent, "", INBOX)
+
+        return await self._ground.store.read(look)
 
     def _may_write_to(self, live: LiveTask, name: str) -> None:
         """Refuse strangers: whoever asked for this work may be told of it, members of a team, and those one may ask."""

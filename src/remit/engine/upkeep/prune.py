@@ -31,8 +31,9 @@ async def prune(ground: Ground, older_than: int, op: str = "") -> int:
 
 def _batch(view: View, before: int, now: int) -> Decision[int]:
     runs: list[PrunedRun] = []
+    needed = view.lineage_runs(before)  # what was finished there is found again by those tried again
     for run in view.old(before, _LOOKED_AT):
-        if (summary := _summary(view, run, before)) is not None:
+        if run not in needed and (summary := _summary(view, run, before)) is not None:
             runs.append(summary)
             if len(runs) == _BATCH:
                 break

@@ -8,6 +8,11 @@ SELECT seq, hash FROM event WHERE workspace = :workspace ORDER BY seq DESC LIMIT
 -- What an operation answered the first time, and the hash of its first event; no row if it has not happened.
 SELECT answer, hash FROM event WHERE workspace = :workspace AND op = :op;
 
+-- name: done_under
+-- The events of all operations whose id begins so; `after` is the first text behind them all.
+SELECT @event FROM event
+WHERE workspace = :workspace AND op >= :prefix AND op < :after ORDER BY seq;
+
 -- name: append
 -- The one way into the journal. An operation that has been done before adds no row, and so is found out.
 INSERT INTO event (@event)

@@ -34,10 +34,12 @@ WHERE workspace = :workspace AND run = :run AND recipient = :agent AND sender = 
   AND reader = '';
 
 -- name: orphans
--- Announcements that nobody will read: the task they are for has ended.
+-- Announcements that nobody will read: the task they are for has ended, and so have those tried again for it.
 SELECT m.id, m.session, m.sender, m.recipient, m.text, m.sent_at, m.reader, m.about, m.trust
 FROM message m JOIN task t ON t.workspace = m.workspace AND t.id = m.reader
 WHERE m.workspace = :workspace AND m.taken_at IS NULL AND m.reader <> '' AND t.ended IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM task a WHERE a.workspace = m.workspace AND a.origin = m.reader AND a.origin <> ''
+                  AND a.ended IS NULL)
 ORDER BY m.seq LIMIT :limit;
 
 -- name: message_page

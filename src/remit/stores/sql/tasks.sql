@@ -77,6 +77,19 @@ WHERE workspace = :workspace AND parent = :parent AND parent <> '' AND ended IS 
 SELECT @task
 FROM task WHERE workspace = :workspace AND dedup_key = :dedup_key AND dedup_key <> '' AND asked_at > :since ORDER BY began DESC;
 
+-- name: lineage
+-- The tasks that were tried again for this one.
+SELECT @task
+FROM task WHERE workspace = :workspace AND origin = :origin AND origin <> '' ORDER BY began;
+
+-- name: lineage_runs
+-- The runs with a task that was tried again, or may be: one of its line has not ended, or not so long ago.
+SELECT o.run FROM task t JOIN task o ON o.workspace = t.workspace AND o.origin = t.origin AND o.origin <> ''
+WHERE t.workspace = :workspace AND t.origin <> '' AND (t.ended IS NULL OR t.ended_at >= :since)
+UNION
+SELECT o.run FROM task t JOIN task o ON o.workspace = t.workspace AND o.id = t.origin
+WHERE t.workspace = :workspace AND t.origin <> '' AND (t.ended IS NULL OR t.ended_at >= :since);
+
 -- name: tasks
 -- Newest first; '*' stands for any. Walks the index on `began`, so that a page costs what is on it.
 SELECT @t.task, e.data

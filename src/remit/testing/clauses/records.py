@@ -37,6 +37,7 @@ _RUNNING: Final = Record(
     began=1,
     ended=None,
     dedup_key="",
+    origin="",
 )
 
 
