@@ -1,54 +1,17 @@
 """Carried out again after a crash: what was finished is found and not repeated, what was open is taken up."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, doomed, happened, life, named, reached, sound, take_over
+from engine.helping import PATIENCE, doomed, life, named, reached, sound, take_over
+from engine.lives import Crew, Stage, played, result
 from remit import Card, Command, Plan, Runtime, Send, Step, Turn
 from remit.report.tree import tree
 from teams import team
 
 pytestmark = pytest.mark.anyio
-
-Crew = Callable[[Runtime, "Stage"], None]
-
-
-class Stage:
-    """Two processes on one file. What the first does is played until `crash`, and by the second from the beginning."""
-
-    def __init__(self) -> None:
-        self.did: list[str] = []
-        self.crashed = anyio.Event()
-        self.never = anyio.Event()
-        self.first = True
-
-    async def crash(self) -> None:
-        """In the first process: the end, as far as anyone can tell."""
-        if self.first:
-            self.crashed.set()
-            await self.never.wait()
-
-
-@asynccontextmanager
-async def played(tmp_path, clock, crew: Crew, stage: Stage) -> AsyncIterator[Runtime]:
-    """The second process, right after it has taken over."""
-    dead, heir = doomed(tmp_path / "team.db", clock), team(tmp_path / "team.db", clock=clock)
-    with dead, heir:
-        crew(dead, stage)
-        await dead.submit("lead", "go", session="s")
-        await happened(stage.crashed)
-        stage.first = False
-        crew(heir, stage)
-        await take_over(heir, clock, dead)
-        yield heir
-        await sound(heir)
-
-
-async def result(rt: Runtime) -> object:
-    return await rt.workspace.task(await named(rt, "lead")).result(PATIENCE)
 
 
 @pytest.mark.rule("crash.replay", "effect.once")

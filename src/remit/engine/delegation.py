@@ -14,7 +14,7 @@ from remit.core.events import Unsealed
 from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME
 from remit.core.identity import question
 from remit.core.kinds import Begun, Claim, claimed, messages_taken, place, started
-from remit.core.lifecycle import GONE, TERMINAL
+from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
@@ -240,14 +240,18 @@ class Delegations:
                         return Known(Outcome("", "", "refused", error=Refused.read(done[0])))
                     continue
                 record = view.record(str(done[0]))
-                if record is not None and (tried == 0 or record.state == "completed"):
+                if record is not None and tried > 0:
+                    origin = origin or origin_of(record)
+                    record = _finished(view, record, asker.operations.given)
+                if record is not None:
                     outcome, first = outcomes.of_record(view, record), origin_of(record)
                     return Known(open=record) if outcome is None else Known(outcome, origin="" if outcome.ok else first)
-                if record is not None and record.state in GONE:
-                    origin = origin or origin_of(record)
             return Known(origin=origin)
 
-        return await self._services.ground.store.read(look)
+        known = await self._services.ground.store.read(look)
+        if known.outcome is not None:
+            asker.operations.given.add(known.outcome.id)
+        return known
 
     async def _taken_up_again(self, asker: LiveTask, known: Record, op: str) -> Outcome:
         """Go on with a delegation that an earlier life of the asker began."""
@@ -289,6 +293,12 @@ class Delegations:
         live.control.line = asker.control.line
         services.conductor.alive.enter(live)
         return self._noted(asker, op, live, await services.conductor.carry(live, resumed.sends))
+
+
+def _finished(view: View, record: Record, given: set[str]) -> Record | None:
+    """Find what completed of a delegation in an earlier try, or when it was asked for again there; each given once."""
+    line = (record, *view.lineage(origin_of(record)))
+    return next((one for one in line if one.state == "completed" and one.id not in given), None)
 
 
 def _no(admitted: Admitted, *, patient: bool) -> Decision[Json]:

@@ -42,7 +42,7 @@ class Operations:
     this turn.
     """
 
-    __slots__ = ("_counts", "_failed", "_failures", "_holder", "_origin", "_turn", "kept", "turns", "visited")
+    __slots__ = ("_counts", "_failed", "_failures", "_holder", "_origin", "_turn", "given", "kept", "turns", "visited")
 
     def __init__(self, task: str, attempt: Attempt, turns: int = 0, holder: str = "") -> None:
         self._origin = attempt.origin or task
@@ -51,6 +51,7 @@ class Operations:
         self._failed: dict[str, list[str]] = {}
         self.turns = turns  # how often it has changed hands, or gone out and come back
         self.kept: KeptEffects | None = None  # what earlier runs kept, once someone asks
+        self.given: set[str] = set()  # the tasks of earlier tries whose results this one got
         self.visited: list[str] = []  # the turns that this run has come through
         self._begin()
 

@@ -116,7 +116,10 @@ def _ending(remit: Remit, event: str, state: OutcomeState, error: RemitError, *,
 
 
 def said(error: BaseException) -> str:
-    """Give the text of an error, whatever its class makes of that."""
+    """Give the text of an error, whatever its class makes of that; of several at once, theirs."""
+    if isinstance(error, BaseExceptionGroup):
+        inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        return "; ".join(f"{type(one).__name__}: {said(one)}" for one in inside)
     try:
         return str(error) or "no message"
     except Exception:  # noqa: BLE001 - anyone's code
