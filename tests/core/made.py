@@ -76,7 +76,7 @@ MADE = [
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no"),
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no", handoff=True),
     kinds.tokens_used(CODER, 7, NOW),
-    kinds.effect_done(CODER, kinds.Effect("charge", "abc", "0/charge/1"), [1], NOW),
+    kinds.effect_done(CODER, "charge", "abc", [1], NOW),
     kinds.plan_started(CODER, [STEP], NOW, {}),
     kinds.plan_started(CODER, [Step("a", "Gather", agent="coder").data()], NOW, {"goal": "g", "receipt": RECEIPT}),
     kinds.step_ended(CODER, "a", "skipped", "stop", NOW),

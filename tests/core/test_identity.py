@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from remit.core.bounds import TOP, Bounds
-from remit.core.identity import AskedFrom, content_of, keyed, said, unkeyed
+from remit.core.identity import AskedFrom, content_of, keyed, question, said, unkeyed
 from remit.core.remit import Pass
 from remit.core.scope import BOARD, Scope
 
@@ -118,3 +118,22 @@ def test_a_part_that_has_no_spelling_is_told_and_not_left_out():
     object.__setattr__(wish, "within", object())
     with pytest.raises(TypeError, match="no spelling"):
         said(wish)
+
+
+@pytest.mark.rule("crash.question")
+def test_a_question_is_whom_what_and_all_that_goes_along_but_no_time():
+    plain = Pass("coder", "review")
+    assert question(plain) == ("coder", "review")
+    for name, value in OF_PASS.items():
+        other = Pass(**{"to": "coder", "task": "review", name: value})
+        assert (question(other) == question(plain)) == (name in ("seconds", "wait")), name
+
+
+@pytest.mark.rule("crash.question")
+def test_every_bound_but_the_deadline_is_part_of_a_question():
+    narrow = Pass("coder", "review", sees=["notes"], within=Bounds(depth=5))
+    for name, value in OF_BOUNDS.items():
+        other = Pass("coder", "review", sees=["notes"], within=Bounds(**{"depth": 5, name: value}))
+        assert (question(other) == question(narrow)) == (name == "deadline"), name
+    timed = Pass("coder", "review", within=Bounds(deadline=LATER))
+    assert question(timed) == question(Pass("coder", "review"))

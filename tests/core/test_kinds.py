@@ -140,10 +140,9 @@ def test_a_task_that_moves_says_what_the_engine_says_about_it():
 
 
 def test_an_effect_is_told_with_its_name_and_what_came_of_it():
-    effect = kinds.Effect("charge", "abc", "0/charge/1")
-    found = kinds.effect_done(remit_along("lead", "coder"), effect, {"id": 7}, NOW)
+    found = kinds.effect_done(remit_along("lead", "coder"), "charge", "abc", {"id": 7}, NOW)
 
-    data = {"key": "charge", "result": {"id": 7}, "args": "abc", "place": "0/charge/1"}
+    data = {"key": "charge", "result": {"id": 7}, "args": "abc"}
     assert found == Unsealed("effect.done", NOW, data, "t1", "s1", "t2", "coder")
 
 

@@ -1,6 +1,6 @@
 """Plans: checked whole before anything starts, and what a step may see."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import assume, given
@@ -19,6 +19,8 @@ from remit.core.plan import (
     drafted,
     faults,
     followers,
+    identities,
+    in_order,
     sources,
     structured,
 )
@@ -261,6 +263,33 @@ def test_a_step_is_for_whom_it_names_or_for_the_best_match_and_then_by_name():
     assert assignee(step("a", agent="", capability="review code"), TEAM) == "bob"
     twins = {name: Card(name, can="write code") for name in ("zoe", "ann")}
     assert assignee(step("a", agent="", capability="write code"), twins) == "ann"  # both say so: then by name
+
+
+@pytest.mark.rule("plan.identity")
+def test_a_step_is_known_by_all_that_is_asked_and_all_it_depends_on():
+    def names(*steps: Step, told: object = None, who: str = "coder") -> dict[str, str]:
+        return identities(Plan(steps), {step.id: who for step in steps}, told)
+
+    a, b = Step("a", "first"), Step("b", "second", after=["a"])
+    known = names(a, b)
+    assert names(b, a) == known
+    assert names(a, b, Step("c", "third", after=["b"])).items() > known.items()
+    assert not names(a, b, told="the goal").items() & known.items()
+    assert not names(a, b, who="writer").items() & known.items()
+    others = [{"title": "else"}, {"description": "else"}, {"context": "transitive"}, {"memory_scope": "all"}]
+    others += [{"payload": "structured"}, {"payload": "structured", "schema": {"type": "object"}}]
+    found = [names(replace(a, **other), b) for other in others]
+    assert all(one["a"] != known["a"] and one["b"] != known["b"] for one in found)  # what depends on it is another too
+    assert len({one["a"] for one in found}) == len(found)
+    assert names(a, replace(b, retries=3, after=("a",))) == known
+    assert names(a, replace(b, after=()))["b"] != known["b"]
+
+
+@given(dags())
+def test_in_order_every_step_comes_after_those_it_waits_for(found):
+    order = in_order(found)
+    assert sorted(order) == sorted(step.id for step in found.steps)
+    assert all(order.index(before) < order.index(step.id) for step in found.steps for before in step.after)
 
 
 @given(dags())

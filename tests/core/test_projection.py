@@ -89,6 +89,7 @@ def test_a_started_task_becomes_a_row():
         "began": 1,
         "ended": None,
         "dedup_key": "",
+        "origin": "",
     }
 
 
@@ -243,7 +244,7 @@ def test_a_pruned_journal_folds_to_the_same_tables_whether_it_was_emptied_or_not
 
 @pytest.mark.rule("prune.summary")
 def test_an_emptied_event_changes_nothing():
-    done = facts.effect_done(first_remit(), facts.Effect("x", "", ""), 1, 1)
+    done = facts.effect_done(first_remit(), "x", "", 1, 1)
     for event in journal(submitted(first_remit()), claimed(first_remit(), NOW), done):
         assert changes(emptied(event)) == []
 

@@ -49,11 +49,10 @@ def said(wish: Pass) -> dict[str, Json]:
 def question(wish: Pass) -> tuple[str, ...]:
     """Name what is asked, by which a delegation is known when its asker is run again: whom, what, and all that goes
     along. How much time it has is another each time, and no part of it."""
-    if wish.within is TOP and not wish.passes and wish.trust == INSIDE:  # nearly always
+    within = wish.within if wish.within.deadline is None else replace(wish.within, deadline=None)
+    if (within is TOP or within == TOP) and not wish.passes and wish.trust == INSIDE:  # nearly always
         return wish.to, wish.task
-    timeless = replace(wish.within, deadline=None)
-    along = [_spelled(part) for part in (wish.sees, wish.writes, wish.tools, timeless, wish.trust)]
-    return wish.to, wish.task, encode(along)
+    return wish.to, wish.task, encode({**said(wish), "microseconds": None, "within": within.data})
 
 
 def content_of(wish: Pass, where: AskedFrom, **how: Json) -> str:

@@ -26,7 +26,7 @@ from remit.engine.admission import Admitted, Proposal
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.busy import Attempted
 from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.resume import Resumed, lineage, origin_of, resume
+from remit.engine.attempt.resume import Resumed, next_of, origin_of, resume
 from remit.engine.attempt.turns import Superseded
 from remit.engine.attempt.watching import Watch, action_of
 from remit.engine.directory import Agent
@@ -199,17 +199,17 @@ class Delegations:
                 return _no(admitted, patient=patient)
             now, times = proposal.now, again.times
             repeats = times if times >= WARN else 0
-            line = lineage(view, origin) if origin else None
+            lineage = next_of(view, origin) if origin else None
             until = expires(child.bounds, now)
-            begun = Begun(worker, step.id if step else "", "", "", admitted.joins, until, repeats, line)
+            begun = Begun(worker, step.id if step else "", "", "", admitted.joins, until, repeats, lineage)
             taken = step.taken(view, child, now) if step else ()
             events = (started(child, now, begun), *taken, *admitted.events)
             passing = slots.passing_on(view, asker, now) if slots.concerns(asker) else ()
-            return Decision(None) if passing is None else Decision(child.id, (*events, *passing), aside=line)
+            return Decision(None) if passing is None else Decision(child.id, (*events, *passing), aside=lineage)
 
-        answer, line = await services.conductor.admit(live, op, decide, asker.wants)
-        if line is not None:
-            live.tried_again(line)
+        answer, lineage = await services.conductor.admit(live, op, decide, asker.wants)
+        if lineage is not None:
+            live.tried_again(lineage)
         if slots.concerns(asker) and isinstance(answer, str):
             slots.passed_on(asker)
         if isinstance(answer, dict):
@@ -297,8 +297,8 @@ class Delegations:
 
 def _finished(view: View, record: Record, given: set[str]) -> Record | None:
     """Find what completed of a delegation in an earlier try, or when it was asked for again there; each given once."""
-    line = (record, *view.lineage(origin_of(record)))
-    return next((one for one in line if one.state == "completed" and one.id not in given), None)
+    tried = (record, *view.lineage(origin_of(record)))
+    return next((one for one in tried if one.state == "completed" and one.id not in given), None)
 
 
 def _no(admitted: Admitted, *, patient: bool) -> Decision[Json]:

@@ -86,7 +86,8 @@ class JournalQueries(Queries):
 
     def done_under(self, prefix: str) -> list[Event]:
         after = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        return [event_of(row) for row in self._rows("done_under", prefix=prefix, after=after)]
+        events = (event_of(row) for row in self._rows("done_under", prefix=prefix, after=after))
+        return sorted(events, key=lambda event: event.seq)
 
     def events(self, span: Span) -> list[Event]:
         """Find events by the narrowest index, then check the other conditions on what it gives."""
@@ -148,7 +149,7 @@ class TaskQueries(Queries):
         return [Record(*row) for row in rows]
 
     def lineage(self, origin: str) -> list[Record]:
-        return self._records("lineage", origin=origin)
+        return sorted(self._records("lineage", origin=origin), key=lambda record: record.began)
 
     def lineage_runs(self, since: int) -> set[str]:
         return {row[0] for row in self._rows("lineage_runs", since=since)}

@@ -12,7 +12,7 @@ from remit.core.values import Json
 
 
 class Lineage(NamedTuple):
-    """For which task another is tried again, the first of its line, and how often those of its line have failed: by
+    """For which task another is tried again, the first of all, and how often those tried for the same have failed: by
     that they are told apart, and what they finished is found."""
 
     origin: str
@@ -24,8 +24,8 @@ class Begun(NamedTuple):
 
     `worker` runs it, `step` is the step of a plan it carries out, `led_as` what the engine does in its holder's place,
     `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires, `repeats` how often
-    its asker has asked for the very same by now, with the same result, once that is worth a warning; `line` is there if
-    it is tried again for another.
+    its asker has asked for the very same by now, with the same result, once that is worth a warning; `lineage` is there
+    if it is tried again for another.
     """
 
     worker: str = ""
@@ -35,7 +35,7 @@ class Begun(NamedTuple):
     joins: bool = False
     until: int = 0
     repeats: int = 0
-    line: Lineage | None = None
+    lineage: Lineage | None = None
 
 
 class Queued(NamedTuple):
@@ -92,7 +92,7 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
-    worker, step, led_as, by, joins, until, repeats, line = begun  # one by one: this is done for every task
+    worker, step, led_as, by, joins, until, repeats, lineage = begun  # one by one: this is done for every task
     if worker:
         data["worker"] = worker
     if step:
@@ -107,8 +107,8 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
         data["until"] = until
     if repeats:
         data["repeats"] = repeats
-    if line is not None:
-        data["origin"], data["failures"] = line
+    if lineage is not None:
+        data["origin"], data["failures"] = lineage
 
 
 def _asked(remit: Remit) -> dict[str, Json]:

@@ -18,8 +18,8 @@ from remit.core.checks import callable_
 from remit.core.kinds import EffectDone, effect_done
 from remit.core.text import line, shown
 from remit.core.values import Json, checked
-from remit.engine.attempt.kept import KeptEffects
 from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.operations import KeptEffects
 from remit.engine.ground import Ground
 from remit.engine.timing import move_on_after
 from remit.errors import Conflict

@@ -107,9 +107,9 @@ class LiveTask:
         control.seconds = span / SECOND
         return self
 
-    def tried_again(self, line: Lineage) -> None:
+    def tried_again(self, lineage: Lineage) -> None:
         """Begin as one more try for the same: what those before it finished is found."""
-        self.attempt = self.attempt._replace(origin=line.origin, failures=line.failures)
+        self.attempt = self.attempt._replace(origin=lineage.origin, failures=lineage.failures)
         self.operations = Operations(self.remit.id, self.attempt, 0, self.remit.holder)
 
     def succeeded_by(self, remit: Remit, agent: Agent, handoff: Handoff) -> LiveTask:

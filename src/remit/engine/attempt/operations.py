@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from remit.core.backoff import ATTEMPTS
-from remit.core.values import digest
-from remit.engine.attempt.kept import KeptEffects
+from remit.core.events import Event
+from remit.core.kinds import EffectDone, Lineage, Queued, read
+from remit.core.values import Json, digest
 
 
 class Attempt(NamedTuple):
@@ -33,6 +36,47 @@ class Attempt(NamedTuple):
 
 
 FIRST: Final = Attempt()
+
+
+def begun(queued: Queued, lineage: Lineage | None) -> Attempt:
+    """Make the first try at a task from the queue that is begun at once."""
+    origin, failures = lineage if lineage is not None else ("", 0)
+    how, timeout, attempts = queued.asked_how, queued.timeout, queued.attempts
+    return Attempt(1, 1, failures, origin, how, queued=True, timeout=timeout, attempts=attempts)
+
+
+class KeptEffects:
+    """The effects that earlier runs of a task have kept. Each is given to whoever comes to it: to the same effect, by
+    its name, its arguments and its place among its equals."""
+
+    __slots__ = ("_left", "_taken", "waiting")
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._left = {event.op: event for event in events if event.op is not None and event.text}
+        self._taken: asyncio.Event | None = None
+        self.waiting: set[asyncio.Task[object] | None] = set()  # who waits for others to come to theirs
+
+    def take(self, op: str) -> tuple[Json] | None:
+        """Give the result of an effect that was kept; None if it was not."""
+        event = self._left.pop(op, None)
+        if event is None:
+            return None
+        if self._taken is not None:
+            self._taken.set()
+            self._taken = None
+        return (read(event, EffectDone)["result"],)
+
+    def left(self, prefixes: Iterable[str]) -> EffectDone | None:
+        """Give the first that nobody has come to, of those whose ids begin with one of these."""
+        begins = tuple(prefixes)
+        event = next((event for op, event in self._left.items() if op.startswith(begins)), None)
+        return None if event is None else read(event, EffectDone)
+
+    async def someone_comes(self) -> None:
+        """Wait until someone comes to one of them."""
+        if self._taken is None:
+            self._taken = asyncio.Event()
+        await self._taken.wait()
 
 
 class Operations:

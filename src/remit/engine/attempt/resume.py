@@ -58,7 +58,7 @@ def origin_of(record: Record) -> str:
     return record.origin or record.id
 
 
-def lineage(view: View, origin: str) -> Lineage:
+def next_of(view: View, origin: str) -> Lineage:
     """Make the next of those that are tried for the same."""
     tried = [first] if (first := view.record(origin)) is not None else []
     return Lineage(origin, 1 + max((one.failures for one in (*tried, *view.lineage(origin))), default=0))

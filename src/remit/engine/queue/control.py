@@ -19,7 +19,7 @@ from remit.engine.acts import ONCE, Act
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask, LiveTasks
-from remit.engine.attempt.resume import lineage, origin_of
+from remit.engine.attempt.resume import next_of, origin_of
 from remit.engine.attempt.slots import Slots
 from remit.engine.consequences import ended_unrun
 from remit.engine.ground import Ground
@@ -152,8 +152,8 @@ class TaskControl:
             if asker is not None:
                 asker.must_hold(view)
             record = self._record(view, task, asker)
-            began, line = _retried_from(view, record)
-            data = _once_more(began, record, line, ground.clock.now(), until)
+            began, lineage = _retried_from(view, record)
+            data = _once_more(began, record, lineage, ground.clock.now(), until)
             if act.by:
                 data["by"] = act.by
             run = record.run if record.parent else again
@@ -203,7 +203,7 @@ def _word(state: str) -> str:
 
 
 def _retried_from(view: View, record: Record) -> tuple[Event, Lineage]:
-    """Give the first event of a task that may be retried, and the line that its retry continues."""
+    """Give the first event of a task that may be retried, and the lineage of its retry."""
     task = record.id
     if record.state not in lifecycle.GONE:
         raise Conflict(f"task {task} is {record.state}; only what failed, died or was cancelled is retried")
@@ -215,10 +215,10 @@ def _retried_from(view: View, record: Record) -> tuple[Event, Lineage]:
     retries = view.lineage(origin)
     if (other := next((retry for retry in retries if retry.state not in lifecycle.GONE), None)) is not None:
         raise Conflict(f"task {task} was retried already, as {other.id}, which is {other.state}")
-    return began, lineage(view, origin)
+    return began, next_of(view, origin)
 
 
-def _once_more(began: Event, record: Record, line: Lineage, now: int, until: int | None) -> dict[str, Json]:
+def _once_more(began: Event, record: Record, lineage: Lineage, now: int, until: int | None) -> dict[str, Json]:
     """Make the first event's data of a retried task: the same bounds, with as much time as there was,
     but no later than `until`."""
     first = read(began, FirstData)
@@ -237,5 +237,5 @@ def _once_more(began: Event, record: Record, line: Lineage, now: int, until: int
         "ready_at": AT_ONCE,
         "timeout": first.get("timeout", ATTEMPT_TIME),
         "attempts": first.get("attempts", 0),
-        **line._asdict(),
+        **lineage._asdict(),
     }

@@ -21,7 +21,7 @@ from remit.core.values import Json
 from remit.engine.admission import Admission, Proposal
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.resume import lineage, origin_of
+from remit.engine.attempt.resume import next_of, origin_of
 from remit.engine.attempt.slots import Slots
 from remit.engine.ground import Ground
 from remit.engine.hops import LASTS, deadline, expires, first_proposed, proposed
@@ -78,15 +78,15 @@ class TakesTasks(Protocol):
         """Note that this is settled."""
         ...
 
-    def begin(self, remit: Remit, queued: Queued, now: int, line: Lineage | None) -> None:
-        """Run a task that is on record as begun here; `line` is there if it is tried again for another."""
+    def begin(self, remit: Remit, queued: Queued, now: int, lineage: Lineage | None) -> None:
+        """Run a task that is on record as begun here; `lineage` is there if it is tried again for another."""
         ...
 
 
 class AtOnce(NamedTuple):
     """A task was begun here and now."""
 
-    line: Lineage | None
+    lineage: Lineage | None
 
 
 class TaskQueue:
@@ -174,9 +174,8 @@ class TaskQueue:
                 return Decision({**admitted.refusal.data()}, admitted.events)
             if (same := _same(view, request)) is not None:  # whoever asked before, this one had to be allowed to ask
                 return Decision([same, True])
-            origin = request.origin or (_failed_before(view, request) if asker is not None else "")
-            line = lineage(view, origin) if origin else None
-            begun = Begun(by=submission.by, joins=admitted.joins, until=expires(child.bounds, now, LASTS), line=line)
+            until, lineage = expires(child.bounds, now, LASTS), _lineage(view, request, asker)
+            begun = Begun(by=submission.by, joins=admitted.joins, until=until, lineage=lineage)
             if hands is not None and hands.free() and self._admission.may_begin_now(view, child.holder, now):
                 return self._begun_at_once(view, proposal, queued, begun)
             return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
@@ -189,7 +188,7 @@ class TaskQueue:
             answer, at_once = await self._ground.store.transact(op, decide, wants)
             if at_once is not None and hands is not None:
                 self._heartbeat.beat_written()
-                hands.begin(child, queued, now, at_once.line)
+                hands.begin(child, queued, now, at_once.lineage)
         finally:
             if hands is not None:
                 hands.taken()
@@ -204,7 +203,7 @@ class TaskQueue:
         child, now = proposal.child, proposal.now
         event = started(child, now, begun._replace(worker=self._heartbeat.worker), queued)
         probe = self._admission.probe(view, proposal)
-        return Decision([child.id, False], (event, *probe), self._heartbeat.first_beat(), aside=AtOnce(begun.line))
+        return Decision([child.id, False], (event, *probe), self._heartbeat.first_beat(), aside=AtOnce(begun.lineage))
 
     async def _wait_for_spawned(self, asker: LiveTask) -> None:
         """Wait until one of those it spawned has ended, but not for ever."""
@@ -276,11 +275,14 @@ def _same(view: View, request: Request) -> str | None:
     return used.task if used is not None else None
 
 
-def _failed_before(view: View, request: Request) -> str:
-    """Find the first task of those that the same asker asked for in the same words, and that did not complete."""
-    key = request.dedup_key
-    same = view.same_requests(key, request.proposal.now - SAME) if key and not request.content else ()
-    return next((origin_of(record) for record in same), "")  # those that are not gone are the same task
+def _lineage(view: View, request: Request, asker: LiveTask | None) -> Lineage | None:
+    """Tell for which task this one is tried again: that an earlier try of the asker submitted, or that it asked for in
+    the same words a moment ago, and that did not complete."""
+    origin, key = request.origin, request.dedup_key
+    if asker is not None and not origin and key and not request.content:
+        same = view.same_requests(key, request.proposal.now - SAME)  # all of them are gone, or it were the same task
+        origin = origin_of(same[0]) if same else ""
+    return next_of(view, origin) if origin else None
 
 
 def _used_for_another(key: str, used: UsedKey) -> Conflict:

@@ -17,7 +17,7 @@ from remit.engine.admission import Proposal
 from remit.engine.attempt.handoffs import Sends
 from remit.engine.attempt.lines import Hands
 from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.operations import Attempt
+from remit.engine.attempt.operations import begun
 from remit.engine.attempt.resume import Resumed, resume
 from remit.engine.attempt.turns import Superseded
 from remit.engine.consequences import ended_unrun
@@ -86,12 +86,9 @@ class Worker:
         self._taking -= 1
         self._changed.set()
 
-    def begin(self, remit: Remit, queued: Queued, now: int, line: Lineage | None = None) -> None:
-        """Run a task that is on record as begun here; `line` is there if it is tried again for another."""
-        attempt = Attempt(asked_how=queued.asked_how, queued=True, timeout=queued.timeout, attempts=queued.attempts)
-        if line is not None:
-            attempt = attempt._replace(origin=line.origin, failures=line.failures)
-        self._start(ClaimedTask(Resumed(remit, attempt), now))
+    def begin(self, remit: Remit, queued: Queued, now: int, lineage: Lineage | None = None) -> None:
+        """Run a task that is on record as begun here; `lineage` is there if it is tried again for another."""
+        self._start(ClaimedTask(Resumed(remit, begun(queued, lineage)), now))
 
     async def serve(self) -> None:
         """Work until cancelled or drained."""

@@ -11,7 +11,7 @@ SELECT answer, hash FROM event WHERE workspace = :workspace AND op = :op;
 -- name: done_under
 -- The events of all operations whose id begins so; `after` is the first text behind them all.
 SELECT @event FROM event
-WHERE workspace = :workspace AND op >= :prefix AND op < :after ORDER BY seq;
+WHERE workspace = :workspace AND op >= :prefix AND op < :after;
 
 -- name: append
 -- The one way into the journal. An operation that has been done before adds no row, and so is found out.

@@ -80,7 +80,7 @@ FROM task WHERE workspace = :workspace AND dedup_key = :dedup_key AND dedup_key 
 -- name: lineage
 -- The tasks that were tried again for this one.
 SELECT @task
-FROM task WHERE workspace = :workspace AND origin = :origin AND origin <> '' ORDER BY began;
+FROM task WHERE workspace = :workspace AND origin = :origin AND origin <> '';
 
 -- name: lineage_runs
 -- The runs with a task that was tried again, or may be: one of its line has not ended, or not so long ago.

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from remit.core.kinds import Queued, refused, started, submitted
+from remit.core.kinds import Begun, Lineage, Queued, ended, refused, started, submitted
 from remit.core.record import Record
 from remit.core.remit import Pass, Remit
 from remit.core.times import SECOND
@@ -158,6 +158,24 @@ async def the_same_requests_are_found_newest_first(database: Database) -> None:
             equal(within, expected, f"the requests with the key {key!r} since {since}, within a decision")
 
 
+async def those_tried_for_the_same_are_found(database: Database) -> None:
+    """By the first of them; and the runs with one of them, as long as the latest has not ended too long ago."""
+    store = database.store("one")
+    for number, origin in enumerate(("", "", "first0", "first0", "first1")):
+        begun = Begun(lineage=Lineage(origin, number)) if origin else Begun()
+        name = f"again{number}" if origin else f"first{number}"
+        remit = first_remit(name, session="s", holder="helper")
+        await append(store, f"op {number}", started(remit, NOW + number, begun))
+        if number != 2:
+            await append(store, f"end {number}", ended(remit, "task.failed", NOW + number, {}))
+    for origin, expected in (("first0", ["again2", "again3"]), ("first1", ["again4"]), ("again2", []), ("", [])):
+        found = await look(store, lambda view, origin=origin: ids(view.lineage(origin)))
+        equal(found, expected, f"those that were tried again for {origin!r}")
+    open_ = {"first0", "again2", "again3"}
+    for since, runs in ((NOW + 4, {*open_, "first1", "again4"}), (NOW + 5, open_)):
+        equal(await look(store, lambda view, since=since: view.lineage_runs(since)), runs, f"runs needed since {since}")
+
+
 async def ids_are_found_by_their_beginning(database: Database) -> None:
     store = database.store("one")
     known = ("abc", "abd", "ab_", "ab%", "b", "abcd")
@@ -221,5 +239,6 @@ CLAUSES: Final = (
     the_newest_runs_first,
     what_is_below_a_task_is_found_from_the_top_down,
     the_same_requests_are_found_newest_first,
+    those_tried_for_the_same_are_found,
     ids_are_found_by_their_beginning,
 )

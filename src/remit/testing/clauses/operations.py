@@ -169,6 +169,22 @@ async def each_workspace_has_its_own_operations(database: Database) -> None:
     )
 
 
+async def those_whose_ids_begin_alike_are_found(database: Database) -> None:
+    """Their first events, in order; none of another beginning or another workspace."""
+    store, other = database.store("one"), database.store("two")
+    for op in ("a/2/x", "a/10/y", "a/10/x", "a", "a/1", "ab/10/x", "a0"):
+        await store.tx(op, putting(Draft("notes", op, op)))
+        await other.tx(op, putting(Draft("notes", op, op)))
+    for prefix, expected in (
+        ("a/", ["a/2/x", "a/10/y", "a/10/x", "a/1"]),
+        ("a/10/", ["a/10/y", "a/10/x"]),
+        ("a/3/", []),
+        ("x", []),
+    ):
+        found = await store.read(lambda view, prefix=prefix: [event.op for event in view.done_under(prefix)])
+        equal(found, expected, f"the operations whose id begins with {prefix!r}")
+
+
 CLAUSES: Final = (
     answers_again,
     answers_again_when_the_second_time_raises,
@@ -179,4 +195,5 @@ CLAUSES: Final = (
     what_is_said_aside_is_given_once,
     everyone_gets_the_own_aside,
     each_workspace_has_its_own_operations,
+    those_whose_ids_begin_alike_are_found,
 )
