@@ -5,7 +5,7 @@ microseconds. So a part that is added to a `Pass` cannot be forgotten here.
 """
 
 import hashlib
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Final, NamedTuple, cast
 
 from remit.core.allow import ANY
@@ -18,6 +18,8 @@ KEYED: Final = "key/"  # begins the dedup key of what was asked for with an idem
 _SAME: Final = "same/"
 # All of a Pass but what people write in seconds: its microseconds say the same exactly.
 _PARTS: Final = tuple(field.name for field in fields(Pass) if field.name not in ("seconds", "wait"))
+
+_TIMES: Final = ("microseconds", "patience")
 
 
 class UsedKey(NamedTuple):
@@ -49,10 +51,13 @@ def said(wish: Pass) -> dict[str, Json]:
 def question(wish: Pass) -> tuple[str, ...]:
     """Name what is asked, by which a delegation is known when its asker is run again: whom, what, and all that goes
     along. How much time it has is another each time, and no part of it."""
-    within = wish.within if wish.within.deadline is None else replace(wish.within, deadline=None)
-    if (within is TOP or within == TOP) and not wish.passes and wish.trust == INSIDE:  # nearly always
+    if wish.within is TOP and not wish.passes and wish.trust == INSIDE:  # nearly always
         return wish.to, wish.task
-    return wish.to, wish.task, encode({**said(wish), "microseconds": None, "within": within.data})
+    within: dict[str, Json] = {name: bound for name, bound in wish.within.data.items() if name != "deadline"}
+    if not within and not wish.passes and wish.trust == INSIDE:
+        return wish.to, wish.task
+    timeless = {name: part for name, part in said(wish).items() if name not in _TIMES}
+    return wish.to, wish.task, encode({**timeless, "within": within})
 
 
 def content_of(wish: Pass, where: AskedFrom, **how: Json) -> str:
