@@ -4,7 +4,7 @@
     python -m torture powercut --recording LOG --seed 1 --image 417     that one again, of a recording that was kept
 
 Several processes submit and carry out tasks on one file, and what SQLite does to its files is recorded. From that are
-made the images that a power cut at some moment may leave, and each is looked at from outside; every tenth is opened by
+made the images that a power cut at some moment may leave, and each is looked at from outside; every ninth is opened by
 remit an hour later, which has to finish everything. So that we know that we would see it, the same is done with less
 syncing than remit asks for: with NORMAL acknowledged work must be missing, with OFF files must be damaged.
 """
@@ -33,8 +33,8 @@ TASKS = 9  # that each process submits, each time it opens the file
 EACH = 125  # images of one recording
 PROCESSES = (2, 3)
 FIRST = -1  # the number of the image that is carried on with
-REOPENED = 10  # every so many
-CONTROLS = 10  # of so many images, one is made with less syncing
+REOPENED = 9  # every so many
+CONTROLS, FEWEST = 10, 40  # for so many images one with less syncing, and how many of them say something
 
 
 class Failure(NamedTuple):
@@ -127,7 +127,7 @@ def controlled(folder: Path, synchronous: str, count: int, seed: int) -> Figures
     figures = Figures()
     for processes in PROCESSES:
         recording = recorded(folder / f"{synchronous}-{processes}", processes, synchronous)
-        looked_through(recording, folder, seed, range(max(1, count // len(PROCESSES))), every=0, into=figures)
+        looked_through(recording, folder, seed, range(count // len(PROCESSES)), every=0, into=figures)
     return figures
 
 
@@ -179,7 +179,7 @@ def main(arguments: list[str]) -> int:
     with room() as name:
         folder = Path(name)
         full = attacked(folder, given.images, given.seed)
-        controls = max(1, given.images // CONTROLS)
+        controls = max(FEWEST, given.images // CONTROLS)
         normal, off = (controlled(folder, word, controls, given.seed) for word in ("NORMAL", "OFF"))
     wrong = blind(normal, off)
     print("not synced at the cut:", ", ".join(f"{what} {count}" for what, count in sorted(full.unsynced.items())))
