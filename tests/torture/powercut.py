@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from torture.powercut_check import looked_at
 from torture.powercut_images import LOG, Cut, Image, Recording, cuts, images
+from torture.powercut_record import OWN
 from torture.powercut_reopen import reopened
 from torture.powercut_shim import reachable
 
@@ -32,7 +33,7 @@ MEMORY = Path("/dev/shm")  # the disk is imagined, so the real one need not be w
 TASKS = 9  # that each process submits, each time it opens the file
 EACH = 125  # images of one recording
 PROCESSES = (2, 3)
-FIRST = -1  # the number of the image that is carried on with
+KEPT = 5  # images that failed; the others are alike
 REOPENED = 9  # every so many
 CONTROLS, FEWEST = 10, 40  # for so many images one with less syncing, and how many of them say something
 
@@ -83,11 +84,11 @@ def recorded(folder: Path, processes: int, synchronous: str) -> Recording:
     return Recording(folder / LOG)
 
 
-def carried_on(before: Recording, folder: Path, seed: int, processes: int) -> Recording:
+def carried_on(before: Recording, folder: Path, cut: Cut, processes: int) -> Recording:
     """Have so many processes carry on with what a cut has left, to cut the power again."""
-    for cut, image in images(before, cuts(before, seed, [FIRST])):
+    for _, image in images(before, [cut]):
         image.lay(folder, before.said(cut.record))
-    return recorded(folder, processes, "FULL")
+    return recorded(folder, processes, OWN)
 
 
 def looked_through(
@@ -106,18 +107,21 @@ def looked_through(
 def attacked(folder: Path, count: int, seed: int) -> Figures:
     """As remit asks for it: nothing may be broken. Every other recording carries on where the power went before."""
     figures = Figures()
+    keeping = Path(tempfile.gettempdir())
     recording: Recording | None = None
     for part, start in enumerate(range(0, count, EACH)):
         processes = PROCESSES[part // 2 % len(PROCESSES)]
         own = folder / f"{part}"
         if part % 2 and recording:
-            recording = carried_on(recording, own, seed, processes)
+            earliest = cuts(recording, seed, range(start, start + 3))[0]  # so that there is something left to do
+            recording = carried_on(recording, own, earliest, processes)
         else:
-            recording = recorded(own, processes, "FULL")
+            recording = recorded(own, processes, OWN)
         known = len(figures.failures)
         looked_through(recording, own, seed, range(start, min(start + EACH, count)), every=REOPENED, into=figures)
-        for failure in figures.failures[known:]:
-            print("\n".join([*failure.sentences[:5], f"  {kept(recording, failure.cut)}"]), flush=True)
+        for failure in figures.failures[known:KEPT]:
+            print("\n".join([*failure.sentences[:5], f"  {kept(recording, failure.cut, keeping)}"]), flush=True)
+        shutil.rmtree(own)
         print(f"  {processes} processes, {len(recording.records)} records: {figures.images} images so far", flush=True)
     return figures
 
@@ -128,6 +132,7 @@ def controlled(folder: Path, synchronous: str, count: int, seed: int) -> Figures
     for processes in PROCESSES:
         recording = recorded(folder / f"{synchronous}-{processes}", processes, synchronous)
         looked_through(recording, folder, seed, range(count // len(PROCESSES)), every=0, into=figures)
+        shutil.rmtree(recording.path.parent)
     return figures
 
 
@@ -145,12 +150,12 @@ def blind(normal: Figures, off: Figures) -> list[str]:
     return sentences
 
 
-def kept(recording: Recording, cut: Cut) -> str:
+def kept(recording: Recording, cut: Cut, into: Path) -> str:
     """Keep the recording and the image; gives the command that looks at it again."""
-    folder = Path(tempfile.mkdtemp(prefix=f"powercut-{cut.seed}-{cut.number}-"))
-    shutil.copy(recording.path, folder / LOG)
+    folder = into / f"powercut-{cut.seed}-{cut.number}"
     for _, image in images(recording, [cut]):
         image.write(folder / "image")
+    shutil.copy(recording.path, folder / LOG)
     where = f"--recording {folder / LOG} --seed {cut.seed} --image {cut.number}"
     return f"PYTHONPATH=tests .venv/bin/python -m torture {NAME} {where}"
 

@@ -57,7 +57,10 @@ def looked_at(store: Path, said: list[list[Any]]) -> Broken:
         found, damaged = _found(store)
     except sqlite3.DatabaseError as error:
         return Broken([f"it cannot be read: {error}"], [])
-    return Broken([*damaged, *_chain(found), *_folded(found), *_once(found)], list(_lost(found, said)))
+    damaged += _chain(found)
+    if damaged:  # what it says cannot be read as what was written
+        return Broken(damaged, [])
+    return Broken([*_folded(found), *_once(found)], list(_lost(found, said)))
 
 
 def _found(store: Path) -> tuple[Found, list[str]]:

@@ -9,6 +9,7 @@ import pytest
 from torture import powercut
 from torture.powercut import carried_on, kept, looked_through, recorded, room
 from torture.powercut_images import SECTOR, WAYS, Content, Cut, Disk, Record, Recording, cuts, images
+from torture.powercut_record import OWN
 from torture.powercut_shim import (
     CREATE,
     DELETE,
@@ -38,7 +39,7 @@ def folder() -> Iterator[Path]:
 def two() -> Iterator[Recording]:
     """Two processes, as remit has SQLite sync; the files are as they were at the end."""
     with room() as name:
-        yield recorded(Path(name) / "two", 2, "FULL")
+        yield recorded(Path(name) / "two", 2, OWN)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def careless() -> Iterator[Recording]:
 @needs_recording
 @pytest.mark.rule("crash.power")
 def test_a_power_cut_at_any_moment_loses_nothing_that_was_acknowledged(two: Recording, folder: Path):
-    for recording in (two, recorded(folder / "three", 3, "FULL")):
+    for recording in (two, recorded(folder / "three", 3, OWN)):
         figures = looked_through(recording, folder, SEED, range(IMAGES), every=9)
         assert figures.failures == []
         assert (figures.images, figures.reopened) == (IMAGES, 4)
@@ -64,7 +65,7 @@ def test_a_power_cut_at_any_moment_loses_nothing_that_was_acknowledged(two: Reco
 @needs_recording
 @pytest.mark.rule("crash.power")
 def test_the_power_may_go_again_while_what_it_left_is_carried_on(two: Recording, folder: Path):
-    recording = carried_on(two, folder / "after", SEED, 2)
+    recording = carried_on(two, folder / "after", cuts(two, SEED, range(3))[0], 2)
     assert recording.begins, "it has begun with what was left"
     assert looked_through(recording, folder, SEED, range(IMAGES), every=9).failures == []
 
@@ -109,18 +110,13 @@ def test_the_recordings_have_everything_that_may_go_wrong(two: Recording):
 
 @needs_recording
 def test_an_image_that_failed_is_kept_with_the_command_that_looks_at_it_again(
-    careless: Recording,
-    folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    careless: Recording, folder: Path, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(powercut.tempfile, "tempdir", str(tmp_path))
     failure = looked_through(careless, folder, SEED, range(IMAGES), every=0).failures[-1]
-    _, _, arguments = kept(careless, failure.cut).partition("-m torture powercut ")
+    _, _, arguments = kept(careless, failure.cut, folder).partition("-m torture powercut ")
     assert powercut.main(arguments.split()) == 1
     assert failure.sentences[0] in capsys.readouterr().out
-    assert (next(tmp_path.iterdir()) / "image" / "store.db").exists()
+    assert (folder / f"powercut-{SEED}-{failure.cut.number}" / "image" / "store.db").exists()
 
 
 def test_a_recording_that_is_cut_short_is_not_believed(tmp_path: Path):
