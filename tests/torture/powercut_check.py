@@ -4,7 +4,7 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ _STATES = {
     "task.failed": "failed",
     "task.died": "dead",
 }
+_BEGINNINGS = ("task.submitted", "task.started")
 _FINAL = ("cancelled", "completed", "failed", "dead")
 
 
@@ -122,17 +123,17 @@ def _once(found: Found) -> Iterator[str]:
 def _lost(found: Found, said: list[list[Any]]) -> Iterator[str]:
     """What someone was told before the cut is there after it."""
     hashes = {event[1]: event[11] for event in found.events}
-    texts = {event[6]: json.loads(event[10])["task"] for event in found.events if "task.s" in event[2]}
+    texts = {event[6]: json.loads(event[10])["task"] for event in found.events if event[2] in _BEGINNINGS}
     effects = {(event[6], json.loads(event[10])["result"]) for event in found.events if event[2] == "effect.done"}
     ends = found.ends
+    kept: dict[str, Callable[..., bool]] = {
+        "journal": lambda seq, sealed: hashes.get(seq) == sealed,
+        "submitted": lambda task, text: texts.get(task) == text,
+        "cancelled": lambda task: found.tasks.get(task) in ("cancelling", "cancelled"),
+        "ended": lambda task, state: ends.get(task) == state,
+        "effect": lambda task, result: (task, result) in effects,
+        "entry": lambda space, key, value: found.entries.get((space, key), ("", 0))[0] == value,
+    }
     for what, *told in said:
-        kept = {
-            "journal": lambda seq, sealed: hashes.get(seq) == sealed,
-            "submitted": lambda task, text: texts.get(task) == text,
-            "cancelled": lambda task: found.tasks.get(task) in ("cancelling", "cancelled"),
-            "ended": lambda task, state: ends.get(task) == state,
-            "effect": lambda task, result: (task, result) in effects,
-            "entry": lambda space, key, value: found.entries.get((space, key), ("", 0))[0] == value,
-        }[what](*told)
-        if not kept:
+        if not kept[what](*told):
             yield f"{what} {' '.join(map(str, told))} was told and is not there"

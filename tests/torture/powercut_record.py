@@ -44,7 +44,7 @@ class Told:
 
 
 def agents(rt: Runtime, told: Told) -> None:
-    """A team that does a bit of everything: effects, entries, delegations, announcements, handoffs, second attempts."""
+    """A team that does a bit of everything: effects, entries, delegations, announcements, handoffs."""
 
     async def effect(turn: Turn, name: str) -> str:
         said = await turn.once(name, lambda: f"{name} of {turn.task}")
@@ -133,7 +133,7 @@ def work(store: Path, log: Log, number: int, synchronous: str, tasks: int) -> No
 def main(folder: Path, processes: int, synchronous: str, tasks: int) -> int:
     logging.getLogger("remit").setLevel(logging.ERROR)
     store, log = folder / "store.db", Log(folder / "log")
-    recorder = Recorder(store, log)
+    Recorder(store, log).install()
     children: list[int] = []
     for number in range(processes):
         child = os.fork()
@@ -147,7 +147,6 @@ def main(folder: Path, processes: int, synchronous: str, tasks: int) -> int:
             os._exit(0)
         children.append(child)
     statuses = [os.waitpid(child, 0)[1] for child in children]
-    del recorder
     return 1 if any(statuses) else 0
 
 

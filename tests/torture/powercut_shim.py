@@ -63,6 +63,10 @@ class _File(ctypes.Structure):
     _fields_ = (("methods", ctypes.POINTER(_Methods)),)
 
 
+# What SQLite has the address of, and calls for as long as this process lives.
+_installed: list[Any] = []
+
+
 class Log:
     """The file that all processes append to."""
 
@@ -96,10 +100,10 @@ class Recorder:
         self._open_files: dict[int, int] = {}  # where the struct of an open file is -> which file it is
         self._tables: dict[int, _Methods] = {}  # where a table of methods is -> its copy
         self._here = threading.local()  # whether a folder was synced inside of the call that this thread is in
-        self._kept: list[Any] = []  # SQLite has their addresses
-        self._install(_library())
 
-    def _install(self, library: ctypes.CDLL) -> None:
+    def install(self) -> None:
+        """Have everything recorded from now on."""
+        library = _library()
         find = library.sqlite3_vfs_find
         find.restype = ctypes.POINTER(_Vfs)
         original = find(None)
@@ -114,7 +118,7 @@ class Recorder:
         ours.name = ctypes.addressof(name)
         ours.open = self._address(_OPEN(self._opened))
         ours.delete = self._address(_DELETE(self._deleted))
-        self._kept += [ours, name]
+        _installed.extend((ours, name))
         if library.sqlite3_vfs_register(ctypes.byref(ours), 1) != _OK:
             raise Unreachable("SQLite does not take a VFS")
 
@@ -126,13 +130,14 @@ class Recorder:
         original = _OPEN_FOLDER(found)
 
         def opened(path: bytes, descriptor: int) -> int:
-            self._here.folder_synced = True
-            return original(path, descriptor)
+            status = original(path, descriptor)
+            self._here.folder_synced = status == _OK
+            return status
 
         _SET_CALL(vfs.set_call)(self._vfs, b"openDirectory", self._address(_OPEN_FOLDER(opened)))
 
     def _address(self, function: Any) -> int | None:
-        self._kept.append(function)
+        _installed.append(function)
         return ctypes.cast(function, _P).value
 
     # -- in place of SQLite's own ---------------------------------------------------------------------

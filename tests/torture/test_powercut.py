@@ -1,6 +1,9 @@
 """The power goes at any moment: what was acknowledged is there when it is back."""
 
+import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random  # noqa: TID251 - from a seed
 
@@ -8,6 +11,7 @@ import pytest
 
 from torture import powercut
 from torture.powercut import carried_on, kept, looked_through, recorded, room
+from torture.powercut_check import Broken, looked_at
 from torture.powercut_images import SECTOR, WAYS, Content, Cut, Disk, Record, Recording, cuts, images
 from torture.powercut_record import OWN
 from torture.powercut_shim import (
@@ -117,6 +121,26 @@ def test_an_image_that_failed_is_kept_with_the_command_that_looks_at_it_again(
     assert powercut.main(arguments.split()) == 1
     assert failure.sentences[0] in capsys.readouterr().out
     assert (folder / f"powercut-{SEED}-{failure.cut.number}" / "image" / "store.db").exists()
+
+
+TAMPERED = {
+    "DELETE FROM event WHERE seq = 7": "event 7 is missing",
+    "UPDATE event SET at = at + 1 WHERE seq = 7": "is not what was sealed there",
+    "UPDATE task SET state = 'dead' WHERE state = 'completed'": "is 'dead', and the journal says 'completed'",
+    "UPDATE entry SET value = 'else' WHERE key = '0.0.0'": "and the journal says ('begun', 1)",
+    "DELETE FROM event WHERE seq = (SELECT max(seq) FROM event)": "was told and is not there",
+}
+
+
+@needs_recording
+@pytest.mark.parametrize("statement", TAMPERED)
+def test_whoever_looks_from_outside_sees_what_is_wrong(two: Recording, folder: Path, statement: str):
+    store = Path(shutil.copy(two.path.with_name("store.db"), folder))
+    said = two.said(len(two.records))
+    assert looked_at(store, said) == Broken([], [])
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        connection.execute(statement)
+    assert TAMPERED[statement] in " ".join(looked_at(store, said).all)
 
 
 def test_a_recording_that_is_cut_short_is_not_believed(tmp_path: Path):
