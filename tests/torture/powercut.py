@@ -35,7 +35,7 @@ EACH = 125  # images of one recording
 PROCESSES = (2, 3)
 KEPT = 5  # images that failed; the others are alike
 REOPENED = 9  # every so many
-CONTROLS, FEWEST = 10, 40  # for so many images one with less syncing, and how many of them say something
+CONTROLS, FEWEST = 10, 60  # for so many images one with less syncing, and how many of them say something
 
 
 class Failure(NamedTuple):
