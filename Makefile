@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture check bench limits docs pins fmt clean
+.PHONY: help demo test torture powercut check bench limits docs pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
@@ -30,6 +30,9 @@ test: $(READY)  ## every test, and how much of the code they reach
 
 torture: $(READY)  ## kill -9 at every point of every scenario, once and twice
 	PYTHONPATH=tests $(BIN)/python -m torture $(ARGS)
+
+powercut: $(READY)  ## cut the power a thousand times, and look at what is left on the disk
+	PYTHONPATH=tests $(BIN)/python -m torture powercut $(ARGS)
 
 check: $(READY)  ## lint, types, layers
 	$(BIN)/ruff check .

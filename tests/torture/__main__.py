@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from torture import trees
+from torture import powercut, trees
 from torture.points import measured, points, program, repeat, told, twice
 from torture.scenarios import SCENARIOS
 
@@ -76,6 +76,8 @@ def grown() -> int:
 
 
 def main(names: list[str]) -> int:
+    if names[0] == powercut.NAME:
+        return powercut.main(names[1:])
     scenarios = [name for name in names if name != trees.NAME]
     broken = killed(scenarios) if scenarios else 0
     return 1 if broken + (grown() if trees.NAME in names else 0) else 0
