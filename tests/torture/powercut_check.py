@@ -116,7 +116,8 @@ def _folded(found: Found) -> Iterator[str]:
 def _once(found: Found) -> Iterator[str]:
     """A task ends once, and an effect is kept once."""
     ends = Counter(event[6] for event in found.events if _STATES.get(event[2]) in _FINAL)
-    effects = Counter((event[6], json.loads(event[10])["place"]) for event in found.events if event[2] == "effect.done")
+    done = (json.loads(event[10]) | {"task": event[6]} for event in found.events if event[2] == "effect.done")
+    effects = Counter((data["task"], data["key"], data["args"]) for data in done)  # each has a name of its own there
     yield from (f"{what} is on record {count} times" for what, count in (ends + effects).items() if count > 1)
 
 
