@@ -6,15 +6,10 @@ import logging
 from collections.abc import MutableMapping
 from typing import Any, Final
 
-from remit.core.events import Unsealed
-from remit.core.kinds import Claim, FirstData, Requeue, fenced, read, requeued
-from remit.core.record import Record
 from remit.core.times import SECOND
-from remit.core.values import Json
-from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.consequences import ended_unrun
-from remit.engine.hops import LASTS, place_of
 from remit.engine.presence.peers import Peers
+from remit.engine.queue.losses import ended_when_alone, left_behind
 from remit.engine.services import Services
 from remit.engine.settings import Serving
 from remit.engine.upkeep.prune import prune
@@ -80,7 +75,7 @@ class Caretaker:
             late = view.late(now, _BATCH)
             events = [ended_unrun(record, "task.failed", LATE, now) for record in late]
             for task in view.cancelling(""):
-                events += _ended_when_alone(view, task, set(), now)
+                events += ended_when_alone(view, task, set(), now)
             return Decision(len(events), events)
 
         if await ground.store.read(lambda view: bool(view.late(ground.clock.now(), 1) or view.cancelling(""))):
@@ -111,7 +106,7 @@ class Caretaker:
     def _requeued(self, view: View, tasks: set[str]) -> Decision[int]:
         now = self._ground.clock.now()
         held = [record for record in view.held(self._services.heartbeat.worker) if record.id in tasks]
-        events = [event for record in reversed(held) for event in _left_behind(view, record, set(), now)]
+        events = [event for record in reversed(held) for event in left_behind(view, record, set(), now)]
         return Decision(len(events), events)
 
     def _idle(self, view: View) -> list[str]:
@@ -135,7 +130,7 @@ class Caretaker:
             now = ground.clock.now()
             ending: set[str] = set()
             held = reversed(view.held(gone.worker))  # what is below comes first
-            taken = [_left_behind(view, record, ending, now) for record in held]
+            taken = [left_behind(view, record, ending, now) for record in held]
             events = [event for some in taken for event in some]
             # What waits for others to stop is looked at again.
             return Decision(len(events), events, gone._replace(count=0) if all(taken) else None)
@@ -145,31 +140,3 @@ class Caretaker:
 
 
 LATE: Final = "its time was up before it could begin"
-
-
-def _left_behind(view: View, record: Record, ending: set[str], now: int) -> list[Unsealed]:
-    """Say what becomes of a task whose process is gone."""
-    if record.state == "cancelling":
-        return _ended_when_alone(view, record.id, ending, now)
-    if record.parent and record.asked_how == "delegate":
-        parent = view.standing(record.parent)
-        if parent is None or parent.state not in ("pending", "running", "waiting"):
-            return [ended_unrun(record, "task.cancelled", "its asker ended without it", now)]
-        return [fenced(place_of(record), record.holder, now, Claim("", record.fence + 1, record.attempt))]
-    if record.led_as:
-        return [ended_unrun(record, "task.failed", f"the process that ran this {record.led_as} is gone", now)]
-    back = Requeue("", record.fence + 1, AT_ONCE, record.attempt, record.failures)
-    data: dict[str, Json] = {"lost_by": record.worker}
-    began = view.event(record.began)
-    if record.asked_how == "delegate" and began is not None and "deadline" not in read(began, FirstData)["bounds"]:
-        data["until"] = now + LASTS  # it stands in the queue now, which has nothing to do with the time of an attempt
-    return [requeued("task.lost", place_of(record), record.holder, now, back, data)]
-
-
-def _ended_when_alone(view: View, task: str, ending: set[str], now: int) -> list[Unsealed]:
-    """Cancel a task, once nothing is left under it that is not ending with it."""
-    first, *rest = view.below(task)
-    if any(record.id not in ending for record in rest):
-        return []
-    ending.add(task)
-    return [ended_unrun(first, "task.cancelled", "cancelled", now)]
