@@ -18,6 +18,7 @@ from remit.engine.consequences import Consequent
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.ground import Ground
+from remit.engine.insisting import Insisting
 from remit.engine.plans.running import PlanRunner, Schemas
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
@@ -96,8 +97,9 @@ def _services(ground: Ground, database: Database, policy: Policy, serving: Servi
     heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence)
     alive = LiveTasks()
     handoffs = Handoffs(ground, admission, alive)
-    conductor = Conductor(ground, handoffs, Endings(ground, bell), alive, grace=serving.pace.grace)
+    insisting = Insisting(ground.clock, serving.pace.insist)
+    conductor = Conductor(ground, handoffs, Endings(ground, bell, insisting), alive, grace=serving.pace.grace)
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, bell, heartbeat)
     busy = BusyAgents(ground, admission, slots, serving.pace.busy_wait)
-    return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy)
+    return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy, insisting)

@@ -9,6 +9,7 @@ from remit.engine.attempt.slots import Slots
 from remit.engine.attempt.stops import StopListener
 from remit.engine.attempt.turns import Conductor
 from remit.engine.ground import Ground
+from remit.engine.insisting import Insisting
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
 
@@ -23,3 +24,4 @@ class Services(NamedTuple):
     stops: StopListener
     slots: Slots
     busy: BusyAgents
+    insisting: Insisting

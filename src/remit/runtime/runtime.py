@@ -242,7 +242,6 @@ class Runtime:
         if self._opening.is_open:
             with anyio.CancelScope(shield=True):
                 await self.drain(0)
-                await self._opening.engine.services.heartbeat.leave()
         self.close()
 
     def __enter__(self) -> Self:

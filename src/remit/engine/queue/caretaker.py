@@ -9,7 +9,7 @@ from typing import Any, Final
 from remit.core.times import SECOND
 from remit.engine.consequences import ended_unrun
 from remit.engine.presence.peers import Peers
-from remit.engine.queue.losses import ended_when_alone, left_behind
+from remit.engine.queue.losses import ended_when_alone, left_behind, not_run
 from remit.engine.services import Services
 from remit.engine.settings import Serving
 from remit.engine.upkeep.prune import prune
@@ -60,6 +60,7 @@ class Caretaker:
         """Return to the queue the tasks that the store says we run, but that we do not."""
         await self._ground.store.tx(self._ground.ids.new(), lambda view: self._requeued(view, tasks))
         alive = self._services.conductor.alive
+        self._services.insisting.unkept -= tasks
         for task in tasks:
             self._busy.pop(task, None)
             live = alive.get(task)
@@ -106,14 +107,17 @@ class Caretaker:
     def _requeued(self, view: View, tasks: set[str]) -> Decision[int]:
         now = self._ground.clock.now()
         held = [record for record in view.held(self._services.heartbeat.worker) if record.id in tasks]
-        events = [event for record in reversed(held) for event in left_behind(view, record, set(), now)]
+        events = [event for record in reversed(held) for event in not_run(view, record, now)]
         return Decision(len(events), events)
 
     def _idle(self, view: View) -> list[str]:
-        """List what is on record as ours and nobody here runs."""
+        """List what is on record as ours and nobody here runs. What a task delegated goes on with that task, unless its
+        end could not be recorded."""
+        insisting, alive = self._services.insisting, self._services.conductor.alive
         held = view.held(self._services.heartbeat.worker)
-        idle = (record.id for record in held if record.asked_how != "delegate" and record.id not in self._busy)
-        return [task for task in idle if self._services.conductor.alive.get(task) is None]
+        idle = (record.id for record in held if record.asked_how != "delegate" or record.id in insisting.unkept)
+        ours = (task for task in idle if task not in self._busy and task not in insisting.tasks)
+        return [task for task in ours if alive.get(task) is None]
 
     async def _requeue_strays(self) -> None:
         """Requeue what is on record as ours and nobody here runs: we were torn down before we knew of our claim, or its

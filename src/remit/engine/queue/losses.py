@@ -31,6 +31,14 @@ def left_behind(view: View, record: Record, ending: set[str], now: int) -> list[
     return [requeued("task.lost", place_of(record), record.holder, now, back, data)]
 
 
+def not_run(view: View, record: Record, now: int) -> list[Unsealed]:
+    """Say what becomes of a task that is on record as run by this process, and is not. Whoever waited for one that was
+    delegated or run in the foreground was told that the store failed, so it is not run again."""
+    if record.asked_how == "delegate" and record.state != "cancelling":
+        return [ended_unrun(record, "task.failed", "the store was away, and its end could not be recorded", now)]
+    return left_behind(view, record, set(), now)
+
+
 def ended_when_alone(view: View, task: str, ending: set[str], now: int) -> list[Unsealed]:
     """Cancel a task, once nothing is left under it that is not ending with it."""
     first, *rest = view.below(task)

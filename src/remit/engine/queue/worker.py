@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from typing import Final, NamedTuple, cast
 
 import anyio
@@ -58,6 +59,7 @@ class Worker:
         self.served = 0  # how many serve with it, besides those that it was lent to
         self._draining = False
         self._released = 0  # how many were put back into the queue since
+        self.unreturned = 0  # how many of them the store did not take back
         self._claiming = asyncio.Lock()
         self._unheard = False  # whether a claim is on its way; still so if nobody waited for what came of it
         self._taking = 0  # submissions under way that may begin a task here
@@ -128,10 +130,18 @@ class Worker:
             live = self._services.conductor.alive.get(task)
             if live is not None:
                 live.control.release()
+        self._services.insisting.hurry()
         while self._busy:
             await self._next_change()
-        await self._caretaker.requeue_all_strays()
-        return self._released
+        await self._put_back(self._caretaker.requeue_all_strays())
+        return self._released + self.unreturned
+
+    async def _put_back(self, writing: Awaitable[None]) -> None:
+        """Put something back into the queue, if the store is there: stopping must not fail because it is not."""
+        try:
+            await writing
+        except StoreError as error:  # others take it over when this process is silent
+            _log.warning("what was left could not be put back into the queue: %s", error)
 
     async def _next_change(self) -> None:
         self._changed.clear()
@@ -277,6 +287,7 @@ class Worker:
             _log.warning("task %s: %s", task, error)
         except StoreError as error:  # the record says that it runs; when this process is gone, someone takes it over
             _log.warning("task %s could not be recorded: %s", task, error)
+            self.unreturned += self._draining
         finally:
             self._busy.pop(task, None)
             self._changed.set()
@@ -291,7 +302,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             if self._busy:  # cancelled before they had begun
-                await self._caretaker.requeue(set(self._busy))
+                await self._put_back(self._caretaker.requeue(set(self._busy)))
             if self._unheard:  # cancelled on its way, and written all the same
                 await self._caretaker.requeue_claimed_unheard()
 

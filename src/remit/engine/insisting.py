@@ -1,0 +1,91 @@
+"""Telling the store what has happened until it is kept: what is done cannot be undone because a store was away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Final, TypeVar
+
+from remit.core.times import SECOND
+from remit.engine.attempt.live import LiveTask
+from remit.errors import StoreError
+from remit.ports import Clock
+
+T = TypeVar("T")
+
+PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds before each further try; then the last one again
+REMIND: Final = 30 * SECOND  # between two warnings about the same
+
+_log = logging.getLogger("remit")
+
+
+class Insisting:
+    """Does a write again while the store says what may pass: it is busy, away, or its disk is full.
+
+    It gives up after `seconds`, when the task goes back into the queue, and when whoever awaits it is cancelled.
+    `tasks` are those whose end is under way. `unkept` are those that nobody here runs any more although their end is
+    not on record; the caretaker sees to them.
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self.tasks: set[str] = set()
+        self.unkept: set[str] = set()
+        self._clock = clock
+        self._limit = round(seconds * SECOND)
+        self._pausing: set[asyncio.Event] = set()
+        self._beside: set[asyncio.Task[object]] = set()
+
+    async def insist(self, live: LiveTask, what: str, write: Callable[[], Awaitable[T]]) -> T:
+        """Write, and write again until it is kept. `what` is told in a warning, as in `the end`."""
+        try:
+            return await write()
+        except StoreError as error:
+            if not error.retryable:
+                raise
+            return await self._again(live, what, write, error)
+
+    def go_on(self, writing: Coroutine[object, object, object]) -> None:
+        """Insist beside whoever asks, who cannot wait for it."""
+        task = asyncio.get_running_loop().create_task(writing)
+        self._beside.add(task)
+        task.add_done_callback(self._forget)
+
+    def hurry(self) -> None:
+        """Try at once: some may have gone back into the queue, and that was their last try."""
+        for event in self._pausing:
+            event.set()
+
+    async def _again(self, live: LiveTask, what: str, write: Callable[[], Awaitable[T]], error: StoreError) -> T:
+        began = now = self._clock.ticks()
+        told = now - REMIND
+        tries = 0
+        while not live.control.released and now - began < self._limit:
+            if now - told >= REMIND:
+                told = now
+                _log.warning("%s of task %s could not be recorded, trying again: %s", what, live.remit.id, error)
+            await self._pause(PAUSES[min(tries, len(PAUSES) - 1)])
+            tries += 1
+            try:
+                return await write()
+            except StoreError as again:
+                if not again.retryable:
+                    raise
+                error = again
+            now = self._clock.ticks()
+        raise error
+
+    async def _pause(self, seconds: float) -> None:
+        event = asyncio.Event()
+        timer = self._clock.call_later(seconds, event.set)
+        self._pausing.add(event)
+        try:
+            await event.wait()
+        finally:
+            self._pausing.discard(event)
+            timer.cancel()
+
+    def _forget(self, task: asyncio.Task[object]) -> None:
+        self._beside.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("the end of a task could not be recorded: %s", error)
