@@ -12,7 +12,8 @@ class Record:
 
     `asked_how` is delegate, submit or spawn. `led_as` is what the engine itself does in its holder's place: run a plan
     or lead a team. `worker` has it, under `fence`; `attempt` counts how often it was claimed, `failures` how often it
-    failed and was requeued. `dedup_key` is what another request for the same would have too.
+    failed and was requeued, `losses` how often a process died that had it. `dedup_key` is what another request for the
+    same would have too.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Record:
     began: int
     ended: int | None
     dedup_key: str
+    losses: int = 0
 
 
 class Standing(NamedTuple):

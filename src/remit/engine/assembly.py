@@ -18,10 +18,10 @@ from remit.engine.consequences import Consequent
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.ground import Ground
-from remit.engine.insisting import Insisting
 from remit.engine.plans.running import PlanRunner, Schemas
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
+from remit.engine.presence.insisting import Insisting
 from remit.engine.queue.control import TaskControl
 from remit.engine.queue.serving import ResidentWorker
 from remit.engine.queue.submitting import TaskQueue

@@ -9,9 +9,9 @@ from remit.engine.attempt.slots import Slots
 from remit.engine.attempt.stops import StopListener
 from remit.engine.attempt.turns import Conductor
 from remit.engine.ground import Ground
-from remit.engine.insisting import Insisting
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
+from remit.engine.presence.insisting import Insisting
 
 
 class Services(NamedTuple):

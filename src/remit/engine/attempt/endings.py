@@ -12,8 +12,8 @@ from remit.engine.attempt import outcomes
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.outcomes import Ending
 from remit.engine.ground import Ground
-from remit.engine.insisting import Insisting
 from remit.engine.presence.bell import ANYTHING, Bell
+from remit.engine.presence.insisting import Insisting
 from remit.errors import StoreError
 from remit.ports import Decision, View, Wants
 

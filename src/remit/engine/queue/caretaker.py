@@ -9,7 +9,7 @@ from typing import Any, Final
 from remit.core.times import SECOND
 from remit.engine.consequences import ended_unrun
 from remit.engine.presence.peers import Peers
-from remit.engine.queue.losses import ended_when_alone, left_behind, not_run
+from remit.engine.queue.losses import all_left_behind, ended_when_alone, not_run
 from remit.engine.services import Services
 from remit.engine.settings import Serving
 from remit.engine.upkeep.prune import prune
@@ -131,10 +131,7 @@ class Caretaker:
         ground = self._ground
 
         def decide(view: View) -> Decision[int]:
-            now = ground.clock.now()
-            ending: set[str] = set()
-            held = reversed(view.held(gone.worker))  # what is below comes first
-            taken = [left_behind(view, record, ending, now) for record in held]
+            taken = all_left_behind(view, view.held(gone.worker), ground.clock.now())
             events = [event for some in taken for event in some]
             # What waits for others to stop is looked at again.
             return Decision(len(events), events, gone._replace(count=0) if all(taken) else None)
