@@ -1,4 +1,4 @@
-"""Telling the store what has happened until it is kept: what is done cannot be undone because a store was away."""
+"""A store that is busy or away: it is told what has happened until it keeps it, and waited for by whoever serves."""
 
 from __future__ import annotations
 
@@ -77,15 +77,38 @@ class Insisting:
 
     async def _pause(self, seconds: float) -> None:
         event = asyncio.Event()
-        timer = self._clock.call_later(seconds, event.set)
         self._pausing.add(event)
         try:
-            await event.wait()
+            await _until(self._clock, seconds, event)
         finally:
             self._pausing.discard(event)
-            timer.cancel()
 
     def _forget(self, task: asyncio.Task[object]) -> None:
         self._beside.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.warning("the end of a task could not be recorded: %s", error)
+
+
+async def until_there(clock: Clock, open_: Callable[[], Awaitable[T]]) -> T:
+    """Open a store; one that is not there yet, because its server starts or another process holds it, is waited for."""
+    tries, told = 0, clock.ticks() - REMIND
+    while True:
+        try:
+            return await open_()
+        except StoreError as error:
+            if not error.retryable:
+                raise
+            if clock.ticks() - told >= REMIND:
+                told = clock.ticks()
+                _log.warning("the store is not there yet, waiting for it: %s", error)
+        await _until(clock, PAUSES[min(tries, len(PAUSES) - 1)], asyncio.Event())
+        tries += 1
+
+
+async def _until(clock: Clock, seconds: float, event: asyncio.Event) -> None:
+    """Wait for an event, but no longer than so."""
+    timer = clock.call_later(seconds, event.set)
+    try:
+        await event.wait()
+    finally:
+        timer.cancel()
