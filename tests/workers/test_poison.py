@@ -26,6 +26,7 @@ async def test_neighbours_of_a_poison_are_finished_and_it_is_dead(team_of: Crew)
     with team_of.runtime() as rt:
         others = [await rt.submit("gated", f"gate {n}", attempts=ATTEMPTS) for n in range(4)]
         poison = await rt.submit("poison", "x", attempts=ATTEMPTS)
+        outcome = None
         async with anyio.create_task_group() as group:
             for _ in range(2):
                 group.start_soon(always)
@@ -35,6 +36,7 @@ async def test_neighbours_of_a_poison_are_finished_and_it_is_dead(team_of: Crew)
             outcome = await poison.wait(3 * PATIENCE)
             assert [await task.result(3 * PATIENCE) for task in others] == [f"gate {n}" for n in range(4)]
             group.cancel_scope.cancel()
+        assert outcome is not None
         assert outcome.state == "dead"
         assert "the process that carried it out died" in str(outcome.error)
         assert len(team_of.lines("died")) <= MOST

@@ -35,7 +35,7 @@ class Endings(NamedTuple):
         task, insisting = live.remit.id, self.insisting
         insisting.tasks.add(task)
         try:
-            return await insisting.insist(live, "the end", lambda: self._recorded(live, ending))
+            return await insisting.insist(live.control, f"the end of task {task}", lambda: self._recorded(live, ending))
         except StoreError:
             insisting.unkept.add(task)
             raise

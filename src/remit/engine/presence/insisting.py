@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from remit.core.times import SECOND
-from remit.engine.attempt.live import LiveTask
 from remit.errors import StoreError
 from remit.ports import Clock
 
@@ -18,6 +17,12 @@ PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds before each further tr
 REMIND: Final = 30 * SECOND  # between two warnings about the same
 
 _log = logging.getLogger("remit")
+
+
+class Releasable(Protocol):
+    """What may go back into the queue: the control of a task."""
+
+    released: bool
 
 
 class Insisting:
@@ -36,14 +41,14 @@ class Insisting:
         self._pausing: set[asyncio.Event] = set()
         self._beside: set[asyncio.Task[object]] = set()
 
-    async def insist(self, live: LiveTask, what: str, write: Callable[[], Awaitable[T]]) -> T:
-        """Write, and write again until it is kept. `what` is told in a warning, as in `the end`."""
+    async def insist(self, control: Releasable, what: str, write: Callable[[], Awaitable[T]]) -> T:
+        """Write, and write again until it is kept. `what` is told in a warning, such as `the end of task b7k2`."""
         try:
             return await write()
         except StoreError as error:
             if not error.retryable:
                 raise
-            return await self._again(live, what, write, error)
+            return await self._again(control, what, write, error)
 
     def go_on(self, writing: Coroutine[object, object, object]) -> None:
         """Insist beside whoever asks, who cannot wait for it."""
@@ -56,14 +61,14 @@ class Insisting:
         for event in self._pausing:
             event.set()
 
-    async def _again(self, live: LiveTask, what: str, write: Callable[[], Awaitable[T]], error: StoreError) -> T:
+    async def _again(self, control: Releasable, what: str, write: Callable[[], Awaitable[T]], error: StoreError) -> T:
         began = now = self._clock.ticks()
         told = now - REMIND
         tries = 0
-        while not live.control.released and now - began < self._limit:
+        while not control.released and now - began < self._limit:
             if now - told >= REMIND:
                 told = now
-                _log.warning("%s of task %s could not be recorded, trying again: %s", what, live.remit.id, error)
+                _log.warning("%s could not be recorded, trying again: %s", what, error)
             await self._pause(PAUSES[min(tries, len(PAUSES) - 1)])
             tries += 1
             try:
