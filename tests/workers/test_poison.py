@@ -21,7 +21,7 @@ async def test_neighbours_of_a_poison_are_finished_and_it_is_dead(team_of: Crew)
     async def always() -> None:
         """One worker after the other, as an init system starts them again."""
         while True:
-            await gone(team_of.start(silence=1), patience=4 * PATIENCE)
+            await gone(team_of.start(), patience=4 * PATIENCE)
 
     with team_of.runtime() as rt:
         others = [await rt.submit("gated", f"gate {n}", attempts=ATTEMPTS) for n in range(4)]
