@@ -129,7 +129,8 @@ def running() -> Iterator[Server]:
 
 
 class Proxy:
-    """Stands between a client and the server and can lose a connection at a moment of one's choosing."""
+    """Stands between a client and the server and can lose a connection at a moment of one's choosing, or keep all that
+    is said to itself."""
 
     def __init__(self, address: str) -> None:
         given = conninfo_to_dict(address)
@@ -138,6 +139,8 @@ class Proxy:
         port = self._listening.getsockname()[1]
         self.address = make_conninfo(address, host="127.0.0.1", port=port, sslmode="disable", gssencmode="disable")
         self._cuts: list[tuple[bytes, bool]] = []
+        self._flows = threading.Event()
+        self._flows.set()
         self._open: list[socket.socket] = [self._listening]
         self._threads: list[threading.Thread] = []
         self._run(self._accept)
@@ -146,11 +149,20 @@ class Proxy:
         """Loses the next connection that sends this: before the server gets it, or once the server has answered."""
         self._cuts.append((text, answered))
 
+    def stall(self) -> None:
+        """Passes nothing on any more, and hangs up on nobody."""
+        self._flows.clear()
+
+    def flow(self) -> None:
+        """Passes on what it kept, and what comes."""
+        self._flows.set()
+
     @property
     def cuts_left(self) -> int:
         return len(self._cuts)
 
     def close(self) -> None:
+        self.flow()
         for one in self._open:
             _shut(one)
         for thread in self._threads:
@@ -187,6 +199,7 @@ class Proxy:
                     if not cut[1]:
                         break
                     lost.set()  # the answer is read and goes nowhere
+                self._flows.wait()
                 server.sendall(data)
         if not lost.is_set():
             _shut(client, server)
@@ -196,6 +209,7 @@ class Proxy:
             heard = b""
             while data := server.recv(65_536):
                 heard = heard[-5:] + data
+                self._flows.wait()
                 if not lost.is_set():
                     client.sendall(data)
                 elif _READY in heard:

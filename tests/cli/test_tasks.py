@@ -499,6 +499,15 @@ def test_a_worker_that_is_told_to_stop_lets_its_tasks_end(cli, module: str, work
     assert state(cli, later)["state"] == "pending"
 
 
+@pytest.mark.rule("serve.waits")
+def test_a_worker_whose_server_is_not_there_yet_waits_until_it_is_stopped(start, module: str):
+    child = start("worker", f"{module}:rt", "--store", "postgresql://nobody@127.0.0.1:1/nowhere")
+    child.until("the store is not there yet, waiting for it: postgresql://nobody@127.0.0.1:1/nowhere")
+    child.signal(signal.SIGTERM)
+    assert child.ends() == 0
+    assert ": nothing to do" in child.said
+
+
 def test_a_worker_hands_back_what_takes_too_long_and_another_finishes_it(cli, module: str, worker, tmp_path: Path):
     task = put(cli, module, "gate", "key")
     first = worker("--drain-seconds", "0.05")

@@ -65,10 +65,8 @@ MADE = [
     *(kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, {}) for word in ("queued", "released")),
     *(kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, TURN) for word in ("queued", "released")),
     *(kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, {}) for word in ("retrying", "lost")),
-    *(
-        kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, {**FAILED_FULLY, "lost_by": "w0", "until": NOW + 9})
-        for word in ("retrying", "lost")
-    ),
+    kinds.requeued("task.retrying", HERE, "coder", NOW, BACK, FAILED_FULLY),
+    kinds.requeued("task.lost", HERE, "coder", NOW, BACK, {**TURN, "lost_by": "w0", "losses": 1, "until": NOW + 9}),
     kinds.ended(CODER, "task.completed", NOW, {"result": None}),
     kinds.ended(CODER, "task.completed", NOW, {**TURN, "result": {"lines": 40}}),
     *(kinds.ended(CODER, f"task.{word}", NOW, FAILED) for word in ("failed", "cancelled", "died")),

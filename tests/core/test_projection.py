@@ -90,6 +90,7 @@ def test_a_started_task_becomes_a_row():
         "ended": None,
         "dedup_key": "",
         "origin": "",
+        "losses": 0,
     }
 
 
@@ -154,6 +155,15 @@ def test_a_task_that_is_put_back_waits_in_the_queue(word):
 
     row = {"id": "t1", "state": "pending", "worker": "w1", "fence": 3, "ready_at": NOW + 9, "attempt": 2, "failures": 1}
     assert found == ("task", "requeue", ("t1",), row)
+
+
+@pytest.mark.rule("crash.poison")
+def test_a_task_whose_process_died_is_lost_once_more():
+    lost = facts.requeued("task.lost", HERE, "lead", NOW, Requeue("", 3, 0, 2, 1), {"lost_by": "w1", "losses": 2})
+
+    _, found = changes(journal(lost)[0])
+
+    assert found == ("task", "lose", ("t1",), {"id": "t1", "losses": 2})
 
 
 @pytest.mark.parametrize(("word", "state"), [("waiting", "waiting"), ("resumed", "running"), ("cancelling",) * 2])

@@ -95,7 +95,7 @@ OF_RUNTIME: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "drain": ({}, ()),
     "at": ({}, ()),
 }
-NOT_WALKED = {"cards", "serve", "serving", "lend", "running", "close"}  # they take nothing
+NOT_WALKED = {"cards", "available", "serve", "serving", "lend", "running", "close"}  # they take nothing
 
 OF_WORKSPACE: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "read": ({"look": lambda view: view.head()}, ()),

@@ -393,6 +393,23 @@ async def test_a_server_that_stays_away_is_told_and_found_again_later(opened: Op
         assert await value_of(store, "notes", "total") == 2
 
 
+@pytest.mark.rule("postgres.hung")
+@pytest.mark.parametrize("asks", ["writes", "reads"])
+async def test_a_server_that_neither_answers_nor_hangs_up_is_given_up(opened: Open, proxy: Proxy, asks: str):
+    store = opened(proxy.address, patience=0.5).store("w")
+    await store.tx("first", adding)
+    assert await value_of(store, "notes", "total") == 1
+    proxy.stall()
+    with fail_after(20), pytest.raises(StoreError, match=r"it has not answered for .* s, so the connection") as told:
+        await (store.tx("op", adding) if asks == "writes" else value_of(store, "notes", "total"))
+    assert told.value.retryable
+    proxy.flow()
+    with fail_after(20):
+        assert await store.tx("op", adding) == 2, "the next try connects anew, and the operation is done once"
+        assert await value_of(store, "notes", "total") == 2
+    await sound(store)
+
+
 async def test_who_holds_the_journal_for_too_long_is_not_waited_for(opened: Open, address: str):
     database = opened(patience=0.2)
     store = database.store("w")

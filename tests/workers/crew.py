@@ -93,13 +93,13 @@ async def said(process: subprocess.Popen[str]) -> str:
         return (await to_thread.run_sync(process.stdout.readline, abandon_on_cancel=True)).strip()
 
 
-async def gone(process: subprocess.Popen[str]) -> int:
-    return await until(process.poll)
+async def gone(process: subprocess.Popen[str], patience: float = PATIENCE) -> int:
+    return await until(process.poll, patience)
 
 
-async def until(look: Callable[[], T | None]) -> T:
+async def until(look: Callable[[], T | None], patience: float = PATIENCE) -> T:
     """For what nobody tells of."""
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(patience):
         while (found := look()) is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         return found

@@ -121,6 +121,12 @@ def _join_those_who_stay(rt: Runtime, folder: Path) -> None:
             await turn.delegate("three", turn.task)
         await (await turn.submit("three", turn.task)).wait()
 
+    async def poison(turn: Turn) -> None:
+        """Kills its process."""
+        note(folder, "died", turn.task)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    rt.add(Card("poison"), poison)
     sleepers = 'echo "$$" >> pids; sleep 3600 & echo "$!" >> pids; wait'
     rt.add(Card("one", asks="*"), one)
     rt.add(Card("two", asks="*"), two)

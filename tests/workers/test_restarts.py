@@ -1,13 +1,17 @@
 """PostgreSQL is restarted under load, connections are killed: nothing acknowledged is lost, and nothing done twice."""
 
 from collections import Counter
+from contextlib import closing
 
 import psycopg
 import pytest
-from anyio import fail_after, to_thread
+from anyio import Event, fail_after, to_thread
 
 from postgres import OwnServer
-from workers.crew import PATIENCE, Crew, gone, sound
+from remit import Turn
+from remit.stores.postgres.database import PostgresDatabase
+from teams import team
+from workers.crew import PATIENCE, Crew, gone, sound, until
 
 pytestmark = pytest.mark.anyio
 
@@ -33,6 +37,50 @@ async def test_workers_outlive_their_connections(crew: Crew, address: str):
         await to_thread.run_sync(kill_some)
 
     await under_load(crew, kill, times=12)
+
+
+@pytest.mark.rule("end.kept")
+async def test_what_ends_while_the_server_is_away_is_recorded_when_it_is_back(
+    address: str, own_server: OwnServer, caplog: pytest.LogCaptureFixture
+):
+    begun: list[str] = []
+    go = Event()
+    with closing(PostgresDatabase(address, patience=0.2)) as database, team(database) as rt:
+
+        @rt.agent
+        async def coder(turn: Turn) -> str:
+            begun.append(turn.task)
+            await go.wait()
+            return turn.task
+
+        tasks = [await rt.submit("coder", text) for text in "abc"]
+        with fail_after(60):
+            await until(lambda: True if len(begun) == 3 else None)
+            await to_thread.run_sync(own_server.stop)
+            try:
+                go.set()
+                await until(lambda: True if caplog.text.count("could not be recorded, trying again") == 3 else None)
+            finally:
+                await to_thread.run_sync(own_server.start)
+            assert [await task.result(PATIENCE) for task in tasks] == ["a", "b", "c"]
+        assert sorted(begun) == ["a", "b", "c"]
+        assert {(await task.status()).attempt for task in tasks} == {1}
+        await rt.drain(0)
+        await sound(rt)
+
+
+@pytest.mark.rule("serve.waits")
+async def test_a_worker_that_is_started_before_its_server_waits_for_it(crew: Crew, own_server: OwnServer):
+    with crew.runtime() as rt:
+        task = await rt.submit("echo", "x")
+        await to_thread.run_sync(own_server.stop)
+        try:
+            worker = crew.start()
+            await crew.ready(worker)
+        finally:
+            await to_thread.run_sync(own_server.start)
+        assert await task.result(PATIENCE) == "X"
+        assert worker.poll() is None
 
 
 async def under_load(crew: Crew, disturb, times: int) -> None:

@@ -45,7 +45,7 @@ def worker(
     """Run what is in the queue, and take over from processes that are gone, until it is stopped.
 
     The first Ctrl-C or SIGTERM drains: nothing more is begun, and what has not ended in time is handed back for another
-    worker. The second stops at once.
+    worker. The second stops at once. A server that is starting is waited for.
 
     Parameters
     ----------
@@ -67,7 +67,6 @@ def worker(
     given = {"hands": hands or own.hands or HANDS, "silence": silence}
     serving = replace(own.serving_settings, **{name: value for name, value in given.items() if value is not None})
     with own.at(store, serving=serving) as team:
-        lasting(team, "nobody else could put a task into its queue")
         try:
             return asyncio.run(_work(team, runtime, serving.hands, drain_seconds))
         except asyncio.CancelledError:  # the second signal
@@ -76,18 +75,36 @@ def worker(
 
 async def _work(runtime: Runtime, called: str, hands: int, drain_seconds: float) -> int:
     log = Log(out())
-    stop = runtime.workspace.watch(log.feed)
-    serving = asyncio.create_task(runtime.serve())
-    try:
-        with interrupts() as heard:
+    with interrupts() as heard:
+        if not await _available(runtime, heard):
+            log.summary()
+            return 0
+        lasting(runtime, "nobody else could put a task into its queue")
+        stop = runtime.workspace.watch(log.feed)
+        serving = asyncio.create_task(runtime.serve())
+        try:
             log.say(_greeting(runtime, called, hands))
             await _until_told(serving, heard)
             await drained(runtime, log, drain_seconds)
             await serving
-    finally:
-        stop()
-        log.summary()
+        finally:
+            stop()
+            log.summary()
     return 0
+
+
+async def _available(runtime: Runtime, heard: Interrupts) -> bool:
+    """Wait until the store is there; tells whether it is, or this process was told to stop before."""
+    waiting = asyncio.create_task(runtime.available())
+    told = asyncio.create_task(heard.first.wait())
+    await asyncio.wait((waiting, told), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    if waiting.done():
+        waiting.result()
+        return True
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    return False
 
 
 def _greeting(runtime: Runtime, called: str, hands: int) -> str:

@@ -12,8 +12,9 @@ class Record:
 
     `asked_how` is delegate, submit or spawn. `led_as` is what the engine itself does in its holder's place: run a plan
     or lead a team. `worker` has it, under `fence`; `attempt` counts how often it was claimed, `failures` how often it
-    failed and was requeued. `dedup_key` is what another request for the same would have too. `origin` is the first task
-    of those that were tried for the same: what they finished is found again.
+    failed and was requeued, `losses` how often a process died that had it. `dedup_key` is what another request for the
+    same would have too. `origin` is the first task of those that were tried for the same: what they finished is found
+    again.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Record:
     ended: int | None
     dedup_key: str
     origin: str
+    losses: int = 0
 
 
 class Standing(NamedTuple):

@@ -21,6 +21,7 @@ from remit.engine.ground import Ground
 from remit.engine.plans.running import PlanRunner, Schemas
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
+from remit.engine.presence.insisting import Insisting
 from remit.engine.queue.control import TaskControl
 from remit.engine.queue.serving import ResidentWorker
 from remit.engine.queue.submitting import TaskQueue
@@ -73,7 +74,16 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
     handoffs = services.handoffs
     turn_services = TurnServices(
-        directory, delegations, handoffs, queue, control, plans, entries, inbox, Effects(ground), Usage(ground)
+        directory,
+        delegations,
+        handoffs,
+        queue,
+        control,
+        plans,
+        entries,
+        inbox,
+        Effects(ground, services.insisting),
+        Usage(ground),
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
@@ -96,8 +106,9 @@ def _services(ground: Ground, database: Database, policy: Policy, serving: Servi
     heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence)
     alive = LiveTasks()
     handoffs = Handoffs(ground, admission, alive)
-    conductor = Conductor(ground, handoffs, Endings(ground, bell), alive, grace=serving.pace.grace)
+    insisting = Insisting(ground.clock, serving.pace.insist)
+    conductor = Conductor(ground, handoffs, Endings(ground, bell, insisting), alive, grace=serving.pace.grace)
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, bell, heartbeat)
     busy = BusyAgents(ground, admission, slots, serving.pace.busy_wait)
-    return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy)
+    return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy, insisting)

@@ -11,6 +11,7 @@ from remit.engine.attempt.turns import Conductor
 from remit.engine.ground import Ground
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
+from remit.engine.presence.insisting import Insisting
 
 
 class Services(NamedTuple):
@@ -23,3 +24,4 @@ class Services(NamedTuple):
     stops: StopListener
     slots: Slots
     busy: BusyAgents
+    insisting: Insisting

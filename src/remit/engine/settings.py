@@ -54,7 +54,8 @@ class Pace:
     `look` between two looks at the queue when nothing wakes it, `retry_store` before a store that failed is tried
     again, each time the next; `spawn_wait` for a spawned task to end before the sixth is refused; `busy_wait` for an
     agent that is busy before it is refused; `prune` between two looks at what is old; `grace` for an agent that was
-    cancelled to stop, before it is left behind.
+    cancelled to stop, before it is left behind; `insist` for a store that is busy, away or full to keep what has
+    happened, before it is given up (0: that is never waited for).
     """
 
     look: float = 1.0
@@ -63,10 +64,13 @@ class Pace:
     busy_wait: float = 30.0
     prune: float = 3_600.0
     grace: float = 5.0
+    insist: float = 600.0
 
     def __post_init__(self) -> None:
         for name in ("look", "spawn_wait", "prune", "grace"):
             span(getattr(self, name), name)
+        if self.insist != 0:
+            span(self.insist, "insist")
         pauses = items(self.retry_store, "retry_store is a list of seconds")
         object.__setattr__(self, "retry_store", tuple(span(pause, "retry_store") / SECOND for pause in pauses))
 

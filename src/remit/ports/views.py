@@ -11,6 +11,7 @@ from remit.core.message import Message
 from remit.core.projection import Key, Row, Table, Tables
 from remit.core.record import Record, RunFacts, Standing
 from remit.core.scope import Scope
+from remit.core.text import INT_LIMIT
 from remit.core.values import Json
 from remit.ports.looking import Beat, RunLine, Span, Which
 
@@ -114,8 +115,8 @@ class QueueView(Protocol):
         """List the agents that have something pending."""
         ...
 
-    def due(self, holder: str, worker: str, now: int, limit: int) -> list[Record]:
-        """List what this worker could claim for that agent, oldest first."""
+    def due(self, holder: str, worker: str, now: int, limit: int, losses: int = INT_LIMIT) -> list[Record]:
+        """List what this worker could claim for that agent, oldest first, unless it was lost more often than so."""
         ...
 
     def next_due(self, now: int) -> int | None:

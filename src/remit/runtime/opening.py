@@ -3,12 +3,15 @@
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from threading import Event
 from typing import Final, TypeAlias, cast
+
+from anyio import to_thread
 
 from remit.core.checks import of_type
 from remit.core.events import SealKey
@@ -18,6 +21,7 @@ from remit.engine import asking
 from remit.engine.assembly import Engine, EngineSettings, assembled
 from remit.engine.directory import Directory
 from remit.engine.plans.running import Schemas
+from remit.engine.presence.insisting import until_there
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput, Refused, StoreError
 from remit.ports import Database
@@ -94,6 +98,21 @@ class Opening:
                 _log.addFilter(self._log_filter)
         return self._engine
 
+    async def wait(self) -> Engine:
+        """Give the engine, as soon as the store can be opened: a server that is only starting is waited for."""
+        self._come_home()
+        return await until_there(self.settings.system.clock, self._opened)
+
+    async def _opened(self) -> Engine:
+        store = self.store
+        if self._database is None and isinstance(store, str | Path) and is_server(store):
+            database = await _opened_beside(partial(database_at, store, create=self._create, key=self._key()))
+            if self._database is None:
+                self._database = database
+            else:
+                database.close()  # someone else has opened it meanwhile
+        return self.engine
+
     @property
     def is_open(self) -> bool:
         self._come_home()
@@ -147,6 +166,24 @@ class Opening:
         if self._database is not None:
             self._database.close()
             self._database = None
+
+
+async def _opened_beside(open_: Callable[[], Database]) -> Database:
+    """Open a database on a thread: a server that does not answer must not hold up what else there is to do, such as to
+    stop. Whoever is stopped meanwhile leaves nothing open."""
+    given_up = Event()
+
+    def opened() -> Database:
+        database = open_()
+        if given_up.is_set():
+            database.close()
+        return database
+
+    try:
+        return await to_thread.run_sync(opened, abandon_on_cancel=True)
+    except asyncio.CancelledError:
+        given_up.set()
+        raise
 
 
 def _is_running() -> bool:

@@ -186,8 +186,15 @@ class Runtime:
     # -- serving ------------------------------------------------------------------------------------------
 
     async def serve(self) -> None:
-        """Run what is in the queue, and take over from processes that are gone, until cancelled or drained."""
-        await self._opening.engine.resident.serve()
+        """Run what is in the queue, and take over from processes that are gone, until cancelled or drained.
+
+        A store that cannot be opened yet, because its server is starting, is waited for.
+        """
+        await (await self._opening.wait()).resident.serve()
+
+    async def available(self) -> None:
+        """Wait until the store can be opened, as `serve` does: a server that is starting is not there yet."""
+        await self._opening.wait()
 
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[Self]:
@@ -242,7 +249,6 @@ class Runtime:
         if self._opening.is_open:
             with anyio.CancelScope(shield=True):
                 await self.drain(0)
-                await self._opening.engine.services.heartbeat.leave()
         self.close()
 
     def __enter__(self) -> Self:

@@ -122,7 +122,7 @@ class CachedView(SqlView):
         elif verb in ("end", "drop"):
             self._standings.pop(task, None)
             self._runs.pop(task, None)  # most runs are over with their root; the others are read again
-        elif verb not in ("hand", "extend"):
+        elif verb not in ("hand", "extend", "lose"):
             known = self._standings.pop(task, None)
             if known is not None:
                 fence, failures = row.get("fence", known.fence), row.get("failures", known.failures)

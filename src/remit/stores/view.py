@@ -20,6 +20,7 @@ from remit.core.message import Message
 from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.core.scope import Scope
+from remit.core.text import INT_LIMIT
 from remit.core.values import Json
 from remit.errors import StoreError
 from remit.ports import Beat, RunLine, Span, Which
@@ -211,8 +212,8 @@ class QueueQueries(Queries):
     def queues(self) -> list[str]:
         return [row[0] for row in self._rows("queues")]
 
-    def due(self, holder: str, worker: str, now: int, limit: int) -> list[Record]:
-        rows = self._rows("due", holder=holder, worker=worker, now=now, limit=limit)
+    def due(self, holder: str, worker: str, now: int, limit: int, losses: int = INT_LIMIT) -> list[Record]:
+        rows = self._rows("due", holder=holder, worker=worker, now=now, limit=limit, losses=losses)
         self._came_along([row[_TASK_WIDTH:] for row in rows])
         return [Record(*row[:_TASK_WIDTH]) for row in rows]
 

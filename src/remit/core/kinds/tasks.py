@@ -200,7 +200,7 @@ class Requeue(NamedTuple):
 
 
 class Requeued(TurnData):
-    """The data of `task.queued`, `task.released`, `task.lost` and `task.retrying`."""
+    """The data of `task.queued` and `task.released`, and a part of that of `task.lost` and `task.retrying`."""
 
     worker: str
     fence: int
@@ -210,12 +210,21 @@ class Requeued(TurnData):
 
 
 class Retrying(Requeued, total=False):
+    """The data of `task.retrying`."""
+
     error: str
     type: str
     retryable: bool
     spared: bool
     trace: str
+
+
+class Lost(Requeued, total=False):
+    """The data of `task.lost`: which process had it, how often one died that did, and when it expires if that
+    changes."""
+
     lost_by: str
+    losses: int
     until: int
 
 

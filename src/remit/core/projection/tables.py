@@ -15,7 +15,9 @@ from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
 
 Table = Literal["task", "run", "used_key", "entry", "retired", "message", "breaker", "card", "event"]
-Verb = Literal["add", "put", "claim", "requeue", "extend", "set", "end", "hand", "touch", "take", "drop", "empty"]
+Verb = Literal[
+    "add", "put", "claim", "requeue", "lose", "extend", "set", "end", "hand", "touch", "take", "drop", "empty"
+]
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
 
@@ -117,6 +119,7 @@ def _task(event: Event, data: FirstData) -> Row:
         "ended": None,
         "dedup_key": "",
         "origin": data.get("origin", ""),
+        "losses": 0,
     }
 
 
@@ -137,6 +140,13 @@ def _requeued(event: Event) -> list[Change]:
     row: Row = {"id": event.task, "state": "pending"}
     row |= {name: event.data[name] for name in ("worker", "fence", "ready_at", "attempt", "failures")}
     return [Change("task", "requeue", (event.task,), row), *_extended(event)]
+
+
+def _lost(event: Event) -> list[Change]:
+    changes, losses = _requeued(event), event.data.get("losses")
+    if losses is not None:
+        changes.append(Change("task", "lose", (event.task,), {"id": event.task, "losses": losses}))
+    return changes
 
 
 def _extended(event: Event) -> list[Change]:
@@ -270,7 +280,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "task.queued": _requeued,
     "task.retrying": _requeued,
     "task.released": _requeued,
-    "task.lost": _requeued,
+    "task.lost": _lost,
     "task.completed": _ended,
     "task.failed": _ended,
     "task.cancelled": _ended,

@@ -13,14 +13,18 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
+from anyio import CancelScope
+
 from remit.core.arguments import arguments
 from remit.core.checks import callable_
+from remit.core.events import Unsealed
 from remit.core.kinds import EffectDone, effect_done
 from remit.core.text import line, shown
 from remit.core.values import Json, checked
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import KeptEffects
 from remit.engine.ground import Ground
+from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import move_on_after
 from remit.errors import Conflict
 from remit.ports import Decision, View
@@ -34,6 +38,7 @@ Do = Callable[..., Awaitable[object] | object]
 
 class Effects(NamedTuple):
     ground: Ground
+    insisting: Insisting
 
     async def once(self, live: LiveTask, name: str, do: Do, *args: object) -> Any:
         """Do it and keep what came of it; or, when the task is run again, give back what was kept.
@@ -56,13 +61,22 @@ class Effects(NamedTuple):
                 return kept[0]
             result = do(*args, **_key(do, args, op))
             value = checked(await result if inspect.isawaitable(result) else result, f"the result of effect '{name}'")
-
-            def keep(_view: View) -> Decision[Json]:
-                return Decision(value, (effect_done(live.remit, name, told, value, self.ground.clock.now()),))
-
-            return await self.ground.store.tx(op, live.guarded(keep))
+            event = effect_done(live.remit, name, told, value, self.ground.clock.now())
+            return await self._keep(live, op, event, value)
         finally:
             live.doing.discard(same)
+
+    async def _keep(self, live: LiveTask, op: str, event: Unsealed, value: Json) -> Json:
+        """Record what was done. It has happened, so the store is told until it keeps it, whatever else is over."""
+        store = self.ground.store
+
+        def decide(view: View) -> Decision[Json]:
+            live.must_own(view)
+            return Decision(value, (event,))
+
+        what = f"effect '{event.data['key']}' of task {live.remit.id}"
+        with CancelScope(shield=True):
+            return await self.insisting.insist(live.control, what, lambda: store.tx(op, decide))
 
     async def _kept(self, live: LiveTask, op: str, name: str) -> tuple[Json] | None:
         """Give what was kept when the task was run before; None if this is yet to be done."""

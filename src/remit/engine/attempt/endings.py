@@ -13,6 +13,8 @@ from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.outcomes import Ending
 from remit.engine.ground import Ground
 from remit.engine.presence.bell import ANYTHING, Bell
+from remit.engine.presence.insisting import Insisting
+from remit.errors import StoreError
 from remit.ports import Decision, View, Wants
 
 AT_ONCE: Final = 0  # ready whatever the clock of whoever looks says
@@ -23,9 +25,35 @@ _NOT_YET: Final = "not yet"
 class Endings(NamedTuple):
     ground: Ground
     bell: Bell
+    insisting: Insisting
 
     async def finish(self, live: LiveTask, ending: Ending) -> Ending | None:
-        """Record the end and give back what was recorded; None if the task is not this process's to end any more."""
+        """Record the end and give back what was recorded; None if the task is not this process's to end any more.
+
+        A store that is away is told again until it keeps it: what has happened is not done again for that.
+        """
+        task, insisting = live.remit.id, self.insisting
+        insisting.tasks.add(task)
+        try:
+            return await insisting.insist(live.control, f"the end of task {task}", lambda: self._recorded(live, ending))
+        except StoreError:
+            insisting.unkept.add(task)
+            raise
+        finally:
+            insisting.tasks.discard(task)
+
+    async def finish_torn_down(self, live: LiveTask, ending: Ending) -> None:
+        """Record the end of what was torn down. Whoever does that is not kept waiting for a store that is away."""
+        try:
+            await self._recorded(live, ending)
+        except StoreError as error:
+            if not error.retryable or ending.kind == "task.released":
+                self.insisting.unkept.add(live.remit.id)
+                raise
+            self.insisting.tasks.add(live.remit.id)
+            self.insisting.go_on(self.finish(live, ending))
+
+    async def _recorded(self, live: LiveTask, ending: Ending) -> Ending | None:
         task = live.remit.id
         while True:
             op = f"{task}/end/{live.attempt.fence}"

@@ -15,6 +15,7 @@ from remit.core.card import Card
 from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
 from remit.core.kinds import Lineage, Place, place
+from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why, kept_back
 from remit.core.refusals import Refusals
@@ -161,6 +162,13 @@ class LiveTask:
             return
         why = "it was cancelled" if standing and standing.state in _STOPPED else "another process has taken it over"
         raise Refused(f"the task of '{self.remit.holder}' is not its own any more: {why}", rule="over")
+
+    def must_own(self, view: View) -> None:
+        """Refuse what has happened in the task's name only if the task is another process's by now, or has ended: that
+        its time was up meanwhile, or that it is being cancelled, does not undo it."""
+        standing = view.standing(self.remit.id)
+        if standing is None or standing.fence != self.attempt.fence or standing.state in TERMINAL:
+            raise Refused(f"the task of '{self.remit.holder}' is not its own any more", rule="over")
 
     def must_be_at_work(self) -> None:
         """Refuse a turn that is over, because it ended, was stopped, or its time is up: it has no rights any more."""

@@ -21,7 +21,7 @@ from remit.engine.attempt.live import Control, LiveTask, LiveTasks
 from remit.engine.attempt.outcomes import Ending
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
-from remit.errors import BadInput, Refused
+from remit.errors import BadInput, Refused, StoreBusy, StoreError
 from remit.ports import NOTHING, Decide, Decided, Wants
 from remit.ports.turn import CURRENT_TURN, TurnLike
 
@@ -74,12 +74,13 @@ class Conductor:
 
         One that was claimed goes on from where its record says it is.
         """
+        ending: Ending | None = None
         try:
-            ending = await self._run(live, sends)
+            ending = await self._ran(live, sends)
             last = self.alive.latest(live)
             recorded = await self._endings.finish(last, ending)
         except BaseException as error:
-            await self._torn_down(live, error)
+            await self._torn_down(live, error, ending)
             raise
         self.alive.leave(live)
         if recorded is None:
@@ -94,6 +95,12 @@ class Conductor:
             await self._endings.finish(live, outcomes.released(live.remit))
         finally:
             self.alive.leave(live)
+
+    async def _ran(self, live: LiveTask, sends: Sends | None) -> Ending:
+        try:
+            return await self._run(live, sends)
+        except StoreError as error:  # a handoff could not be recorded: that is a failure like others, and is told
+            return outcomes.failed(self.alive.latest(live).remit, error)
 
     async def _run(self, live: LiveTask, sends: Sends | None) -> Ending:
         ending: Ending | None = None
@@ -194,22 +201,26 @@ class Conductor:
 
     # -- torn down from outside -----------------------------------------------------------------------------
 
-    async def _torn_down(self, live: LiveTask, error: BaseException) -> None:
-        """Say how a task ended whose work was torn down; all that is left to do for it."""
+    async def _torn_down(self, live: LiveTask, error: BaseException, ending: Ending | None = None) -> None:
+        """Say how a task ended whose work was torn down; all that is left to do for it. If it had ended by itself and
+        was only being recorded, that is its end."""
         last = self.alive.latest(live)
         try:
             if not isinstance(error, Exception):
                 with CancelScope(shield=True):
-                    await self._end_torn_down(last)
+                    await self._end_torn_down(last, ending)
+            elif isinstance(error, StoreError) and not isinstance(error, StoreBusy):  # it may be on record all the same
+                self._endings.insisting.unkept.add(live.remit.id)
         finally:
             self.alive.leave(live)
 
-    async def _end_torn_down(self, live: LiveTask) -> None:
-        if not self._is_requeued(live):
-            why = live.control.stopped or "its asker stopped waiting"
-            await self._endings.finish(live, outcomes.stopped(live.remit, why))
-        elif live.attempt.queued:
-            await self._endings.finish(live, outcomes.released(live.remit))
+    async def _end_torn_down(self, live: LiveTask, ending: Ending | None) -> None:
+        if ending is None and not self._is_requeued(live):
+            ending = outcomes.stopped(live.remit, live.control.stopped or "its asker stopped waiting")
+        elif ending is None and live.attempt.queued:
+            ending = outcomes.released(live.remit)
+        if ending is not None:
+            await self._endings.finish_torn_down(live, ending)
         # What a task delegated is left as it is: whoever runs the task again takes it up again.
 
     def _is_requeued(self, live: LiveTask) -> bool:

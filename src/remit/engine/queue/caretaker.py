@@ -6,15 +6,10 @@ import logging
 from collections.abc import MutableMapping
 from typing import Any, Final
 
-from remit.core.events import Unsealed
-from remit.core.kinds import Claim, FirstData, Requeue, fenced, read, requeued
-from remit.core.record import Record
 from remit.core.times import SECOND
-from remit.core.values import Json
-from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.consequences import ended_unrun
-from remit.engine.hops import LASTS, place_of
 from remit.engine.presence.peers import Peers
+from remit.engine.queue.losses import all_left_behind, ended_when_alone, not_run
 from remit.engine.services import Services
 from remit.engine.settings import Serving
 from remit.engine.upkeep.prune import prune
@@ -65,6 +60,7 @@ class Caretaker:
         """Return to the queue the tasks that the store says we run, but that we do not."""
         await self._ground.store.tx(self._ground.ids.new(), lambda view: self._requeued(view, tasks))
         alive = self._services.conductor.alive
+        self._services.insisting.unkept -= tasks
         for task in tasks:
             self._busy.pop(task, None)
             live = alive.get(task)
@@ -80,7 +76,7 @@ class Caretaker:
             late = view.late(now, _BATCH)
             events = [ended_unrun(record, "task.failed", LATE, now) for record in late]
             for task in view.cancelling(""):
-                events += _ended_when_alone(view, task, set(), now)
+                events += ended_when_alone(view, task, set(), now)
             return Decision(len(events), events)
 
         if await ground.store.read(lambda view: bool(view.late(ground.clock.now(), 1) or view.cancelling(""))):
@@ -111,14 +107,17 @@ class Caretaker:
     def _requeued(self, view: View, tasks: set[str]) -> Decision[int]:
         now = self._ground.clock.now()
         held = [record for record in view.held(self._services.heartbeat.worker) if record.id in tasks]
-        events = [event for record in reversed(held) for event in _left_behind(view, record, set(), now)]
+        events = [event for record in reversed(held) for event in not_run(view, record, now)]
         return Decision(len(events), events)
 
     def _idle(self, view: View) -> list[str]:
-        """List what is on record as ours and nobody here runs."""
+        """List what is on record as ours and nobody here runs. What a task delegated goes on with that task, unless its
+        end could not be recorded."""
+        insisting, alive = self._services.insisting, self._services.conductor.alive
         held = view.held(self._services.heartbeat.worker)
-        idle = (record.id for record in held if record.asked_how != "delegate" and record.id not in self._busy)
-        return [task for task in idle if self._services.conductor.alive.get(task) is None]
+        idle = (record.id for record in held if record.asked_how != "delegate" or record.id in insisting.unkept)
+        ours = (task for task in idle if task not in self._busy and task not in insisting.tasks)
+        return [task for task in ours if alive.get(task) is None]
 
     async def _requeue_strays(self) -> None:
         """Requeue what is on record as ours and nobody here runs: we were torn down before we knew of our claim, or its
@@ -132,10 +131,7 @@ class Caretaker:
         ground = self._ground
 
         def decide(view: View) -> Decision[int]:
-            now = ground.clock.now()
-            ending: set[str] = set()
-            held = reversed(view.held(gone.worker))  # what is below comes first
-            taken = [_left_behind(view, record, ending, now) for record in held]
+            taken = all_left_behind(view, view.held(gone.worker), ground.clock.now())
             events = [event for some in taken for event in some]
             # What waits for others to stop is looked at again.
             return Decision(len(events), events, gone._replace(count=0) if all(taken) else None)
@@ -145,31 +141,3 @@ class Caretaker:
 
 
 LATE: Final = "its time was up before it could begin"
-
-
-def _left_behind(view: View, record: Record, ending: set[str], now: int) -> list[Unsealed]:
-    """Say what becomes of a task whose process is gone."""
-    if record.state == "cancelling":
-        return _ended_when_alone(view, record.id, ending, now)
-    if record.parent and record.asked_how == "delegate":
-        parent = view.standing(record.parent)
-        if parent is None or parent.state not in ("pending", "running", "waiting"):
-            return [ended_unrun(record, "task.cancelled", "its asker ended without it", now)]
-        return [fenced(place_of(record), record.holder, now, Claim("", record.fence + 1, record.attempt))]
-    if record.led_as:
-        return [ended_unrun(record, "task.failed", f"the process that ran this {record.led_as} is gone", now)]
-    back = Requeue("", record.fence + 1, AT_ONCE, record.attempt, record.failures)
-    data: dict[str, Json] = {"lost_by": record.worker}
-    began = view.event(record.began)
-    if record.asked_how == "delegate" and began is not None and "deadline" not in read(began, FirstData)["bounds"]:
-        data["until"] = now + LASTS  # it stands in the queue now, which has nothing to do with the time of an attempt
-    return [requeued("task.lost", place_of(record), record.holder, now, back, data)]
-
-
-def _ended_when_alone(view: View, task: str, ending: set[str], now: int) -> list[Unsealed]:
-    """Cancel a task, once nothing is left under it that is not ending with it."""
-    first, *rest = view.below(task)
-    if any(record.id not in ending for record in rest):
-        return []
-    ending.add(task)
-    return [ended_unrun(first, "task.cancelled", "cancelled", now)]

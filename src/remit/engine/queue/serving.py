@@ -10,6 +10,7 @@ import anyio
 from remit.engine.queue.worker import Worker
 from remit.engine.services import Services
 from remit.engine.settings import Serving
+from remit.errors import StoreError
 from remit.ports import Dispatcher
 
 _log = logging.getLogger("remit")
@@ -54,19 +55,26 @@ class ResidentWorker:
     async def drain(self, seconds: float) -> int:
         """Take nothing more, give what runs that long to end, and requeue the rest; tells how many that were."""
         worker = self._current()
-        if worker is None:
-            return 0
+        left = kept = 0
         self._draining += 1
         try:
-            left = await worker.drain(seconds)
+            if worker is not None:
+                left, kept = await worker.drain(seconds), worker.unreturned
             if self._serving is not None:
                 await asyncio.wait([self._serving])
                 self._serving = None
-            if not len(self._services.conductor.alive):
-                await self._services.heartbeat.leave()
+            if not kept and not len(self._services.conductor.alive):
+                await self._leave()
         finally:
             self._draining -= 1
         return left
+
+    async def _leave(self) -> None:
+        """Say that there is nothing here to take over, if the store is there to be told."""
+        try:
+            await self._services.heartbeat.leave()
+        except StoreError as error:
+            _log.warning("could not tell others that this process stops: %s", error)
 
     def let_go(self) -> None:
         """Stop at once; what runs is requeued if its loop goes on for a moment."""

@@ -4,44 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final, NamedTuple, cast
+from collections.abc import Awaitable
+from typing import cast
 
 import anyio
 
-from remit.core.events import Unsealed
-from remit.core.guards import CLAIM
-from remit.core.kinds import Claim, Lineage, Queued, claimed
-from remit.core.record import Record
-from remit.core.remit import Remit, known_pass
-from remit.engine.admission import Proposal
+from remit.core.kinds import Lineage, Queued
+from remit.core.remit import Remit
 from remit.engine.attempt.handoffs import Sends
 from remit.engine.attempt.lines import Hands
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import begun
-from remit.engine.attempt.resume import Resumed, resume
+from remit.engine.attempt.resume import Resumed
 from remit.engine.attempt.turns import Superseded
-from remit.engine.consequences import ended_unrun
-from remit.engine.hops import expires, place_of
 from remit.engine.presence.bell import Listener
-from remit.engine.queue.caretaker import LATE, Caretaker
+from remit.engine.queue.caretaker import Caretaker
+from remit.engine.queue.claiming import NOTHING_CLAIMED, ClaimedTask, Claims
 from remit.engine.services import Services
 from remit.engine.settings import HANDS, Serving
 from remit.engine.timing import move_on_after
 from remit.errors import StoreError
 from remit.ports import Decision, Dispatcher, View
 
-BATCH: Final = 64  # tasks claimed in one transaction
-
-_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError, StoreError)
-
 _log = logging.getLogger("remit")
-
-
-class ClaimedTask(NamedTuple):
-    """A task for this process to run."""
-
-    resumed: Resumed
-    now: int
 
 
 class Worker:
@@ -58,6 +43,7 @@ class Worker:
         self.served = 0  # how many serve with it, besides those that it was lent to
         self._draining = False
         self._released = 0  # how many were put back into the queue since
+        self.unreturned = 0  # how many of them the store did not take back
         self._claiming = asyncio.Lock()
         self._unheard = False  # whether a claim is on its way; still so if nobody waited for what came of it
         self._taking = 0  # submissions under way that may begin a task here
@@ -65,6 +51,7 @@ class Worker:
         self._rounds_begun = self._rounds_done = 0
         self._listener: Listener | None = None
         self._caretaker = Caretaker(services, self._busy, serving)
+        self._claims = Claims(services, self._hands.most)
 
     @property
     def closing(self) -> bool:
@@ -127,10 +114,18 @@ class Worker:
             live = self._services.conductor.alive.get(task)
             if live is not None:
                 live.control.release()
+        self._services.insisting.hurry()
         while self._busy:
             await self._next_change()
-        await self._caretaker.requeue_all_strays()
-        return self._released
+        await self._put_back(self._caretaker.requeue_all_strays())
+        return self._released + self.unreturned
+
+    async def _put_back(self, writing: Awaitable[None]) -> None:
+        """Put something back into the queue, if the store is there: stopping must not fail because it is not."""
+        try:
+            await writing
+        except StoreError as error:  # others take it over when this process is silent
+            _log.warning("what was left could not be put back into the queue: %s", error)
 
     async def _next_change(self) -> None:
         self._changed.clear()
@@ -190,16 +185,7 @@ class Worker:
             return []
 
         def decide(view: View) -> Decision[int]:
-            events: list[Unsealed] = []
-            claims: list[ClaimedTask] = []
-            now = self._ground.clock.now()
-            for record in self._due(view, now):
-                # However far back a clock was set, no more time is left than there was at the last claim.
-                latest = max(now, record.asked_at, record.claimed_at or 0)
-                taken = self._taken(view, record, latest)
-                events += taken[0]
-                claims += taken[1]
-            return Decision(len(events), events, heartbeat.first_beat() if events else None, claims)
+            return NOTHING_CLAIMED if self._draining else self._claims.decide(view, self._free())
 
         self._unheard = True
         written, claims = await store.transact(self._ground.ids.new(), decide)
@@ -209,45 +195,6 @@ class Worker:
         if written and not claims:  # what was there had to be ended: there may be more behind it
             return await self._claim()
         return claims or []
-
-    def _due(self, view: View, now: int) -> list[Record]:
-        """List who is first: in the order of asking, as far as each agent and the workspace have room."""
-        admission = self._services.admission
-        most = 0 if self._draining else min(self._free(), BATCH, admission.room(view, resuming=True))
-        if most <= 0:
-            return []
-        due: list[Record] = []
-        for holder in view.queues():
-            room = min(most, admission.room_for(view, holder, now, resuming=True))
-            room = min(room, admission.trusted(view, holder, now))
-            if room > 0:
-                due += view.due(holder, "", now, room)
-        due.sort(key=lambda record: record.began)
-        return due[:most]
-
-    def _taken(self, view: View, record: Record, now: int) -> tuple[list[Unsealed], list[ClaimedTask]]:
-        """Take a task through the door; what can never be begun is ended."""
-        claim = Claim(self._services.heartbeat.worker, record.fence + 1, record.attempt + 1)
-        if now >= record.until:
-            return [ended_unrun(record, "task.failed", LATE, now)], []
-        try:
-            resumed = resume(view, record, claim.fence, claim.attempt)
-        except _UNREADABLE as error:
-            why = f"its record cannot be read ({type(error).__name__}); run `remit doctor`"
-            _log.error("task %s: %s", record.id, why)
-            return [ended_unrun(record, "task.died", why, now, type_="StoreError")], []
-        agent = self._ground.directory.get(record.holder)
-        most = resumed.attempt.attempts or (agent.retry.attempts if agent is not None else claim.attempt)
-        if claim.attempt > most:
-            why = f"the process that carried it out died {record.attempt} times"
-            return [ended_unrun(record, "task.died", why, now)], []
-        proposal = Proposal(resumed.remit, resumed.remit, known_pass(record.holder, resumed.remit.task), None, now)
-        admitted = self._services.admission.admit(view, CLAIM, proposal)
-        if not admitted.ok:
-            return [], []
-        until = expires(resumed.remit.bounds, now) if record.asked_how == "delegate" else 0
-        taken = claimed(place_of(record), record.holder, now, claim, until)
-        return [taken, *admitted.events], [ClaimedTask(resumed, now)]
 
     # -- running ----------------------------------------------------------------------------------------------
 
@@ -260,6 +207,7 @@ class Worker:
         self._services.conductor.alive.enter(live)  # it can be stopped from now on, not only from its first step on
         running = asyncio.get_running_loop().create_task(self._carry(live, resumed.sends))
         self._busy[live.remit.id] = running
+        self._claims.suspects.enter(live.remit.id, claim.losses)
         running.add_done_callback(_log_error)
 
     async def _carry(self, live: LiveTask, sends: Sends | None) -> None:
@@ -276,8 +224,10 @@ class Worker:
             _log.warning("task %s: %s", task, error)
         except StoreError as error:  # the record says that it runs; when this process is gone, someone takes it over
             _log.warning("task %s could not be recorded: %s", task, error)
+            self.unreturned += self._draining
         finally:
             self._busy.pop(task, None)
+            self._claims.suspects.leave(task)
             self._changed.set()
             self._wake_listener()
 
@@ -290,7 +240,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             if self._busy:  # cancelled before they had begun
-                await self._caretaker.requeue(set(self._busy))
+                await self._put_back(self._caretaker.requeue(set(self._busy)))
             if self._unheard:  # cancelled on its way, and written all the same
                 await self._caretaker.requeue_claimed_unheard()
 

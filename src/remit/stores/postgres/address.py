@@ -12,6 +12,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from remit.errors import BadInput, NotAStore, StoreBusy, StoreError
 from remit.stores.addresses import redacted
+from remit.stores.postgres.patience import PatientConnection
 from remit.stores.queries import queries
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
@@ -41,6 +42,9 @@ _MEANING: Final = {
     "XX001": "the database is damaged; restore it from a backup",
     "XX002": "an index is damaged; REINDEX it",
 }
+# What may go better by itself, by the beginning of its code: connections, deadlocks, room, locks, a server that stops.
+_PASSING: Final = ("08", "40001", "40P01", "53", "55P03", "57014", "57P")
+_NOT_READY: Final = "the server is not ready"
 # One of the sentences, of which all the parts are said.
 _REFUSALS: Final = (
     (
@@ -54,7 +58,7 @@ _REFUSALS: Final = (
         (("server does not support SSL",), ("SSL error",), ("certificate",)),
         "the server and the address do not agree about SSL",
     ),
-    ((("starting up",), ("shutting down",), ("recovery mode",)), "the server is not ready"),
+    ((("starting up",), ("shutting down",), ("recovery mode",)), _NOT_READY),
 )
 
 STATEMENTS: Final[Mapping[str, bytes]] = {  # bytes: psycopg takes them as they are
@@ -93,10 +97,10 @@ class Address:
         all_options = " ".join(option for option in (self._parts.get("options", ""), _PATH, *options) if option)
         return {**_DEFAULTS, **self._parts, "options": all_options}
 
-    def connect(self, *options: str) -> Connection:
+    def connect(self, *options: str) -> PatientConnection:
         """Open a connection; raises what psycopg raises."""
         settings: dict[str, Any] = self.settings(*options)
-        connection = psycopg.connect(**settings, autocommit=True)
+        connection = PatientConnection.connect(**settings, autocommit=True)
         prepare(connection)
         return connection
 
@@ -112,17 +116,24 @@ class Address:
         if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
             return self._unreachable(text)
         meaning = _MEANING.get(error.sqlstate or "")
-        kind = {"55P03": StoreBusy, "42P01": NotAStore}.get(error.sqlstate or "", StoreError)
+        kind: type[StoreError] = {"55P03": StoreBusy, "42P01": NotAStore}.get(error.sqlstate or "", StoreError)
         if meaning is None:
             meaning = f"the database failed ({type(error).__name__}): {text.splitlines()[0] if text else 'no reason'}"
-        return kind(f"{self.where}: {meaning}")
+        return _passing(kind(f"{self.where}: {meaning}"), passes=(error.sqlstate or "").startswith(_PASSING))
 
     def _unreachable(self, text: str) -> StoreError:
         for sentences, meaning in _REFUSALS:
             if any(all(part in text for part in parts) for parts in sentences):
                 kind = NotAStore if sentences[0][0] == "database " else StoreError
-                return kind(f"{self.where}: {meaning}")
-        return StoreError(f"{self.where}: no PostgreSQL server answers there ({_last_line(text)})")
+                return _passing(kind(f"{self.where}: {meaning}"), passes=meaning == _NOT_READY)
+        told = StoreError(f"{self.where}: no PostgreSQL server answers there ({_last_line(text)})")
+        return _passing(told, passes=True)
+
+
+def _passing(error: StoreError, *, passes: bool) -> StoreError:
+    """Note whether it may go better by itself."""
+    error.retryable = passes
+    return error
 
 
 def prepare(connection: Connection) -> None:

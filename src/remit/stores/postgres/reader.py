@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
@@ -14,10 +14,13 @@ from remit.errors import StoreError
 from remit.ports import View
 from remit.stores import forks
 from remit.stores.postgres.address import STATEMENTS, Address, Connection, lost, prepare
+from remit.stores.postgres.patience import PatientConnection, broke, reason
 from remit.stores.postgres.switching import quick_switching
 from remit.stores.view import SqlView
 
 T = TypeVar("T")
+
+_LONG: Final = 6  # times our patience, for statements that read whole tables
 
 
 class Reader:
@@ -26,7 +29,8 @@ class Reader:
     def __init__(self, address: Address, size: int, patience: float) -> None:
         self._address = address
         self._patience = patience
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
+        self._pool: ConnectionPool[PatientConnection] = ConnectionPool(
+            connection_class=PatientConnection,
             kwargs={**address.settings(), "autocommit": True},
             min_size=0,
             max_size=size,
@@ -50,7 +54,7 @@ class Reader:
 
     def rows(self, name: str) -> Sequence[tuple[Any, ...]]:
         """Run a statement of our own, on this thread."""
-        return self._retried(lambda connection: connection.execute(STATEMENTS[name]).fetchall())
+        return self._retried(lambda connection: connection.execute(STATEMENTS[name]).fetchall(), _LONG)
 
     def learn(self) -> None:
         """Let the planner look at the tables, some time soon."""
@@ -59,7 +63,7 @@ class Reader:
 
     def _learn(self) -> None:
         with suppress(StoreError):
-            self._retried(lambda connection: connection.execute(STATEMENTS["analyze"]))
+            self._retried(lambda connection: connection.execute(STATEMENTS["analyze"]), _LONG)
 
     def close(self) -> None:
         self._threads.shutdown(wait=True)
@@ -71,21 +75,23 @@ class Reader:
         self._closed = why
         self._threads = ThreadPoolExecutor(1)
         self._threads.shutdown()
-        self._pool = ConnectionPool(open=False, min_size=0)
+        self._pool = ConnectionPool(connection_class=PatientConnection, open=False, min_size=0)
 
     def _look(self, workspace: str, look: Callable[[View], T]) -> T:
         return self._retried(lambda connection: _one_picture(connection, workspace, look))
 
-    def _retried(self, use: Callable[[Connection], T]) -> T:
+    def _retried(self, use: Callable[[Connection], T], longer: int = 1) -> T:
+        """Use a connection, and another if that one is lost; `longer` is for what makes the server think."""
         until = time.monotonic() + self._patience
         while True:
             try:
                 with self._pool.connection() as connection:
+                    connection.patience = self._patience * longer
                     try:
                         with quick_switching():
                             return use(connection)
                     except psycopg.Error as error:
-                        if not lost(error, connection) or time.monotonic() > until:
+                        if not (broke(error) or lost(error, connection)) or time.monotonic() > until:
                             raise
                         connection.close()  # so that the pool does not give it to the next one
             except PoolClosed:
@@ -93,7 +99,7 @@ class Reader:
             except PoolTimeout as error:
                 raise self._unanswered() from error
             except psycopg.Error as error:
-                raise self._address.translated(error) from error
+                raise self._address.translated(reason(error)) from error
 
     def _unanswered(self) -> StoreError:
         """Say why the pool has no connection: it does not say itself, so one is tried."""

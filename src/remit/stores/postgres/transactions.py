@@ -15,7 +15,8 @@ from remit.core.events import Event, Head
 from remit.ports import Decide, Fault, Wants
 from remit.stores.journal import Journal, Recorded, Rows
 from remit.stores.operations import Applied
-from remit.stores.postgres.address import STATEMENTS, Connection, digest, lock_key
+from remit.stores.postgres.address import STATEMENTS, digest, lock_key
+from remit.stores.postgres.patience import PatientConnection
 
 _Cursor: TypeAlias = psycopg.Cursor[tuple[Any, ...]]
 
@@ -38,7 +39,7 @@ class _Asked(NamedTuple):
 class Transactions:
     """A connection that writes. It is what the journal calls `Sql`."""
 
-    def __init__(self, connection: Connection, fault: Fault) -> None:
+    def __init__(self, connection: PatientConnection, fault: Fault) -> None:
         self.connection = connection
         self._pipeline = ExitStack()
         self.journal = self._journal = Journal(self, fault)

@@ -20,6 +20,7 @@ from remit.ports import Decide, Decided, Fault, Wants
 from remit.stores import forks
 from remit.stores.operations import BATCH, Feed, Operation, answer_all, try_one_by_one
 from remit.stores.postgres.address import STATEMENTS, Address, lost
+from remit.stores.postgres.patience import broke, reason
 from remit.stores.postgres.switching import quick_switching
 from remit.stores.postgres.transactions import Transactions
 
@@ -27,6 +28,8 @@ _PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)  # before each attempt to recon
 _FEW: Final = 100  # rows written, before the planner is to look at the tables for the first time
 _MANY: Final = 1_000_000
 _AGAIN: Final = 5  # how often what the server broke off for another's sake is tried again
+_LONGER: Final = 1.2
+_A_MOMENT: Final = 0.5
 _BROKEN_OFF: Final = ("40001", "40P01")  # it could not be serialised, or there was a deadlock
 
 
@@ -45,6 +48,8 @@ class BatchWriter:
         self._growth = _FEW
         self._fault = fault
         self._patience = patience
+        # The server itself says when a lock was waited for in vain; only if it does not is it given up.
+        self._silence = patience * _LONGER + _A_MOMENT
         self._waiting: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._closed = "the store is closed"
@@ -70,11 +75,13 @@ class BatchWriter:
         # A process that hangs in the middle of a transaction must not keep the others out for ever.
         options = (f"-c lock_timeout={wait}", f"-c idle_in_transaction_session_timeout={max(wait, 1) * 3}")
         connection = self._address.connect(*options)
+        connection.patience = self._silence
         try:
             connection.execute(STATEMENTS["durable"])
         except BaseException:
             connection.close()
             raise
+        connection.patience = 0.0  # what makes the tables may take its time
         self._transactions = Transactions(connection, self._fault)
         self.backend = connection.info.backend_pid
         return self._transactions
@@ -144,11 +151,12 @@ class BatchWriter:
         while True:
             transactions = self._transactions or self._reconnected(until)
             transactions.journal.key = self.key
+            transactions.connection.patience = self._silence
             try:
                 with quick_switching():
                     self._transact(transactions, batch)
             except psycopg.Error as error:
-                if lost(error, transactions.connection):
+                if broke(error) or lost(error, transactions.connection):
                     self._drop()
                     if time.monotonic() > until:
                         raise self._gone(error) from error
@@ -205,9 +213,11 @@ class BatchWriter:
                     raise self._gone(error) from error
 
     def _gone(self, error: psycopg.Error) -> StoreError:
-        meaning = self._address.translated(error)
+        meaning = self._address.translated(reason(error))
         tried = f"it was tried for {self._patience:g} s, and asking again under the same operation is safe"
-        return type(meaning)(f"{meaning}; {tried}")
+        gone = type(meaning)(f"{meaning}; {tried}")
+        gone.retryable = meaning.retryable
+        return gone
 
     def _undo(self, transactions: Transactions) -> None:
         try:

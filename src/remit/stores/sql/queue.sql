@@ -34,11 +34,11 @@ WITH RECURSIVE queue (holder) AS (
 SELECT holder FROM queue WHERE holder IS NOT NULL;
 
 -- name: due
--- With the event that began each: whoever asks is about to claim it.
+-- With the event that began each: whoever asks is about to claim it. What was lost more often than so is left out.
 SELECT @t.task, @e.event
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND t.state = 'pending' AND t.holder = :holder AND t.ready_at <= :now
-  AND (t.worker = '' OR t.worker = :worker)
+  AND (t.worker = '' OR t.worker = :worker) AND t.losses <= :losses
 ORDER BY t.began LIMIT :limit;
 
 -- name: next_due

@@ -14,6 +14,10 @@ UPDATE task SET state = :state, worker = :worker, fence = :fence, ready_at = :re
                 failures = :failures
 WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
+-- name: task_lose
+-- A process died that had it.
+UPDATE task SET losses = :losses WHERE workspace = :workspace AND id = :id AND ended IS NULL;
+
 -- name: task_extend
 -- Another end of its time.
 UPDATE task SET until = :until WHERE workspace = :workspace AND id = :id AND ended IS NULL;

@@ -23,6 +23,8 @@ _MEANING: Final = {
     "SQLITE_IOERR": "the disk could not be read or written ({name}); look at it, then try again",
 }
 
+_PASSING: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_CANTOPEN", "SQLITE_IOERR")
+
 
 def translated(error: sqlite3.Error, where: str) -> StoreError:
     """Say what an error of SQLite means, as a sentence."""
@@ -31,7 +33,9 @@ def translated(error: sqlite3.Error, where: str) -> StoreError:
     meaning = _MEANING.get(base, f"the database failed ({name or type(error).__name__}): {error}")
     meaning = meaning.replace("{name}", name)
     kind = {"SQLITE_NOTADB": NotAStore, "SQLITE_BUSY": StoreBusy}.get(base, StoreError)
-    return kind(f"{where}: {meaning}")
+    told = kind(f"{where}: {meaning}")
+    told.retryable = name.startswith(_PASSING)
+    return told
 
 
 def is_busy(error: sqlite3.Error) -> bool:

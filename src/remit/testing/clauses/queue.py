@@ -64,6 +64,22 @@ async def a_queued_task_is_kept_through_its_life(database: Database) -> None:
     await sound(store)
 
 
+async def what_was_lost_is_found_by_how_often(database: Database) -> None:
+    """Whoever may not begin what was lost again and again finds the rest."""
+    store = database.store("one")
+    for name in ("often", "never"):
+        await store.tx(name, queueing(first_remit(name, session="s", holder="helper")))
+    often = place(first_remit("often", session="s", holder="helper"))
+    await append(store, "claim", claimed(often, "helper", NOW, Claim("w1", 1, 1)))
+    lost = requeued("task.lost", often, "helper", NOW, Requeue("", 2, 0, 0, 0), {"lost_by": "w1", "losses": 2})
+    await append(store, "lose", lost)
+    equal((await record_of(store, "often")).losses, 2, "how often a process died that had it")
+    for losses, expected in ((2, ["often", "never"]), (1, ["never"])):
+        found = await look(store, lambda view, losses=losses: ids(view.due("helper", "w2", NOW + 10, 10, losses)))
+        equal(found, expected, f"what is due and was lost no more than {losses} times")
+    await sound(store)
+
+
 async def what_is_due_is_found_oldest_first(database: Database) -> None:
     """For one agent; not before its time; what is kept for one worker is found by no other."""
     store = database.store("one")
@@ -184,6 +200,7 @@ async def workers_say_that_they_are_there(database: Database) -> None:
 CLAUSES: Final = (
     a_queued_task_is_kept_through_its_life,
     what_is_due_is_found_oldest_first,
+    what_was_lost_is_found_by_how_often,
     queues_are_named_in_order_of_their_characters,
     what_is_late_is_found,
     who_works_on_what_is_counted,

@@ -1,0 +1,119 @@
+"""A store that is busy or away: it is told what has happened until it keeps it, and waited for by whoever serves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Final, Protocol, TypeVar
+
+from remit.core.times import SECOND
+from remit.errors import StoreError
+from remit.ports import Clock
+
+T = TypeVar("T")
+
+PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds before each further try; then the last one again
+REMIND: Final = 30 * SECOND  # between two warnings about the same
+
+_log = logging.getLogger("remit")
+
+
+class Releasable(Protocol):
+    """What may go back into the queue: the control of a task."""
+
+    released: bool
+
+
+class Insisting:
+    """Does a write again while the store says what may pass: it is busy, away, or its disk is full.
+
+    It gives up after `seconds`, when the task goes back into the queue, and when whoever awaits it is cancelled.
+    `tasks` are those whose end is under way. `unkept` are those that nobody here runs any more although their end is
+    not on record; the caretaker sees to them.
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self.tasks: set[str] = set()
+        self.unkept: set[str] = set()
+        self._clock = clock
+        self._limit = round(seconds * SECOND)
+        self._pausing: set[asyncio.Event] = set()
+        self._beside: set[asyncio.Task[object]] = set()
+
+    async def insist(self, control: Releasable, what: str, write: Callable[[], Awaitable[T]]) -> T:
+        """Write, and write again until it is kept. `what` is told in a warning, such as `the end of task b7k2`."""
+        try:
+            return await write()
+        except StoreError as error:
+            if not error.retryable:
+                raise
+            return await self._again(control, what, write, error)
+
+    def go_on(self, writing: Coroutine[object, object, object]) -> None:
+        """Insist beside whoever asks, who cannot wait for it."""
+        task = asyncio.get_running_loop().create_task(writing)
+        self._beside.add(task)
+        task.add_done_callback(self._forget)
+
+    def hurry(self) -> None:
+        """Try at once: some may have gone back into the queue, and that was their last try."""
+        for event in self._pausing:
+            event.set()
+
+    async def _again(self, control: Releasable, what: str, write: Callable[[], Awaitable[T]], error: StoreError) -> T:
+        began = now = self._clock.ticks()
+        told = now - REMIND
+        tries = 0
+        while not control.released and now - began < self._limit:
+            if now - told >= REMIND:
+                told = now
+                _log.warning("%s could not be recorded, trying again: %s", what, error)
+            await self._pause(PAUSES[min(tries, len(PAUSES) - 1)])
+            tries += 1
+            try:
+                return await write()
+            except StoreError as again:
+                if not again.retryable:
+                    raise
+                error = again
+            now = self._clock.ticks()
+        raise error
+
+    async def _pause(self, seconds: float) -> None:
+        event = asyncio.Event()
+        self._pausing.add(event)
+        try:
+            await _until(self._clock, seconds, event)
+        finally:
+            self._pausing.discard(event)
+
+    def _forget(self, task: asyncio.Task[object]) -> None:
+        self._beside.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("the end of a task could not be recorded: %s", error)
+
+
+async def until_there(clock: Clock, open_: Callable[[], Awaitable[T]]) -> T:
+    """Open a store; one that is not there yet, because its server starts or another process holds it, is waited for."""
+    tries, told = 0, clock.ticks() - REMIND
+    while True:
+        try:
+            return await open_()
+        except StoreError as error:
+            if not error.retryable:
+                raise
+            if clock.ticks() - told >= REMIND:
+                told = clock.ticks()
+                _log.warning("the store is not there yet, waiting for it: %s", error)
+        await _until(clock, PAUSES[min(tries, len(PAUSES) - 1)], asyncio.Event())
+        tries += 1
+
+
+async def _until(clock: Clock, seconds: float, event: asyncio.Event) -> None:
+    """Wait for an event, but no longer than so."""
+    timer = clock.call_later(seconds, event.set)
+    try:
+        await event.wait()
+    finally:
+        timer.cancel()

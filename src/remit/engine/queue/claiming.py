@@ -1,0 +1,119 @@
+"""Choosing what this process begins next, and claiming it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, NamedTuple
+
+from remit.core.events import Unsealed
+from remit.core.guards import CLAIM
+from remit.core.kinds import Claim, claimed
+from remit.core.record import Record
+from remit.core.remit import known_pass
+from remit.engine.admission import Proposal
+from remit.engine.attempt.resume import Resumed, resume
+from remit.engine.consequences import ended_unrun
+from remit.engine.hops import expires, place_of
+from remit.engine.queue.caretaker import LATE
+from remit.engine.queue.losses import SUSPECT, Suspects, why_dead
+from remit.engine.services import Services
+from remit.errors import StoreError
+from remit.ports import Decision, View
+
+BATCH: Final = 64  # tasks claimed in one transaction
+NOTHING_CLAIMED: Final[Decision[int]] = Decision(0)
+
+_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError, StoreError)
+
+_log = logging.getLogger("remit")
+
+
+class ClaimedTask(NamedTuple):
+    """A task for this process to run."""
+
+    resumed: Resumed
+    now: int
+    losses: int = 0
+
+
+class Claims:
+    """What a worker claims. `suspects` are those it has in its hands."""
+
+    def __init__(self, services: Services, hands: int) -> None:
+        self.suspects = Suspects(hands)
+        self._services = services
+        self._ground = services.ground
+
+    def decide(self, view: View, free: int) -> Decision[int]:
+        """Claim everything this process may begin now, as far as it has hands free; what can never be begun is
+        ended. Aside are the tasks that are claimed."""
+        events: list[Unsealed] = []
+        claims: list[ClaimedTask] = []
+        now = self._ground.clock.now()
+        for record in self._due(view, now, free):
+            # However far back a clock was set, no more time is left than there was at the last claim.
+            latest = max(now, record.asked_at, record.claimed_at or 0)
+            taken = self._taken(view, record, latest)
+            events += taken[0]
+            claims += taken[1]
+        return Decision(len(events), events, self._services.heartbeat.first_beat() if events else None, claims)
+
+    def _due(self, view: View, now: int, free: int) -> list[Record]:
+        """List who is first: in the order of asking, as far as each agent and the workspace have room."""
+        admission = self._services.admission
+        most = min(free, BATCH, admission.room(view, resuming=True))
+        if most <= 0:
+            return []
+        rooms: list[tuple[str, int]] = []
+        for holder in view.queues():
+            room = min(most, admission.room_for(view, holder, now, resuming=True))
+            room = min(room, admission.trusted(view, holder, now))
+            if room > 0:
+                rooms.append((holder, room))
+        due = [record for holder, room in rooms for record in view.due(holder, "", now, room)]
+        due.sort(key=_asked_first)
+        chosen = self.suspects.choose(due)
+        if chosen.whole:
+            return due[:most]
+        # Suspects that have to wait must not hold up what stands behind them.
+        fresh = {record.id: record for name, room in rooms for record in view.due(name, "", now, room, SUSPECT - 1)}
+        due = sorted((fresh | {one.id: one for one in chosen.records}).values(), key=_asked_first)
+        return _within(due, rooms, most)
+
+    def _taken(self, view: View, record: Record, now: int) -> tuple[list[Unsealed], list[ClaimedTask]]:
+        """Take a task through the door; what can never be begun is ended."""
+        claim = Claim(self._services.heartbeat.worker, record.fence + 1, record.attempt + 1)
+        if now >= record.until:
+            return [ended_unrun(record, "task.failed", LATE, now)], []
+        try:
+            resumed = resume(view, record, claim.fence, claim.attempt)
+        except _UNREADABLE as error:
+            why = f"its record cannot be read ({type(error).__name__}); run `remit doctor`"
+            _log.error("task %s: %s", record.id, why)
+            return [ended_unrun(record, "task.died", why, now, type_="StoreError")], []
+        agent = self._ground.directory.get(record.holder)
+        most = resumed.attempt.attempts or (agent.retry.attempts if agent is not None else claim.attempt + 1)
+        if why := why_dead(record, most):
+            return [ended_unrun(record, "task.died", why, now)], []
+        proposal = Proposal(resumed.remit, resumed.remit, known_pass(record.holder, resumed.remit.task), None, now)
+        admitted = self._services.admission.admit(view, CLAIM, proposal)
+        if not admitted.ok:
+            return [], []
+        until = expires(resumed.remit.bounds, now) if record.asked_how == "delegate" else 0
+        taken = claimed(place_of(record), record.holder, now, claim, until)
+        return [taken, *admitted.events], [ClaimedTask(resumed, now, record.losses)]
+
+
+def _asked_first(record: Record) -> int:
+    return record.began
+
+
+def _within(due: list[Record], rooms: list[tuple[str, int]], most: int) -> list[Record]:
+    """Take as many of each agent as there is room for."""
+    left = dict(rooms)
+    taken: list[Record] = []
+    for record in due:
+        if left[record.holder] > 0:
+            left[record.holder] -= 1
+            taken.append(record)
+    return taken[:most]

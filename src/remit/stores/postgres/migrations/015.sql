@@ -1,0 +1,2 @@
+-- How often a process died that had the task: what may have killed it is not begun beside others for ever.
+ALTER TABLE task ADD COLUMN losses bigint NOT NULL DEFAULT 0;
