@@ -13,12 +13,12 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from remit.engine.presence import peers
+from remit.engine.presence import processes
 
 
 def be_on_machine(name: str) -> None:
     """Have this process believe, and tell others, that it runs on another machine."""
-    peers._machine = lambda: name  # pyright: ignore[reportPrivateUsage]
+    processes._machine = lambda: name  # pyright: ignore[reportPrivateUsage]
 
 
 @contextmanager

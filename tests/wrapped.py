@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remit.ports import NOTHING, Database, Decide, Decided, Decision, Dispatcher, Store, View, Wants
+from remit.ports import NOTHING, Database, Decide, Decided, Decision, Dispatcher, Pulse, Store, View, Wants
 from remit.stores.opening import database_at
 
 T = TypeVar("T")
@@ -52,6 +52,9 @@ class Wrapped:
 
     def dispatcher(self, workspace: str) -> Dispatcher | None:
         return self._database.dispatcher(workspace)
+
+    def pulse(self, workspace: str) -> Pulse | None:
+        return self._database.pulse(workspace)
 
     def around(self, decide: Decide[T]) -> Decide[T]:
         return decide

@@ -142,6 +142,7 @@ class Opening:
         self._come_home()
         if self._engine is not None:
             self._engine.resident.let_go()
+            self._engine.services.heartbeat.close()
             self._engine = None
             _log.removeFilter(self._log_filter)
         if self._database is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remit.ports import Clock, Database, Dispatcher, Store, Timer
+from remit.ports import Clock, Database, Dispatcher, Pulse, Store, Timer
 from remit.stores.opening import database_at
 
 
@@ -73,6 +73,9 @@ class DeafDatabase:
             ring()
 
     def dispatcher(self, workspace: str) -> Dispatcher | None:
+        return None
+
+    def pulse(self, workspace: str) -> Pulse | None:
         return None
 
 

@@ -37,7 +37,7 @@ class Caretaker:
         self._look_every = round(serving.pace.look * SECOND)
         self._prune_every = round(serving.pace.prune * SECOND)
         self._pruned = self._ground.clock.ticks()
-        self._peers = Peers(self._ground.clock, services.heartbeat.silence)
+        self._peers = Peers(self._ground.clock, services.heartbeat.silence, serving.pace.look)
         self._looked: int | None = None
         self._strays: dict[str, int] = {}
 
@@ -50,15 +50,21 @@ class Caretaker:
             await self._services.heartbeat.beat_now()  # others see at once that someone is there
             await self._services.heartbeat.publish()
         self._looked = now
-        await self.look()
+        try:
+            await self.look()
+        except BaseException:  # whoever cannot look hears nothing
+            self._peers.watch_anew()
+            raise
 
     async def look(self) -> None:
         """Do whatever there is to do."""
         await self._end_late()
         await self._requeue_strays()
         await self._prune()
-        beats = await self._ground.store.read(lambda view: view.workers())
-        for beat in self._peers.gone([beat for beat in beats if beat.worker != self._services.heartbeat.worker]):
+        own = self._services.heartbeat.worker
+        beats, unseen = await self._ground.store.read(lambda view: (view.workers(), view.unseen()))
+        others = [beat for beat in beats if beat.worker != own]
+        for beat in self._peers.gone(others, [worker for worker in unseen if worker != own]):
             await self._take_over(beat)
 
     async def requeue(self, tasks: set[str]) -> None:
@@ -133,6 +139,9 @@ class Caretaker:
 
         def decide(view: View) -> Decision[int]:
             now = ground.clock.now()
+            heard = next((beat.count for beat in view.workers() if beat.worker == gone.worker), 0)
+            if heard != gone.count:  # it has said something since, or someone else was quicker
+                return Decision(0)
             ending: set[str] = set()
             held = reversed(view.held(gone.worker))  # what is below comes first
             taken = [_left_behind(view, record, ending, now) for record in held]

@@ -154,3 +154,21 @@ WHERE c.relnamespace = current_schema()::regnamespace AND left(c.relname, 13) <>
 UNION ALL
 SELECT 'function ' || p.proname, pg_get_functiondef(p.oid)
 FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND left(p.proname, 13) <> 'procrastinate';
+
+-- name: unseen
+-- From one worker to the next, so that a long queue, which is nobody's, is not read through.
+WITH RECURSIVE holding (worker) AS (
+    SELECT min(worker) FROM task WHERE workspace = :workspace AND ended IS NULL AND worker > ''
+    UNION ALL
+    SELECT (SELECT min(t.worker) FROM task t
+            WHERE t.workspace = :workspace AND t.ended IS NULL AND t.worker > holding.worker)
+    FROM holding WHERE holding.worker IS NOT NULL
+)
+SELECT h.worker FROM holding h
+WHERE h.worker IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.workspace = :workspace AND w.id = h.worker);
+
+-- name: pulse_settings
+-- A heartbeat need not survive the server, and whoever writes it does not wait for long.
+SELECT set_config('synchronous_commit', 'off', false), set_config('lock_timeout', :wait::text, false),
+       set_config('statement_timeout', :wait::text, false);
