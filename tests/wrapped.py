@@ -41,6 +41,7 @@ class Wrapped:
     def __init__(self, store: str | Path | Database) -> None:
         self._database = database_at(store) if isinstance(store, str | Path) else store
         self.lasting = self._database.lasting
+        self.server_time = self._database.server_time
         self.workspaces = self._database.workspaces
         self.key = self._database.key
         self.faulty = self._database.faulty

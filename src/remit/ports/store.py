@@ -129,6 +129,10 @@ class Database(Protocol):
         """Give what heartbeats are written with; None where nobody else could see them."""
         ...
 
+    def server_time(self) -> int | None:
+        """Tell what time it is on the server; None if there is none, and so no other clock than ours."""
+        ...
+
     def workspaces(self) -> list[str]: ...
     @property
     def key(self) -> SealKey | None:

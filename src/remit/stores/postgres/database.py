@@ -71,6 +71,9 @@ class PostgresDatabase:
     def pulse(self, workspace: str) -> PostgresPulse:
         return PostgresPulse(self._address, workspace, self._patience)
 
+    def server_time(self) -> int:
+        return self._reader.rows("server_time")[0][0]
+
     def workspaces(self) -> list[str]:
         return [row[0] for row in self._reader.rows("workspaces")]
 

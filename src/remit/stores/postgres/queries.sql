@@ -172,3 +172,6 @@ WHERE h.worker IS NOT NULL
 -- A heartbeat need not survive the server, and whoever writes it does not wait for long.
 SELECT set_config('synchronous_commit', 'off', false), set_config('lock_timeout', :wait::text, false),
        set_config('statement_timeout', :wait::text, false);
+
+-- name: server_time
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;

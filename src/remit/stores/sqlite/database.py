@@ -131,6 +131,10 @@ class SqliteDatabase:
             return None
         return SqlitePulse(self.where, self.writer.file, workspace, self._busy_seconds)
 
+    def server_time(self) -> None:
+        """Tell nothing: a file has no clock."""
+        return
+
     def workspaces(self) -> list[str]:
         return [row[0] for row in self.reader.rows("SELECT DISTINCT workspace FROM event ORDER BY workspace")]
 
