@@ -139,7 +139,8 @@ async def take_over(heir: Runtime, clock: FakeClock, dead: Runtime) -> None:
     worker = dead.worker
 
     async def gone() -> bool:
-        return not await heir.workspace.read(lambda view: any(beat.worker == worker for beat in view.workers()))
+        there = await heir.workspace.read(lambda view: [*(beat.worker for beat in view.workers()), *view.unseen()])
+        return worker not in there
 
     heir.lend()
     with anyio.fail_after(6 * PATIENCE):

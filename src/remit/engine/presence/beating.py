@@ -69,8 +69,7 @@ class BeatThread:
     def _run(self, beating: "_Beating") -> None:
         try:
             while not beating.stopping.wait(self._silence / BEATS) and not self._ends(beating):
-                if beating.watch.alive():
-                    self._write()
+                self._write_if_alive(beating.watch)
         finally:
             self._pulse.close()
 
@@ -82,11 +81,14 @@ class BeatThread:
                 self._beating = None
             return ends
 
-    def _write(self) -> None:
+    def _write_if_alive(self, watch: "LoopWatch") -> None:
         try:
-            self._pulse.write(self._next_beat())
+            if watch.alive():
+                self._pulse.write(self._next_beat())
         except StoreError as error:  # the work itself will be told; the next heartbeat is tried again
             _log.warning("could not write a heartbeat: %s", error)
+        except Exception as error:  # noqa: BLE001 - without the thread the process would be taken for gone
+            _log.error("writing a heartbeat failed: %r", error, exc_info=error)
 
 
 class _Beating:
@@ -118,13 +120,15 @@ class LoopWatch:
         if not self.loop.is_running():  # whoever runs it now and then does nothing in between
             return False
         now = self._clock.ticks()
-        if self._asked is None:
+        asked = self._asked
+        if asked is None:  # it has answered, and may answer again before the next line
             self._asked, self._told = now, False
             try:
                 self.loop.call_soon_threadsafe(self._answer)
             except RuntimeError:  # it has closed just now
                 return False
-        blocked = now - self._asked
+            return True
+        blocked = now - asked
         if blocked >= self._silence and not self._told:
             self._told = True
             seconds = blocked / SECOND

@@ -69,9 +69,14 @@ class Heartbeat:
         if self._users == 1:
             self._begin()
 
+    def set_clock(self, *, idle: bool) -> None:
+        """Read the machine's clock anew while nothing runs here: it may have been set right since we began."""
+        if idle and self._clock is not None:
+            self._clock.read_anew()
+
     def _begin(self) -> None:
         if self._clock is not None:
-            self._clock.read_anew()  # nothing runs here
+            self.set_clock(idle=True)
             if not self._counting:
                 self._counting = True
                 USABLE.enter()

@@ -58,6 +58,7 @@ class Caretaker:
 
     async def look(self) -> None:
         """Do whatever there is to do."""
+        self._services.heartbeat.set_clock(idle=not len(self._services.conductor.alive))
         await self._end_late()
         await self._requeue_strays()
         await self._prune()

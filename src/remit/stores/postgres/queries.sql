@@ -157,16 +157,18 @@ FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND left(p.
 
 -- name: unseen
 -- From one worker to the next, so that a long queue, which is nobody's, is not read through.
-WITH RECURSIVE holding (worker) AS (
-    SELECT min(worker) FROM task WHERE workspace = :workspace AND ended IS NULL AND worker > ''
+WITH RECURSIVE holding (workspace, worker) AS (
+    SELECT a.workspace, (SELECT min(t.worker) FROM task t
+                         WHERE t.workspace = a.workspace AND t.ended IS NULL AND t.worker > '')
+    FROM (SELECT :workspace::text COLLATE "C" AS workspace) a
     UNION ALL
-    SELECT (SELECT min(t.worker) FROM task t
-            WHERE t.workspace = :workspace AND t.ended IS NULL AND t.worker > holding.worker)
-    FROM holding WHERE holding.worker IS NOT NULL
+    SELECT h.workspace, (SELECT min(t.worker) FROM task t
+                         WHERE t.workspace = h.workspace AND t.ended IS NULL AND t.worker > h.worker)
+    FROM holding h WHERE h.worker IS NOT NULL
 )
 SELECT h.worker FROM holding h
 WHERE h.worker IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.workspace = :workspace AND w.id = h.worker);
+  AND (SELECT w.id FROM worker w WHERE w.workspace = h.workspace AND w.id = h.worker) IS NULL;
 
 -- name: pulse_settings
 -- A heartbeat need not survive the server, and whoever writes it does not wait for long.

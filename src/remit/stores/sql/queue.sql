@@ -77,4 +77,4 @@ SELECT id, home, count, hands FROM worker WHERE workspace = :workspace ORDER BY 
 SELECT DISTINCT t.worker FROM task t
 WHERE t.workspace = :workspace AND t.worker <> ''
   AND (t.state = 'running' OR t.state = 'waiting' OR t.state = 'cancelling' OR (t.state = 'pending' AND t.worker <> ''))
-  AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.workspace = :workspace AND w.id = t.worker);
+  AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.workspace = t.workspace AND w.id = t.worker);
