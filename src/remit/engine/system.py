@@ -100,6 +100,7 @@ class SystemClock:
     def __init__(self) -> None:
         self.read_anew()
         self._timers: Timers | None = None
+        self._deadlines: Timers | None = None
 
     def read_anew(self) -> None:
         """Read the machine's clock again, when nothing runs here that could be hurt: it may have been set right."""
@@ -118,9 +119,22 @@ class SystemClock:
             timers = self._timers = Timers(loop, _usable)
         return timers.call_later(seconds, call)
 
+    def call_later_asleep_too(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Do the same for a deadline that someone said: it holds, whatever this process could do until then."""
+        loop = asyncio.get_running_loop()
+        timers = self._deadlines
+        if timers is None or timers.loop is not loop:
+            timers = self._deadlines = Timers(loop, _always)
+            USABLE.tell(timers)  # the loop does not know that the machine slept
+        return timers.call_later(seconds, call)
+
 
 def _usable() -> float:
     return USABLE.count() / _NANO
+
+
+def _always() -> float:
+    return time.clock_gettime_ns(ALWAYS) / _NANO
 
 
 class TimedIds:

@@ -64,9 +64,9 @@ def _last(view: View) -> int:
 
 def _wrong(now: int, other: str) -> StoreError:
     return StoreError(
-        f"this machine's clock says {_shown(now)}, but {other}; by a wrong clock tasks fail or wait for ever, so nothing "
-        "is written: set the clock, or say REMIT_CHECK_CLOCK=no or System(check_clock=False) if it is the other that is "
-        "wrong"
+        f"this machine's clock says {_shown(now)}, but {other}; by a wrong clock tasks fail or wait for ever, so "
+        "nothing is written: set the clock, or say REMIT_CHECK_CLOCK=no or System(check_clock=False) if it is the "
+        "other that is wrong"
     )
 
 
