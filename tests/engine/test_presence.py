@@ -17,6 +17,7 @@ import anyio
 import pytest
 
 from engine.helping import PATIENCE, doomed, happened, life, sound, take_over, until
+from forking import in_a_fork
 from inside import last_look
 from remit import Card, Runtime, Turn
 from remit.core.times import SECOND
@@ -26,6 +27,7 @@ from remit.engine.presence.peers import Peers
 from remit.engine.presence.processes import Fate, ProcessTable, process_address, process_ended, process_number
 from remit.errors import StoreError
 from remit.ports import Beat, Decide, Decision, View
+from remit.stores.opening import database_at
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing import FakeClock
 from teams import echo, team
@@ -204,16 +206,28 @@ async def test_a_worker_that_still_has_something_does_not_say_that_it_left(tmp_p
             inside.set()
             await anyio.sleep_forever()
 
+        async def run() -> None:
+            with suppress(StoreError):  # its end cannot be written any more
+                await rt.run("coder", "x")
+
         async with anyio.create_task_group() as group:
-            group.start_soon(rt.run, "coder", "x")
+            group.start_soon(run)
             await happened(inside)
-            await rt._opening.engine.services.heartbeat.leave()  # pyright: ignore[reportPrivateUsage]
-            assert [beat.worker for beat in await rt.workspace.read(lambda view: view.workers())] == [rt.worker]
+            worker = rt.worker
+            async with rt:
+                pass  # it is closed although something runs
+            with team(tmp_path / "team.db") as onlooker:
+                beats = await onlooker.workspace.read(lambda view: view.workers())
+            assert [beat.worker for beat in beats] == [worker]
             group.cancel_scope.cancel()
-        async with rt:
-            pass
-    with team(tmp_path / "team.db") as rt:
-        assert await rt.workspace.read(lambda view: view.workers()) == []
+
+
+async def test_a_worker_that_has_nothing_leaves(tmp_path, clock):
+    async with team(tmp_path / "team.db", clock=clock) as rt:
+        rt.add(Card("coder"), echo)
+        assert await rt.run("coder", "x") == "x"
+    with team(tmp_path / "team.db") as onlooker:
+        assert await onlooker.workspace.read(lambda view: view.workers()) == []
 
 
 class Full(Wrapped):
@@ -448,6 +462,36 @@ async def ended(threads: Callable[[], list[str]]) -> None:
     with anyio.fail_after(PATIENCE):
         while threads():  # noqa: ASYNC110 - no event tells of the end of a thread
             await anyio.sleep(0.01)
+
+
+@pytest.mark.rule("presence.thread")
+def test_after_a_fork_heartbeats_go_on_in_the_parent_and_not_in_the_child(where: str):
+    with closing(database_at(where)) as database:
+        pulse = database.pulse("default")
+        assert pulse is not None
+        pulse.write(Beat("w", FAR, 1))
+        assert "was opened by the process that this one was forked from" in in_a_fork(
+            lambda: pulse.write(Beat("w", FAR, 7))
+        )
+        pulse.write(Beat("w", FAR, 2))
+        assert in_a_thread(where, "w")() == 2
+        pulse.close()
+
+
+@pytest.mark.rule("presence.thread")
+def test_a_heartbeat_is_not_written_into_a_file_that_was_replaced(tmp_path):
+    path = tmp_path / "team.db"
+    with closing(SqliteDatabase(path)) as database:
+        pulse = database.pulse("default")
+        assert pulse is not None
+        for _ in range(2):  # as the first and as a later one
+            path.rename(tmp_path / "moved.db")
+            with pytest.raises(StoreError, match="moved, removed or replaced"):
+                pulse.write(Beat("w", FAR, 1))
+            assert not path.exists()
+            (tmp_path / "moved.db").rename(path)
+            pulse.write(Beat("w", FAR, 1))
+        pulse.close()
 
 
 class Unwell:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import anyio
@@ -12,9 +13,8 @@ import pytest
 
 from engine.helping import PATIENCE, happened
 from remit import Card, Runtime
-from remit.engine.presence import standstill
-from remit.engine.presence.standstill import UsableTime
-from remit.engine.system import SystemClock, Timers
+from remit.engine.system import SystemClock, Timers, UsableTime
+from remit.engine.system.standstill import AWAKE
 from remit.errors import StoreError
 from remit.settings import System
 from teams import echo, team
@@ -67,36 +67,50 @@ def test_the_time_of_an_attempt_does_not_run_while_its_process_is_stopped_and_a_
         assert process.stdout.readline() == f"{end} 1\n"
 
 
-class Time:
-    """What the system's clocks say, in nanoseconds."""
+class Machine:
+    """A machine under the test's control: what its clocks say, in nanoseconds, and a thread that wakes when told."""
 
     def __init__(self) -> None:
-        self.ran, self.computed = 1_000_000_000_000, 0
+        self.ran, self.slept, self.computed = 1_000_000_000_000, 0, 0
+        self._waits, self._go = threading.Semaphore(0), threading.Semaphore(0)
 
-    def clock_gettime_ns(self, _which: int) -> int:
-        return self.ran
+    def clock_gettime_ns(self, which: int) -> int:
+        return self.ran if which == AWAKE else self.ran + self.slept
 
     def process_time_ns(self) -> int:
         return self.computed
 
     def sleep(self, _seconds: float) -> None:
-        time.sleep(3600)  # the thread gives no sign of life in these tests
+        self._waits.release()
+        self._go.acquire()
 
     def pass_(self, seconds: float, computed: float = 0) -> None:
+        """Let time pass without a sign of life."""
         self.ran += round(seconds * 1e9)
         self.computed += round(computed * 1e9)
 
+    def pulse(self) -> None:
+        """Let the thread look at the clock, a second after it last did."""
+        assert self._waits.acquire(timeout=PATIENCE)
+        self.pass_(1)
+        self._go.release()
+
+    def looked(self) -> bool:
+        """Whether the thread has come to wait again."""
+        waits = self._waits.acquire(timeout=0.5)
+        if waits:
+            self._waits.release()
+        return waits
+
 
 @pytest.fixture
-def system(monkeypatch: pytest.MonkeyPatch) -> Time:
-    system = Time()
-    monkeypatch.setattr(standstill, "time", system)
-    return system
+def system() -> Machine:
+    return Machine()
 
 
 @pytest.mark.rule("clock.stopped")
-def test_a_stop_is_left_out_but_for_the_second_in_which_it_could_not_be_noticed(system: Time):
-    usable = UsableTime()
+def test_a_stop_is_left_out_but_for_the_second_in_which_it_could_not_be_noticed(system: Machine):
+    usable = UsableTime(system)
     usable.enter()
     before = usable.count()
     system.pass_(100)
@@ -106,8 +120,8 @@ def test_a_stop_is_left_out_but_for_the_second_in_which_it_could_not_be_noticed(
 
 
 @pytest.mark.rule("clock.stopped")
-def test_whoever_computes_for_long_without_letting_others_run_has_used_that_time(system: Time):
-    usable = UsableTime()
+def test_whoever_computes_for_long_without_letting_others_run_has_used_that_time(system: Machine):
+    usable = UsableTime(system)
     usable.enter()
     before = usable.count()
     system.pass_(100, computed=99)
@@ -115,9 +129,9 @@ def test_whoever_computes_for_long_without_letting_others_run_has_used_that_time
 
 
 @pytest.mark.rule("clock.stopped")
-def test_a_process_that_does_nothing_is_not_stopped(system: Time):
+def test_a_process_that_does_nothing_is_not_stopped(system: Machine):
     """Nobody works here, so no thread looks at the clock, and nothing is known of gaps."""
-    usable = UsableTime()
+    usable = UsableTime(system)
     before = usable.count()
     system.pass_(100)
     assert usable.count() - before == 100e9
@@ -153,17 +167,38 @@ def test_timers_of_a_loop_that_has_closed_are_not_looked_at():
     timers.relook()
 
 
-async def test_those_who_wait_for_deadlines_are_told_of_sleep():
+@pytest.mark.rule("clock.stopped")
+def test_those_who_wait_for_deadlines_are_told_of_sleep(system: Machine):
     told: list[int] = []
 
     class Listens:
         def relook(self) -> None:
             told.append(1)
 
-    usable, listens = UsableTime(), Listens()
+    usable, listens = UsableTime(system), Listens()
     usable.tell(listens)
-    usable._tell_all()  # pyright: ignore[reportPrivateUsage]
+    usable.enter()
+    system.pulse()
+    assert system.looked()
+    assert told == []
+    system.slept = 3_600 * 10**9
+    system.pulse()
+    assert system.looked()
     assert told == [1]
+
+
+@pytest.mark.rule("clock.stopped")
+def test_the_thread_ends_when_nobody_needs_it_and_begins_again(system: Machine):
+    usable = UsableTime(system)
+    usable.enter()
+    usable.leave()
+    for _ in range(10):
+        system.pulse()
+    assert not system.looked()
+    usable.enter()
+    before = usable.count()
+    system.pass_(100)
+    assert usable.count() - before == 1e9
 
 
 # -- wrong clocks -------------------------------------------------------------------------------------------------

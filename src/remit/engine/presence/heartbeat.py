@@ -16,8 +16,7 @@ from remit.core.kinds import cards_published
 from remit.engine.ground import Ground
 from remit.engine.presence.beating import BEATS, BeatThread
 from remit.engine.presence.processes import process_address
-from remit.engine.presence.standstill import USABLE
-from remit.engine.system import SystemClock
+from remit.engine.system import USABLE, SystemClock
 from remit.engine.timing import While
 from remit.errors import StoreError
 from remit.ports import Beat, Decision, Pulse, Timer, View

@@ -1,22 +1,18 @@
-"""The real clock and real ids."""
+"""The real clock."""
 
 import asyncio
 import heapq
 import math
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from remit.engine.presence.standstill import ALWAYS, USABLE
+from remit.engine.system.standstill import ALWAYS, USABLE
 from remit.ports import Timer
 
 _NANO: Final = 1e9
 _SWEEP: Final = 1_000  # cancelled timers that are kept at most, or as many as there are others
-_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
-_SORTED: Final = sorted(_LETTERS)  # digits before letters, so that ids sort as text in the order they were made
-_PAIRS: Final = [a + b for a in _SORTED for b in _SORTED]
 
 
 class Waiting:
@@ -135,24 +131,3 @@ def _usable() -> float:
 
 def _always() -> float:
     return time.clock_gettime_ns(ALWAYS) / _NANO
-
-
-class TimedIds:
-    """Sixteen characters: 45 bits of time, so that new rows go to the end of an index, and 35 bits of chance."""
-
-    def chance(self) -> float:
-        return int.from_bytes(os.urandom(4)) / 2**32
-
-    def new(self) -> str:
-        number = (time.time_ns() // 1_000_000 << 35) | (int.from_bytes(os.urandom(5)) >> 5)
-        pairs = _PAIRS
-        return (
-            pairs[number >> 70 & 1023]
-            + pairs[number >> 60 & 1023]
-            + pairs[number >> 50 & 1023]
-            + pairs[number >> 40 & 1023]
-            + pairs[number >> 30 & 1023]
-            + pairs[number >> 20 & 1023]
-            + pairs[number >> 10 & 1023]
-            + pairs[number & 1023]
-        )

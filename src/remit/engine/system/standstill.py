@@ -18,6 +18,14 @@ _GAP: Final = 5 * _SECOND  # so long without a sign of life is no busy machine, 
 _IDLE: Final = 10  # pulses after which the thread ends if nobody needs it
 
 
+class Source(Protocol):
+    """The system's clocks, as the module `time` has them."""
+
+    def clock_gettime_ns(self, clk_id: int, /) -> int: ...
+    def process_time_ns(self) -> int: ...
+    def sleep(self, seconds: float, /) -> None: ...
+
+
 class Woken(Protocol):
     """Someone who wants to know that the machine slept."""
 
@@ -30,7 +38,8 @@ class UsableTime:
     """Counts the nanoseconds that this process could use; there is one for a process. It counts stops out while
     someone is between `enter` and `leave`."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Source = time) -> None:
+        self._source = source
         self.begin_anew()
         self._stopped = 0
 
@@ -45,7 +54,7 @@ class UsableTime:
 
     def count(self) -> int:
         """Tell the time. Whoever asks for it is a sign of life, so it never goes back."""
-        now = time.clock_gettime_ns(AWAKE)
+        now = self._source.clock_gettime_ns(AWAKE)
         if now - self._alive_at > _GAP and self._thread is not None:
             self._leave_out(now)
         self._alive_at = now
@@ -56,7 +65,8 @@ class UsableTime:
         with self._lock:
             self._users += 1
             if self._thread is None:
-                self._alive_at, self._spent = time.clock_gettime_ns(AWAKE), time.process_time_ns()
+                source = self._source
+                self._alive_at, self._spent = source.clock_gettime_ns(AWAKE), source.process_time_ns()
                 self._thread = threading.Thread(target=self._pulse, name="remit-pulse", daemon=True)
                 self._thread.start()
 
@@ -74,7 +84,7 @@ class UsableTime:
         """Leave out the time since the last sign of life, but for a second of waiting and what was computed: whoever
         holds the interpreter for long gives no sign of life either."""
         with self._lock:
-            used = _SECOND + time.process_time_ns() - self._spent
+            used = _SECOND + self._source.process_time_ns() - self._spent
             if now - self._alive_at > _GAP:  # of two who notice the first has done it
                 self._stopped += max(0, now - self._alive_at - used)
                 self._alive_at = now
@@ -82,13 +92,13 @@ class UsableTime:
     # -- the thread -----------------------------------------------------------------------------------
 
     def _pulse(self) -> None:
-        idle, asleep = 0, _asleep()
+        idle, asleep = 0, self._asleep()
         while idle < _IDLE or not self._ends():
-            time.sleep(1.0)
+            self._source.sleep(1.0)
             self.count()
-            self._spent = time.process_time_ns()
+            self._spent = self._source.process_time_ns()
             idle = 0 if self._users else idle + 1
-            if (now := _asleep()) - asleep > _SECOND:
+            if (now := self._asleep()) - asleep > _SECOND:
                 self._tell_all()
             asleep = now
 
@@ -104,10 +114,9 @@ class UsableTime:
         for who in woken:
             who.relook()
 
-
-def _asleep() -> int:
-    """Tell for how long the machine has slept since it was started."""
-    return time.clock_gettime_ns(ALWAYS) - time.clock_gettime_ns(AWAKE)
+    def _asleep(self) -> int:
+        """Tell for how long the machine has slept since it was started."""
+        return self._source.clock_gettime_ns(ALWAYS) - self._source.clock_gettime_ns(AWAKE)
 
 
 USABLE: Final = UsableTime()
