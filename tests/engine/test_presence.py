@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, doomed, happened, life, sound, take_over, until
+from engine.helping import PATIENCE, a_few_rounds, doomed, happened, life, sound, take_over, until
 from forking import in_a_fork
 from inside import last_look
 from remit import Card, Runtime, Turn
@@ -132,6 +132,30 @@ async def test_what_a_worker_without_a_heartbeat_has_is_taken_over(tmp_path, clo
         assert (await heir.workspace.task(task.id).wait(PATIENCE)).state == end
         assert await heir.workspace.read(lambda view: view.unseen()) == []
         await sound(heir)
+
+
+@pytest.mark.rule("presence.unseen")
+async def test_in_memory_nobody_says_that_they_are_there_and_nobody_is_taken_over(clock):
+    with closing(SqliteDatabase()) as database:
+        first, second = team(database, clock=clock), team(database, clock=clock)
+        inside, go = anyio.Event(), anyio.Event()
+
+        async def coder(turn: Turn) -> str:
+            inside.set()
+            await go.wait()
+            return "once"
+
+        first.add(Card("coder"), coder)
+        second.add(Card("coder"), echo)
+        task = await first.submit("coder", "x")
+        await happened(inside)
+        second.lend()
+        for _ in range(2 * SILENCE):
+            clock.advance(1)
+            await a_few_rounds()
+        go.set()
+        assert await task.result(PATIENCE) == "once"
+        assert "lost" not in await life(first, task.id)
 
 
 class BeatsAfterLook(Wrapped):

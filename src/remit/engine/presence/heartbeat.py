@@ -35,7 +35,7 @@ class Heartbeat:
         self.hands = 0
         self.silence = silence
         self._ground = ground
-        self._lasting = lasting
+        self.lasting = lasting
         self._count = 0
         self._users = 0
         self._timer: Timer | None = None
@@ -50,7 +50,7 @@ class Heartbeat:
 
     def first_beat(self) -> Beat | None:
         """Give the first heartbeat, to go along with the first thing this process writes; None once it was written."""
-        return Beat(self.worker, process_address(), 1, self.hands) if self._lasting and not self._count else None
+        return Beat(self.worker, process_address(), 1, self.hands) if self.lasting and not self._count else None
 
     def beat_written(self) -> None:
         """Note that what the first heartbeat went along with is written."""
@@ -81,7 +81,7 @@ class Heartbeat:
                 USABLE.enter()
         if self._thread is not None:
             self._thread.begin()
-        elif self._timer is None and self._lasting:
+        elif self._timer is None and self.lasting:
             self._timer = self._ground.clock.call_later(self.silence / BEATS, self._beat)
 
     def _leave(self) -> None:
@@ -111,7 +111,7 @@ class Heartbeat:
 
     async def beat_now(self) -> None:
         """Write a heartbeat right away."""
-        if self._lasting:
+        if self.lasting:
             beat = self._next()
             await self._ground.store.tx(self._ground.ids.new(), lambda _view: Decision(None, (), beat))
 
@@ -130,7 +130,7 @@ class Heartbeat:
     async def leave(self) -> None:
         """Say that there is nothing here to take over, unless there is; that it cannot be said costs no one anything
         but the time until this process is silent."""
-        if not self._lasting or not self._count:
+        if not self.lasting or not self._count:
             return
         thread = self._thread.stop() if self._thread is not None else None
         if thread is not None:  # what it is writing comes before what we say

@@ -58,11 +58,15 @@ class Caretaker:
 
     async def look(self) -> None:
         """Do whatever there is to do."""
-        self._services.heartbeat.set_clock(idle=not len(self._services.conductor.alive))
+        heartbeat = self._services.heartbeat
+        heartbeat.set_clock(idle=not len(self._services.conductor.alive))
         await self._end_late()
         await self._requeue_strays()
         await self._prune()
-        own = self._services.heartbeat.worker
+        if heartbeat.lasting:  # in memory nobody says that they are there, and nobody outlives this process
+            await self._look_at_others(heartbeat.worker)
+
+    async def _look_at_others(self, own: str) -> None:
         beats, unseen = await self._ground.store.read(lambda view: (view.workers(), view.unseen()))
         others = [beat for beat in beats if beat.worker != own]
         for beat in self._peers.gone(others, [worker for worker in unseen if worker != own]):
