@@ -196,11 +196,15 @@ async def test_one_that_has_beaten_since_it_was_looked_at_is_not_taken_over(tmp_
         task = await slow.submit("coder", "x")
         await happened(inside)
         with closing(SqliteDatabase(path).pulse("default")) as pulse:  # pyright: ignore[reportArgumentType]
-            began, counts = clock.ticks(), count(2)
+            counts = count(2)
+            since: list[int] = []  # when the last heartbeat was first seen
 
             def beat() -> None:
-                if clock.ticks() - began >= SILENCE * SECOND:
+                if not since:
+                    since.append(clock.ticks())
+                elif clock.ticks() - since[0] >= SILENCE * SECOND:
                     pulse.write(Beat(slow.worker, FAR, next(counts)))
+                    since.clear()
 
             watching.after_look = beat
             heir.lend()
