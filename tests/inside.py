@@ -3,6 +3,9 @@
 `be_on_machine`: of a process on another machine only its silence tells that it is gone. On one machine there is no
 other to be had, and no one but this test wants to pretend: a setting for it would be one that people could get wrong.
 
+`last_look`: who could not look for a while begins to watch anew, so a clock that is moved waits for whoever looks; and
+nobody else should have to know when that is.
+
 `without`: whether a safeguard is missed is seen only where it is gone, and nobody else should be able to remove one.
 """
 
@@ -13,12 +16,19 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from remit.engine.presence import peers
+from remit import Runtime
+from remit.engine.presence import processes
 
 
 def be_on_machine(name: str) -> None:
     """Have this process believe, and tell others, that it runs on another machine."""
-    peers._machine = lambda: name  # pyright: ignore[reportPrivateUsage]
+    processes._machine = lambda: name  # pyright: ignore[reportPrivateUsage]
+
+
+def last_look(rt: Runtime) -> int:
+    """When the worker of a runtime last looked whether others are there, in ticks of its clock; 0 if it has none."""
+    worker = rt._opening.engine.resident.worker  # pyright: ignore[reportPrivateUsage]
+    return worker._caretaker._peers._looked if worker is not None else 0  # pyright: ignore[reportPrivateUsage]
 
 
 @contextmanager

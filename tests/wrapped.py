@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remit.ports import NOTHING, Database, Decide, Decided, Decision, Dispatcher, Store, View, Wants
+from remit.ports import NOTHING, Database, Decide, Decided, Decision, Dispatcher, Pulse, Store, View, Wants
 from remit.stores.opening import database_at
 
 T = TypeVar("T")
@@ -41,6 +41,7 @@ class Wrapped:
     def __init__(self, store: str | Path | Database) -> None:
         self._database = database_at(store) if isinstance(store, str | Path) else store
         self.lasting = self._database.lasting
+        self.server_time = self._database.server_time
         self.workspaces = self._database.workspaces
         self.key = self._database.key
         self.faulty = self._database.faulty
@@ -52,6 +53,9 @@ class Wrapped:
 
     def dispatcher(self, workspace: str) -> Dispatcher | None:
         return self._database.dispatcher(workspace)
+
+    def pulse(self, workspace: str) -> Pulse | None:
+        return self._database.pulse(workspace)
 
     def around(self, decide: Decide[T]) -> Decide[T]:
         return decide

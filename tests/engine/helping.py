@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import anyio
 import anyio.lowlevel
 
+from inside import last_look
 from remit import Card, Outcome, Runtime, Task, Turn
 from remit.ports import View, Which
 from remit.testing import FakeClock, Zombie, pass_time
@@ -138,7 +139,12 @@ async def take_over(heir: Runtime, clock: FakeClock, dead: Runtime) -> None:
     worker = dead.worker
 
     async def gone() -> bool:
-        return not await heir.workspace.read(lambda view: any(beat.worker == worker for beat in view.workers()))
+        there = await heir.workspace.read(lambda view: [*(beat.worker for beat in view.workers()), *view.unseen()])
+        return worker not in there
 
     heir.lend()
-    await pass_time(clock, gone)
+    with anyio.fail_after(6 * PATIENCE):
+        while not await gone():
+            clock.advance(1)
+            with anyio.move_on_after(0.1):  # whoever has not looked for some time would watch anew
+                await until(lambda: last_look(heir) == clock.ticks())

@@ -268,7 +268,7 @@ async def fill(database: SqliteDatabase, count: int) -> None:
     store = database.store("one")
     root = first_remit("run", session="s")
     await store.tx("begin", starting(root))
-    rt = team(database, workspace="one")
+    rt = team(database, workspace="one", clock=FakeClock(NOW))
     context = rt.workspace.context()
     for start in range(0, count, 100):
         await asyncio.gather(*(context.set("notes", f"{n % 100}", "x" * 500) for n in range(start, start + 100)))

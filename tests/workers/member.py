@@ -83,6 +83,18 @@ def _join_those_who_end(rt: Runtime, folder: Path) -> None:
         await opened(folder / turn.task)
         return note(folder, "opened", turn.task)
 
+    async def blocks(turn: Turn) -> str:
+        """Holds up its loop for that long, as a client does that is not async."""
+        note(folder, "blocks", turn.task)
+        time.sleep(float(turn.task))  # noqa: ASYNC251 - that is the point
+        return f"by {os.getpid()}"
+
+    async def charge(turn: Turn) -> str:
+        """One effect, after a moment in which its process may be stopped."""
+        note(folder, "begun", turn.task)
+        await asyncio.sleep(0.5)
+        return await turn.once("charge", note, folder, "charged", turn.task)
+
     async def parent(turn: Turn) -> list[str]:
         """Spawns some and reads what is announced; each once."""
         children = [await turn.spawn("echo", f"{turn.task}/{n}") for n in range(3)]
@@ -95,6 +107,8 @@ def _join_those_who_end(rt: Runtime, folder: Path) -> None:
     rt.add(Card("step"), step)
     rt.add(Card("lead", asks="*"), lead)
     rt.add(Card("gated"), gated)
+    rt.add(Card("blocks"), blocks)
+    rt.add(Card("charge"), charge)
     rt.add(Card("busy"), busy)
     rt.add(Card("narrow", concurrency=2), busy)
     rt.add(Card("parent", asks="*"), parent)

@@ -18,7 +18,7 @@ from remit.core.credits import credits as money
 from remit.core.events import Event
 from remit.core.outcome import Outcome
 from remit.engine.asking import Starting
-from remit.engine.presence.peers import process_address
+from remit.engine.presence.processes import process_address
 from remit.engine.system import SystemClock
 from remit.errors import Conflict
 from remit.ports import View, Which

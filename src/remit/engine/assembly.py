@@ -22,6 +22,7 @@ from remit.engine.plans.running import PlanRunner, Schemas
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.presence.insisting import Insisting
+from remit.engine.presence.timely import TimelyStore
 from remit.engine.queue.control import TaskControl
 from remit.engine.queue.serving import ResidentWorker
 from remit.engine.queue.submitting import TaskQueue
@@ -29,9 +30,10 @@ from remit.engine.services import Services
 from remit.engine.settings import Policy, Serving, System
 from remit.engine.sharing.entries import Entries
 from remit.engine.sharing.inbox import Inbox
+from remit.engine.system import SystemClock
 from remit.engine.turn import Turn, TurnServices
 from remit.engine.upkeep.breakers import Breakers
-from remit.ports import Database
+from remit.ports import Database, Store
 
 
 class EngineSettings(NamedTuple):
@@ -60,7 +62,7 @@ class Engine(NamedTuple):
 def assembled(database: Database, workspace: str, directory: Directory, settings: EngineSettings) -> Engine:
     """Put the parts together. All they write goes through the consequences."""
     policy, serving, system = settings.policy, settings.serving, settings.system
-    store = Consequent(database.store(workspace), policy.breaker, settings.redaction)
+    store = Consequent(_timely(database, workspace, system), policy.breaker, settings.redaction)
     ground = Ground(store, system.clock, system.ids, directory)
     services = _services(ground, database, policy, serving)
     delegations = Delegations(services)
@@ -98,12 +100,21 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     return Engine(services, delegations, queue, control, plans, entries, Breakers(ground), resident)
 
 
+def _timely(database: Database, workspace: str, system: System) -> Store:
+    """Give the store, to be written to only by a clock that is right; whoever gives a clock of their own knows."""
+    store = database.store(workspace)
+    if not (database.lasting and system.check_clock and isinstance(system.clock, SystemClock)):
+        return store
+    return TimelyStore(store, system.clock, database.server_time)
+
+
 def _services(ground: Ground, database: Database, policy: Policy, serving: Serving) -> Services:
     admission = Admission(
         ground.directory, policy.breaker, policy.concurrency, TaskLimits(policy.handoffs, policy.sends)
     )
     bell = Bell(ground.store, ground.clock)
-    heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence)
+    pulse = database.pulse(ground.store.workspace)
+    heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence, pulse=pulse)
     alive = LiveTasks()
     handoffs = Handoffs(ground, admission, alive)
     insisting = Insisting(ground.clock, serving.pace.insist)

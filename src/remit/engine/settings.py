@@ -107,13 +107,19 @@ class System:
 
     `journal_key` makes each event's hash one that only who has the key can make: text of at least 16 characters, the
     same in every process that writes. Unless it is given, REMIT_JOURNAL_KEY of the environment is taken.
+
+    Before the machine's own clock is used to write, it is compared with the server's or with the newest event, and
+    refused if it is wrong by more than ten minutes; `check_clock=False`, or REMIT_CHECK_CLOCK=no in the environment,
+    takes it as it is.
     """
 
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=TimedIds)
     journal_key: str = field(default="", repr=False)
+    check_clock: bool = True
 
     def __post_init__(self) -> None:
+        of_type(self.check_clock, bool, "check_clock is True or False")
         _has(self.clock, ("now", "ticks", "call_later"), "clock takes a clock")
         _has(self.ids, ("new", "chance"), "ids takes what makes ids")
         if self.journal_key:

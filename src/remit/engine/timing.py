@@ -6,7 +6,16 @@ from typing import Self
 
 from anyio import CancelScope
 
+from remit.engine.system import SystemClock
 from remit.ports import Clock, Timer
+
+
+def call_later(clock: Clock, seconds: float, call: Callable[[], None], *, deadline: bool) -> Timer:
+    """Call this after that many seconds. A deadline that someone said comes also while the machine sleeps; the time of
+    an attempt is what this process could use."""
+    if deadline and isinstance(clock, SystemClock):
+        return clock.call_later_asleep_too(seconds, call)
+    return clock.call_later(seconds, call)
 
 
 class move_on_after:  # noqa: N801 - used like the function of the same name
@@ -18,12 +27,15 @@ class move_on_after:  # noqa: N801 - used like the function of the same name
         seconds: float | None,
         scope: CancelScope | None = None,
         time_is_up: Callable[[], None] | None = None,
+        *,
+        deadline: bool = False,
     ) -> None:
         self._clock = clock
         self._seconds = seconds
         self._scope = scope if scope is not None else CancelScope()
         self._time_is_up = time_is_up or self._scope.cancel
         self._timer: Timer | None = None
+        self._deadline = deadline
 
     @property
     def ran_out(self) -> bool:
@@ -32,7 +44,7 @@ class move_on_after:  # noqa: N801 - used like the function of the same name
 
     def __enter__(self) -> Self:
         if self._seconds is not None:
-            self._timer = self._clock.call_later(self._seconds, self._time_is_up)
+            self._timer = call_later(self._clock, self._seconds, self._time_is_up, deadline=self._deadline)
         self._scope.__enter__()
         return self
 

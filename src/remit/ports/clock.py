@@ -19,7 +19,8 @@ class Clock(Protocol):
         ...
 
     def ticks(self) -> int:
-        """Tell the microseconds since some moment; nobody can set this back."""
+        """Tell the microseconds since some moment that this process could use; nobody can set this back. Time in which
+        the machine sleeps or the process is stopped need not be in it."""
         ...
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:

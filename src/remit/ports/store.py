@@ -105,6 +105,19 @@ class Dispatcher(Protocol):
         ...
 
 
+class Pulse(Protocol):
+    """Writes heartbeats on a connection of its own, from a thread of its own: also while all else here is busy."""
+
+    def write(self, beat: Beat) -> None:
+        """Write a heartbeat, and wait until it is written. Opens the connection if need be; one that failed is opened
+        anew the next time."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection until the next heartbeat."""
+        ...
+
+
 class Database(Protocol):
     """Where stores live. `lasting` says whether what is in it outlives the process."""
 
@@ -112,6 +125,14 @@ class Database(Protocol):
     def lasting(self) -> bool: ...
     def store(self, workspace: str) -> Store: ...
     def dispatcher(self, workspace: str) -> Dispatcher | None: ...
+    def pulse(self, workspace: str) -> Pulse | None:
+        """Give what heartbeats are written with; None where nobody else could see them."""
+        ...
+
+    def server_time(self) -> int | None:
+        """Tell what time it is on the server; None if there is none, and so no other clock than ours."""
+        ...
+
     def workspaces(self) -> list[str]: ...
     @property
     def key(self) -> SealKey | None:

@@ -136,6 +136,9 @@ class QueueView(Protocol):
         ...
 
     def workers(self) -> list[Beat]: ...
+    def unseen(self) -> list[str]:
+        """List the workers that have something and have never said, or say no more, that they are there."""
+        ...
 
 
 class AgentView(Protocol):

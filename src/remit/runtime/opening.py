@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -33,6 +33,7 @@ from remit.stores.opening import database_at
 
 DEFAULT_WORKSPACE: Final = "default"
 KEY_VARIABLE: Final = "REMIT_JOURNAL_KEY"
+CLOCK_VARIABLE: Final = "REMIT_CHECK_CLOCK"
 
 _log = logging.getLogger("remit")
 
@@ -93,7 +94,7 @@ class Opening:
         if _is_running():
             self._one.enter()
         if self._engine is None:
-            self._engine = assembled(self.database, self.workspace, self.directory, self.settings)
+            self._engine = assembled(self.database, self.workspace, self.directory, self._told())
             if self.settings.redaction:
                 _log.addFilter(self._log_filter)
         return self._engine
@@ -131,6 +132,13 @@ class Opening:
         secret = self.settings.system.journal_key or os.environ.get(KEY_VARIABLE, "")
         return SealKey(secret) if secret else None
 
+    def _told(self) -> EngineSettings:
+        """Give the settings, and what the environment says besides."""
+        settings = self.settings
+        if os.environ.get(CLOCK_VARIABLE, "") != "no":
+            return settings
+        return settings._replace(system=replace(settings.system, check_clock=False))
+
     def _come_home(self) -> None:
         """In a forked process let go of all that is the parent's, without closing any of it; a path or an address is
         opened anew. What is in the parent's memory cannot be."""
@@ -161,6 +169,7 @@ class Opening:
         self._come_home()
         if self._engine is not None:
             self._engine.resident.let_go()
+            self._engine.services.heartbeat.close()
             self._engine = None
             _log.removeFilter(self._log_filter)
         if self._database is not None:

@@ -236,6 +236,9 @@ class QueueQueries(Queries):
     def workers(self) -> list[Beat]:
         return [Beat(*row) for row in self._rows("workers")]
 
+    def unseen(self) -> list[str]:
+        return [row[0] for row in self._rows("unseen")]
+
 
 class AgentQueries(Queries):
     __slots__ = ()

@@ -1,15 +1,31 @@
-"""A process that others take for dead while its code runs on: it writes no heartbeat and hears nothing.
+"""A process that others take for dead while its code runs on: it writes no heartbeat, hears nothing, and says that it
+is on another machine.
 
 `Runtime(Zombie.database("team.db"), system=System(clock=Zombie.clock(clock)))` is such a process: give it work, let
 time pass for the others, and see that nothing it does afterwards counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from remit.ports import Clock, Database, Dispatcher, Store, Timer
+from remit.ports import (
+    NOTHING,
+    Clock,
+    Database,
+    Decide,
+    Decided,
+    Decision,
+    Dispatcher,
+    Pulse,
+    Store,
+    Timer,
+    View,
+    Wants,
+)
 from remit.stores.opening import database_at
+
+T = TypeVar("T")
 
 
 class _NeverFires:
@@ -35,11 +51,16 @@ class DeafStore:
 
     def __init__(self, store: Store, unheard: list[Callable[[], None]]) -> None:
         self._unheard = unheard
+        self._store = store
         self.workspace = store.workspace
-        self.tx = store.tx
-        self.transact = store.transact
         self.read = store.read
         self.subscribe = store.subscribe
+
+    def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
+        return self._store.tx(op, _elsewhere(decide), wants)
+
+    def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[Decided[T]]:
+        return self._store.transact(op, _elsewhere(decide), wants)
 
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
         self._unheard.append(ring)
@@ -51,6 +72,17 @@ class DeafStore:
         return stop
 
 
+def _elsewhere(decide: Decide[T]) -> Decide[T]:
+    """Have a process say that it is on another machine: on this one everyone could see that it is alive."""
+
+    def decided(view: View) -> Decision[T]:
+        decision = decide(view)
+        beat = decision.beat
+        return decision if beat is None else decision._replace(beat=beat._replace(home="another machine"))
+
+    return decided
+
+
 class DeafDatabase:
     """A database whose stores are deaf until `wake`, when the process notices that others have been at work."""
 
@@ -58,6 +90,7 @@ class DeafDatabase:
         self._unheard: list[Callable[[], None]] = []
         self._database = database
         self.lasting = database.lasting
+        self.server_time = database.server_time
         self.workspaces = database.workspaces
         self.key = database.key
         self.faulty = database.faulty
@@ -73,6 +106,9 @@ class DeafDatabase:
             ring()
 
     def dispatcher(self, workspace: str) -> Dispatcher | None:
+        return None
+
+    def pulse(self, workspace: str) -> Pulse | None:
         return None
 
 

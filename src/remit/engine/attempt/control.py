@@ -10,7 +10,7 @@ from anyio import CancelScope
 from remit.core.times import SECOND
 from remit.engine.attempt.calls import Call
 from remit.engine.attempt.lines import Line, Member
-from remit.engine.timing import move_on_after
+from remit.engine.timing import call_later, move_on_after
 from remit.ports import Clock, Timer
 
 
@@ -78,7 +78,7 @@ class Control(Generic[Member]):
             return
         self.clock, self.ends, self.seconds, self.final = clock, ends, seconds, True
         self.settle()
-        self.sooner = clock.call_later(seconds, self._expire)
+        self.sooner = call_later(clock, seconds, self._expire, deadline=True)
 
     def settle(self) -> None:
         """Forget the shorter time: it has ended."""
@@ -88,7 +88,9 @@ class Control(Generic[Member]):
 
     def limited(self, clock: Clock) -> AbstractContextManager[object, bool]:
         """Give the scope to run in, which ends when the task's time is up."""
-        return self.scope if self.seconds is None else move_on_after(clock, self.seconds, self.scope, self._expire)
+        if self.seconds is None:
+            return self.scope
+        return move_on_after(clock, self.seconds, self.scope, self._expire, deadline=self.final)
 
     @property
     def is_over(self) -> bool:

@@ -1,6 +1,9 @@
 """Heartbeats. Each process writes one every few seconds; when they stop, other processes take over its tasks.
 
 With the first one of a worker, the cards of its agents are published.
+
+By the real clock a thread writes them, whatever the loop is busy with. A clock that was given, as in tests, writes them
+with its timers on the loop: time passes as that clock says, and a thread could not wait for it.
 """
 
 import asyncio
@@ -11,35 +14,43 @@ from typing import Final
 
 from remit.core.kinds import cards_published
 from remit.engine.ground import Ground
-from remit.engine.presence.peers import process_address
+from remit.engine.presence.beating import BEATS, BeatThread
+from remit.engine.presence.processes import process_address
+from remit.engine.system import USABLE, SystemClock
 from remit.engine.timing import While
 from remit.errors import StoreError
-from remit.ports import Beat, Decision, Timer, View
+from remit.ports import Beat, Decision, Pulse, Timer, View
 
-BEATS: Final = 3  # in the time that a process may be silent
+_LAST: Final = 1.0  # seconds that a heartbeat may take which is being written when the store is closed
 
 _log = logging.getLogger("remit")
 
 
 class Heartbeat:
-    """This process, as others see it. `lasting` is False where nobody else could see it."""
+    """This process, as others see it. `lasting` is False where nobody else could see it; `pulse` is what a thread
+    writes heartbeats with."""
 
-    def __init__(self, ground: Ground, *, lasting: bool, silence: float) -> None:
+    def __init__(self, ground: Ground, *, lasting: bool, silence: float, pulse: Pulse | None = None) -> None:
         self.worker = ground.ids.new()
         self.hands = 0
         self.silence = silence
         self._ground = ground
-        self._lasting = lasting
+        self.lasting = lasting
         self._count = 0
         self._users = 0
         self._timer: Timer | None = None
         self._writing: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._working = While(self._enter, self._leave)
+        self._clock = ground.clock if isinstance(ground.clock, SystemClock) else None
+        self._counting = False  # whether stops of this process are counted out on our behalf
+        self._thread: BeatThread | None = None
+        if self._clock is not None and pulse is not None:
+            self._thread = BeatThread(pulse, self._clock, silence, self._next)
 
     def first_beat(self) -> Beat | None:
         """Give the first heartbeat, to go along with the first thing this process writes; None once it was written."""
-        return Beat(self.worker, process_address(), 1, self.hands) if self._lasting and not self._count else None
+        return Beat(self.worker, process_address(), 1, self.hands) if self.lasting and not self._count else None
 
     def beat_written(self) -> None:
         """Note that what the first heartbeat went along with is written."""
@@ -54,12 +65,37 @@ class Heartbeat:
         if loop is not self._loop:  # what beat in an earlier loop ended with it
             self._loop, self._users, self._timer = loop, 0, None
         self._users += 1
-        if self._timer is None and self._lasting:
+        if self._users == 1:
+            self._begin()
+
+    def set_clock(self, *, idle: bool) -> None:
+        """Read the machine's clock anew while nothing runs here: it may have been set right since we began."""
+        if idle and self._clock is not None:
+            self._clock.read_anew()
+
+    def _begin(self) -> None:
+        if self._clock is not None:
+            self.set_clock(idle=True)
+            if not self._counting:
+                self._counting = True
+                USABLE.enter()
+        if self._thread is not None:
+            self._thread.begin()
+        elif self._timer is None and self.lasting:
             self._timer = self._ground.clock.call_later(self.silence / BEATS, self._beat)
 
     def _leave(self) -> None:
         self._users -= 1
-        if not self._users and self._timer is not None:
+        if not self._users:
+            self._end()
+
+    def _end(self) -> None:
+        if self._counting:
+            self._counting = False
+            USABLE.leave()
+        if self._thread is not None:
+            self._thread.pause()
+        elif self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
@@ -75,9 +111,9 @@ class Heartbeat:
 
     async def beat_now(self) -> None:
         """Write a heartbeat right away."""
-        if self._lasting:
-            self._count += 1
-            await self._write(Beat(self.worker, process_address(), self._count, self.hands))
+        if self.lasting:
+            beat = self._next()
+            await self._ground.store.tx(self._ground.ids.new(), lambda _view: Decision(None, (), beat))
 
     async def publish(self) -> None:
         """Publish the cards of this process's agents that the store does not have, or has otherwise."""
@@ -92,14 +128,37 @@ class Heartbeat:
             await ground.store.tx(ground.ids.new(), decide)
 
     async def leave(self) -> None:
-        """Say that there is nothing here to take over."""
-        if self._lasting and self._count:
+        """Say that there is nothing here to take over, unless there is; that it cannot be said costs no one anything
+        but the time until this process is silent."""
+        if not self.lasting or not self._count:
+            return
+        thread = self._thread.stop() if self._thread is not None else None
+        if thread is not None:  # what it is writing comes before what we say
+            await asyncio.to_thread(thread.join)
+        try:
             # Whoever says so while another does waits for it too: it must be written before the store is closed.
-            await self._write(Beat(self.worker, process_address(), 0))
-            self._count = 0
+            if await self._ground.store.tx(self._ground.ids.new(), self._left):
+                self._count = 0
+        except StoreError as error:
+            _log.warning("could not say that this process has left: %s", error)
+        if self._thread is not None and self._users:  # someone has begun something meanwhile
+            self._thread.begin()
 
-    async def _write(self, beat: Beat) -> None:
-        await self._ground.store.tx(self._ground.ids.new(), lambda _view: Decision(None, (), beat))
+    def close(self) -> None:
+        """Beat no more: the store is about to be closed."""
+        self._end()
+        thread = self._thread.stop() if self._thread is not None else None
+        if thread is not None:
+            thread.join(_LAST)
+
+    def _left(self, view: View) -> Decision[bool]:
+        if view.held(self.worker):
+            return Decision(False)
+        return Decision(True, (), Beat(self.worker, process_address(), 0))
+
+    def _next(self) -> Beat:
+        self._count += 1
+        return Beat(self.worker, process_address(), self._count, self.hands)
 
     def _beat(self) -> None:
         assert self._loop is not None

@@ -1,73 +1,54 @@
 """Other processes: whether they are still there.
 
-That is never judged by comparing clocks. On the same machine the process list says it at once; of others, only that
-no heartbeat came for a while on our own watch. Being wrong about it is harmless: fences see to it that only one of two
-processes can record anything.
+That is never judged by comparing clocks. On the same machine the process table says it at once; of others, only that
+no heartbeat came for a while on our own watch. Whoever could not look has heard nothing either, so it begins to watch
+anew. Being wrong about it is harmless: fences see to it that only one of two processes can record anything.
 """
 
-import os
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterable
+from typing import Final
 
 from remit.core.times import SECOND
+from remit.engine.presence.processes import Fate, ProcessTable
 from remit.ports import Beat, Clock
+
+PATIENCE: Final = 20  # times as long a process may be silent that is seen to be alive
+_ROUNDS: Final = 3  # looks that may fail to take place before what was heard counts no more
 
 
 class Peers:
-    """Watches the heartbeats of the others."""
+    """Watches the heartbeats of the others: after so many seconds of `silence`, looking every `look` seconds."""
 
-    def __init__(self, clock: Clock, silence: float) -> None:
+    def __init__(self, clock: Clock, silence: float, look: float, processes: ProcessTable | None = None) -> None:
         self._clock = clock
         self._silence = round(silence * SECOND)
+        self._gap = max(self._silence // 2, round(_ROUNDS * look * SECOND))
+        self._processes = processes or ProcessTable()
+        self._looked = clock.ticks()
         self._heard: dict[str, tuple[int, int]] = {}
 
-    def gone(self, beats: list[Beat]) -> list[Beat]:
-        """List those whose process has ended, or who have been silent for too long while we watched."""
+    def gone(self, beats: Iterable[Beat], unseen: Iterable[str] = ()) -> list[Beat]:
+        """List those whose process has ended, or who have been silent for too long while we watched. `unseen` are
+        workers that have something and of whom there is no heartbeat."""
         now = self._clock.ticks()
-        self._heard = {beat.worker: self._last_heard(beat, now) for beat in beats}
-        return [beat for beat in beats if process_ended(beat.home) or self._silent(beat, now)]
+        if now - self._looked > self._gap:
+            self.watch_anew()
+        self._looked = now
+        all_ = [*beats, *(Beat(worker, "", 0) for worker in unseen)]
+        self._heard = {beat.worker: self._last_heard(beat, now) for beat in all_}
+        return [beat for beat in all_ if self._is_gone(beat, now)]
+
+    def watch_anew(self) -> None:
+        """Forget since when each is silent."""
+        self._heard.clear()
 
     def _last_heard(self, beat: Beat, now: int) -> tuple[int, int]:
         known = self._heard.get(beat.worker)
         return known if known is not None and known[0] == beat.count else (beat.count, now)
 
-    def _silent(self, beat: Beat, now: int) -> bool:
-        return now - self._heard[beat.worker][1] >= self._silence
-
-
-@cache
-def _machine() -> str:
-    """Name this boot of this machine, as far as processes see each other; empty where that cannot be known."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot}:{Path('/proc/self/ns/pid').stat().st_ino}"
-    except OSError:
-        return ""
-
-
-def process_address() -> str:
-    """Say where this process is: machine, number, and when it began, because numbers are used again."""
-    return f"{_machine()}:{os.getpid()}:{_began(os.getpid())}"
-
-
-def process_ended(address: str) -> bool:
-    """Whether a process of this machine has ended; of others nothing is known."""
-    machine, _, process = address.rpartition(":")
-    machine, _, number = machine.rpartition(":")
-    return bool(machine) and machine == _machine() and number.isdigit() and _began(int(number)) != process
-
-
-def process_number(address: str) -> str:
-    """Give the number of a process of this machine; empty for another machine's."""
-    machine, number, _ = address.rsplit(":", 2)
-    return number if machine and machine == process_address().rsplit(":", 2)[0] else ""
-
-
-def _began(process: int) -> str:
-    """Tell when a process began, in ticks since the machine did; empty if it has ended."""
-    try:
-        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    fields = text.rpartition(")")[2].split()  # its name comes before, and may have spaces
-    return "" if fields[0] in "ZX" else fields[19]
+    def _is_gone(self, beat: Beat, now: int) -> bool:
+        fate = self._processes.fate(beat.home)
+        if fate is Fate.ENDED:
+            return True
+        silence = self._silence * PATIENCE if fate is Fate.ALIVE else self._silence
+        return now - self._heard[beat.worker][1] >= silence

@@ -32,7 +32,7 @@ class Caretaker:
         self._look_every = round(serving.pace.look * SECOND)
         self._prune_every = round(serving.pace.prune * SECOND)
         self._pruned = self._ground.clock.ticks()
-        self._peers = Peers(self._ground.clock, services.heartbeat.silence)
+        self._peers = Peers(self._ground.clock, services.heartbeat.silence, serving.pace.look)
         self._looked: int | None = None
         self._strays: dict[str, int] = {}
 
@@ -45,15 +45,26 @@ class Caretaker:
             await self._services.heartbeat.beat_now()  # others see at once that someone is there
             await self._services.heartbeat.publish()
         self._looked = now
-        await self.look()
+        try:
+            await self.look()
+        except BaseException:  # whoever cannot look hears nothing
+            self._peers.watch_anew()
+            raise
 
     async def look(self) -> None:
         """Do whatever there is to do."""
+        heartbeat = self._services.heartbeat
+        heartbeat.set_clock(idle=not len(self._services.conductor.alive))
         await self._end_late()
         await self._requeue_strays()
         await self._prune()
-        beats = await self._ground.store.read(lambda view: view.workers())
-        for beat in self._peers.gone([beat for beat in beats if beat.worker != self._services.heartbeat.worker]):
+        if heartbeat.lasting:  # in memory nobody says that they are there, and nobody outlives this process
+            await self._look_at_others(heartbeat.worker)
+
+    async def _look_at_others(self, own: str) -> None:
+        beats, unseen = await self._ground.store.read(lambda view: (view.workers(), view.unseen()))
+        others = [beat for beat in beats if beat.worker != own]
+        for beat in self._peers.gone(others, [worker for worker in unseen if worker != own]):
             await self._take_over(beat)
 
     async def requeue(self, tasks: set[str]) -> None:
@@ -131,6 +142,9 @@ class Caretaker:
         ground = self._ground
 
         def decide(view: View) -> Decision[int]:
+            heard = next((beat.count for beat in view.workers() if beat.worker == gone.worker), 0)
+            if heard != gone.count:  # it has said something since, or someone else was quicker
+                return Decision(0)
             taken = all_left_behind(view, view.held(gone.worker), ground.clock.now())
             events = [event for some in taken for event in some]
             # What waits for others to stop is looked at again.

@@ -10,7 +10,6 @@ import anyio
 from remit.engine.queue.worker import Worker
 from remit.engine.services import Services
 from remit.engine.settings import Serving
-from remit.errors import StoreError
 from remit.ports import Dispatcher
 
 _log = logging.getLogger("remit")
@@ -64,17 +63,10 @@ class ResidentWorker:
                 await asyncio.wait([self._serving])
                 self._serving = None
             if not kept and not len(self._services.conductor.alive):
-                await self._leave()
+                await self._services.heartbeat.leave()
         finally:
             self._draining -= 1
         return left
-
-    async def _leave(self) -> None:
-        """Say that there is nothing here to take over, if the store is there to be told."""
-        try:
-            await self._services.heartbeat.leave()
-        except StoreError as error:
-            _log.warning("could not tell others that this process stops: %s", error)
 
     def let_go(self) -> None:
         """Stop at once; what runs is requeued if its loop goes on for a moment."""

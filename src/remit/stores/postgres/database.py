@@ -16,6 +16,7 @@ try:
     from remit.stores.postgres.address import Address
     from remit.stores.postgres.dispatcher import Procrastinate
     from remit.stores.postgres.notices import Notices
+    from remit.stores.postgres.pulse import PostgresPulse
     from remit.stores.postgres.reader import Reader
     from remit.stores.postgres.schema import differences, may_compare, set_up
     from remit.stores.postgres.writer import BatchWriter
@@ -46,6 +47,7 @@ class PostgresDatabase:
     ) -> None:
         self._address = Address(conninfo)
         self.where = self._address.where
+        self._patience = patience
         self._sinks = Sinks()
         self._reader = Reader(self._address, pool_size, patience)
         self._writer = BatchWriter(self._address, self._sinks.feed, self._reader.learn, fault, patience)
@@ -65,6 +67,12 @@ class PostgresDatabase:
 
     def dispatcher(self, workspace: str) -> Procrastinate:
         return Procrastinate(self._address, workspace)
+
+    def pulse(self, workspace: str) -> PostgresPulse:
+        return PostgresPulse(self._address, workspace, self._patience)
+
+    def server_time(self) -> int:
+        return self._reader.rows("server_time")[0][0]
 
     def workspaces(self) -> list[str]:
         return [row[0] for row in self._reader.rows("workspaces")]

@@ -154,3 +154,26 @@ WHERE c.relnamespace = current_schema()::regnamespace AND left(c.relname, 13) <>
 UNION ALL
 SELECT 'function ' || p.proname, pg_get_functiondef(p.oid)
 FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND left(p.proname, 13) <> 'procrastinate';
+
+-- name: unseen
+-- From one worker to the next, so that a long queue, which is nobody's, is not read through.
+WITH RECURSIVE holding (workspace, worker) AS (
+    SELECT a.workspace, (SELECT min(t.worker) FROM task t
+                         WHERE t.workspace = a.workspace AND t.ended IS NULL AND t.worker > '')
+    FROM (SELECT :workspace::text COLLATE "C" AS workspace) a
+    UNION ALL
+    SELECT h.workspace, (SELECT min(t.worker) FROM task t
+                         WHERE t.workspace = h.workspace AND t.ended IS NULL AND t.worker > h.worker)
+    FROM holding h WHERE h.worker IS NOT NULL
+)
+SELECT h.worker FROM holding h
+WHERE h.worker IS NOT NULL
+  AND (SELECT w.id FROM worker w WHERE w.workspace = h.workspace AND w.id = h.worker) IS NULL;
+
+-- name: pulse_settings
+-- A heartbeat need not survive the server, and whoever writes it does not wait for long.
+SELECT set_config('synchronous_commit', 'off', false), set_config('lock_timeout', :wait::text, false),
+       set_config('statement_timeout', :wait::text, false);
+
+-- name: server_time
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;

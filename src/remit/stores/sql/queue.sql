@@ -70,3 +70,11 @@ DELETE FROM worker WHERE workspace = :workspace AND id = :worker;
 
 -- name: workers
 SELECT id, home, count, hands FROM worker WHERE workspace = :workspace ORDER BY id;
+
+-- name: unseen
+-- Workers that have something and of whom there is no heartbeat. Each state has an index of its own, so that only what
+-- is open is looked at.
+SELECT DISTINCT t.worker FROM task t
+WHERE t.workspace = :workspace AND t.worker <> ''
+  AND (t.state = 'running' OR t.state = 'waiting' OR t.state = 'cancelling' OR (t.state = 'pending' AND t.worker <> ''))
+  AND NOT EXISTS (SELECT 1 FROM worker w WHERE w.workspace = t.workspace AND w.id = t.worker);

@@ -33,7 +33,7 @@ class WritingConnection:
 
     def __init__(self, where: str, connection: sqlite3.Connection, fault: Fault) -> None:
         self._where = where
-        self._file = identity(where)
+        self.file = identity(where)
         self._journal = Journal(self, fault)
         self._lasting = where != MEMORY
         self._transaction = threading.Lock()  # held while one is open on a file, so that a fork can wait for its end
@@ -60,7 +60,7 @@ class WritingConnection:
 
     def begin(self) -> bool:
         """Begin to write; False if another process is writing."""
-        if identity(self._where) != self._file:  # what is written to a file without a name is lost with this process
+        if identity(self._where) != self.file:  # what is written to a file without a name is lost with this process
             raise StoreError(f"{self._where}: the file was moved, removed or replaced; put it back, or start again")
         if self._lasting:
             self._transaction.acquire()

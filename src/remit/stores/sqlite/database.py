@@ -16,6 +16,7 @@ from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
 from remit.stores.sqlite.connection import LostConnection, ReadingConnection, WritingConnection, connect
 from remit.stores.sqlite.files import MEMORY, others, prepare, translated
 from remit.stores.sqlite.polling import Poll
+from remit.stores.sqlite.pulse import SqlitePulse
 from remit.stores.sqlite.schema import set_up
 from remit.stores.view import SqlView
 
@@ -123,6 +124,15 @@ class SqliteDatabase:
 
     def dispatcher(self, workspace: str) -> None:
         """Give none: whoever listens to the store is woken by it."""
+        return
+
+    def pulse(self, workspace: str) -> SqlitePulse | None:
+        if not self.lasting:
+            return None
+        return SqlitePulse(self.where, self.writer.file, workspace, self._busy_seconds)
+
+    def server_time(self) -> None:
+        """Tell nothing: a file has no clock."""
         return
 
     def workspaces(self) -> list[str]:

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
-from remit.core.kinds import Claim, Queued, Requeue, claimed, moved, place, requeued, submitted
+from anyio import to_thread
+
+from remit.core.kinds import Begun, Claim, Queued, Requeue, claimed, moved, place, requeued, started, submitted
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.errors import Conflict
@@ -197,6 +199,31 @@ async def workers_say_that_they_are_there(database: Database) -> None:
     await sound(store)
 
 
+async def heartbeats_come_from_threads_too(database: Database) -> None:
+    """What is written on the connection for heartbeats is seen by all, and waits for no one here; who has something
+    and no heartbeat is found."""
+    store = database.store("one")
+    pulse = database.pulse("one")
+    must((pulse is not None) == database.lasting, "heartbeats are written where others could see them")
+    work = first_remit("work", session="s")
+    await store.tx("work", lambda _: Decision(None, (started(work, NOW, Begun("w1")),)))
+    equal(await look(store, lambda view: view.unseen()), ["w1"], "who has something and never said that it is there")
+    if pulse is None:
+        await store.tx("beat", lambda _: Decision(None, (), Beat("w1", "here", 2, 3)))
+    else:
+        for count in (1, 2):
+            await to_thread.run_sync(pulse.write, Beat("w1", "here", count, 3))
+        pulse.close()
+        await to_thread.run_sync(pulse.write, Beat("w1", "here", 2, 3))  # opened again
+        pulse.close()
+    equal(await look(store, lambda view: view.workers()), [Beat("w1", "here", 2, 3)], "the heartbeat that was written")
+    equal(await look(store, lambda view: view.unseen()), [], "who says that it is there")
+    await store.tx("end", ending(work))
+    await store.tx("leave", lambda _: Decision(None, (), Beat("w1", "here", 0)))
+    equal(await look(store, lambda view: view.unseen()), [], "who has nothing may leave")
+    await sound(store)
+
+
 CLAUSES: Final = (
     a_queued_task_is_kept_through_its_life,
     what_is_due_is_found_oldest_first,
@@ -205,4 +232,5 @@ CLAUSES: Final = (
     what_is_late_is_found,
     who_works_on_what_is_counted,
     workers_say_that_they_are_there,
+    heartbeats_come_from_threads_too,
 )

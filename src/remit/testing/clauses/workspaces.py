@@ -64,6 +64,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "old": lambda view: view.old(NOW + 1, 10),
     "of_run": lambda view: view.of_run("root"),
     "workers": lambda view: view.workers(),
+    "unseen": lambda view: view.unseen(),
     "runs": lambda view: view.runs(10),
     "ids_like": lambda view: view.ids_like("", 10),
     "breaker": lambda view: view.breaker("helper"),

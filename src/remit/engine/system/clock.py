@@ -1,23 +1,18 @@
-"""The real clock and real ids."""
+"""The real clock."""
 
 import asyncio
 import heapq
 import math
-import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
+from remit.engine.system.standstill import ALWAYS, USABLE
 from remit.ports import Timer
 
+_NANO: Final = 1e9
 _SWEEP: Final = 1_000  # cancelled timers that are kept at most, or as many as there are others
-_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
-_SORTED: Final = sorted(_LETTERS)  # digits before letters, so that ids sort as text in the order they were made
-_PAIRS: Final = [a + b for a in _SORTED for b in _SORTED]
-
-
-# The one that goes on while a laptop sleeps, where there is one.
-_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Waiting:
@@ -37,36 +32,45 @@ class Waiting:
 
 class Timers:
     """The timers of one event loop. Nearly all of them are cancelled long before they are due, so they cost a place in
-    a heap, and the loop itself is asked to wake us only for the earliest."""
+    a heap, and the loop itself is asked to wake us only for the earliest. `seconds` tells the time that they wait for:
+    one that the loop wakes too early, because the process was stopped meanwhile, waits on for what is left."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: Callable[[], float]) -> None:
         self.loop = loop
         self.cancelled = 0
+        self._seconds = seconds
         self._heap: list[tuple[float, int, Waiting]] = []
         self._count = 0
         self._wake: asyncio.TimerHandle | None = None
         self._wakes_at = math.inf
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Waiting:
-        due = self.loop.time() + seconds
+        due = self._seconds() + seconds
         timer = Waiting(self, call)
         self._count += 1
         heapq.heappush(self._heap, (due, self._count, timer))
         if due < self._wakes_at:
-            self._arm(due)
+            self._arm(due, seconds)
         if self.cancelled > _SWEEP and self.cancelled * 2 > len(self._heap):
             self._sweep()
         return timer
 
-    def _arm(self, due: float) -> None:
+    def relook(self) -> None:
+        """Look again, from another thread: more time has passed than the loop knows of."""
+        with suppress(RuntimeError):  # the loop has closed
+            self.loop.call_soon_threadsafe(self._fire)
+
+    def _arm(self, due: float, seconds: float) -> None:
         if self._wake is not None:
             self._wake.cancel()
         self._wakes_at = due
-        self._wake = self.loop.call_at(due, self._fire)
+        self._wake = self.loop.call_later(seconds, self._fire)
 
     def _fire(self) -> None:
+        if self._wake is not None:
+            self._wake.cancel()
         self._wake, self._wakes_at = None, math.inf
-        now = self.loop.time()
+        now = self._seconds()
         heap = self._heap
         while heap and (heap[0][0] <= now or heap[0][2].call is None):
             timer = heapq.heappop(heap)[2]
@@ -76,7 +80,7 @@ class Timers:
             else:
                 call()
         if heap and heap[0][0] < self._wakes_at:
-            self._arm(heap[0][0])
+            self._arm(heap[0][0], heap[0][0] - now)
 
     def _sweep(self) -> None:
         """Forget the cancelled ones: they would only be noticed when they are due."""
@@ -86,42 +90,44 @@ class Timers:
 
 
 class SystemClock:
-    """Reads the time once and counts from there: setting the machine's clock while we run moves no deadline."""
+    """The real time. What time it is is read once and counted from there: setting the machine's clock while we run
+    moves no deadline. Ticks count what this process could use; neither sleep nor a stop is in them."""
 
     def __init__(self) -> None:
-        self._offset = time.time_ns() - time.clock_gettime_ns(_CLOCK)
+        self.read_anew()
         self._timers: Timers | None = None
+        self._deadlines: Timers | None = None
+
+    def read_anew(self) -> None:
+        """Read the machine's clock again, when nothing runs here that could be hurt: it may have been set right."""
+        self._offset = time.time_ns() - time.clock_gettime_ns(ALWAYS)
 
     def now(self) -> int:
-        return (time.clock_gettime_ns(_CLOCK) + self._offset) // 1_000
+        return (time.clock_gettime_ns(ALWAYS) + self._offset) // 1_000
 
     def ticks(self) -> int:
-        return time.clock_gettime_ns(_CLOCK) // 1_000
+        return USABLE.count() // 1_000
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         loop = asyncio.get_running_loop()
         timers = self._timers
         if timers is None or timers.loop is not loop:  # of an earlier loop, or of one in another thread
-            timers = self._timers = Timers(loop)
+            timers = self._timers = Timers(loop, _usable)
+        return timers.call_later(seconds, call)
+
+    def call_later_asleep_too(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Do the same for a deadline that someone said: it holds, whatever this process could do until then."""
+        loop = asyncio.get_running_loop()
+        timers = self._deadlines
+        if timers is None or timers.loop is not loop:
+            timers = self._deadlines = Timers(loop, _always)
+            USABLE.tell(timers)  # the loop does not know that the machine slept
         return timers.call_later(seconds, call)
 
 
-class TimedIds:
-    """Sixteen characters: 45 bits of time, so that new rows go to the end of an index, and 35 bits of chance."""
+def _usable() -> float:
+    return USABLE.count() / _NANO
 
-    def chance(self) -> float:
-        return int.from_bytes(os.urandom(4)) / 2**32
 
-    def new(self) -> str:
-        number = (time.time_ns() // 1_000_000 << 35) | (int.from_bytes(os.urandom(5)) >> 5)
-        pairs = _PAIRS
-        return (
-            pairs[number >> 70 & 1023]
-            + pairs[number >> 60 & 1023]
-            + pairs[number >> 50 & 1023]
-            + pairs[number >> 40 & 1023]
-            + pairs[number >> 30 & 1023]
-            + pairs[number >> 20 & 1023]
-            + pairs[number >> 10 & 1023]
-            + pairs[number & 1023]
-        )
+def _always() -> float:
+    return time.clock_gettime_ns(ALWAYS) / _NANO

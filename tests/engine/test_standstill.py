@@ -1,0 +1,280 @@
+"""Time that a process could use, and clocks that are wrong."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import anyio
+import pytest
+
+from engine.helping import PATIENCE, happened
+from remit import Card, Runtime
+from remit.engine.system import SystemClock, Timers, UsableTime
+from remit.engine.system.standstill import AWAKE
+from remit.errors import StoreError
+from remit.settings import System
+from teams import echo, team
+from workers.crew import as_url
+
+pytestmark = pytest.mark.anyio
+
+# Stopped for longer than its attempt may take: what it could not use does not count, a deadline that was said does.
+STOPPED = """
+import asyncio, sys, time
+import remit
+from remit import Bounds
+from remit.core.times import SECOND
+
+rt = remit.Runtime()
+
+
+@rt.agent
+async def coder(turn):
+    print("inside", flush=True)
+    await asyncio.sleep(0.3)
+    while time.monotonic() < float(sys.argv[1]) + 7.5:  # it goes on for a moment after it was stopped
+        await asyncio.sleep(0.01)
+    return "done"
+
+
+async def main():
+    said = Bounds(deadline=time.time_ns() // 1000 + 4 * SECOND) if sys.argv[2] == "deadline" else Bounds()
+    task = await rt.submit("coder", "x", seconds=4, within=said)
+    outcome = await task.wait()
+    print(outcome.state, (await task.status()).attempt, flush=True)
+
+
+sys.argv[1] = time.monotonic()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.rule("clock.stopped")
+@pytest.mark.parametrize(("limit", "end"), [("attempt", "completed"), ("deadline", "timed-out")])
+def test_the_time_of_an_attempt_does_not_run_while_its_process_is_stopped_and_a_deadline_does(limit: str, end: str):
+    command = [sys.executable, "-c", STOPPED, "0", limit]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "inside\n"
+        time.sleep(0.5)
+        os.kill(process.pid, signal.SIGSTOP)
+        time.sleep(6.5)
+        os.kill(process.pid, signal.SIGCONT)
+        assert process.stdout.readline() == f"{end} 1\n"
+
+
+class Machine:
+    """A machine under the test's control: what its clocks say, in nanoseconds, and a thread that wakes when told."""
+
+    def __init__(self) -> None:
+        self.ran, self.slept, self.computed = 1_000_000_000_000, 0, 0
+        self._waits, self._go = threading.Semaphore(0), threading.Semaphore(0)
+
+    def clock_gettime_ns(self, which: int) -> int:
+        return self.ran if which == AWAKE else self.ran + self.slept
+
+    def process_time_ns(self) -> int:
+        return self.computed
+
+    def sleep(self, _seconds: float) -> None:
+        self._waits.release()
+        self._go.acquire()
+
+    def pass_(self, seconds: float, computed: float = 0) -> None:
+        """Let time pass without a sign of life."""
+        self.ran += round(seconds * 1e9)
+        self.computed += round(computed * 1e9)
+
+    def pulse(self) -> None:
+        """Let the thread look at the clock, a second after it last did."""
+        assert self._waits.acquire(timeout=PATIENCE)
+        self.pass_(1)
+        self._go.release()
+
+    def looked(self) -> bool:
+        """Whether the thread has come to wait again."""
+        waits = self._waits.acquire(timeout=0.5)
+        if waits:
+            self._waits.release()
+        return waits
+
+
+@pytest.fixture
+def system() -> Machine:
+    return Machine()
+
+
+@pytest.mark.rule("clock.stopped")
+def test_a_stop_is_left_out_but_for_the_second_in_which_it_could_not_be_noticed(system: Machine):
+    usable = UsableTime(system)
+    usable.enter()
+    before = usable.count()
+    system.pass_(100)
+    assert usable.count() - before == 1e9
+    system.pass_(4)
+    assert usable.count() - before == 5e9
+
+
+@pytest.mark.rule("clock.stopped")
+def test_whoever_computes_for_long_without_letting_others_run_has_used_that_time(system: Machine):
+    usable = UsableTime(system)
+    usable.enter()
+    before = usable.count()
+    system.pass_(100, computed=99)
+    assert usable.count() - before == 100e9
+
+
+@pytest.mark.rule("clock.stopped")
+def test_a_process_that_does_nothing_is_not_stopped(system: Machine):
+    """Nobody works here, so no thread looks at the clock, and nothing is known of gaps."""
+    usable = UsableTime(system)
+    before = usable.count()
+    system.pass_(100)
+    assert usable.count() - before == 100e9
+
+
+@pytest.mark.rule("clock.stopped")
+async def test_a_timer_that_is_woken_too_early_waits_on_for_what_is_left():
+    now = [0.0]
+    timers = Timers(asyncio.get_running_loop(), lambda: now[0])
+    fired = anyio.Event()
+    timers.call_later(0.05, fired.set)
+    await anyio.sleep(0.1)
+    assert not fired.is_set()  # by its own time nothing has passed
+    now[0] = 0.06
+    await happened(fired)
+
+
+@pytest.mark.rule("clock.stopped")
+async def test_after_a_sleep_deadlines_are_looked_at_at_once():
+    now = [0.0]
+    timers = Timers(asyncio.get_running_loop(), lambda: now[0])
+    fired = anyio.Event()
+    timers.call_later(3_600, fired.set)
+    now[0] = 4_000.0  # the machine slept, and the loop does not know
+    await anyio.to_thread.run_sync(timers.relook)
+    await happened(fired)
+
+
+def test_timers_of_a_loop_that_has_closed_are_not_looked_at():
+    loop = asyncio.new_event_loop()
+    timers = Timers(loop, time.monotonic)
+    loop.close()
+    timers.relook()
+
+
+@pytest.mark.rule("clock.stopped")
+def test_those_who_wait_for_deadlines_are_told_of_sleep(system: Machine):
+    told: list[int] = []
+
+    class Listens:
+        def relook(self) -> None:
+            told.append(1)
+
+    usable, listens = UsableTime(system), Listens()
+    usable.tell(listens)
+    usable.enter()
+    system.pulse()
+    assert system.looked()
+    assert told == []
+    system.slept = 3_600 * 10**9
+    system.pulse()
+    assert system.looked()
+    assert told == [1]
+
+
+@pytest.mark.rule("clock.stopped")
+def test_the_thread_ends_when_nobody_needs_it_and_begins_again(system: Machine):
+    usable = UsableTime(system)
+    usable.enter()
+    usable.leave()
+    for _ in range(10):
+        system.pulse()
+    assert not system.looked()
+    usable.enter()
+    before = usable.count()
+    system.pass_(100)
+    assert usable.count() - before == 1e9
+
+
+# -- wrong clocks -------------------------------------------------------------------------------------------------
+
+
+class Shifted(SystemClock):
+    """A machine's clock that is wrong by so many seconds, until someone sets it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.wrong = seconds
+        super().__init__()
+
+    def read_anew(self) -> None:
+        super().read_anew()
+        self._offset += round(self.wrong * 1e9)
+
+
+HOUR = 3_600
+
+
+@pytest.fixture
+def on_file(tmp_path) -> str:
+    return str(tmp_path / "team.db")
+
+
+async def written(where: str) -> None:
+    with team(where) as rt:
+        rt.add(Card("coder"), echo)
+        await rt.run("coder", "x")
+
+
+@pytest.mark.rule("clock.wrong")
+async def test_a_clock_that_is_behind_the_journal_is_refused_until_it_is_set(on_file: str):
+    await written(on_file)
+    clock = Shifted(-HOUR)
+    with team(on_file, clock=clock) as rt:
+        rt.add(Card("coder"), echo)
+        with pytest.raises(StoreError, match="this machine's clock says .* the last thing in the store happened at"):
+            await rt.run("coder", "y")
+        assert len(await rt.workspace.tasks()) == 1  # whoever only looks is not refused
+        clock.wrong = 0
+        assert await rt.run("coder", "y") == "y"
+
+
+@pytest.mark.rule("clock.wrong")
+@pytest.mark.parametrize("wrong", [-HOUR, HOUR])
+async def test_a_clock_that_differs_from_the_servers_is_refused(address: str, wrong: int):
+    with team(as_url(address), clock=Shifted(wrong)) as rt:
+        rt.add(Card("coder"), echo)
+        with pytest.raises(StoreError, match=r"the server's clock says .*: set the clock, or say REMIT_CHECK_CLOCK=no"):
+            await rt.submit("coder", "y")
+        assert await rt.workspace.tasks() == []
+    with team(as_url(address), clock=Shifted(wrong / 10)) as rt:
+        rt.add(Card("coder"), echo)
+        assert await rt.run("coder", "y") == "y"
+
+
+@pytest.mark.rule("clock.wrong")
+async def test_a_clock_may_be_taken_as_it_is(on_file: str, monkeypatch: pytest.MonkeyPatch):
+    await written(on_file)
+    with Runtime(on_file, system=System(clock=Shifted(-HOUR), check_clock=False)) as rt:
+        rt.add(Card("coder"), echo)
+        assert await rt.run("coder", "y") == "y"
+    monkeypatch.setenv("REMIT_CHECK_CLOCK", "no")
+    with team(on_file, clock=Shifted(-HOUR)) as rt:
+        rt.add(Card("coder"), echo)
+        assert await rt.run("coder", "z") == "z"
+
+
+@pytest.mark.rule("clock.wrong")
+async def test_a_worker_that_is_idle_learns_that_its_clock_was_set(on_file: str):
+    clock = Shifted(-300)
+    with team(on_file, clock=clock, hands=1) as rt:
+        rt.add(Card("coder"), echo)
+        async with rt.serving():
+            clock.wrong = 0
+            with anyio.fail_after(PATIENCE):
+                while abs(clock.now() - time.time_ns() // 1_000) > 1_000_000:  # noqa: ASYNC110
+                    await anyio.sleep(0.05)
