@@ -10,6 +10,7 @@ import anyio
 from remit.engine.queue.worker import Worker
 from remit.engine.services import Services
 from remit.engine.settings import Serving
+from remit.errors import NewerStore
 from remit.ports import Dispatcher
 
 _log = logging.getLogger("remit")
@@ -107,5 +108,9 @@ class ResidentWorker:
 
 
 def _log_end(serving: "asyncio.Task[None]") -> None:
-    if not serving.cancelled() and (error := serving.exception()) is not None:
+    if serving.cancelled() or (error := serving.exception()) is None:
+        return
+    if isinstance(error, NewerStore):
+        _log.error("this process has stopped carrying out tasks: %s", error)
+    else:
         _log.error("this process has stopped carrying out tasks: %r", error, exc_info=error)

@@ -27,7 +27,7 @@ from remit.engine.queue.caretaker import LATE, Caretaker
 from remit.engine.services import Services
 from remit.engine.settings import HANDS, Serving
 from remit.engine.timing import move_on_after
-from remit.errors import StoreError
+from remit.errors import NewerStore, StoreError
 from remit.ports import Decision, Dispatcher, View
 
 BATCH: Final = 64  # tasks claimed in one transaction
@@ -64,6 +64,7 @@ class Worker:
         self._changed = asyncio.Event()
         self._rounds_begun = self._rounds_done = 0
         self._listener: Listener | None = None
+        self._outgrown: NewerStore | None = None  # why this process can do nothing more here
         self._caretaker = Caretaker(services, self._busy, serving)
 
     @property
@@ -92,7 +93,7 @@ class Worker:
         self._start(ClaimedTask(Resumed(remit, attempt), now))
 
     async def serve(self) -> None:
-        """Work until cancelled or drained."""
+        """Work until cancelled or drained; raises NewerStore when a newer remit has changed the store."""
         services = self._services
         self._task = cast("asyncio.Task[object]", asyncio.current_task())
         with services.heartbeat.while_serving(self._hands.most), services.stops.while_working():
@@ -104,6 +105,8 @@ class Worker:
                 finally:
                     await self._stop_all()
                 group.cancel_scope.cancel()
+        if self._outgrown is not None:
+            raise self._outgrown
 
     async def wake(self) -> None:
         """Look for something to claim. Comes back when this process has looked and has hands free, so that whoever
@@ -148,6 +151,9 @@ class Worker:
             try:
                 pause = await self._round()
                 failures = 0
+            except NewerStore as error:  # nothing may be written any more: others take over
+                self._outgrown = error
+                return
             except Exception as error:  # noqa: BLE001 - the work in hand goes on, and so must whoever looks for more
                 pause = self._pace.retry_store[min(failures, len(self._pace.retry_store) - 1)]
                 failures += 1
@@ -276,7 +282,8 @@ class Worker:
         except Superseded as error:
             _log.warning("task %s: %s", task, error)
         except StoreError as error:  # the record says that it runs; when this process is gone, someone takes it over
-            _log.warning("task %s could not be recorded: %s", task, error)
+            if not isinstance(error, NewerStore):  # which whoever serves tells once
+                _log.warning("task %s could not be recorded: %s", task, error)
         finally:
             self._busy.pop(task, None)
             self._changed.set()
@@ -290,6 +297,8 @@ class Worker:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+            if self._outgrown is not None:
+                return
             if self._busy:  # cancelled before they had begun
                 await self._caretaker.requeue(set(self._busy))
             if self._unheard:  # cancelled on its way, and written all the same

@@ -19,7 +19,7 @@ Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 _SECRET: Final = 3  # a shorter one would be found in ordinary words, and taken out of them
 
 # Our tables have a schema of their own, and nothing else is looked at: temporary tables last, not first.
-_PATH: Final = "-c search_path=remit,pg_temp"
+_PATH: Final = "remit, pg_temp"
 _DEFAULTS: Final = {
     "connect_timeout": "5",
     "application_name": "remit",
@@ -88,16 +88,18 @@ class Address:
         self._parts = parts
         self._secrets = _secrets(parts)
 
-    def settings(self, *options: str) -> dict[str, str]:
-        """Give the settings for libpq; `options` are settings of the session, such as `-c lock_timeout=5000`."""
-        all_options = " ".join(option for option in (self._parts.get("options", ""), _PATH, *options) if option)
-        return {**_DEFAULTS, **self._parts, "options": all_options}
+    def settings(self) -> dict[str, Any]:
+        """Give the settings for libpq. None of them is one of the session: poolers do not pass those on."""
+        return {**_DEFAULTS, **self._parts, "autocommit": True}
 
-    def connect(self, *options: str) -> Connection:
-        """Open a connection; raises what psycopg raises."""
-        settings: dict[str, Any] = self.settings(*options)
-        connection = psycopg.connect(**settings, autocommit=True)
-        prepare(connection)
+    def connect(self, **session: str) -> Connection:
+        """Open a connection with these settings of its session, such as lock_timeout; raises what psycopg raises."""
+        connection: Connection = psycopg.connect(**self.settings())
+        try:
+            prepare(connection, **session)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def masked(self, text: str) -> str:
@@ -125,11 +127,14 @@ class Address:
         return StoreError(f"{self.where}: no PostgreSQL server answers there ({_last_line(text)})")
 
 
-def prepare(connection: Connection) -> None:
-    """Have every statement planned once. All whole numbers have one type, or each size would be planned for."""
+def prepare(connection: Connection, **session: str) -> None:
+    """Have every statement planned once, and set what holds for the session. All whole numbers have one type, or each
+    size would be planned for."""
     connection.prepare_threshold = 0
     connection.prepared_max = None
     connection.adapters.register_dumper(int, Int8Dumper)
+    wanted = {"search_path": _PATH, **session}
+    connection.execute(STATEMENTS["session"], (list(wanted), list(wanted.values())), prepare=False)
 
 
 def lost(error: psycopg.Error, connection: Connection) -> bool:

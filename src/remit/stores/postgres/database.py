@@ -1,23 +1,26 @@
 """PostgreSQL: the same store for any number of processes on any number of machines."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from remit.core.events import SealKey
-from remit.errors import StoreError
+from remit.errors import NewerStore, StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
 from remit.stores.loops import OneLoop
+from remit.stores.newer import KnownSchema
 from remit.stores.sinks import Sinks
 
 try:
     import psycopg
 
-    from remit.stores.postgres.address import Address
+    from remit.stores.postgres.address import STATEMENTS, Address, Connection
     from remit.stores.postgres.dispatcher import Procrastinate
     from remit.stores.postgres.notices import Notices
+    from remit.stores.postgres.pooling import refuse_shared_sessions
     from remit.stores.postgres.reader import Reader
-    from remit.stores.postgres.schema import differences, may_compare, set_up
+    from remit.stores.postgres.schema import differences, may_compare, newest, set_up
     from remit.stores.postgres.writer import BatchWriter
 except ImportError as missing:  # pragma: no cover - in a process of its own in the tests
     raise StoreError(f"a store on PostgreSQL needs more packages ({missing}); install remit[postgres]") from missing
@@ -40,18 +43,21 @@ class PostgresDatabase:
         *,
         fault: Fault = no_fault,
         migrate: bool = True,
-        pool_size: int = 4,
+        pool_size: int = 1,
         patience: float = 10.0,
         poll: float = 0.5,
     ) -> None:
         self._address = Address(conninfo)
         self.where = self._address.where
         self._sinks = Sinks()
-        self._reader = Reader(self._address, pool_size, patience)
-        self._writer = BatchWriter(self._address, self._sinks.feed, self._reader.learn, fault, patience)
-        self._notices = Notices(self._address, lambda: self._writer.backend, poll)
+        self._known = KnownSchema(self.where, newest())
+        self._reader = Reader(self._address, pool_size, patience, self._known)
+        self._writer = BatchWriter(self._address, self._sinks.feed, self._reader.learn, fault, patience, self._known)
+        self._notices = Notices(self._address, lambda: self._writer.backend, poll, self._look)
         try:
-            set_up(self._writer.open().connection, self.where, migrate=migrate)
+            connection = self._writer.open().connection
+            refuse_shared_sessions(connection, self._address)
+            set_up(connection, self.where, migrate=migrate)
         except psycopg.Error as error:
             self.close()
             raise self._address.translated(error) from error
@@ -64,7 +70,7 @@ class PostgresDatabase:
         return PostgresStore(workspace, self._writer, self._reader, self._notices, self._sinks)
 
     def dispatcher(self, workspace: str) -> Procrastinate:
-        return Procrastinate(self._address, workspace)
+        return Procrastinate(self._notices, workspace)
 
     def workspaces(self) -> list[str]:
         return [row[0] for row in self._reader.rows("workspaces")]
@@ -91,6 +97,12 @@ class PostgresDatabase:
             return [str(self._address.translated(error))]
         sentence = "the schema was not compared with the migrations: this user may not make one to compare it with"
         return [] if can else [sentence]
+
+    def _look(self, connection: Connection) -> None:
+        """Look now and then whether a newer remit has been here."""
+        with suppress(NewerStore):  # everyone is told who reads or writes next
+            for row in connection.execute(STATEMENTS["version"]).fetchall():
+                self._known.saw(row[0])
 
     def _compared(self) -> list[str]:
         try:

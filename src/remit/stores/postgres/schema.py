@@ -15,23 +15,28 @@ _MIGRATING: Final = 0x72656D6974  # the lock that only who migrates takes
 def set_up(connection: Connection, where: str, *, migrate: bool) -> None:
     """Make the tables as this remit expects them, or refuse the schema; raises what psycopg raises."""
     steps = migrations("postgres")
-    newest = max(steps)
     _refuse_strangers(connection, where)
-    if _version(connection, where) == newest:
+    if _version(connection, where) == newest():
         return
     if not migrate:
         raise NotFound(f"there is no store of this version at {where}; start a run that makes one")
     with connection.transaction():
         connection.execute(STATEMENTS["migrating"], (_MIGRATING,))
         version = _version(connection, where)
-        if version == newest:
+        if version == newest():
             return
         connection.execute(STATEMENTS["schema"])
+        connection.execute(STATEMENTS["path"])
         _procrastinate(connection)
         for step in (text for number, text in steps.items() if number > version):
             connection.execute(step.encode(), prepare=False)
         connection.execute(STATEMENTS["number"])
-        connection.execute(STATEMENTS["renumber"], (newest,))
+        connection.execute(STATEMENTS["renumber"], (newest(),))
+
+
+def newest() -> int:
+    """Give the number of the newest schema that this remit knows."""
+    return max(migrations("postgres"))
 
 
 def _refuse_strangers(connection: Connection, where: str) -> None:
@@ -81,9 +86,9 @@ def _version(connection: Connection, where: str) -> int:
         return 0
     version: int = _rows(connection, "version")[0][0]
     steps = migrations("postgres")
-    if version > max(steps):
+    if version > newest():
         raise NewerStore(
-            f"{where} has schema {version} and this remit knows up to {max(steps)}; "
+            f"{where} has schema {version} and this remit knows up to {newest()}; "
             "upgrade remit, the database is unchanged"
         )
     if version < min(steps):

@@ -10,6 +10,7 @@ from remit.core.events import SealKey
 from remit.errors import StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
+from remit.stores.newer import KnownSchema
 from remit.stores.sinks import Sinks
 from remit.stores.sqlite import schema
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
@@ -56,9 +57,10 @@ class SqliteDatabase:
             prepare(Path(self.where), create=create)
         connection = connect(self.where)
         try:
-            self.writer = WritingConnection(self.where, connection, fault)
             set_up(connection, self.where, self._busy_seconds)
-            self.reader = ReadingConnection(self.where, connect(self.where) if self.lasting else connection)
+            known = KnownSchema(self.where, schema.newest())
+            self.writer = WritingConnection(self.where, connection, fault, known)
+            self.reader = ReadingConnection(self.where, connect(self.where) if self.lasting else connection, known)
             if self.lasting:
                 self.reader.connection.execute("PRAGMA query_only = ON")
         except BaseException as error:

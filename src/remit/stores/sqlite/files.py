@@ -16,7 +16,10 @@ _SHARED: Final = (("read", stat.S_IRGRP | stat.S_IROTH), ("written", stat.S_IWGR
 _MEANING: Final = {
     "SQLITE_FULL": "the disk is full; make room and try again",
     "SQLITE_READONLY": "the file or its folder is read-only; remit needs to write to it",
-    "SQLITE_CORRUPT": "the file is damaged; run `remit doctor` on a copy of it",
+    "SQLITE_CORRUPT": (
+        "the file is damaged; run `remit doctor` on a copy of it. If it was restored beside an older -wal, "
+        "remove the files -wal and -shm and restore it once more"
+    ),
     "SQLITE_NOTADB": "it is not a SQLite database, so it is not a remit store; it was left as it is",
     "SQLITE_BUSY": "another process holds the file; try again, or stop it",
     "SQLITE_CANTOPEN": "the file cannot be opened; is its folder there and writable?",
@@ -37,15 +40,6 @@ def translated(error: sqlite3.Error, where: str) -> StoreError:
 def is_busy(error: sqlite3.Error) -> bool:
     """Tell whether another process is in the way."""
     return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-
-
-def identity(where: str) -> tuple[int, int] | None:
-    """Tell which file has this name now; none has the name of a store in memory."""
-    try:
-        status = os.stat(where)  # noqa: PTH116 - at every transaction, and a Path costs more than the question
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def prepare(path: Path, *, create: bool) -> None:
