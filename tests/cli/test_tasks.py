@@ -4,10 +4,11 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -550,6 +551,15 @@ def test_what_a_killed_worker_left_is_finished_by_another(cli, module: str, work
     found = state(cli, task)
     assert (found["result"], found["attempt"]) == ("through key", 2)
     assert [one["how"] for one in found["earlier"]] == ["lost with its process"]
+
+
+@pytest.mark.rule("store.outgrown")
+def test_a_worker_ends_when_a_newer_remit_has_changed_the_store(cli, module: str, worker, tmp_path: Path):
+    first = worker()
+    with closing(sqlite3.connect(tmp_path / "remit.db")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    assert first.ends() == 5
+    assert "brought to schema 99 by a newer remit" in first.said
 
 
 def test_cancel_stops_what_runs_elsewhere_and_all_below_it(cli, module: str, worker):

@@ -103,14 +103,24 @@ class ResidentWorker:
     async def _serve(self, worker: Worker) -> None:
         try:
             await worker.serve()
+        except BaseExceptionGroup as group:
+            raise _what_ended(group) from group
         finally:
             self.worker = None
+
+
+def _what_ended(group: BaseExceptionGroup) -> BaseException:
+    """Give the one error that callers are to know by its type; any other trouble as it came."""
+    newer = group.subgroup(NewerStore)
+    while isinstance(newer, BaseExceptionGroup):
+        newer = newer.exceptions[0]
+    return newer or group
 
 
 def _log_end(serving: "asyncio.Task[None]") -> None:
     if serving.cancelled() or (error := serving.exception()) is None:
         return
-    if isinstance(error, NewerStore):
+    if isinstance(error, NewerStore):  # a sentence for an operator, not a fault in here
         _log.error("this process has stopped carrying out tasks: %s", error)
     else:
         _log.error("this process has stopped carrying out tasks: %r", error, exc_info=error)

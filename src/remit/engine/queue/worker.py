@@ -64,7 +64,6 @@ class Worker:
         self._changed = asyncio.Event()
         self._rounds_begun = self._rounds_done = 0
         self._listener: Listener | None = None
-        self._outgrown: NewerStore | None = None  # why this process can do nothing more here
         self._caretaker = Caretaker(services, self._busy, serving)
 
     @property
@@ -93,7 +92,7 @@ class Worker:
         self._start(ClaimedTask(Resumed(remit, attempt), now))
 
     async def serve(self) -> None:
-        """Work until cancelled or drained; raises NewerStore when a newer remit has changed the store."""
+        """Work until cancelled or drained, or until a newer remit has changed the store (NewerStore, in a group)."""
         services = self._services
         self._task = cast("asyncio.Task[object]", asyncio.current_task())
         with services.heartbeat.while_serving(self._hands.most), services.stops.while_working():
@@ -105,8 +104,6 @@ class Worker:
                 finally:
                     await self._stop_all()
                 group.cancel_scope.cancel()
-        if self._outgrown is not None:
-            raise self._outgrown
 
     async def wake(self) -> None:
         """Look for something to claim. Comes back when this process has looked and has hands free, so that whoever
@@ -151,13 +148,10 @@ class Worker:
             try:
                 pause = await self._round()
                 failures = 0
-            except NewerStore as error:  # nothing may be written any more: others take over
-                self._outgrown = error
-                return
             except Exception as error:  # noqa: BLE001 - the work in hand goes on, and so must whoever looks for more
                 pause = self._pace.retry_store[min(failures, len(self._pace.retry_store) - 1)]
                 failures += 1
-                _log_trouble(error, pause)
+                _bear(error, pause)
             await self._listener.wait(pause)
 
     async def _round(self) -> float:
@@ -282,8 +276,7 @@ class Worker:
         except Superseded as error:
             _log.warning("task %s: %s", task, error)
         except StoreError as error:  # the record says that it runs; when this process is gone, someone takes it over
-            if not isinstance(error, NewerStore):  # which whoever serves tells once
-                _log.warning("task %s could not be recorded: %s", task, error)
+            _log_unrecorded(task, error)
         finally:
             self._busy.pop(task, None)
             self._changed.set()
@@ -297,8 +290,6 @@ class Worker:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-            if self._outgrown is not None:
-                return
             if self._busy:  # cancelled before they had begun
                 await self._caretaker.requeue(set(self._busy))
             if self._unheard:  # cancelled on its way, and written all the same
@@ -310,7 +301,15 @@ def _log_error(running: asyncio.Task[None]) -> None:
         _log.error("a task could not be carried out: %r", error, exc_info=error)
 
 
-def _log_trouble(error: Exception, pause: float) -> None:
+def _log_unrecorded(task: str, error: StoreError) -> None:
+    if not isinstance(error, NewerStore):  # which whoever serves tells once
+        _log.warning("task %s could not be recorded: %s", task, error)
+
+
+def _bear(error: Exception, pause: float) -> None:
+    """Log trouble that may pass; raise what will not: others take over what nothing can be written about."""
+    if isinstance(error, NewerStore):
+        raise error
     if isinstance(error, StoreError):  # it may come back
         _log.warning("the store cannot be used, trying again in %g s: %s", pause, error)
     else:

@@ -13,7 +13,7 @@ from remit.stores.newer import KnownSchema
 from remit.stores.operations import Applied
 from remit.stores.queries import queries
 from remit.stores.sqlite.files import MEMORY, is_busy, translated
-from remit.stores.sqlite.place import Place
+from remit.stores.sqlite.whereabouts import Whereabouts
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class WritingConnection:
         self._journal = Journal(self, fault)
         self._lasting = where != MEMORY
         self._known = known
-        self._place = Place(where, lasting=self._lasting)
+        self._place = Whereabouts(where, lasting=self._lasting)
         self._transaction = threading.Lock()  # held while one is open on a file, so that a fork can wait for its end
         self._holds = False  # the lock above, for a transaction
         self._changes = 0  # rows changed before the open transaction began
@@ -85,9 +85,9 @@ class WritingConnection:
         have brought the file to a schema that we do not know."""
         version = self._execute("PRAGMA data_version").fetchone()[0]
         if version != self._seen:
+            self._known.saw(self._execute("PRAGMA user_version").fetchone()[0])
             self._seen = version
             self._journal.forget()
-            self._known.saw(self._execute("PRAGMA user_version").fetchone()[0])
 
     def changed(self) -> bool:
         """Tell whether there is anything to commit."""
@@ -199,8 +199,8 @@ class ReadingConnection:
         """Give a number that changes when any other connection has written; refuse a file that is newer since then."""
         version: int = self.rows("PRAGMA data_version")[0][0]
         if version != self._seen:
-            self._seen = version
             self._known.saw(self.rows("PRAGMA user_version")[0][0])
+            self._seen = version
         return version
 
 

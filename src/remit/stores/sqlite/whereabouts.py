@@ -22,7 +22,7 @@ _UNSAVED: Final = "What was acknowledged last may be lost with it"
 _Identity: TypeAlias = tuple[int, int]  # the device and the number of a file
 
 
-class Place:
+class Whereabouts:
     """The files of one store, as they were when it was opened. A store in memory has none."""
 
     def __init__(self, where: str, *, lasting: bool) -> None:
