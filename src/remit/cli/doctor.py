@@ -35,7 +35,7 @@ def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
     if json:
         emit({"sound": health.sound, **wire.named(health)})
     else:
-        _print(health, where)
+        show_health(health, where)
     return 0 if health.sound else 1
 
 
@@ -49,12 +49,15 @@ def _hash(given: str) -> str:
     return found
 
 
-def _print(health: Health, where: str) -> None:
+def show_health(health: Health, where: str) -> None:
+    """Print what the doctor found out about the store that is there."""
     console = out()
     for finding in health.findings:
         colour = "red" if finding.level == "broken" else "yellow"
         scope = f"[{escaped(finding.workspace, 64)}] " if finding.workspace else ""
         console.print(Text.assemble((f"{finding.level}: ", colour), f"{scope}{block(finding.sentence)}"))
+    for sentence in health.advice:
+        console.print(Text.assemble(("advice: ", "yellow"), block(sentence)))
     entries = "1 entry" if health.entries == 1 else f"{health.entries:,} entries"
     figures = ", ".join(
         (count(health.events, "event"), count(health.tasks, "task"), entries, count(health.messages, "message"))

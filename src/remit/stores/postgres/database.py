@@ -20,7 +20,7 @@ try:
     from remit.stores.postgres.notices import Notices
     from remit.stores.postgres.pooling import refuse_shared_sessions
     from remit.stores.postgres.reader import Reader
-    from remit.stores.postgres.schema import differences, may_compare, newest, set_up
+    from remit.stores.postgres.schema import advice, differences, may_compare, newest, set_up
     from remit.stores.postgres.writer import BatchWriter
 except ImportError as missing:  # pragma: no cover - in a process of its own in the tests
     raise StoreError(f"a store on PostgreSQL needs more packages ({missing}); install remit[postgres]") from missing
@@ -97,6 +97,13 @@ class PostgresDatabase:
             return [str(self._address.translated(error))]
         sentence = "the schema was not compared with the migrations: this user may not make one to compare it with"
         return [] if can else [sentence]
+
+    def advice(self) -> list[str]:
+        try:
+            with self._address.connect() as connection:
+                return advice(connection)
+        except psycopg.Error as error:
+            return [str(self._address.translated(error))]
 
     def _look(self, connection: Connection) -> None:
         """Look now and then whether a newer remit has been here."""

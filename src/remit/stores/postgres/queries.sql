@@ -138,6 +138,9 @@ ORDER BY 1;
 -- name: may_create
 SELECT has_database_privilege(current_database(), 'CREATE') AND NOT pg_is_in_recovery();
 
+-- name: procrastinate_functions
+SELECT proname FROM pg_proc WHERE pronamespace = 'remit'::regnamespace AND left(proname, 13) = 'procrastinate';
+
 -- name: scratch
 CREATE SCHEMA remit_scratch;
 

@@ -1,5 +1,6 @@
 """The schema of a PostgreSQL store: made once, brought up to date, and refused if it is not ours, older or newer."""
 
+import re
 from typing import Any, Final
 
 from procrastinate.schema import SchemaManager
@@ -9,6 +10,7 @@ from remit.stores.postgres.address import STATEMENTS, Connection
 from remit.stores.queries import OLDER, migrations
 
 _VERSION: Final = "column version."  # the table with the number of the schema is made beside the migrations
+_FUNCTIONS: Final = re.compile(r"CREATE (?:OR REPLACE )?FUNCTION (procrastinate_\w+)")
 _MIGRATING: Final = 0x72656D6974  # the lock that only who migrates takes
 
 
@@ -65,6 +67,17 @@ def differences(connection: Connection) -> list[str]:
     sentences += [f"{name} is not as remit made it" for name in both if wanted[name] != there[name]]
     sentences += [f"{name} was not made by remit" for name in there.keys() - both if not name.startswith(_VERSION)]
     return sorted(sentences)
+
+
+def advice(connection: Connection) -> list[str]:
+    """Name what procrastinate would miss: its tables were made once, by the version of it that was there then."""
+    there = {row[0] for row in _rows(connection, "procrastinate_functions")}
+    missing = sorted(set(_FUNCTIONS.findall(SchemaManager.get_schema())) - there)
+    sentence = (
+        f"procrastinate's part of the schema was made by an older version of it, and has no {', '.join(missing)}; "
+        "apply its migrations in the schema `remit` (see Operating), or workers may be woken late"
+    )
+    return [sentence] if missing else []
 
 
 def may_compare(connection: Connection) -> bool:

@@ -13,6 +13,7 @@ from remit.stores import forks
 from remit.stores.newer import KnownSchema
 from remit.stores.sinks import Sinks
 from remit.stores.sqlite import schema
+from remit.stores.sqlite.advice import advice
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
 from remit.stores.sqlite.connection import LostConnection, ReadingConnection, WritingConnection, connect
 from remit.stores.sqlite.files import MEMORY, others, prepare, translated
@@ -148,6 +149,9 @@ class SqliteDatabase:
 
     def remarks(self) -> list[str]:
         return others(self.where) if self.lasting else []
+
+    def advice(self) -> list[str]:
+        return advice(sqlite3.sqlite_version_info) if self.lasting else []
 
     def close(self) -> None:
         self._commits.close()

@@ -11,7 +11,7 @@ from remit.errors import BadInput, NotAStore, NotFound, StoreBusy, StoreError
 
 MEMORY: Final = ":memory:"
 _POSIX: Final = os.name == "posix"  # elsewhere rights are not in the mode of a file
-_COMPANIONS: Final = ("-wal", "-shm", "-journal")
+COMPANIONS: Final = ("-wal", "-shm", "-journal")
 _SHARED: Final = (("read", stat.S_IRGRP | stat.S_IROTH), ("written", stat.S_IWGRP))
 _MEANING: Final = {
     "SQLITE_FULL": "the disk is full; make room and try again",
@@ -85,7 +85,7 @@ def others(where: str) -> list[str]:
 
 def _refuse_links(path: Path) -> None:
     """Refuse what is a link: whoever may write to its folder decides where it leads. Links above it are as they are."""
-    for name in (path, *(Path(f"{path}{end}") for end in _COMPANIONS)):
+    for name in (path, *(Path(f"{path}{end}") for end in COMPANIONS)):
         if name.is_symlink():
             raise NotAStore(f"{name} is a symbolic link, and remit follows none to a store; name the file itself")
 

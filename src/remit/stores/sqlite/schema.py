@@ -22,8 +22,7 @@ def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> N
     run = connection.execute
     # Only while opening: later, waiting for another process is done by the loop, without blocking it.
     run(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
-    _recognise(connection, where)
-    _version(connection, where)  # before anything is changed
+    recognised(connection, where)  # before anything is changed
     if where != MEMORY:
         _use_wal(connection, busy_seconds)
         for pragma in pragmas(sys.platform):
@@ -45,8 +44,9 @@ def newest() -> int:
     return max(migrations("sqlite"))
 
 
-def _recognise(connection: sqlite3.Connection, where: str) -> None:
-    """Refuse the database of another program."""
+def recognised(connection: sqlite3.Connection, where: str) -> int:
+    """Give the number of the schema that is there, 0 if none is; refuse the database of another program, and a schema
+    that we do not know."""
     run = connection.execute
     run("BEGIN")  # one picture: another process may be making the store right now
     application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
@@ -54,6 +54,7 @@ def _recognise(connection: sqlite3.Connection, where: str) -> None:
     run("COMMIT")
     if application != APPLICATION_ID and (application or version or tables):
         raise NotAStore(f"{where} is a SQLite database of another program, not a remit store")
+    return _version(connection, where)
 
 
 def _version(connection: sqlite3.Connection, where: str) -> int:
