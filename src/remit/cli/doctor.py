@@ -4,7 +4,7 @@ import asyncio
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
+from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, where_is
 from remit.core.events import KEYED
 from remit.core.text import shown
 from remit.engine.upkeep.doctor import Health, examine
@@ -56,8 +56,6 @@ def show_health(health: Health, where: str) -> None:
         colour = "red" if finding.level == "broken" else "yellow"
         scope = f"[{escaped(finding.workspace, 64)}] " if finding.workspace else ""
         console.print(Text.assemble((f"{finding.level}: ", colour), f"{scope}{block(finding.sentence)}"))
-    for sentence in health.advice:
-        console.print(Text.assemble(("advice: ", "yellow"), block(sentence)))
     entries = "1 entry" if health.entries == 1 else f"{health.entries:,} entries"
     figures = ", ".join(
         (count(health.events, "event"), count(health.tasks, "task"), entries, count(health.messages, "message"))
@@ -66,3 +64,5 @@ def show_health(health: Health, where: str) -> None:
     console.print(Text.assemble((f"{where} is {word}", colour), (f"  {figures}", "dim")))
     for workspace, head in health.heads.items():
         console.print(Text(f"head of {escaped(workspace, 64)}: {head.seq} {escaped(head.hash, 100)}", "dim"))
+    for sentence in health.advice:
+        aside().print(Text.assemble(("advice: ", "yellow"), block(sentence)))

@@ -69,6 +69,7 @@ class Notices:
         """Forget who listens, in a child process: the thread and the connection are the parent's."""
         forks.keep(self._ear)
         self._listeners.clear()
+        self._users = 0
         self._ear = None
 
     def _listening(self) -> Ear:
