@@ -104,17 +104,20 @@ class ResidentWorker:
         try:
             await worker.serve()
         except BaseExceptionGroup as group:
-            raise _what_ended(group) from group
+            newer = _newer(group)
+            if newer is None:
+                raise
+            raise newer from None
         finally:
             self.worker = None
 
 
-def _what_ended(group: BaseExceptionGroup) -> BaseException:
-    """Give the one error that callers are to know by its type; any other trouble as it came."""
-    newer = group.subgroup(NewerStore)
-    while isinstance(newer, BaseExceptionGroup):
-        newer = newer.exceptions[0]
-    return newer or group
+def _newer(group: BaseExceptionGroup) -> BaseException | None:
+    """Find the one error that callers are to know by its type."""
+    found = group.subgroup(NewerStore)
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
 
 
 def _log_end(serving: "asyncio.Task[None]") -> None:
