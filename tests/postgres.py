@@ -75,6 +75,11 @@ class OwnServer(Server):
         # Processes die here, machines do not: the system keeps what it was given, and dropping databases is quick.
         self.run("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
 
+    @property
+    def tools(self) -> Path:
+        """Where its programs are, such as pg_dump."""
+        return Path(self._server.bin_path)
+
     def stop(self, mode: str = "immediate") -> None:
         self._control("stop", "-m", mode)
 

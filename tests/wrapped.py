@@ -46,6 +46,7 @@ class Wrapped:
         self.key = self._database.key
         self.faulty = self._database.faulty
         self.remarks = self._database.remarks
+        self.advice = self._database.advice
         self.close = self._database.close
 
     def store(self, workspace: str) -> Any:

@@ -4,10 +4,11 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 from postgres import running
 from remit import Runtime
 from remit.cli.main import main
+from remit.stores.sqlite.advice import advice
 from teams import team
 
 TEAM = """
@@ -406,6 +408,72 @@ def test_db_migrate_says_what_it_did(cli):
     assert cli("runs", "--store", "other.db").code == 0
 
 
+@pytest.mark.rule("store.backup")
+def test_a_store_is_copied_and_the_copy_examined(cli, tmp_path: Path):
+    with at(tmp_path) as rt:
+        asyncio.run(rt.submit("quick", "work"))
+        said = cli("backup", "copy.db")  # while it is open
+    assert said.code == 0
+    assert "copy.db, a copy of remit.db, is sound  " in said.out
+    assert json.loads(cli("ps", "--store", "copy.db", "--json").out)["tasks"][0]["task"] == "work"
+    again = cli("backup", "copy.db")
+    assert (again.code, again.out) == (2, "")
+    assert "copy.db is there already, and a backup overwrites nothing" in again.err
+    data = json.loads(cli("backup", "other.db", "--json").out)
+    assert (data["store"], data["file"], data["sound"], data["findings"]) == ("remit.db", "other.db", True, [])
+
+
+@pytest.mark.rule("store.backup")
+def test_a_copy_of_an_older_store_stays_older(cli, tmp_path: Path):
+    cli("db", "migrate")
+    with closing(sqlite3.connect(tmp_path / "remit.db")) as connection:
+        connection.execute("PRAGMA user_version = 12")
+    assert cli("backup", "copy.db").out == "copy.db is a copy of remit.db, of schema 12; it was not examined\n"
+    assert json.loads(cli("backup", "other.db", "--json").out)["sound"] is None
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == 12
+
+
+@pytest.mark.rule("store.backup")
+def test_a_broken_copy_is_told(cli, tmp_path: Path):
+    with at(tmp_path) as rt:
+        asyncio.run(rt.submit("quick", "work"))
+    with closing(sqlite3.connect(tmp_path / "remit.db", isolation_level=None)) as connection:
+        connection.execute("DELETE FROM task")
+    said = cli("backup", "copy.db")
+    assert said.code == 1
+    assert "copy.db, a copy of remit.db, is broken" in said.out
+
+
+@pytest.mark.rule("store.backup")
+@pytest.mark.parametrize(
+    ("store", "sentence"),
+    [
+        (":memory:", "a store in memory has no file to copy"),
+        (
+            "postgresql://me:secret@host/base",
+            "pg_dump --schema=remit --format=custom --file=copy.db 'postgresql://me:***@host/base'",
+        ),
+    ],
+)
+def test_what_is_no_file_is_copied_otherwise(cli, tmp_path: Path, store: str, sentence: str):
+    said = cli("backup", "copy.db", "--store", store)
+    assert said.code == 2
+    assert sentence in said.err
+    assert not (tmp_path / "copy.db").exists()
+
+
+@pytest.mark.rule("doctor.advice")
+def test_the_doctor_gives_advice_without_failing(cli):
+    cli("db", "migrate")
+    said, data = cli("doctor"), json.loads(cli("doctor", "--json").out)
+    assert said.code == 0
+    assert [line for line in said.err.splitlines() if line.startswith("advice: ")] == [
+        f"advice: {sentence}" for sentence in advice(sqlite3.sqlite_version_info)
+    ]
+    assert data["advice"] == advice(sqlite3.sqlite_version_info)
+
+
 # -- processes ---------------------------------------------------------------------------------------------------
 
 
@@ -559,6 +627,15 @@ def test_what_a_killed_worker_left_is_finished_by_another(cli, module: str, work
     found = state(cli, task)
     assert (found["result"], found["attempt"]) == ("through key", 2)
     assert [one["how"] for one in found["earlier"]] == ["lost with its process"]
+
+
+@pytest.mark.rule("store.outgrown")
+def test_a_worker_ends_when_a_newer_remit_has_changed_the_store(cli, module: str, worker, tmp_path: Path):
+    first = worker()
+    with closing(sqlite3.connect(tmp_path / "remit.db")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    assert first.ends() == 5
+    assert "brought to schema 99 by a newer remit" in first.said
 
 
 def test_cancel_stops_what_runs_elsewhere_and_all_below_it(cli, module: str, worker):

@@ -1,6 +1,7 @@
 """What was finished below is not done again, whoever between it and the top is tried again."""
 
 from collections.abc import Callable
+from typing import Any
 
 import anyio
 import pytest
@@ -44,7 +45,7 @@ async def test_what_completed_below_one_that_failed_is_not_done_again(rt: Runtim
     await sound(rt)
 
 
-async def pays_and_fails(rt: Runtime, paid: list[str], fail: Callable[[], object]) -> None:
+async def pays_and_fails(rt: Runtime, paid: list[str], fail: Callable[[], Any]) -> None:
     """A payer that has paid when it fails for the first time."""
 
     async def payer(turn: Turn) -> str:

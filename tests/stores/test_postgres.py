@@ -38,6 +38,7 @@ from remit.ports import FAULTS, NOTHING, Beat, Decision, Store, View, Wants
 from remit.stores.postgres.address import Address, digest
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.postgres.dispatcher import Procrastinate
+from remit.stores.postgres.notices import Notices
 from remit.stores.queries import OLDER, migrations
 from remit.testing.clauses.making import NOW, child_remit, entry_event, first_remit, journal, sound, value_of
 
@@ -690,7 +691,7 @@ async def test_a_job_of_a_worker_that_is_gone_is_rescued(opened: Open, address: 
         await do(store, "another", queued("new"))
     assert [job[1] for job in jobs(address)] == ["doing", "todo"][: 1 + again]
     woken = Woken(store)
-    waker = Procrastinate(Address(address), "w", heartbeat=0.1, stalled=1.0)
+    waker = Procrastinate(Notices(Address(address), lambda: 0, 0.5, lambda _: None), "w", heartbeat=0.1, stalled=1.0)
     serving = asyncio.create_task(waker.serve(woken))
     await woken.until("work", *["new"][:again])
     await stopped(serving)

@@ -4,7 +4,7 @@ import asyncio
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out, where_is
+from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, where_is
 from remit.core.events import KEYED
 from remit.core.text import shown
 from remit.engine.upkeep.doctor import Health, examine
@@ -35,7 +35,7 @@ def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
     if json:
         emit({"sound": health.sound, **wire.named(health)})
     else:
-        _print(health, where)
+        show_health(health, where)
     return 0 if health.sound else 1
 
 
@@ -49,7 +49,8 @@ def _hash(given: str) -> str:
     return found
 
 
-def _print(health: Health, where: str) -> None:
+def show_health(health: Health, where: str) -> None:
+    """Print what the doctor found out about the store that is there."""
     console = out()
     for finding in health.findings:
         colour = "red" if finding.level == "broken" else "yellow"
@@ -63,3 +64,5 @@ def _print(health: Health, where: str) -> None:
     console.print(Text.assemble((f"{where} is {word}", colour), (f"  {figures}", "dim")))
     for workspace, head in health.heads.items():
         console.print(Text(f"head of {escaped(workspace, 64)}: {head.seq} {escaped(head.hash, 100)}", "dim"))
+    for sentence in health.advice:
+        aside().print(Text.assemble(("advice: ", "yellow"), block(sentence)))

@@ -47,6 +47,7 @@ _COMMANDS: Final = (
     (MEND, "cancel", "cancel:cancel", "Stop a task and everything below it, wherever it runs."),
     (MEND, "retry", "retry:retry", "Run a task again that did not complete."),
     (MEND, "prune", "prune:prune", "Delete runs that ended long ago; the journal keeps a line of each."),
+    (MEND, "backup", "backup:backup", "Copy a store's file while it is used."),
     (MEND, "doctor", "doctor:doctor", "Verify that a store keeps what it promises."),
 )
 for group, name, where, sentence in _COMMANDS:

@@ -95,6 +95,7 @@ class DeafDatabase:
         self.key = database.key
         self.faulty = database.faulty
         self.remarks = database.remarks
+        self.advice = database.advice
         self.close = database.close
 
     def store(self, workspace: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Final
 from remit.core.kinds import Cancelling, read
 from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.timing import While
-from remit.errors import StoreError
+from remit.errors import NewerStore, StoreError
 from remit.ports import Span, Store, View
 
 WHY: Final = "cancelled from another process"
@@ -56,6 +56,8 @@ class StopListener:
         """Stop what someone wants stopped."""
         try:
             wanted = await self._store.read(self._wanted)
+        except NewerStore:  # told by whoever serves, or by the work itself
+            return
         except StoreError as error:  # the store calls again
             _log.warning("could not look for what is to be stopped: %s", error)
             return

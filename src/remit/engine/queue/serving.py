@@ -10,6 +10,7 @@ import anyio
 from remit.engine.queue.worker import Worker
 from remit.engine.services import Services
 from remit.engine.settings import Serving
+from remit.errors import NewerStore
 from remit.ports import Dispatcher
 
 _log = logging.getLogger("remit")
@@ -102,10 +103,27 @@ class ResidentWorker:
     async def _serve(self, worker: Worker) -> None:
         try:
             await worker.serve()
+        except BaseExceptionGroup as group:
+            newer = _newer(group)
+            if newer is None:
+                raise
+            raise newer from None
         finally:
             self.worker = None
 
 
+def _newer(group: BaseExceptionGroup) -> BaseException | None:
+    """Find the one error that callers are to know by its type."""
+    found = group.subgroup(NewerStore)
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
+
+
 def _log_end(serving: "asyncio.Task[None]") -> None:
-    if not serving.cancelled() and (error := serving.exception()) is not None:
+    if serving.cancelled() or (error := serving.exception()) is None:
+        return
+    if isinstance(error, NewerStore):  # a sentence for an operator, not a fault in here
+        _log.error("this process has stopped carrying out tasks: %s", error)
+    else:
         _log.error("this process has stopped carrying out tasks: %r", error, exc_info=error)

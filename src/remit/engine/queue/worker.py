@@ -23,7 +23,7 @@ from remit.engine.queue.claiming import NOTHING_CLAIMED, ClaimedTask, Claims
 from remit.engine.services import Services
 from remit.engine.settings import HANDS, Serving
 from remit.engine.timing import move_on_after
-from remit.errors import StoreError
+from remit.errors import NewerStore, StoreError
 from remit.ports import Decision, Dispatcher, View
 
 _log = logging.getLogger("remit")
@@ -78,7 +78,7 @@ class Worker:
         self._start(ClaimedTask(Resumed(remit, begun(queued, lineage)), now))
 
     async def serve(self) -> None:
-        """Work until cancelled or drained."""
+        """Work until cancelled or drained, or until a newer remit has changed the store (NewerStore, in a group)."""
         services = self._services
         self._task = cast("asyncio.Task[object]", asyncio.current_task())
         with services.heartbeat.while_serving(self._hands.most), services.stops.while_working():
@@ -145,7 +145,7 @@ class Worker:
             except Exception as error:  # noqa: BLE001 - the work in hand goes on, and so must whoever looks for more
                 pause = self._pace.retry_store[min(failures, len(self._pace.retry_store) - 1)]
                 failures += 1
-                _log_trouble(error, pause)
+                _bear(error, pause)
             await self._listener.wait(pause)
 
     async def _round(self) -> float:
@@ -223,7 +223,7 @@ class Worker:
         except Superseded as error:
             _log.warning("task %s: %s", task, error)
         except StoreError as error:  # the record says that it runs; when this process is gone, someone takes it over
-            _log.warning("task %s could not be recorded: %s", task, error)
+            _log_unrecorded(task, error)
             self.unreturned += self._draining
         finally:
             self._busy.pop(task, None)
@@ -250,7 +250,15 @@ def _log_error(running: asyncio.Task[None]) -> None:
         _log.error("a task could not be carried out: %r", error, exc_info=error)
 
 
-def _log_trouble(error: Exception, pause: float) -> None:
+def _log_unrecorded(task: str, error: StoreError) -> None:
+    if not isinstance(error, NewerStore):  # which whoever serves tells once
+        _log.warning("task %s could not be recorded: %s", task, error)
+
+
+def _bear(error: Exception, pause: float) -> None:
+    """Log trouble that may pass; raise what will not: others take over what nothing can be written about."""
+    if isinstance(error, NewerStore):
+        raise error
     if isinstance(error, StoreError):  # it may come back
         _log.warning("the store cannot be used, trying again in %g s: %s", pause, error)
     else:

@@ -27,7 +27,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the doctor looked at and what it found. `heads` says where the journal of each workspace ends."""
+    """What the doctor looked at and what it found. `heads` says where the journal of each workspace ends, `advice` what
+    may hurt the store and is no fault of it."""
 
     events: int
     tasks: int
@@ -35,6 +36,7 @@ class Health:
     messages: int
     findings: list[Finding]
     heads: dict[str, Head]
+    advice: list[str]
 
     @property
     def sound(self) -> bool:
@@ -52,7 +54,7 @@ async def examine(database: Database, now: int, workspaces: Sequence[str] | None
     try:
         names = database.workspaces() if workspaces is None else workspaces
     except StoreError as error:
-        return Health(0, 0, 0, 0, [*findings, Finding("broken", "", str(error))], {})
+        return Health(0, 0, 0, 0, [*findings, Finding("broken", "", str(error))], {}, [])
     for workspace in names:
         part = _Part(workspace, now, kept, database.key)
         await database.store(workspace).read(part.examine)
@@ -66,7 +68,7 @@ async def examine(database: Database, now: int, workspaces: Sequence[str] | None
     if kept and not found:
         why = "something before it was changed, or the journal was cut off"
         findings.append(Finding("broken", "", f"no event has the hash {shown(kept)} that was kept: {why}"))
-    return Health(events, tasks, entries, messages, findings, heads)
+    return Health(events, tasks, entries, messages, findings, heads, database.advice())
 
 
 class _Part:

@@ -20,7 +20,7 @@ Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 _SECRET: Final = 3  # a shorter one would be found in ordinary words, and taken out of them
 
 # Our tables have a schema of their own, and nothing else is looked at: temporary tables last, not first.
-_PATH: Final = "-c search_path=remit,pg_temp"
+_PATH: Final = "remit, pg_temp"
 _DEFAULTS: Final = {
     "connect_timeout": "5",
     "application_name": "remit",
@@ -92,16 +92,20 @@ class Address:
         self._parts = parts
         self._secrets = _secrets(parts)
 
-    def settings(self, *options: str) -> dict[str, str]:
-        """Give the settings for libpq; `options` are settings of the session, such as `-c lock_timeout=5000`."""
-        all_options = " ".join(option for option in (self._parts.get("options", ""), _PATH, *options) if option)
-        return {**_DEFAULTS, **self._parts, "options": all_options}
+    def settings(self) -> dict[str, Any]:
+        """Give the settings for libpq. None of them is one of the session: poolers do not pass those on."""
+        return {**_DEFAULTS, **self._parts, "autocommit": True}
 
-    def connect(self, *options: str) -> PatientConnection:
-        """Open a connection; raises what psycopg raises."""
-        settings: dict[str, Any] = self.settings(*options)
-        connection = PatientConnection.connect(**settings, autocommit=True)
-        prepare(connection)
+    def connect(self, patience: float = 0.0, **session: str) -> PatientConnection:
+        """Open a connection with these settings of its session, such as lock_timeout; raises what psycopg raises. It is
+        given up when the server does not answer for so many seconds."""
+        connection = PatientConnection.connect(**self.settings())
+        connection.patience = patience
+        try:
+            prepare(connection, **session)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def masked(self, text: str) -> str:
@@ -136,11 +140,14 @@ def _passing(error: StoreError, *, passes: bool) -> StoreError:
     return error
 
 
-def prepare(connection: Connection) -> None:
-    """Have every statement planned once. All whole numbers have one type, or each size would be planned for."""
+def prepare(connection: Connection, **session: str) -> None:
+    """Have every statement planned once, and set what holds for the session. All whole numbers have one type, or each
+    size would be planned for."""
     connection.prepare_threshold = 0
     connection.prepared_max = None
     connection.adapters.register_dumper(int, Int8Dumper)
+    wanted = {"search_path": _PATH, **session}
+    connection.execute(STATEMENTS["session"], (list(wanted), list(wanted.values())), prepare=False)
 
 
 def lost(error: psycopg.Error, connection: Connection) -> bool:

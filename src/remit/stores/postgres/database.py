@@ -1,24 +1,27 @@
 """PostgreSQL: the same store for any number of processes on any number of machines."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from remit.core.events import SealKey
-from remit.errors import StoreError
+from remit.errors import NewerStore, StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
 from remit.stores.loops import OneLoop
+from remit.stores.newer import KnownSchema
 from remit.stores.sinks import Sinks
 
 try:
     import psycopg
 
-    from remit.stores.postgres.address import Address
+    from remit.stores.postgres.address import STATEMENTS, Address, Connection
     from remit.stores.postgres.dispatcher import Procrastinate
     from remit.stores.postgres.notices import Notices
+    from remit.stores.postgres.pooling import refuse_shared_sessions
     from remit.stores.postgres.pulse import PostgresPulse
     from remit.stores.postgres.reader import Reader
-    from remit.stores.postgres.schema import differences, may_compare, set_up
+    from remit.stores.postgres.schema import advice, differences, may_compare, newest, set_up
     from remit.stores.postgres.writer import BatchWriter
 except ImportError as missing:  # pragma: no cover - in a process of its own in the tests
     raise StoreError(f"a store on PostgreSQL needs more packages ({missing}); install remit[postgres]") from missing
@@ -41,7 +44,7 @@ class PostgresDatabase:
         *,
         fault: Fault = no_fault,
         migrate: bool = True,
-        pool_size: int = 4,
+        pool_size: int = 1,
         patience: float = 10.0,
         poll: float = 0.5,
     ) -> None:
@@ -49,11 +52,14 @@ class PostgresDatabase:
         self.where = self._address.where
         self._patience = patience
         self._sinks = Sinks()
-        self._reader = Reader(self._address, pool_size, patience)
-        self._writer = BatchWriter(self._address, self._sinks.feed, self._reader.learn, fault, patience)
-        self._notices = Notices(self._address, lambda: self._writer.backend, poll)
+        self._known = KnownSchema(self.where, newest())
+        self._reader = Reader(self._address, pool_size, patience, self._known)
+        self._writer = BatchWriter(self._address, self._sinks.feed, self._reader.learn, fault, patience, self._known)
+        self._notices = Notices(self._address, lambda: self._writer.backend, poll, self._look)
         try:
-            set_up(self._writer.open().connection, self.where, migrate=migrate)
+            connection = self._writer.open().connection
+            refuse_shared_sessions(connection, self._address)
+            set_up(connection, self.where, migrate=migrate)
         except psycopg.Error as error:
             self.close()
             raise self._address.translated(error) from error
@@ -66,7 +72,7 @@ class PostgresDatabase:
         return PostgresStore(workspace, self._writer, self._reader, self._notices, self._sinks)
 
     def dispatcher(self, workspace: str) -> Procrastinate:
-        return Procrastinate(self._address, workspace)
+        return Procrastinate(self._notices, workspace)
 
     def pulse(self, workspace: str) -> PostgresPulse:
         return PostgresPulse(self._address, workspace, self._patience)
@@ -99,6 +105,19 @@ class PostgresDatabase:
             return [str(self._address.translated(error))]
         sentence = "the schema was not compared with the migrations: this user may not make one to compare it with"
         return [] if can else [sentence]
+
+    def advice(self) -> list[str]:
+        try:
+            with self._address.connect() as connection:
+                return advice(connection)
+        except psycopg.Error as error:
+            return [str(self._address.translated(error))]
+
+    def _look(self, connection: Connection) -> None:
+        """Look now and then whether a newer remit has been here."""
+        with suppress(NewerStore):  # everyone is told who reads or writes next
+            for row in connection.execute(STATEMENTS["version"]).fetchall():
+                self._known.saw(row[0])
 
     def _compared(self) -> list[str]:
         try:

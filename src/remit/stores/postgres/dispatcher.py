@@ -16,10 +16,11 @@ import psycopg
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
-from psycopg_pool import PoolTimeout
 
 from remit.errors import StoreError
-from remit.stores.postgres.address import Address, digest
+from remit.stores.postgres.address import digest
+from remit.stores.postgres.connector import Connector
+from remit.stores.postgres.notices import Notices
 
 Due = Callable[[], Awaitable[None]]
 
@@ -27,15 +28,15 @@ _log = logging.getLogger("remit")
 _TASK: Final = "remit.due"
 _POLL: Final = 0.3  # a few wake-ups in a hundred are missed
 _PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-_LOST: Final = (ConnectorException, psycopg.Error, PoolTimeout, OSError)
+_LOST: Final = (ConnectorException, psycopg.Error, OSError)
 
 
 class Procrastinate:
     """Wakes the workers of one workspace. We write a heartbeat every `heartbeat` seconds; a process without one for
     `stalled` seconds is dead."""
 
-    def __init__(self, address: Address, workspace: str, *, heartbeat: float = 2.0, stalled: float = 10.0) -> None:
-        self._address = address
+    def __init__(self, notices: Notices, workspace: str, *, heartbeat: float = 2.0, stalled: float = 10.0) -> None:
+        self._notices = notices
         self._queue = digest(workspace)
         self._heartbeat = heartbeat
         self._stalled = stalled
@@ -69,15 +70,15 @@ class Procrastinate:
             pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
             failures += 1
             text = "what wakes workers lost PostgreSQL and tries again in %g s: %s"
-            _log.warning(text, pause, self._address.masked(why.splitlines()[0]))
+            _log.warning(text, pause, self._notices.address.masked(why.splitlines()[0]))
             await asyncio.sleep(pause)
 
     async def _while_connected(self, due: Due) -> None:
         """Run procrastinate's worker until the connection is lost or we are cancelled."""
-        app = procrastinate.App(connector=self._connector())
-        app.job_manager = manager = _Jobs(app.connector)
-        app.task(name=_TASK, queue=self._queue, retry=procrastinate.RetryStrategy(wait=0))(_waking(due))
-        try:
+        with self._notices.ear() as ear:
+            app = procrastinate.App(connector=Connector(ear))
+            app.job_manager = manager = _Jobs(app.connector)
+            app.task(name=_TASK, queue=self._queue, retry=procrastinate.RetryStrategy(wait=0))(_waking(due))
             await app.open_async()
             async with asyncio.TaskGroup() as group:
                 ended = asyncio.Event()
@@ -97,23 +98,12 @@ class Procrastinate:
                 finally:
                     ended.set()
                     rescue.cancel()
-        finally:
-            with suppress(*_LOST):
-                await app.close_async()
-
-    def _connector(self) -> procrastinate.PsycopgConnector:
-        # If the server forgets what became of a job, it is done again, which does no harm: so it need not wait for its
-        # disk.
-        settings: dict[str, Any] = self._address.settings("-c synchronous_commit=off")
-        return procrastinate.PsycopgConnector(
-            kwargs=settings, min_size=1, max_size=4, timeout=5.0, reconnect_timeout=5.0, name="remit-dispatch"
-        )
 
     async def _rescue(self, manager: "_Jobs", ended: asyncio.Event) -> None:
         """Requeue the jobs of dead workers; procrastinate would leave them `doing` for ever.
 
-        It looks at `ended` as well: a cancellation that comes while a pool hands out a connection can get lost, and a
-        task group cancels only once.
+        It looks at `ended` as well: a cancellation that comes while an answer does can get lost, and a task group
+        cancels only once.
         """
         while not ended.is_set():
             await manager.prune_stalled_workers(self._stalled)

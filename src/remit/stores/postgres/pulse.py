@@ -19,7 +19,10 @@ class PostgresPulse:
     def __init__(self, address: Address, workspace: str, patience: float) -> None:
         self._address = address
         self._workspace = workspace
-        self._wait = str(max(1, int(patience * 1000)))
+        self._patience = patience
+        wait = str(max(1, int(patience * 1000)))
+        # A heartbeat need not survive the server, and whoever writes it does not wait for long.
+        self._session = {"synchronous_commit": "off", "lock_timeout": wait, "statement_timeout": wait}
         self._connection: Connection | None = None
         self._elsewhere = ""
         forks.tell(self)
@@ -30,8 +33,7 @@ class PostgresPulse:
         row = _FILL({**beat._asdict(), "workspace": self._workspace})
         try:
             if self._connection is None:
-                self._connection = self._address.connect()
-                self._connection.execute(STATEMENTS["pulse_settings"], (self._wait, self._wait))
+                self._connection = self._address.connect(self._patience, **self._session)
             self._connection.execute(STATEMENTS["worker_beat"], row)
         except psycopg.Error as error:
             self.close()

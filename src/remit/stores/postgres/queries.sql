@@ -8,6 +8,13 @@ BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 -- for each other.
 SELECT pg_advisory_xact_lock(key) FROM unnest(:keys::bigint[]) AS key;
 
+-- name: start
+-- Where the journal ends, and the number of the schema now: a newer remit may have brought it up to date meanwhile.
+SELECT coalesce((SELECT number FROM remit.version), 0), e.seq, e.hash
+FROM (VALUES (1)) AS always LEFT JOIN LATERAL (
+    SELECT seq, hash FROM event WHERE workspace = :workspace ORDER BY seq DESC LIMIT 1
+) e ON true;
+
 -- name: done_of
 -- Which of these operations have been done, and what they answered.
 SELECT op, answer, hash FROM event WHERE workspace = :workspace AND op = ANY(:ops::text[]);
@@ -42,15 +49,21 @@ COMMIT;
 -- name: rollback
 ROLLBACK;
 
--- name: listen
-LISTEN remit;
-
 -- name: look
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
+-- name: session
+-- Settings of this session. They are not sent when connecting, because poolers refuse or drop them there.
+SELECT set_config(name, value, false) FROM unnest(:names::text[], :values::text[]) AS wanted (name, value);
+
+-- name: backend
+-- The server's process for us. A pooler makes up another number when one connects through it.
+SELECT pg_backend_pid();
+
 -- name: durable
--- A server may be set not to wait for its disk. We wait.
-SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
+-- A server may be set not to wait for its disk. We wait. Tells the server's process for us, as notifications name it.
+SELECT pg_backend_pid(), CASE WHEN current_setting('synchronous_commit') = 'off'
+       THEN set_config('synchronous_commit', 'on', false) END;
 
 -- name: workspaces
 -- From one to the next, so that the journal is not read through.
@@ -86,6 +99,10 @@ SELECT pg_advisory_xact_lock(:key);
 -- name: schema
 CREATE SCHEMA IF NOT EXISTS remit;
 
+-- name: path
+-- For the migrations, whatever the session says: a table of ours must not be made anywhere else.
+SET LOCAL search_path = remit, pg_temp;
+
 -- name: number
 CREATE TABLE IF NOT EXISTS remit.version (number bigint NOT NULL);
 
@@ -120,6 +137,9 @@ ORDER BY 1;
 
 -- name: may_create
 SELECT has_database_privilege(current_database(), 'CREATE') AND NOT pg_is_in_recovery();
+
+-- name: procrastinate_functions
+SELECT proname FROM pg_proc WHERE pronamespace = 'remit'::regnamespace AND left(proname, 13) = 'procrastinate';
 
 -- name: scratch
 CREATE SCHEMA remit_scratch;
@@ -169,11 +189,6 @@ WITH RECURSIVE holding (workspace, worker) AS (
 SELECT h.worker FROM holding h
 WHERE h.worker IS NOT NULL
   AND (SELECT w.id FROM worker w WHERE w.workspace = h.workspace AND w.id = h.worker) IS NULL;
-
--- name: pulse_settings
--- A heartbeat need not survive the server, and whoever writes it does not wait for long.
-SELECT set_config('synchronous_commit', 'off', false), set_config('lock_timeout', :wait::text, false),
-       set_config('statement_timeout', :wait::text, false);
 
 -- name: server_time
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;

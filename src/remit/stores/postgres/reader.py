@@ -13,6 +13,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from remit.errors import StoreError
 from remit.ports import View
 from remit.stores import forks
+from remit.stores.newer import KnownSchema
 from remit.stores.postgres.address import STATEMENTS, Address, Connection, lost, prepare
 from remit.stores.postgres.patience import PatientConnection, broke, reason
 from remit.stores.postgres.switching import quick_switching
@@ -26,12 +27,13 @@ _LONG: Final = 6  # times our patience, for statements that read whole tables
 class Reader:
     """Reads. A connection that has died is replaced and the read done again: it changes nothing."""
 
-    def __init__(self, address: Address, size: int, patience: float) -> None:
+    def __init__(self, address: Address, size: int, patience: float, known: KnownSchema) -> None:
         self._address = address
+        self._known = known
         self._patience = patience
         self._pool: ConnectionPool[PatientConnection] = ConnectionPool(
             connection_class=PatientConnection,
-            kwargs={**address.settings(), "autocommit": True},
+            kwargs=address.settings(),
             min_size=0,
             max_size=size,
             timeout=patience,
@@ -46,6 +48,7 @@ class Reader:
 
     async def look(self, workspace: str, look: Callable[[View], T]) -> T:
         """Answer all that `look` asks as of one moment."""
+        self._known.check()
         try:
             answer = self._threads.submit(self._look, workspace, look)
         except RuntimeError:
@@ -107,7 +110,7 @@ class Reader:
             self._address.connect().close()
         except psycopg.Error as error:
             return self._address.translated(error)
-        return StoreError(f"{self._address.where}: all connections for reading are in use; raise pool_size")
+        return StoreError(f"{self._address.where}: all connections for reading are in use; try again")
 
 
 def _one_picture(connection: Connection, workspace: str, look: Callable[[View], T]) -> T:

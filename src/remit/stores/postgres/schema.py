@@ -1,5 +1,6 @@
 """The schema of a PostgreSQL store: made once, brought up to date, and refused if it is not ours, older or newer."""
 
+import re
 from typing import Any, Final
 
 from procrastinate.schema import SchemaManager
@@ -9,29 +10,35 @@ from remit.stores.postgres.address import STATEMENTS, Connection
 from remit.stores.queries import OLDER, migrations
 
 _VERSION: Final = "column version."  # the table with the number of the schema is made beside the migrations
+_FUNCTIONS: Final = re.compile(r"CREATE (?:OR REPLACE )?FUNCTION (procrastinate_\w+)")
 _MIGRATING: Final = 0x72656D6974  # the lock that only who migrates takes
 
 
 def set_up(connection: Connection, where: str, *, migrate: bool) -> None:
     """Make the tables as this remit expects them, or refuse the schema; raises what psycopg raises."""
     steps = migrations("postgres")
-    newest = max(steps)
     _refuse_strangers(connection, where)
-    if _version(connection, where) == newest:
+    if _version(connection, where) == newest():
         return
     if not migrate:
         raise NotFound(f"there is no store of this version at {where}; start a run that makes one")
     with connection.transaction():
         connection.execute(STATEMENTS["migrating"], (_MIGRATING,))
         version = _version(connection, where)
-        if version == newest:
+        if version == newest():
             return
         connection.execute(STATEMENTS["schema"])
+        connection.execute(STATEMENTS["path"])
         _procrastinate(connection)
         for step in (text for number, text in steps.items() if number > version):
             connection.execute(step.encode(), prepare=False)
         connection.execute(STATEMENTS["number"])
-        connection.execute(STATEMENTS["renumber"], (newest,))
+        connection.execute(STATEMENTS["renumber"], (newest(),))
+
+
+def newest() -> int:
+    """Give the number of the newest schema that this remit knows."""
+    return max(migrations("postgres"))
 
 
 def _refuse_strangers(connection: Connection, where: str) -> None:
@@ -62,6 +69,17 @@ def differences(connection: Connection) -> list[str]:
     return sorted(sentences)
 
 
+def advice(connection: Connection) -> list[str]:
+    """Name what procrastinate would miss: its tables were made once, by the version of it that was there then."""
+    there = {row[0] for row in _rows(connection, "procrastinate_functions")}
+    missing = sorted(set(_FUNCTIONS.findall(SchemaManager.get_schema())) - there)
+    sentence = (
+        f"procrastinate's part of the schema was made by an older version of it, and has no {', '.join(missing)}; "
+        "apply its migrations in the schema `remit` (see Operating), or workers may be woken late"
+    )
+    return [sentence] if missing else []
+
+
 def may_compare(connection: Connection) -> bool:
     return _rows(connection, "may_create")[0][0]
 
@@ -81,9 +99,9 @@ def _version(connection: Connection, where: str) -> int:
         return 0
     version: int = _rows(connection, "version")[0][0]
     steps = migrations("postgres")
-    if version > max(steps):
+    if version > newest():
         raise NewerStore(
-            f"{where} has schema {version} and this remit knows up to {max(steps)}; "
+            f"{where} has schema {version} and this remit knows up to {newest()}; "
             "upgrade remit, the database is unchanged"
         )
     if version < min(steps):

@@ -14,6 +14,7 @@ import psycopg
 from remit.core.events import Event, Head
 from remit.ports import Decide, Fault, Wants
 from remit.stores.journal import Journal, Recorded, Rows
+from remit.stores.newer import KnownSchema
 from remit.stores.operations import Applied
 from remit.stores.postgres.address import STATEMENTS, digest, lock_key
 from remit.stores.postgres.patience import PatientConnection
@@ -28,7 +29,7 @@ class _Asked(NamedTuple):
     ops: list[str]
     same: list[str]
     keys: list[str]
-    head: _Cursor
+    start: _Cursor
     done: _Cursor
     standings: _Cursor | None
     same_requests: _Cursor | None
@@ -39,8 +40,9 @@ class _Asked(NamedTuple):
 class Transactions:
     """A connection that writes. It is what the journal calls `Sql`."""
 
-    def __init__(self, connection: PatientConnection, fault: Fault) -> None:
+    def __init__(self, connection: PatientConnection, fault: Fault, known: KnownSchema) -> None:
         self.connection = connection
+        self._known = known
         self._pipeline = ExitStack()
         self.journal = self._journal = Journal(self, fault)
         self._done: dict[tuple[str, str], Recorded | None] = {}  # the operations of this transaction
@@ -58,7 +60,7 @@ class Transactions:
         self._send("begin")
         self._send("lock", (sorted(map(lock_key, wanted)),))
         asked = [self._ask(workspace, operations) for workspace, operations in wanted.items()]
-        self._notice_others({each.workspace: _head(each.head) for each in asked})
+        self._notice_others({each.workspace: self._head(each.start) for each in asked})
         for each in asked:
             self._done.update({(each.workspace, op): None for op in each.ops})
             self._done.update({(each.workspace, op): Recorded(text, seal) for op, text, seal in each.done.fetchall()})
@@ -77,13 +79,19 @@ class Transactions:
             ops,
             same,
             keys,
-            self._send("head", (workspace,)),
+            self._send("start", (workspace,)),
             self._send("done_of", (workspace, ops)),
             self._send("standings", (workspace, standings)) if standings else None,
             self._send("same_requests_of", (workspace, same)) if same else None,
             self._send("run_facts_of", (workspace, runs)) if runs else None,
             self._send("used_keys_of", (workspace, keys)) if keys else None,
         )
+
+    def _head(self, cursor: _Cursor) -> Head:
+        """Take where a journal ends; refuse a schema that we do not know."""
+        number, seq, seal = cursor.fetchall()[0]
+        self._known.saw(number)
+        return Head() if seq is None else Head(seq, seal)
 
     def _notice_others(self, heads: Mapping[str, Head]) -> None:
         """Forget what the journal remembers unless it ends where we left it: every change is an event."""
@@ -154,11 +162,6 @@ class Transactions:
         cursor = self.connection.cursor()
         cursor.execute(STATEMENTS[name], row, prepare=row is not None)
         return cursor
-
-
-def _head(cursor: _Cursor) -> Head:
-    row = cursor.fetchone()
-    return Head(*row) if row else Head()
 
 
 def _rows(cursor: _Cursor | None) -> Rows:

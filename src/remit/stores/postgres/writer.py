@@ -18,6 +18,7 @@ from remit.core.events import SealKey
 from remit.errors import StoreError
 from remit.ports import Decide, Decided, Fault, Wants
 from remit.stores import forks
+from remit.stores.newer import KnownSchema
 from remit.stores.operations import BATCH, Feed, Operation, answer_all, try_one_by_one
 from remit.stores.postgres.address import STATEMENTS, Address, lost
 from remit.stores.postgres.patience import broke, reason
@@ -40,8 +41,17 @@ class BatchWriter:
     waited for.
     """
 
-    def __init__(self, address: Address, feed: Feed, grown: Callable[[], None], fault: Fault, patience: float) -> None:
+    def __init__(
+        self,
+        address: Address,
+        feed: Feed,
+        grown: Callable[[], None],
+        fault: Fault,
+        patience: float,
+        known: KnownSchema,
+    ) -> None:
         self._address = address
+        self._known = known
         self._feed = feed
         self._grown = grown
         self._written = 0
@@ -73,17 +83,15 @@ class BatchWriter:
         """Open a connection to write on; raises what psycopg raises."""
         wait = int(self._patience * 1000)
         # A process that hangs in the middle of a transaction must not keep the others out for ever.
-        options = (f"-c lock_timeout={wait}", f"-c idle_in_transaction_session_timeout={max(wait, 1) * 3}")
-        connection = self._address.connect(*options)
-        connection.patience = self._silence
+        session = {"lock_timeout": str(wait), "idle_in_transaction_session_timeout": str(max(wait, 1) * 3)}
+        connection = self._address.connect(self._silence, **session)
         try:
-            connection.execute(STATEMENTS["durable"])
+            self.backend = connection.execute(STATEMENTS["durable"], prepare=False).fetchall()[0][0]
         except BaseException:
             connection.close()
             raise
         connection.patience = 0.0  # what makes the tables may take its time
-        self._transactions = Transactions(connection, self._fault)
-        self.backend = connection.info.backend_pid
+        self._transactions = Transactions(connection, self._fault, self._known)
         return self._transactions
 
     def close(self) -> None:

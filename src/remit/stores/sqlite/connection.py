@@ -9,9 +9,11 @@ from remit.core.events import Event, Head
 from remit.errors import StoreError
 from remit.ports import Decide, Fault, View
 from remit.stores.journal import Journal, Recorded, Rows
+from remit.stores.newer import KnownSchema
 from remit.stores.operations import Applied
 from remit.stores.queries import queries
-from remit.stores.sqlite.files import MEMORY, identity, is_busy, translated
+from remit.stores.sqlite.files import MEMORY, is_busy, translated
+from remit.stores.sqlite.whereabouts import Whereabouts
 
 T = TypeVar("T")
 
@@ -31,11 +33,12 @@ def connect(where: str) -> sqlite3.Connection:
 class WritingConnection:
     """Begins, applies operations, commits or rolls back. It is what the journal calls `Sql`."""
 
-    def __init__(self, where: str, connection: sqlite3.Connection, fault: Fault) -> None:
+    def __init__(self, where: str, connection: sqlite3.Connection, fault: Fault, known: KnownSchema) -> None:
         self._where = where
-        self.file = identity(where)
         self._journal = Journal(self, fault)
         self._lasting = where != MEMORY
+        self._known = known
+        self.place = Whereabouts(where, lasting=self._lasting)
         self._transaction = threading.Lock()  # held while one is open on a file, so that a fork can wait for its end
         self._holds = False  # the lock above, for a transaction
         self._changes = 0  # rows changed before the open transaction began
@@ -43,7 +46,8 @@ class WritingConnection:
         self.use(connection)
 
     def use(self, connection: sqlite3.Connection) -> None:
-        """Use this connection from now on, and forget what is remembered."""
+        """Use this connection, which is ready, from now on; forget what is remembered."""
+        self.place.settle()
         self.connection = connection
         self._execute = connection.cursor().execute  # one cursor for all statements: each is read to its end at once
         self._journal.forget()
@@ -60,8 +64,7 @@ class WritingConnection:
 
     def begin(self) -> bool:
         """Begin to write; False if another process is writing."""
-        if identity(self._where) != self.file:  # what is written to a file without a name is lost with this process
-            raise StoreError(f"{self._where}: the file was moved, removed or replaced; put it back, or start again")
+        self.place.check(self.connection)
         if self._lasting:
             self._transaction.acquire()
             self._holds = True
@@ -78,9 +81,11 @@ class WritingConnection:
         return True
 
     def _notice_others(self) -> None:
-        """Forget what is remembered if another connection has written: SQLite counts that in `data_version`."""
+        """Forget what is remembered if another connection has written: SQLite counts that in `data_version`. It may
+        have brought the file to a schema that we do not know."""
         version = self._execute("PRAGMA data_version").fetchone()[0]
         if version != self._seen:
+            self._known.saw(self._execute("PRAGMA user_version").fetchone()[0])
             self._seen = version
             self._journal.forget()
 
@@ -107,11 +112,13 @@ class WritingConnection:
         return self._journal
 
     def commit(self) -> None:
+        """Commit; raises StoreError also if what was committed has no name to be found by."""
         try:
             self._journal.flush()
             self.connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
+        self.place.check(self.connection)
         self._ended()
 
     def rollback(self) -> None:
@@ -155,9 +162,11 @@ class WritingConnection:
 class ReadingConnection:
     """Sees what is committed, and changes nothing."""
 
-    def __init__(self, where: str, connection: sqlite3.Connection) -> None:
+    def __init__(self, where: str, connection: sqlite3.Connection, known: KnownSchema) -> None:
         self.connection = connection
         self._where = where
+        self._known = known
+        self._seen = 0  # the version of the data when the number of the schema was last looked at
         self.looking = threading.Lock()  # a fork waits for whoever reads
 
     def query(self, name: str, row: Sequence[Any]) -> Rows:
@@ -173,6 +182,7 @@ class ReadingConnection:
 
     def look(self, view: View, look: Callable[[View], T]) -> T:
         """Answer all that `look` asks as of one moment."""
+        self._known.check()
         try:
             with self.looking:
                 execute = self.connection.execute
@@ -186,8 +196,12 @@ class ReadingConnection:
             raise translated(error, self._where) from error
 
     def version(self) -> int:
-        """Give a number that changes when any other connection has written."""
-        return self.rows("PRAGMA data_version")[0][0]
+        """Give a number that changes when any other connection has written; refuse a file that is newer since then."""
+        version: int = self.rows("PRAGMA data_version")[0][0]
+        if version != self._seen:
+            self._known.saw(self.rows("PRAGMA user_version")[0][0])
+            self._seen = version
+        return version
 
 
 class LostConnection(sqlite3.Connection):

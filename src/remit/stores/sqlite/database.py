@@ -10,8 +10,10 @@ from remit.core.events import SealKey
 from remit.errors import StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
+from remit.stores.newer import KnownSchema
 from remit.stores.sinks import Sinks
 from remit.stores.sqlite import schema
+from remit.stores.sqlite.advice import advice
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
 from remit.stores.sqlite.connection import LostConnection, ReadingConnection, WritingConnection, connect
 from remit.stores.sqlite.files import MEMORY, others, prepare, translated
@@ -57,9 +59,10 @@ class SqliteDatabase:
             prepare(Path(self.where), create=create)
         connection = connect(self.where)
         try:
-            self.writer = WritingConnection(self.where, connection, fault)
             set_up(connection, self.where, self._busy_seconds)
-            self.reader = ReadingConnection(self.where, connect(self.where) if self.lasting else connection)
+            known = KnownSchema(self.where, schema.newest())
+            self.writer = WritingConnection(self.where, connection, fault, known)
+            self.reader = ReadingConnection(self.where, connect(self.where) if self.lasting else connection, known)
             if self.lasting:
                 self.reader.connection.execute("PRAGMA query_only = ON")
         except BaseException as error:
@@ -129,7 +132,7 @@ class SqliteDatabase:
     def pulse(self, workspace: str) -> SqlitePulse | None:
         if not self.lasting:
             return None
-        return SqlitePulse(self.where, self.writer.file, workspace, self._busy_seconds)
+        return SqlitePulse(self.where, self.writer.place.main, workspace, self._busy_seconds)
 
     def server_time(self) -> None:
         """Tell nothing: a file has no clock."""
@@ -156,6 +159,9 @@ class SqliteDatabase:
 
     def remarks(self) -> list[str]:
         return others(self.where) if self.lasting else []
+
+    def advice(self) -> list[str]:
+        return advice(sqlite3.sqlite_version_info) if self.lasting else []
 
     def close(self) -> None:
         self._commits.close()

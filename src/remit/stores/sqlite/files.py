@@ -11,12 +11,15 @@ from remit.errors import BadInput, NotAStore, NotFound, StoreBusy, StoreError
 
 MEMORY: Final = ":memory:"
 _POSIX: Final = os.name == "posix"  # elsewhere rights are not in the mode of a file
-_COMPANIONS: Final = ("-wal", "-shm", "-journal")
+COMPANIONS: Final = ("-wal", "-shm", "-journal")
 _SHARED: Final = (("read", stat.S_IRGRP | stat.S_IROTH), ("written", stat.S_IWGRP))
 _MEANING: Final = {
     "SQLITE_FULL": "the disk is full; make room and try again",
     "SQLITE_READONLY": "the file or its folder is read-only; remit needs to write to it",
-    "SQLITE_CORRUPT": "the file is damaged; run `remit doctor` on a copy of it",
+    "SQLITE_CORRUPT": (
+        "the file is damaged; run `remit doctor` on a copy of it. If it was restored beside an older -wal, "
+        "remove the files -wal and -shm and restore it once more"
+    ),
     "SQLITE_NOTADB": "it is not a SQLite database, so it is not a remit store; it was left as it is",
     "SQLITE_BUSY": "another process holds the file; try again, or stop it",
     "SQLITE_CANTOPEN": "the file cannot be opened; is its folder there and writable?",
@@ -41,15 +44,6 @@ def translated(error: sqlite3.Error, where: str) -> StoreError:
 def is_busy(error: sqlite3.Error) -> bool:
     """Tell whether another process is in the way."""
     return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-
-
-def identity(where: str) -> tuple[int, int] | None:
-    """Tell which file has this name now; none has the name of a store in memory."""
-    try:
-        status = os.stat(where)  # noqa: PTH116 - at every transaction, and a Path costs more than the question
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def prepare(path: Path, *, create: bool) -> None:
@@ -95,7 +89,7 @@ def others(where: str) -> list[str]:
 
 def _refuse_links(path: Path) -> None:
     """Refuse what is a link: whoever may write to its folder decides where it leads. Links above it are as they are."""
-    for name in (path, *(Path(f"{path}{end}") for end in _COMPANIONS)):
+    for name in (path, *(Path(f"{path}{end}") for end in COMPANIONS)):
         if name.is_symlink():
             raise NotAStore(f"{name} is a symbolic link, and remit follows none to a store; name the file itself")
 

@@ -9,7 +9,8 @@ from remit.ports import Beat
 from remit.stores import forks
 from remit.stores.queries import queries
 from remit.stores.sqlite.connection import connect
-from remit.stores.sqlite.files import identity, translated
+from remit.stores.sqlite.files import translated
+from remit.stores.sqlite.whereabouts import Identity, identity
 
 _BEAT: Final = queries()["worker_beat"]
 
@@ -17,7 +18,7 @@ _BEAT: Final = queries()["worker_beat"]
 class SqlitePulse:
     """Writes the heartbeats of one worker. `file` is which file it was when the database was opened."""
 
-    def __init__(self, where: str, file: tuple[int, int] | None, workspace: str, busy_seconds: float) -> None:
+    def __init__(self, where: str, file: Identity | None, workspace: str, busy_seconds: float) -> None:
         self._where = where
         self._file = file
         self._workspace = workspace

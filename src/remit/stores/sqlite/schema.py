@@ -1,6 +1,7 @@
 """The schema of a SQLite store: made once, brought up to date, and refused if it is not ours, older or newer."""
 
 import sqlite3
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import cache
@@ -21,18 +22,31 @@ def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> N
     run = connection.execute
     # Only while opening: later, waiting for another process is done by the loop, without blocking it.
     run(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
-    _recognise(connection, where)
-    _version(connection, where)  # before anything is changed
+    recognised(connection, where)  # before anything is changed
     if where != MEMORY:
         _use_wal(connection, busy_seconds)
-        run("PRAGMA synchronous = FULL")
-        run("PRAGMA cache_size = -32768")
+        for pragma in pragmas(sys.platform):
+            run(f"PRAGMA {pragma}")
     _migrate(connection, where)
     run("PRAGMA busy_timeout = 0")
 
 
-def _recognise(connection: sqlite3.Connection, where: str) -> None:
-    """Refuse the database of another program."""
+def pragmas(platform: str) -> list[str]:
+    """List how a file is written on this platform, so that what was acknowledged survives a loss of power."""
+    settings = ["synchronous = FULL", "cache_size = -32768"]
+    if platform == "darwin":  # there fsync comes back before the disk has written; this asks the disk itself
+        settings += ["fullfsync = ON", "checkpoint_fullfsync = ON"]
+    return settings
+
+
+def newest() -> int:
+    """Give the number of the newest schema that this remit knows."""
+    return max(migrations("sqlite"))
+
+
+def recognised(connection: sqlite3.Connection, where: str) -> int:
+    """Give the number of the schema that is there, 0 if none is; refuse the database of another program, and a schema
+    that we do not know."""
     run = connection.execute
     run("BEGIN")  # one picture: another process may be making the store right now
     application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
@@ -40,16 +54,16 @@ def _recognise(connection: sqlite3.Connection, where: str) -> None:
     run("COMMIT")
     if application != APPLICATION_ID and (application or version or tables):
         raise NotAStore(f"{where} is a SQLite database of another program, not a remit store")
+    return _version(connection, where)
 
 
 def _version(connection: sqlite3.Connection, where: str) -> int:
     """Give the number of the schema that is there, 0 if none is; refuse a number we do not know."""
     steps = migrations("sqlite")
     version = _pragma(connection, "user_version")
-    if version > max(steps):
+    if version > newest():
         raise NewerStore(
-            f"{where} has schema {version} and this remit knows up to {max(steps)}; "
-            "upgrade remit, the file is unchanged"
+            f"{where} has schema {version} and this remit knows up to {newest()}; upgrade remit, the file is unchanged"
         )
     if 0 < version < min(steps):
         raise NotAStore(f"{where} {OLDER}; the file is unchanged")
@@ -72,8 +86,7 @@ def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
 
 def _migrate(connection: sqlite3.Connection, where: str) -> None:
     steps = migrations("sqlite")
-    newest = max(steps)
-    if _version(connection, where) == newest:
+    if _version(connection, where) == newest():
         return
     run = connection.execute
     run("BEGIN IMMEDIATE")  # of two processes that start at once, the second finds the work done
@@ -83,7 +96,7 @@ def _migrate(connection: sqlite3.Connection, where: str) -> None:
             for statement in step.split(";\n"):
                 run(statement)
         run(f"PRAGMA application_id = {APPLICATION_ID}")
-        run(f"PRAGMA user_version = {newest}")
+        run(f"PRAGMA user_version = {newest()}")
         run("COMMIT")
     except BaseException:
         run("ROLLBACK")

@@ -1,0 +1,57 @@
+"""`remit backup`: copy a store while it is used."""
+
+import asyncio
+import shlex
+from pathlib import Path
+
+from rich.text import Text
+
+from remit.cli.doctor import show_health
+from remit.cli.options import DEFAULT_STORE, AsJson, StoreAt, Where, emit, opened, out
+from remit.engine.upkeep.doctor import examine
+from remit.errors import BadInput
+from remit.report import wire
+from remit.stores.addresses import is_server, redacted
+from remit.stores.sqlite.backup import back_up
+from remit.stores.sqlite.files import MEMORY
+from remit.stores.sqlite.schema import newest
+
+
+def backup(file: Path, *, store: StoreAt = DEFAULT_STORE, json: AsJson = False) -> int:
+    """Copy a store's file as it is at this moment, while others may use it, and have the doctor examine the copy.
+
+    Nothing is overwritten, and the store is not changed: one of an older version stays so, and is not examined. A store
+    on PostgreSQL is copied with pg_dump. Exits with 1 if something in the copy is broken.
+
+    Parameters
+    ----------
+    file
+        Where the copy goes: a new file, readable by its owner only.
+    store
+        The store's file.
+    json
+        Print what was done as JSON.
+    """
+    if store == MEMORY:
+        raise BadInput("a store in memory has no file to copy")
+    if is_server(store):
+        words = f"--schema=remit --format=custom --file={shlex.quote(str(file))} {shlex.quote(redacted(store))}"
+        raise BadInput(f"a server is copied with its own tool: pg_dump {words}")
+    number = back_up(Path(store), file)
+    if number != newest():
+        return _not_examined(store, file, number, json=json)
+    with opened(Where(str(file))) as workspace:
+        health = asyncio.run(examine(workspace.database, workspace.clock.now()))
+    if json:
+        emit({"store": store, "file": str(file), "schema": number, "sound": health.sound, **wire.named(health)})
+    else:
+        show_health(health, f"{file}, a copy of {store},")
+    return 0 if health.sound else 1
+
+
+def _not_examined(store: str, file: Path, number: int, *, json: bool) -> int:
+    if json:
+        emit({"store": store, "file": str(file), "schema": number, "sound": None})
+    else:
+        out().print(Text(f"{file} is a copy of {store}, of schema {number}; it was not examined"))
+    return 0
