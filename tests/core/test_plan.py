@@ -12,17 +12,22 @@ from remit.core.plan import (
     DRAFT_LIMIT,
     RESULT_LIMIT,
     STEP_LIMIT,
+    Lead,
     Plan,
     Step,
+    assigned,
     assignee,
     cycle,
     drafted,
     faults,
     followers,
+    lead_restored,
+    restored,
     sources,
     structured,
+    whole,
 )
-from remit.core.values import VALUE_LIMIT
+from remit.core.values import VALUE_LIMIT, decode, encode
 from remit.errors import BadInput
 
 TEAM = {
@@ -486,3 +491,61 @@ def test_a_structured_result_has_its_own_limit():
 def test_a_structured_result_that_is_not_json_is_refused(value):
     with pytest.raises(BadInput, match="the result"):
         structured(value, "the result")
+
+
+# -- kept ---------------------------------------------------------------------------------------------------------
+
+ALL_SAID = Step(
+    "a",
+    "A",
+    "all of it",
+    "ann",
+    "write code",
+    ["b"],
+    "structured",
+    {"type": "object", "required": ["x"]},
+    "transitive",
+    "all",
+    3,
+)
+
+
+@pytest.mark.rule("plan.kept")
+@pytest.mark.parametrize("goal", ["", "a book"])
+def test_a_plan_that_is_kept_is_the_same_when_it_is_read(goal):
+    kept = Plan([ALL_SAID, step("b")], goal)
+
+    assert restored(decode(encode(whole(kept)))) == kept
+
+
+@pytest.mark.rule("plan.kept")
+def test_every_part_of_a_step_is_kept():
+    assert set(whole(Plan([ALL_SAID]))["steps"][0]) == {field.name for field in fields(Step)}
+
+
+def test_what_nobody_said_about_a_step_is_not_kept():
+    assert whole(Plan([Step("a", "A")])) == {"steps": [{"id": "a", "title": "A"}]}
+
+
+def test_a_schema_that_is_no_json_cannot_be_kept():
+    with pytest.raises(BadInput, match=r"the schema of step 'a'.*is not JSON: object"):
+        whole(plan(step("a", payload="structured", schema={"type": object()})))
+
+
+def test_a_plan_that_is_too_large_cannot_be_kept():
+    with pytest.raises(BadInput, match="a plan that is kept has at most 1,048,576 characters"):
+        whole(plan(*(step(str(number), description="x" * 60_000) for number in range(20))))
+
+
+@pytest.mark.parametrize(("lead", "called"), [(Lead(plan(step("a")), 3, True), "plan"), (Lead(), "team")])
+def test_what_is_led_is_the_same_when_it_is_read(lead, called):
+    assert lead.led_as == called
+    assert lead_restored(decode(encode(lead.data))) == lead
+
+
+@pytest.mark.rule("plan.assigned")
+def test_whoever_is_chosen_for_a_capability_is_named():
+    chosen = assigned(plan(step("a", agent="", capability="review code"), step("b", agent="cy")), TEAM)
+
+    assert [one.agent for one in chosen.steps] == ["bob", "cy"]
+    assert faults(chosen, TEAM) == []

@@ -15,6 +15,7 @@ from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME
 from remit.core.kinds import Begun, Claim, claimed, messages_taken, place, started
 from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome
+from remit.core.plan import Lead
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
 from remit.core.remit import Pass, Remit, known_pass
@@ -59,11 +60,13 @@ class StepOf(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What an agent asks for: the pass, the step of a plan that it is, and how often it has been asked for before."""
+    """What an agent asks for: the pass, the step of a plan that it is, how often it has been asked for before, and what
+    is led in the holder's place."""
 
     wish: Pass
     step: StepOf | None = None
     again: Repetition = ONCE
+    lead: Lead | None = None
 
 
 class Led(NamedTuple):
@@ -123,12 +126,24 @@ class Delegations:
             await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
         return outcome
 
+    async def lead(self, asker: LiveTask, wish: Pass, lead: Lead) -> Outcome:
+        """Pass a goal on to the coordinator of a team, which is led in its place."""
+        ops = asker.operations.ids(lead.led_as, wish.to, wish.task)
+        return await self._delegated(asker, wish, ops, lead=lead)
+
     async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE) -> Outcome:
         """Pass on one of several parts that go out at once; whether that is a repeat is judged for all of them."""
         return await self._delegated(asker, wish, asker.operations.ids("delegate", wish.to, wish.task), again=again)
 
     async def _delegated(
-        self, asker: LiveTask, wish: Pass, ops: list[str], step: StepOf | None = None, *, again: Repetition = ONCE
+        self,
+        asker: LiveTask,
+        wish: Pass,
+        ops: list[str],
+        step: StepOf | None = None,
+        *,
+        again: Repetition = ONCE,
+        lead: Lead | None = None,
     ) -> Outcome:
         asker.must_be_at_work()
         services, control = self._services, asker.control
@@ -139,7 +154,7 @@ class Delegations:
         try:
             if known is not None:
                 return await self._taken_up_again(asker, known)
-            attempt = partial(self._attempt, asker, Wanted(wish, step, again), ops[0])
+            attempt = partial(self._attempt, asker, Wanted(wish, step, again, lead), ops[0])
             return await self._carried(await services.busy.admitted(wish, attempt, asker))
         finally:
             if control.step_up():  # hardly ever: its agent has a limit, or its whole line waited
@@ -147,7 +162,7 @@ class Delegations:
 
     async def _attempt(self, asker: LiveTask, wanted: Wanted, op: str, patient: bool) -> Attempted:
         """Ask the door once for a delegation."""
-        services, (wish, step, again) = self._services, wanted
+        services, (wish, step, again, lead) = self._services, wanted
         proposal = proposed(services.ground, asker, wish, step.trust if step is not None else None)
         if again is not ONCE:
             proposal = proposal._replace(repetition=again)
@@ -157,6 +172,7 @@ class Delegations:
         live.control.line = asker.control.line
         kept = kept_back(asker.sight, child.sees, wish.sees) if wish.sees else asker.keeps
         live.receipt.withhold_all(kept)
+        live.lead = lead
         if step is not None:
             live.team, live.spared = step.team, step.again
             live.receipt.given(step.slices)
@@ -170,6 +186,8 @@ class Delegations:
             now, times = proposal.now, again.times
             repeats = times if times >= WARN else 0
             begun = Begun(worker, step.id if step else "", "", "", admitted.joins, expires(child.bounds, now), repeats)
+            if lead is not None:
+                begun = begun._replace(led_as=lead.led_as, lead=lead.data)
             taken = step.taken(view, child, now) if step else ()
             events = (started(child, now, begun), *taken, *admitted.events)
             if not slots.concerns(asker):

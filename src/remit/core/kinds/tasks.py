@@ -6,6 +6,7 @@ from remit.core import scope
 from remit.core.allow import names_data
 from remit.core.events import Unsealed
 from remit.core.kinds.place import Place
+from remit.core.plan import LeadData, Payload
 from remit.core.remit import Pass, PassingData, Remit, RemitData
 from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json
@@ -16,7 +17,8 @@ class Begun(NamedTuple):
 
     `worker` runs it, `step` is the step of a plan it carries out, `led_as` what the engine does in its holder's place,
     `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires, `repeats` how often
-    its asker has asked for the very same by now, with the same result, once that is worth a warning.
+    its asker has asked for the very same by now, with the same result, once that is worth a warning, `lead` the data of
+    what is led, if any process can go on with it.
     """
 
     worker: str = ""
@@ -26,6 +28,7 @@ class Begun(NamedTuple):
     joins: bool = False
     until: int = 0
     repeats: int = 0
+    lead: dict[str, Json] | None = None
 
 
 class Queued(NamedTuple):
@@ -41,7 +44,8 @@ class Queued(NamedTuple):
 
 
 class FirstData(RemitData, total=False):
-    """The data of `task.started` and `task.submitted`. `origin` is the first task of those retried by hand."""
+    """The data of `task.started` and `task.submitted`. `origin` is the first task of those retried by hand; `lead` is
+    what whoever runs it leads in its holder's place, a plan or a team."""
 
     worker: str
     step: str
@@ -58,6 +62,7 @@ class FirstData(RemitData, total=False):
     origin: str
     failures: int
     until: int
+    lead: LeadData
 
 
 BEGUN: Final = Begun()
@@ -81,7 +86,7 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
-    worker, step, led_as, by, joins, until, repeats = begun  # one by one: this is done for every task
+    worker, step, led_as, by, joins, until, repeats, lead = begun  # one by one: this is done for every task
     if worker:
         data["worker"] = worker
     if step:
@@ -96,6 +101,8 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
         data["until"] = until
     if repeats:
         data["repeats"] = repeats
+    if lead is not None:
+        data["lead"] = lead
 
 
 def _asked(remit: Remit) -> dict[str, Json]:
@@ -116,16 +123,30 @@ def _asked(remit: Remit) -> dict[str, Json]:
     return data
 
 
+class StepTold(TypedDict):
+    """What became of one step of a plan, at the end of the task that led it. `task` is the step's latest task, which
+    has its result."""
+
+    id: str
+    title: str
+    agent: str
+    state: str
+    task: NotRequired[str]
+    reason: NotRequired[str]
+    payload: NotRequired[Payload]
+
+
 class TurnData(TypedDict, total=False):
     """What every event that ends a turn says: its receipt, how many of its tokens `tokens.used` has told of, `trust` if
-    what it gives is outside, whether its agent was left behind because it would not stop, and how many of its hops were
-    refused beyond those that are recorded one by one."""
+    what it gives is outside, whether its agent was left behind because it would not stop, how many of its hops were
+    refused beyond those that are recorded one by one, and of a led plan or team what became of its steps."""
 
     receipt: dict[str, Json]
     tokens: int
     trust: Trust
     left: bool
     more_refused: int
+    steps: list[StepTold]
 
 
 class Completed(TurnData):

@@ -16,6 +16,7 @@ from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
 from remit.core.kinds import Place, place
 from remit.core.outcome import Outcome
+from remit.core.plan import Lead
 from remit.core.receipt import Receipt, Why, kept_back
 from remit.core.refusals import Refusals
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Remit, Rights
@@ -23,6 +24,7 @@ from remit.core.repeats import Repeats
 from remit.core.scope import NOTHING, Sees
 from remit.core.times import SECOND
 from remit.core.trust import INSIDE, OUTSIDE, Trust
+from remit.core.values import Json
 from remit.engine.attempt.calls import Call
 from remit.engine.attempt.control import Control
 from remit.engine.attempt.lines import Hands, Line
@@ -88,6 +90,8 @@ class LiveTask:
         self.spared = False  # whether a failure of its agent is not counted, as it is tried again
         self.phase = ""  # of a coordinator: planning, or putting together
         self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
+        self.lead: Lead | None = None  # what the engine does in its holder's place
+        self.steps: list[Json] | None = None  # what became of the plan that was led
 
     def limit_time(self, clock: Clock, now: int, above: Control[LiveTask] | None = None) -> Self:
         """Give the task its time: that of one attempt, but no more than its deadline and its asker leave it."""
@@ -110,6 +114,7 @@ class LiveTask:
         """Make the next turn of the same task, in the same or other hands; this one has no rights any more."""
         heir = LiveTask(remit, agent, self.attempt, handoff)
         heir.control, heir.operations, heir.team = self.control, self.operations, self.team
+        heir.steps = self.steps
         heir.take(self.took if remit.holder == self.remit.holder else self.says)
         heir.recall({**self.past, self.remit.holder: self.wrote} if self.wrote else self.past)
         heir.refusals, heir.delegated = self.refusals, self.delegated

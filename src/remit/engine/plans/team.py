@@ -1,16 +1,25 @@
 """A team: a coordinator plans, members work apart from each other, the coordinator puts the pieces together."""
 
+from __future__ import annotations
+
+from typing import cast
+
 from remit.core.command import Command
-from remit.core.plan import DRAFT_LIMIT, Plan, drafted, faults
+from remit.core.kinds import TeamPlanned, team_planned
+from remit.core.plan import DRAFT_LIMIT, Plan, assigned, drafted, faults, restored, whole
 from remit.core.quoting import one_line, told
+from remit.core.trust import INSIDE
 from remit.core.values import Json, checked, decode, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.turns import Conductor
 from remit.engine.directory import Agent
 from remit.engine.plans.running import PlanOptions, PlanOutcome, PlanRunner, StepOutcome
 from remit.errors import BadInput
+from remit.ports import Decision, View
 
 _FENCE = "```"
+# The turns of a coordinator's task; the second is taken if its first plan is not accepted.
+_PLAN, _PLAN_AGAIN, _WORK, _SYNTHESIS = 1, 2, 3, 4
 
 _ASK = """# Goal: {goal}
 
@@ -42,20 +51,50 @@ class TeamRun:
         self._agent = agent
         self._options = options
 
-    async def answer(self, task: str, goal: str) -> Json:
-        live = self._conductor.alive.get(task)
-        assert live is not None  # it is running: this is its holder's turn
-        plan, live = await self._plan(live, goal)
+    async def answer(self, live: LiveTask, goal: str) -> Json:
+        """Lead the team to its answer. Run again, it goes on with the plan that was accepted before."""
+        ops = live.operations.ids("team")
+        plan = await self._known(live, ops) if live.attempt.is_rerun else None
+        if plan is None:
+            plan, live = await self._plan(live, goal)
+            await self._keep(live, ops[0], plan)
+        _go_on(live, _WORK)
         outcome = await self._runner.run(live, plan, self._options)
+        live.steps = outcome.told(plan)
+        _go_on(live, _SYNTHESIS)
         answer, _ = await self._ask(live, told_outcome(goal, outcome), "synthesis")
         return answer
+
+    async def _known(self, live: LiveTask, ops: list[str]) -> Plan | None:
+        """Find the plan that was accepted when the task was run before: what was done of it is not done again."""
+
+        def look(view: View) -> Json:
+            live.must_hold(view)
+            return next((done[0] for op in ops if (done := view.done(op)) is not None), None)
+
+        kept = await self._runner.ground.store.read(look)
+        if kept is None:
+            return None
+        data = cast("TeamPlanned", kept)
+        live.take(data.get("trust", INSIDE))
+        return restored(data["plan"])
+
+    async def _keep(self, live: LiveTask, op: str, plan: Plan) -> None:
+        """Record the plan that was accepted, and how far it is to be trusted."""
+        ground = self._runner.ground
+        data: dict[str, Json] = {"plan": whole(plan)}
+        if live.took != INSIDE:
+            data["trust"] = live.took
+        planned = team_planned(live.remit, data, ground.clock.now())
+        await ground.store.tx(op, live.guarded(lambda _view: Decision[Json](data, (planned,))))
 
     async def _plan(self, live: LiveTask, goal: str) -> tuple[Plan, LiveTask]:
         cards = self._runner.cards(live)
         team = "\n".join(f"- **{card.name}**: {_about(card.role, card.can)}" for card in cards.values())
         question = _ASK.format(goal=goal, team=team or "- nobody", most=DRAFT_LIMIT)
         wrong: list[str] = []
-        for text in (question, None):
+        for text, turn in ((question, _PLAN), (None, _PLAN_AGAIN)):
+            _go_on(live, turn)
             again = _AGAIN.format(faults="\n".join(f"- {fault}" for fault in wrong))
             answer, live = await self._ask(live, text if text is not None else question + again, "plan")
             try:
@@ -65,7 +104,7 @@ class TeamRun:
                 continue
             wrong = faults(plan, cards, most=DRAFT_LIMIT)
             if not wrong:
-                return plan, live
+                return assigned(plan, cards), live
         raise BadInput(f"no plan was accepted, and nothing was started: {'; '.join(wrong[:5])}")
 
     async def _ask(self, live: LiveTask, text: str, phase: str) -> tuple[Json, LiveTask]:
@@ -79,6 +118,13 @@ class TeamRun:
                 f"'{self._agent.card.name}' leads a team and cannot hand that over; answer with text or JSON"
             )
         return checked(answer, f"the answer of '{self._agent.card.name}'"), turn
+
+
+def _go_on(live: LiveTask, turn: int) -> None:
+    """Begin the ids of a turn of the coordinator: each is the same in every try, also if those before it are left
+    out."""
+    while live.operations.turns < turn:
+        live.operations.next_turn()
 
 
 def told_outcome(goal: str, outcome: PlanOutcome) -> str:

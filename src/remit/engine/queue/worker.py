@@ -11,6 +11,7 @@ import anyio
 from remit.core.events import Unsealed
 from remit.core.guards import CLAIM
 from remit.core.kinds import Claim, Queued, claimed
+from remit.core.plan import Lead
 from remit.core.record import Record
 from remit.core.remit import Remit, known_pass
 from remit.engine.admission import Proposal
@@ -23,6 +24,7 @@ from remit.engine.attempt.turns import Superseded
 from remit.engine.consequences import ended_unrun
 from remit.engine.hops import expires, place_of
 from remit.engine.presence.bell import Listener
+from remit.engine.queue import carriable
 from remit.engine.queue.caretaker import LATE, Caretaker
 from remit.engine.services import Services
 from remit.engine.settings import HANDS, Serving
@@ -86,10 +88,10 @@ class Worker:
         self._taking -= 1
         self._changed.set()
 
-    def begin(self, remit: Remit, queued: Queued, now: int) -> None:
+    def begin(self, remit: Remit, queued: Queued, now: int, lead: Lead | None = None) -> None:
         """Run a task that is on record as begun here."""
         attempt = Attempt(asked_how=queued.asked_how, queued=True, timeout=queued.timeout, attempts=queued.attempts)
-        self._start(ClaimedTask(Resumed(remit, attempt), now))
+        self._start(ClaimedTask(Resumed(remit, attempt, lead=lead), now))
 
     async def serve(self) -> None:
         """Work until cancelled or drained."""
@@ -222,7 +224,7 @@ class Worker:
             room = min(most, admission.room_for(view, holder, now, resuming=True))
             room = min(room, admission.trusted(view, holder, now))
             if room > 0:
-                due += view.due(holder, "", now, room)
+                due += carriable.due(view, self._ground.directory, holder, now, room)
         due.sort(key=lambda record: record.began)
         return due[:most]
 
@@ -237,7 +239,7 @@ class Worker:
             why = f"its record cannot be read ({type(error).__name__}); run `remit doctor`"
             _log.error("task %s: %s", record.id, why)
             return [ended_unrun(record, "task.died", why, now, type_="StoreError")], []
-        agent = self._ground.directory.get(record.holder)
+        agent = self._ground.directory.holder(record.holder)
         most = resumed.attempt.attempts or (agent.retry.attempts if agent is not None else claim.attempt)
         if claim.attempt > most:
             why = f"the process that carried it out died {record.attempt} times"
@@ -255,7 +257,7 @@ class Worker:
     def _start(self, claim: ClaimedTask) -> None:
         """Give each task an asyncio task of its own; a task group would cost more than the rest of it."""
         resumed = claim.resumed
-        agent = self._ground.directory.get(resumed.remit.holder)
+        agent = self._ground.directory.holder(resumed.remit.holder)
         assert agent is not None  # nothing is claimed for an agent that is not here
         live = resumed.live(agent).limit_time(self._ground.clock, claim.now)
         self._services.conductor.alive.enter(live)  # it can be stopped from now on, not only from its first step on
