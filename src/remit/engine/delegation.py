@@ -129,7 +129,12 @@ class Delegations:
     async def lead(self, asker: LiveTask, wish: Pass, lead: Lead) -> Outcome:
         """Pass a goal on to the coordinator of a team, which is led in its place."""
         ops = asker.operations.ids(lead.led_as, wish.to, wish.task)
-        return await self._delegated(asker, wish, ops, lead=lead)
+        watch = Watch(asker, f"{lead.led_as}/{action_of(ops[0], wish)}")
+        outcome = await self._delegated(asker, wish, ops, again=watch.again, lead=lead)
+        watch.learn((outcome,))
+        if outcome.state == "refused":
+            await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
+        return outcome
 
     async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE) -> Outcome:
         """Pass on one of several parts that go out at once; whether that is a repeat is judged for all of them."""
