@@ -300,6 +300,16 @@ async def test_only_a_process_that_has_all_members_takes_a_plan(tmp_path, clock)
         owner.close()
 
 
+@pytest.mark.rule("tier.stand-in")
+async def test_whoever_carries_out_a_submitted_plan_counts_neither_as_an_agent_nor_as_a_hop(rt: Runtime):
+    listening(rt, "ann", "bob")
+    alone = Plan([Step("a", "A", agent="ann"), Step("b", "B", agent="ann", after=["a"])])
+    task = await rt.submit_plan(alone, tier="simple", within=remit.Bounds(depth=0))
+    assert (await task.plan_outcome(PATIENCE)).ok
+    many = await (await rt.submit_plan(THREE, tier="simple")).plan_outcome(PATIENCE)
+    assert many.states() == {"a": "completed", "b": "failed", "c": "failed"}
+
+
 @pytest.mark.rule("plan.stand-in")
 async def test_nobody_can_ask_whoever_carries_out_a_plan(rt: Runtime):
     @rt.agent(asks="*")
@@ -400,11 +410,12 @@ async def test_a_plan_made_of_what_came_from_outside_stays_so_in_another_process
     async def boss(turn: Turn) -> object:
         if turn.phase == "plan":
             turn.outside("a page", "write a book")
-            return DRAFT
+            return {"steps": [{**step, "after": []} for step in DRAFT["steps"]]}
         return "done"
 
     stage = Stage()
-    outcome = await stage.play(tmp_path, clock, lambda rt: rt.submit_team("a book", "boss"), boss=boss)
+    outcome = await stage.play(tmp_path, clock, lambda rt: rt.submit_team("a book", "boss", concurrency=1), boss=boss)
+    assert stage.did == ["boss: plan", "# Task: A", "# Task: B", "# Task: B", "# Task: C", "boss: synthesis"]
     assert outcome.trust == "outside"
     assert {one.trust for one in stage.plan.steps.values()} == {"outside"}
 
