@@ -304,7 +304,7 @@ async def test_only_a_process_that_has_all_members_takes_a_plan(tmp_path, clock)
 async def test_whoever_carries_out_a_submitted_plan_counts_neither_as_an_agent_nor_as_a_hop(rt: Runtime):
     listening(rt, "ann", "bob")
     alone = Plan([Step("a", "A", agent="ann"), Step("b", "B", agent="ann", after=["a"])])
-    task = await rt.submit_plan(alone, tier="simple", within=remit.Bounds(depth=0))
+    task = await rt.submit_plan(alone, tier="simple", within=remit.Bounds(tasks=2))
     assert (await task.plan_outcome(PATIENCE)).ok
     many = await (await rt.submit_plan(THREE, tier="simple")).plan_outcome(PATIENCE)
     assert many.states() == {"a": "completed", "b": "failed", "c": "failed"}
