@@ -7,8 +7,9 @@ from remit.core.card import Card
 from remit.core.entry import Writer
 from remit.core.events import Unsealed
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
+from remit.core.lead import Lead, whole
 from remit.core.message import Message
-from remit.core.plan import Lead, Plan, Step, whole
+from remit.core.plan import Plan, Step
 from remit.core.remit import Pass
 from remit.core.scope import Scope
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from core.make import json_values
 from remit.core.card import Card
+from remit.core.lead import Lead, lead_restored, restored, whole, written
 from remit.core.plan import (
     DRAFT_LIMIT,
     RESULT_LIMIT,
     STEP_LIMIT,
-    Lead,
     Plan,
     Step,
     assigned,
@@ -21,11 +21,8 @@ from remit.core.plan import (
     drafted,
     faults,
     followers,
-    lead_restored,
-    restored,
     sources,
     structured,
-    whole,
 )
 from remit.core.values import VALUE_LIMIT, decode, encode
 from remit.errors import BadInput
@@ -549,3 +546,28 @@ def test_whoever_is_chosen_for_a_capability_is_named():
 
     assert [one.agent for one in chosen.steps] == ["bob", "cy"]
     assert faults(chosen, TEAM) == []
+
+
+@pytest.mark.rule("plan.written")
+def test_a_plan_that_its_caller_wrote_has_every_word_that_a_step_has():
+    assert written(whole(Plan([ALL_SAID, step("b")], "a book"))) == Plan([ALL_SAID, step("b")], "a book")
+    assert written({"steps": [{"id": "a", "title": "A"}]}) == Plan([Step("a", "A")])
+
+
+@pytest.mark.rule("plan.written")
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ([], 'a plan is a JSON object with a list "steps"'),
+        ({"steps": {}}, 'a plan is a JSON object with a list "steps"'),
+        ({"steps": [], "name": "x"}, "a plan has steps and a goal, and no 'name'"),
+        ({"steps": [], "goal": 3}, "a goal"),
+        ({"steps": ["a"]}, "step 1 is an object, not 'a'"),
+        ({"steps": [{"id": "a"}]}, "step 1 has no title"),
+        ({"steps": [{"id": "a", "title": "A", "colour": 1}]}, "step 1 may not have 'colour'; a step has id, title,"),
+        ({"steps": [{"id": "a", "title": "A", "retries": 99}]}, "retries"),
+    ],
+)
+def test_a_plan_that_its_caller_wrote_wrongly_is_refused(data, why):
+    with pytest.raises(BadInput, match=why):
+        written(data)

@@ -2,8 +2,8 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict, cast
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
 
 from remit.core.card import Card
 from remit.core.checks import between, of_type
@@ -81,86 +81,6 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", _steps(self.steps))
         plain(self.goal, "a goal", TASK_LIMIT, empty=True)
-
-
-class StepWhole(TypedDict):
-    """A step as JSON, with all that was said about it."""
-
-    id: str
-    title: str
-    description: NotRequired[str]
-    agent: NotRequired[str]
-    capability: NotRequired[str]
-    after: NotRequired[list[str]]
-    payload: NotRequired[Payload]
-    schema: NotRequired[dict[str, Any]]
-    context: NotRequired[Reach]
-    memory_scope: NotRequired[MemoryScope]
-    retries: NotRequired[int]
-
-
-class PlanWhole(TypedDict):
-    """A plan as JSON, with all that was said about it."""
-
-    steps: list[StepWhole]
-    goal: NotRequired[str]
-
-
-def whole(plan: Plan) -> dict[str, Json]:
-    """Give all of a plan as JSON, for `restored`; what was left out is left out."""
-    data: dict[str, Json] = {"steps": [_whole_step(step) for step in plan.steps]}
-    if plan.goal:
-        data["goal"] = plan.goal
-    return cast("dict[str, Json]", checked(data, "a plan that is kept"))
-
-
-def _whole_step(step: Step) -> Json:
-    said = {field.name: getattr(step, field.name) for field in fields(Step)}
-    data = {name: value for name, value in said.items() if value != _UNSAID.get(name)}
-    if step.schema is not None:
-        data["schema"] = checked(dict(step.schema), f"the schema of step {shown(step.id)}")
-    return data
-
-
-_UNSAID: Final = {field.name: field.default for field in fields(Step) if field.name not in ("id", "title")}
-
-
-def restored(data: PlanWhole) -> Plan:
-    """Make the plan that `whole` wrote down."""
-    return Plan(tuple(Step(**cast("dict[str, Any]", step)) for step in data["steps"]), data.get("goal", ""))
-
-
-class LeadData(TypedDict):
-    """What is led, as JSON; a team has no plan before its coordinator has made one."""
-
-    concurrency: int
-    reveal: bool
-    plan: NotRequired[PlanWhole]
-
-
-class Lead(NamedTuple):
-    """What the engine does in the place of a task's holder: carry out this plan, or lead a team to the plan that its
-    coordinator makes. `concurrency` is how many steps run at a time; with `reveal` members are told goal and roster."""
-
-    plan: Plan | None = None
-    concurrency: int = AT_A_TIME
-    reveal: bool = False
-
-    @property
-    def led_as(self) -> str:
-        return "team" if self.plan is None else "plan"
-
-    @property
-    def data(self) -> dict[str, Json]:
-        data: dict[str, Json] = {"concurrency": self.concurrency, "reveal": self.reveal}
-        if self.plan is not None:
-            data["plan"] = whole(self.plan)
-        return data
-
-
-def lead_restored(data: LeadData) -> Lead:
-    """Read what is led as `Lead.data` wrote it."""
-    return Lead(restored(data["plan"]) if "plan" in data else None, data["concurrency"], data["reveal"])
 
 
 def assigned(plan: Plan, cards: Mapping[str, Card]) -> Plan:
@@ -254,19 +174,19 @@ def drafted(data: Json, *, goal: str) -> Plan:
         raise BadInput(f"the plan has no {shown(strange[0])}; it has only steps")
     if len(steps) > DRAFT_LIMIT:
         raise BadInput(f"the plan has {len(steps):,} steps and at most {DRAFT_LIMIT} are allowed")
-    return Plan(tuple(_drafted_step(step, number) for number, step in enumerate(steps, 1)), goal)
+    return Plan(tuple(read_step(step, number, _DRAFTED, _NOT_ITS_OWN) for number, step in enumerate(steps, 1)), goal)
 
 
 _DRAFTED = ("id", "title", "description", "agent", "capability", "after")
+_NOT_ITS_OWN = ", and what it may see, may do and must answer is not the plan's to say"
 
 
-def _drafted_step(data: Json, number: int) -> Step:
+def read_step(data: Json, number: int, names: tuple[str, ...], why: str = "") -> Step:
+    """Read a step that may have these parts; `why` says why no others."""
     if not isinstance(data, dict):
         raise BadInput(f"step {number} is an object, not {shown(data)}")
-    if strange := sorted(data.keys() - set(_DRAFTED)):
-        may = ", ".join(_DRAFTED)
-        why = "what it may see, may do and must answer is not the plan's to say"
-        raise BadInput(f"step {number} may not have {shown(strange[0])}; a step has {may}, and {why}")
+    if strange := sorted(data.keys() - set(names)):
+        raise BadInput(f"step {number} may not have {shown(strange[0])}; a step has {', '.join(names)}{why}")
     for name in ("id", "title"):
         if name not in data:
             raise BadInput(f"step {number} has no {name}")

@@ -14,7 +14,8 @@ from remit.core.bounds import Bounds
 from remit.core.chain import STAND_IN
 from remit.core.checks import between, callable_, meant, of_type, yes_or_no
 from remit.core.credits import CreditsGiven
-from remit.core.plan import STEP_LIMIT, Lead, Plan, Step
+from remit.core.lead import Lead
+from remit.core.plan import STEP_LIMIT, Plan, Step
 from remit.core.remit import ATTEMPT_TIME, Pass
 from remit.core.scope import SeesGiven
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, plain, shown

@@ -13,9 +13,9 @@ from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME
 from remit.core.kinds import Begun, Claim, claimed, messages_taken, place, started
+from remit.core.lead import Lead
 from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome
-from remit.core.plan import Lead
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
 from remit.core.remit import Pass, Remit, known_pass

@@ -6,7 +6,8 @@ from remit.core import scope
 from remit.core.allow import names_data
 from remit.core.events import Unsealed
 from remit.core.kinds.place import Place
-from remit.core.plan import LeadData, Payload
+from remit.core.lead import LeadData
+from remit.core.plan import Payload
 from remit.core.remit import Pass, PassingData, Remit, RemitData
 from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json

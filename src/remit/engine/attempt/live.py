@@ -15,8 +15,8 @@ from remit.core.card import Card
 from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
 from remit.core.kinds import Place, place
+from remit.core.lead import Lead
 from remit.core.outcome import Outcome
-from remit.core.plan import Lead
 from remit.core.receipt import Receipt, Why, kept_back
 from remit.core.refusals import Refusals
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Remit, Rights

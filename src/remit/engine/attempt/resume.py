@@ -9,8 +9,8 @@ from remit.core import remit as remits
 from remit.core.command import Move, Send
 from remit.core.events import Event
 from remit.core.kinds import EntrySet, FirstData, Handed, read
+from remit.core.lead import Lead, lead_restored
 from remit.core.outcome import Outcome
-from remit.core.plan import Lead, lead_restored
 from remit.core.record import Record
 from remit.core.remit import NOTHING_ALONG, Remit, passing_restored
 from remit.core.trust import INSIDE, Trust, least

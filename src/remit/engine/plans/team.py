@@ -6,7 +6,8 @@ from typing import cast
 
 from remit.core.command import Command
 from remit.core.kinds import TeamPlanned, team_planned
-from remit.core.plan import DRAFT_LIMIT, Plan, assigned, drafted, faults, restored, whole
+from remit.core.lead import restored, whole
+from remit.core.plan import DRAFT_LIMIT, Plan, assigned, drafted, faults
 from remit.core.quoting import one_line, told
 from remit.core.trust import INSIDE
 from remit.core.values import Json, checked, decode, encode

@@ -13,8 +13,8 @@ from remit.core.card import Card
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SPAWNED, SUBMIT, Passage
 from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, unkeyed
 from remit.core.kinds import Begun, Queued, started, submitted
+from remit.core.lead import Lead
 from remit.core.lifecycle import GONE
-from remit.core.plan import Lead
 from remit.core.remit import Origin, Pass, Remit
 from remit.core.text import shown
 from remit.core.times import SECOND

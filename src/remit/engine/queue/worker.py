@@ -11,7 +11,7 @@ import anyio
 from remit.core.events import Unsealed
 from remit.core.guards import CLAIM
 from remit.core.kinds import Claim, Queued, claimed
-from remit.core.plan import Lead
+from remit.core.lead import Lead
 from remit.core.record import Record
 from remit.core.remit import Remit, known_pass
 from remit.engine.admission import Proposal
