@@ -21,7 +21,7 @@ from remit.core.record import Record
 from remit.core.remit import Pass, Remit, known_pass
 from remit.core.repeats import ONCE, WARN, Repetition
 from remit.core.trust import INSIDE, Trust
-from remit.core.values import Json
+from remit.core.values import Json, encode
 from remit.engine.admission import Admitted, Proposal
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.busy import Attempted
@@ -128,7 +128,7 @@ class Delegations:
 
     async def lead(self, asker: LiveTask, wish: Pass, lead: Lead) -> Outcome:
         """Pass a goal on to the coordinator of a team, which is led in its place."""
-        ops = asker.operations.ids(lead.led_as, wish.to, wish.task)
+        ops = asker.operations.ids(lead.led_as, wish.to, wish.task, encode(lead.data))
         watch = Watch(asker, f"{lead.led_as}/{action_of(ops[0], wish)}")
         outcome = await self._delegated(asker, wish, ops, again=watch.again, lead=lead)
         watch.learn((outcome,))

@@ -112,6 +112,7 @@ class TeamRun:
         """Give the coordinator one turn within its own task."""
         turn = self._conductor.alive.enter(live.succeeded_by(live.remit._replace(task=text), live.agent, live.handoff))
         turn.phase = phase
+        turn.receipt.withhold_all(live.receipt.withheld)  # by whoever asked for the team, from each of its turns
         turn.receipt.task(text)
         answer = await self._conductor.call(turn, self._agent)
         if isinstance(answer, Command):

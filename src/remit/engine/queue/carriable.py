@@ -4,11 +4,15 @@ from typing import Final
 
 from remit.core.chain import STAND_IN
 from remit.core.kinds import FirstData, read
+from remit.core.lead import lead_restored
 from remit.core.plan import Plan
 from remit.core.record import Record
 from remit.engine.directory import Directory
+from remit.errors import StoreError
 from remit.ports import View
 
+# What reading a damaged record raises.
+UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError, StoreError)
 _LOOKED_AT: Final = 256  # plans in the queue; the first of them may all be for other processes
 
 
@@ -29,7 +33,11 @@ def has_members(directory: Directory, plan: Plan) -> bool:
 
 
 def _is_ours(view: View, directory: Directory, record: Record) -> bool:
-    began = view.event(record.began)
-    lead = read(began, FirstData).get("lead") if began is not None else None
-    steps = lead["plan"]["steps"] if lead is not None and "plan" in lead else ()
-    return all(directory.get(step.get("agent", "")) is not None for step in steps)
+    """Whether all members of a plan are here. What cannot be read is anybody's, who then says so and ends it."""
+    try:
+        began = view.event(record.began)
+        assert began is not None  # a row points at the event that made it
+        lead = lead_restored(read(began, FirstData)["lead"])  # pyright: ignore[reportTypedDictNotRequiredAccess] - it has one
+        return lead.plan is None or has_members(directory, lead.plan)
+    except UNREADABLE:
+        return True

@@ -34,8 +34,6 @@ from remit.ports import Decision, Dispatcher, View
 
 BATCH: Final = 64  # tasks claimed in one transaction
 
-_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError, StoreError)
-
 _log = logging.getLogger("remit")
 
 
@@ -235,7 +233,7 @@ class Worker:
             return [ended_unrun(record, "task.failed", LATE, now)], []
         try:
             resumed = resume(view, record, claim.fence, claim.attempt)
-        except _UNREADABLE as error:
+        except carriable.UNREADABLE as error:
             why = f"its record cannot be read ({type(error).__name__}); run `remit doctor`"
             _log.error("task %s: %s", record.id, why)
             return [ended_unrun(record, "task.died", why, now, type_="StoreError")], []
