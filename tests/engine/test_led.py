@@ -557,3 +557,19 @@ async def test_a_team_that_failed_inside_of_a_task_can_be_retried_by_hand(rt: Ru
     assert await again.result(PATIENCE) == "done"
     assert stage.did.count("boss: plan") == 1
     await reached(rt, again.id, "completed")
+
+
+@pytest.mark.rule("team.inside")
+async def test_the_receipt_of_a_team_says_what_its_asker_kept_back(rt: Runtime):
+    stage = Stage()
+    stage.first = False
+    stage.add(rt)
+
+    @rt.agent(asks="*", reads=["secrets"])
+    async def chief(turn: Turn) -> object:
+        return await turn.run_team("a book", "boss")
+
+    await rt.run("chief", "go")
+    (led,) = await rt.workspace.tasks(agent="boss")
+    end = (await rt.workspace.history(task=led.id))[-1]
+    assert ["everything else", "not passed"] in end.data["receipt"]["withheld"]  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportCallIssue, reportArgumentType, reportOperatorIssue]
