@@ -162,6 +162,7 @@ def test_the_verbs_of_a_turn_are_there():
         "phase",
         "remit",
         "run_plan",
+        "run_team",
         "send",
         "spawn",
         "submit",

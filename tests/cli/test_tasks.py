@@ -235,6 +235,40 @@ def test_submit_wants_an_agent_and_a_task(cli, words: tuple[str, ...]):
     assert f"two or three words, not {len(words)}; quote the task" in said.err
 
 
+@pytest.mark.rule("plan.written")
+def test_submit_takes_a_plan_from_a_file_and_a_goal_for_a_team(cli, tmp_path: Path):
+    carried_out(tmp_path)  # by a worker, which has published who there is
+    step = {"id": "a", "title": "A", "agent": "quick"}
+    Path("plan.json").write_text(json.dumps({"goal": "a tea", "steps": [step, {**step, "id": "b", "after": ["a"]}]}))
+    plan = cli("submit", "--plan", "plan.json", "--key", "k")
+    assert plan.code == 0, plan.err
+    assert cli("submit", "--plan", "plan.json", "--key", "k").out == plan.out
+    team = cli("submit", "--team", "parent", "a cake")
+    shown = {line["id"]: line for line in json.loads(cli("ps", "--json").out)["tasks"]}
+    assert (shown[plan.out.strip()]["agent"], shown[plan.out.strip()]["task"]) == ("plan", "a tea")
+    assert (shown[team.out.strip()]["agent"], shown[team.out.strip()]["task"]) == ("parent", "a cake")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "why"),
+    [
+        (None, (), "the plan in plan.json cannot be read: No such file"),
+        ("{", (), "plan.json is not JSON"),
+        ("{}", (), 'the plan in plan.json cannot be used: a plan is a JSON object with a list "steps"'),
+        ('{"steps": []}', ("quick", "hello"), "with --plan say no more than"),
+        ('{"steps": []}', ("--team",), "with --plan say no more than"),
+        ('{"steps": []}', (), "the plan was refused: the plan has no steps"),
+    ],
+)
+def test_submit_refuses_a_plan_that_cannot_be_used(cli, tmp_path: Path, text: str | None, words, why: str):
+    submitted(tmp_path)
+    if text is not None:
+        Path("plan.json").write_text(text)
+    said = cli("submit", *words, "--plan", "plan.json")
+    assert said.code == 2
+    assert why in said.err
+
+
 def test_submit_to_a_store_in_memory_is_refused(cli, module: str):
     said = cli("submit", f"{module}:rt", "quick", "hello")
     assert said.code == 2

@@ -7,20 +7,32 @@ from remit.core.card import Card
 from remit.core.entry import Writer
 from remit.core.events import Unsealed
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
+from remit.core.lead import Lead, whole
 from remit.core.message import Message
-from remit.core.plan import Step
+from remit.core.plan import Plan, Step
 from remit.core.remit import Pass
 from remit.core.scope import Scope
 
+PLAN = Plan(
+    [
+        Step("a", "Gather", "all of it", "coder", "code", payload="structured", schema={"type": "object"}, retries=2),
+        Step("b", "Write", agent="coder", after=["a"], context="transitive", memory_scope="all"),
+    ],
+    "a book",
+)
+STEPS = [
+    {"id": "a", "title": "Gather", "agent": "coder", "state": "completed"},
+    {"id": "b", "title": "B", "agent": "c", "state": "failed", "task": "t", "reason": "no", "payload": "structured"},
+]
 CODER = remit_along("lead", "coder")
 STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="outside")
 PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
 HERE = place(CODER)
 RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
-TURN = {"receipt": RECEIPT, "tokens": 7, "trust": "outside", "left": True, "more_refused": 3}
+TURN = {"receipt": RECEIPT, "tokens": 7, "trust": "outside", "left": True, "more_refused": 3, "steps": STEPS}
 BACK = Requeue("w1", 2, NOW + 9, 1, 1)
 QUEUED = Queued("submit", 260, 4, NOW, "key/d")
-BEGUN = Begun("w1", "draft", "plan", "ann", joins=True, until=NOW + 9, repeats=10)
+BEGUN = Begun("w1", "draft", "plan", "ann", joins=True, until=NOW + 9, repeats=10, lead=Lead(PLAN, 2, True).data)
 FAILED = {"error": "no disk", "type": "OSError"}
 FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "team.py:3 in coder"}
 RETRIED = {"origin": "t0", "failures": 1}  # what a person's retry adds to the first event of the task before
@@ -77,6 +89,8 @@ MADE = [
     kinds.effect_done(CODER, "charge", "abc", [1], NOW),
     kinds.plan_started(CODER, [STEP], NOW, {}),
     kinds.plan_started(CODER, [Step("a", "Gather", agent="coder").data()], NOW, {"goal": "g", "receipt": RECEIPT}),
+    kinds.team_planned(CODER, {"plan": {"steps": [{"id": "a", "title": "Gather"}]}}, NOW),
+    kinds.team_planned(CODER, {"plan": whole(PLAN), "trust": "outside"}, NOW),
     kinds.step_ended(CODER, "a", "skipped", "stop", NOW),
     kinds.runs_pruned([PRUNED], NOW),
     kinds.runs_pruned([{**PRUNED, "keys": [["key/d", "t1", "t1", "all", "completed", NOW + 1]]}], NOW),

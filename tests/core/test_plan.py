@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from core.make import json_values
 from remit.core.card import Card
+from remit.core.lead import Lead, lead_restored, restored, whole, written
 from remit.core.plan import (
     DRAFT_LIMIT,
     RESULT_LIMIT,
     STEP_LIMIT,
     Plan,
     Step,
+    assigned,
     assignee,
     cycle,
     drafted,
@@ -24,7 +26,7 @@ from remit.core.plan import (
     sources,
     structured,
 )
-from remit.core.values import VALUE_LIMIT
+from remit.core.values import VALUE_LIMIT, decode, encode
 from remit.errors import BadInput
 
 TEAM = {
@@ -515,3 +517,86 @@ def test_a_structured_result_has_its_own_limit():
 def test_a_structured_result_that_is_not_json_is_refused(value):
     with pytest.raises(BadInput, match="the result"):
         structured(value, "the result")
+
+
+# -- kept ---------------------------------------------------------------------------------------------------------
+
+ALL_SAID = Step(
+    "a",
+    "A",
+    "all of it",
+    "ann",
+    "write code",
+    ["b"],
+    "structured",
+    {"type": "object", "required": ["x"]},
+    "transitive",
+    "all",
+    3,
+)
+
+
+@pytest.mark.rule("plan.kept")
+@pytest.mark.parametrize("goal", ["", "a book"])
+def test_a_plan_that_is_kept_is_the_same_when_it_is_read(goal):
+    kept = Plan([ALL_SAID, step("b")], goal)
+
+    assert restored(decode(encode(whole(kept)))) == kept
+
+
+@pytest.mark.rule("plan.kept")
+def test_every_part_of_a_step_is_kept():
+    assert set(whole(Plan([ALL_SAID]))["steps"][0]) == {field.name for field in fields(Step)}
+
+
+def test_what_nobody_said_about_a_step_is_not_kept():
+    assert whole(Plan([Step("a", "A")])) == {"steps": [{"id": "a", "title": "A"}]}
+
+
+def test_a_schema_that_is_no_json_cannot_be_kept():
+    with pytest.raises(BadInput, match=r"the schema of step 'a'.*is not JSON: object"):
+        whole(plan(step("a", payload="structured", schema={"type": object()})))
+
+
+def test_a_plan_that_is_too_large_cannot_be_kept():
+    with pytest.raises(BadInput, match="a plan that is kept has at most 1,048,576 characters"):
+        whole(plan(*(step(str(number), description="x" * 60_000) for number in range(20))))
+
+
+@pytest.mark.parametrize(("lead", "called"), [(Lead(plan(step("a")), 3, True), "plan"), (Lead(), "team")])
+def test_what_is_led_is_the_same_when_it_is_read(lead, called):
+    assert lead.led_as == called
+    assert lead_restored(decode(encode(lead.data))) == lead
+
+
+@pytest.mark.rule("plan.assigned")
+def test_whoever_is_chosen_for_a_capability_is_named():
+    chosen = assigned(plan(step("a", agent="", capability="review code"), step("b", agent="cy")), TEAM)
+
+    assert [one.agent for one in chosen.steps] == ["bob", "cy"]
+    assert faults(chosen, TEAM) == []
+
+
+@pytest.mark.rule("plan.written")
+def test_a_plan_that_its_caller_wrote_has_every_word_that_a_step_has():
+    assert written(whole(Plan([ALL_SAID, step("b")], "a book"))) == Plan([ALL_SAID, step("b")], "a book")
+    assert written({"steps": [{"id": "a", "title": "A"}]}) == Plan([Step("a", "A")])
+
+
+@pytest.mark.rule("plan.written")
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ([], 'a plan is a JSON object with a list "steps"'),
+        ({"steps": {}}, 'a plan is a JSON object with a list "steps"'),
+        ({"steps": [], "name": "x"}, "a plan has steps and a goal, and no 'name'"),
+        ({"steps": [], "goal": 3}, "a goal"),
+        ({"steps": ["a"]}, "step 1 is an object, not 'a'"),
+        ({"steps": [{"id": "a"}]}, "step 1 has no title"),
+        ({"steps": [{"id": "a", "title": "A", "colour": 1}]}, "step 1 may not have 'colour'; a step has id, title,"),
+        ({"steps": [{"id": "a", "title": "A", "retries": 99}]}, "retries"),
+    ],
+)
+def test_a_plan_that_its_caller_wrote_wrongly_is_refused(data, why):
+    with pytest.raises(BadInput, match=why):
+        written(data)

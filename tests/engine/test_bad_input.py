@@ -12,7 +12,16 @@ import pytest
 
 from engine.helping import PATIENCE, sound
 from remit import Bounds, Card, Command, Pass, Plan, Runtime, Scope, Send, Step, Turn, Workspace
-from remit.engine.asking import Along, Planning, Queueing, Starting, StartingPlan, Submitting
+from remit.engine.asking import (
+    Along,
+    DelegatingTeam,
+    Planning,
+    Queueing,
+    Starting,
+    StartingPlan,
+    Submitting,
+    SubmittingPlan,
+)
 from remit.engine.sharing.context import Board, Context
 from remit.errors import BadInput, RemitError, StoreError
 from remit.runtime.workspace import EventFilter, TaskFilter
@@ -92,6 +101,8 @@ OF_RUNTIME: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "run_plan": ({"plan": PLAN}, (StartingPlan, Starting, Planning)),
     "run_team": ({"goal": "x", "coordinator": "boss"}, (StartingPlan, Starting, Planning)),
     "submit": ({"agent": "ok", "task": "x"}, (Submitting, Starting)),
+    "submit_plan": ({"plan": PLAN}, (SubmittingPlan,)),
+    "submit_team": ({"goal": "x", "coordinator": "boss"}, (SubmittingPlan,)),
     "drain": ({}, ()),
     "at": ({}, ()),
 }
@@ -100,6 +111,8 @@ NOT_WALKED = {"cards", "available", "serve", "serving", "lend", "running", "clos
 OF_WORKSPACE: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "read": ({"look": lambda view: view.head()}, ()),
     "submit": ({"agent": "ok", "task": "x"}, (Submitting, Starting)),
+    "submit_plan": ({"plan": PLAN}, (SubmittingPlan,)),
+    "submit_team": ({"goal": "x", "coordinator": "boss"}, (SubmittingPlan,)),
     "task": ({"task": "x"}, ()),
     "tasks": ({}, (TaskFilter,)),
     "runs": ({}, ()),
@@ -143,6 +156,7 @@ OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "delegate_all": ({"wishes": [("ok", "x")]}, (Along,)),
     "hand_off": ({"to": "ok"}, ()),
     "run_plan": ({"plan": PLAN}, (Planning,)),
+    "run_team": ({"goal": "x", "coordinator": "boss"}, (DelegatingTeam,)),
     "used": ({"tokens": 1}, ()),
     "find": ({"capability": "x"}, ()),
     "submit": ({"to": "ok", "task": "x"}, (Queueing, Along)),

@@ -599,7 +599,7 @@ async def test_a_persons_verbs_are_refused_inside_a_turn(rt: Runtime):
     @rt.agent
     async def other(turn: Turn) -> None: ...
 
-    wanted = ["turn.delegate", "turn.submit", "turn.submit", "turn.run_plan", "turn.run_plan or turn.delegate"]
+    wanted = ["turn.delegate", "turn.submit", "turn.submit", "turn.run_plan", "turn.run_team"]
     assert await rt.run("lead", "x") == wanted
     assert await rt.run("other", "x") is None
 

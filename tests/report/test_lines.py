@@ -43,6 +43,7 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("hop.refused", ": handoff to lead (loop): no"),
         ("effect.done", ": charge"),
         ("plan.started", ": 1 steps: Gather"),
+        ("team.planned", ": the plan is accepted: 2 steps"),
         ("step.ended", ": step a skipped: stop"),
         ("breaker.set", ": half-open after 3 failures: it broke"),
         ("entry.set", ": codebase/auth v1"),

@@ -356,6 +356,38 @@ async def test_one_row_that_cannot_be_read_stops_one_task(what: str, path: Path)
         await asyncio.wait([serving])
 
 
+LEADS = {
+    "no lead": "UPDATE event SET data = json_remove(data, '$.lead') WHERE task = :task AND kind = 'task.submitted'",
+    "odd lead": "UPDATE event SET data = json_set(data, '$.lead', 7) WHERE task = :task AND kind = 'task.submitted'",
+}
+
+
+@pytest.mark.rule("fault.rows")
+@pytest.mark.parametrize("what", [*ROWS, *LEADS])
+async def test_one_plan_that_cannot_be_read_stops_one_plan(what: str, path: Path):
+    with remit.Runtime(path, serving=Serving(hands=0)) as rt:
+
+        @rt.agent
+        async def clerk(turn: remit.Turn) -> str:
+            return turn.task
+
+        plans = [remit.Plan([remit.Step("a", f"step {number}", agent="clerk")]) for number in range(3)]
+        bad, *tasks = [(await rt.submit_plan(plan)).id for plan in plans]
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            connection.execute({**ROWS, **LEADS}[what], {"task": bad})
+        except sqlite3.IntegrityError:
+            return  # the file itself does not take such a row
+        connection.commit()
+
+    with remit.Runtime(path, serving=QUICK) as rt:
+        rt.agent(clerk)
+        async with rt.serving(), asyncio.timeout(SECONDS):
+            for task in tasks:
+                assert (await rt.workspace.task(task).plan_outcome()).ok
+        assert not (await rt.workspace.examine()).sound, "the doctor tells of it"
+
+
 # -- two processes --------------------------------------------------------------------------------------------------
 
 

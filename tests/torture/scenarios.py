@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 
-from remit import END, Card, Command, Plan, Runtime, Send, Step, Turn
+from remit import END, Card, Command, Plan, Runtime, Send, Step, Task, Turn
 from remit.core.lifecycle import TERMINAL
 from remit.errors import Conflict
 from remit.ports import FAULTS, Fault, no_fault
@@ -69,7 +69,10 @@ class World:
     async def submit(self, rt: Runtime, agent: str, task: str, **how: Any) -> str:
         """What a client does that keeps what it was told."""
         self.at("client.asks")
-        made = await rt.submit(agent, task, key=task, **how)
+        return await self.acked(task, rt.submit(agent, task, key=task, **how))
+
+    async def acked(self, task: str, asked: Awaitable[Task]) -> str:
+        made = await asked
         self.note("ack", task, made.id)
         self.at("client.acked")
         return made.id
@@ -304,6 +307,38 @@ class Planned(Scenario):
         await world.submit(rt, "planner", "a report")
 
 
+class Led(Scenario):
+    """A plan and a team from the queue, whose coordinator has effects and delegates while it plans."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt)
+        async def member(turn: Turn) -> object:
+            name = turn.task.splitlines()[0]
+            return await turn.once("find", world.effect, f"find {name}", f"found: {name}")
+
+        @world.agent(rt, asks=["member"])
+        async def chief(turn: Turn) -> object:
+            await turn.once(turn.phase, world.effect, f"chief: {turn.phase}")
+            if turn.phase == "synthesis":
+                return turn.task.count("completed\nfound: ")
+            asked = await turn.delegate("member", "what is there?")
+            steps = [{"id": "a", "title": "cut"}, {"id": "b", "title": f"sew with {asked}", "after": ["a"]}]
+            return {"steps": [{**step, "agent": "member"} for step in steps]}
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        plan = [
+            Step("a", "look up A", agent="member"),
+            Step("b", "look up B", agent="member"),
+            Step("c", "compare", agent="member", after=["a", "b"]),
+        ]
+        for goal, asked in (
+            ("a map", lambda: rt.submit_plan(Plan(plan, "a map"), key="a map")),
+            ("a coat", lambda: rt.submit_team("a coat", "chief", key="a coat")),
+        ):
+            world.at("client.asks")
+            await world.acked(goal, asked())
+
+
 class Waiting(Scenario):
     """One slot in the whole workspace: who waits for a task it submitted gives it up and gets it back."""
 
@@ -368,6 +403,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "cancel": Cancel,
     "retry": Retry,
     "plan": Planned,
+    "led": Led,
     "waiting": Waiting,
     "drained": Drained,
 }

@@ -45,6 +45,7 @@ async def opened(gate: Path) -> None:
 def join(rt: Runtime, folder: Path) -> None:
     """Registers everyone."""
     _join_those_who_end(rt, folder)
+    _join_those_who_plan(rt, folder)
     _join_those_who_stay(rt, folder)
 
 
@@ -112,6 +113,33 @@ def _join_those_who_end(rt: Runtime, folder: Path) -> None:
     rt.add(Card("busy"), busy)
     rt.add(Card("narrow", concurrency=2), busy)
     rt.add(Card("parent", asks="*"), parent)
+
+
+def _join_those_who_plan(rt: Runtime, folder: Path) -> None:
+    async def painter(turn: Turn) -> str:
+        """Does a step; the one called `gate` ends when that is opened."""
+        title = turn.task.partition("\n")[0].removeprefix("# Task: ")
+        note(folder, "did", title)
+        if title == "gate":
+            await opened(folder / title)
+        return title.upper()
+
+    async def boss(turn: Turn) -> object:
+        """Plans, and counts what was brought."""
+        note(folder, "asked", turn.phase)
+        return PAINTING if turn.phase == "plan" else turn.task.count("(by painter): completed")
+
+    rt.add(Card("painter"), painter)
+    rt.add(Card("boss", asks="*"), boss)
+
+
+PAINTING = {
+    "steps": [
+        {"id": "a", "title": "sketch", "agent": "painter"},
+        {"id": "b", "title": "gate", "agent": "painter", "after": ["a"]},
+        {"id": "c", "title": "frame", "agent": "painter", "after": ["b"]},
+    ]
+}
 
 
 def _join_those_who_stay(rt: Runtime, folder: Path) -> None:

@@ -48,6 +48,14 @@ CHOSEN = {
     ),
     "plans": ("a_failure_reaches_exactly_those_who_depend_on_it",),
     "team_runs": ("a_coordinator_plans_and_puts_the_pieces_together",),
+    "led": (
+        "a_submitted_plan_is_carried_out_and_tells_what_became_of_every_step",
+        "a_plan_is_retried_by_hand_and_does_again_only_what_did_not_complete",
+        "the_same_plan_is_the_same_task_and_another_is_not",
+        "whoever_carries_out_a_submitted_plan_counts_neither_as_an_agent_nor_as_a_hop",
+        "a_team_is_retried_with_the_plan_it_had_and_another_is_made_if_none_was_accepted",
+        "an_agent_gives_a_goal_to_a_team_and_gets_its_answer",
+    ),
     "breakers": (
         "of_a_hundred_at_once_exactly_one_is_the_probe",
         "a_breaker_survives_a_restart_and_holds_for_every_run",

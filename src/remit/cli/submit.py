@@ -1,6 +1,8 @@
 """`remit submit`: put a task into the queue and come back at once."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -19,7 +21,11 @@ from remit.cli.options import (
     out,
 )
 from remit.cli.watch import answered, print_end, waited
+from remit.core.lead import written
+from remit.core.plan import Plan
+from remit.core.values import decode
 from remit.engine.asking import Submitting
+from remit.engine.queue.task import Task
 from remit.engine.settings import Serving
 from remit.errors import BadInput
 from remit.runtime.workspace import Workspace
@@ -33,6 +39,8 @@ def submit(
     attempts: int | None = None,
     seconds: float | None = None,
     session: str = "",
+    plan: Path | None = None,
+    team: Annotated[bool, Parameter(negative="")] = False,
     wait: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> int:
@@ -41,6 +49,9 @@ def submit(
     `remit submit AGENT 'task'` asks an agent that a worker of the store has published; `remit agents` lists them.
     `remit submit module:runtime AGENT 'task'` asks one of a team that is imported, on its own store. The same task
     asked for again within five minutes, or under the same key, is the same task.
+
+    `remit submit --plan plan.json` asks for a plan: a JSON object with a list of `steps`, each with the parts of a
+    `Step`, and perhaps a `goal`. `remit submit --team COORDINATOR 'goal'` gives a goal to a team.
 
     Parameters
     ----------
@@ -58,6 +69,10 @@ def submit(
         The time of one attempt; 260 unless told otherwise.
     session
         Continue a session: its board and its inboxes.
+    plan
+        A file with a plan as JSON, to be carried out in place of a task.
+    team
+        Have AGENT lead a team to the goal that TASK is.
     wait
         Wait until it has ended and print the result.
     json
@@ -69,15 +84,41 @@ def submit(
     if attempts is not None:
         how["attempts"] = attempts
     how["key"] = key
-    *module, agent, task = _checked(request)
+    asks = _read(plan) if plan is not None and not team else None
+    *module, agent, task = _checked(request, plan, team=team)
+
+    def ask(owner: Workspace) -> Awaitable[Task]:
+        if asks is not None:
+            return owner.submit_plan(asks, **how)
+        return owner.submit_team(task, agent, **how) if team else owner.submit(agent, task, **how)
+
     with _opened(module, store, workspace) as owner:
-        return asyncio.run(_submit(owner, (agent, task), how, options=(store, wait, json)))
+        return asyncio.run(_submit(owner, ask, options=(store, wait, json)))
 
 
-def _checked(request: tuple[str, ...]) -> tuple[str, ...]:
+def _checked(request: tuple[str, ...], plan: Path | None, *, team: bool) -> tuple[str, ...]:
+    """Give what was asked for as three words at most; a plan has no agent and no task."""
+    if plan is not None:
+        if team or len(request) > 1:
+            raise BadInput(
+                "with --plan say no more than [module:runtime]: a plan names its agents and its tasks itself"
+            )
+        return (*request, "", "")
     if len(request) not in (2, 3):
         raise BadInput(f"say [module:runtime] AGENT 'task': two or three words, not {len(request)}; quote the task")
     return request
+
+
+def _read(plan: Path) -> Plan:
+    """Read a plan from its file."""
+    try:
+        return written(decode(plan.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise BadInput(f"the plan in {plan} cannot be read: {error.strerror}") from error
+    except BadInput as no:
+        raise BadInput(f"the plan in {plan} cannot be used: {no}") from no
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{plan} is not JSON: {error}") from error
 
 
 def _opened(module: list[str], store: str | None, workspace: str) -> Workspace:
@@ -88,10 +129,10 @@ def _opened(module: list[str], store: str | None, workspace: str) -> Workspace:
 
 
 async def _submit(
-    workspace: Workspace, ask: tuple[str, str], how: Submitting, *, options: tuple[str | None, bool, bool]
+    workspace: Workspace, ask: Callable[[Workspace], Awaitable[Task]], *, options: tuple[str | None, bool, bool]
 ) -> int:
     store, wait, as_json = options
-    handle = await workspace.submit(*ask, **how)
+    handle = await ask(workspace)
     where = options_for(workspace.database, workspace.name, store)
     if not wait:
         if as_json:

@@ -1,7 +1,7 @@
 """Plans: steps and what each depends on. Checked whole before anything starts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from remit.core.arguments import arguments
@@ -17,6 +17,7 @@ Reach = Literal["direct", "transitive"]
 MemoryScope = Literal["own", "all"]
 
 STEP_LIMIT = 10_000
+AT_A_TIME = 5  # steps, when nobody says anything
 DRAFT_LIMIT = 100  # what a model may plan in one go
 RESULT_LIMIT = 65_536
 _TITLE = 200
@@ -80,6 +81,11 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", _steps(self.steps))
         plain(self.goal, "a goal", TASK_LIMIT, empty=True)
+
+
+def assigned(plan: Plan, cards: Mapping[str, Card]) -> Plan:
+    """Name in every step who does it: a plan that is carried out in several places is carried out by the same."""
+    return replace(plan, steps=tuple(replace(step, agent=assignee(step, cards)) for step in plan.steps))
 
 
 def faults(plan: Plan, cards: Mapping[str, Card], *, most: int = STEP_LIMIT) -> list[str]:
@@ -184,19 +190,19 @@ def drafted(data: Json, *, goal: str) -> Plan:
         raise BadInput(f"the plan has no {shown(strange[0])}; it has only steps")
     if len(steps) > DRAFT_LIMIT:
         raise BadInput(f"the plan has {len(steps):,} steps and at most {DRAFT_LIMIT} are allowed")
-    return Plan(tuple(_drafted_step(step, number) for number, step in enumerate(steps, 1)), goal)
+    return Plan(tuple(read_step(step, number, _DRAFTED, _NOT_ITS_OWN) for number, step in enumerate(steps, 1)), goal)
 
 
 _DRAFTED = ("id", "title", "description", "agent", "capability", "after")
+_NOT_ITS_OWN = ", and what it may see, may do and must answer is not the plan's to say"
 
 
-def _drafted_step(data: Json, number: int) -> Step:
+def read_step(data: Json, number: int, names: tuple[str, ...], why: str = "") -> Step:
+    """Read a step that may have these parts; `why` says why no others."""
     if not isinstance(data, dict):
         raise BadInput(f"step {number} is an object, not {shown(data)}")
-    if strange := sorted(data.keys() - set(_DRAFTED)):
-        may = ", ".join(_DRAFTED)
-        why = "what it may see, may do and must answer is not the plan's to say"
-        raise BadInput(f"step {number} may not have {shown(strange[0])}; a step has {may}, and {why}")
+    if strange := sorted(data.keys() - set(names)):
+        raise BadInput(f"step {number} may not have {shown(strange[0])}; a step has {', '.join(names)}{why}")
     for name in ("id", "title"):
         if name not in data:
             raise BadInput(f"step {number} has no {name}")

@@ -40,6 +40,11 @@ class Record:
     origin: str
     losses: int = 0
 
+    @property
+    def led_by_program(self) -> bool:
+        """Whether a program leads it itself: nobody else can go on with it."""
+        return self.led_as != "" and self.asked_how == "delegate" and not self.parent
+
 
 class Standing(NamedTuple):
     """What a write in the name of a task is checked against, and what its end depends on."""

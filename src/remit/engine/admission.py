@@ -234,7 +234,7 @@ class Admission:
 
         `resuming` leaves room for those that come before what is new: that want to go on, or wait for it here.
         """
-        agent = self.directory.get(holder)
+        agent = self.directory.holder(holder)
         if agent is None:
             return 0
         limit = agent.card.concurrency
@@ -245,7 +245,7 @@ class Admission:
 
     def may_begin_now(self, view: View, holder: str, now: int) -> bool:
         """Whether a task may begin right now, and nothing has stood in its queue for longer."""
-        agent = self.directory.get(holder)
+        agent = self.directory.holder(holder)
         if agent is None:
             return False
         limited = self._concurrency is not None or agent.card.concurrency is not None

@@ -11,21 +11,25 @@ import anyio
 
 from remit.core.allow import ANY, NamesGiven
 from remit.core.bounds import Bounds
-from remit.core.checks import between, callable_, meant, yes_or_no
+from remit.core.chain import STAND_IN
+from remit.core.checks import between, callable_, meant, of_type, yes_or_no
 from remit.core.credits import CreditsGiven
-from remit.core.plan import STEP_LIMIT, Step
+from remit.core.lead import Lead
+from remit.core.plan import STEP_LIMIT, Plan, Step
 from remit.core.remit import ATTEMPT_TIME, Pass
 from remit.core.scope import SeesGiven
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, plain, shown
 from remit.core.tiers import tier
 from remit.core.times import SpanGiven, span
 from remit.core.trust import Trust
+from remit.core.values import digest, encode
 from remit.engine.plans.running import PlanOptions
 from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput
 
 BY_LIMIT: Final = NAME_LIMIT
 MOST_ATTEMPTS: Final = 1_000
+NO_GOAL: Final = "carry out a plan"  # what a plan without a goal is called
 
 
 # What the same thing is called elsewhere.
@@ -107,18 +111,31 @@ class Submitting(Starting, total=False):
     attempts: int
 
 
-class Planning(TypedDict, total=False):
-    """How a plan is run: how many steps at a time, whether members are told goal and roster, who approves each step,
-    and what stops it."""
+class LeadingKept(TypedDict, total=False):
+    """How a plan is run, as far as that can be kept: how many steps at a time, and whether members are told goal and
+    roster."""
 
     concurrency: int
     reveal: bool
+
+
+class Planning(LeadingKept, total=False):
+    """How a plan is run: the same, who approves each step, and what stops it."""
+
     approve: Callable[[Step], Awaitable[bool]] | None
     abort: anyio.Event | None
 
 
 class StartingPlan(Starting, Planning, total=False):
     """What a person may say about a run that is a plan or a team."""
+
+
+class SubmittingPlan(Submitting, LeadingKept, total=False):
+    """The same for one that is put into the queue."""
+
+
+class DelegatingTeam(Delegating, LeadingKept, total=False):
+    """What may go along with a goal that an agent gives to a team."""
 
 
 class Asked(NamedTuple):
@@ -201,9 +218,50 @@ def submitted(agent: str, task: str, how: Submitting, classify: Callable[[str], 
     """Make what a person puts into the queue, and give the session it belongs to."""
     if not how and classify is None:
         return Submission(Pass(agent, task, sees=ANY, writes=ANY), ATTEMPT_TIME), ""
-    queue, rest = _queue(checked("submit", how, Submitting))
+    return _submitted(agent, task, checked("submit", how, Submitting), classify)
+
+
+def _submitted(
+    agent: str, task: str, how: dict[str, Any], classify: Callable[[str], str] | None
+) -> tuple[Submission, str]:
+    queue, rest = _queue(how)
     request = _asked(agent, task, rest, classify)
     return Submission(request.wish, by=request.by, **queue), request.session
+
+
+def submitted_plan(plan: Plan, how: SubmittingPlan, classify: Callable[[str], str] | None) -> tuple[Submission, str]:
+    """Make what a person puts into the queue as a plan, and give the session it belongs to."""
+    of_type(plan, Plan, "submit_plan takes a Plan(...)")
+    lead, rest = _lead("submit_plan", how, SubmittingPlan, plan)
+    submission, session = _submitted(STAND_IN, plan.goal or NO_GOAL, rest, classify)
+    return submission._replace(lead=lead, written=digest(encode(lead.data))), session
+
+
+def submitted_team(
+    goal: str, coordinator: str, how: SubmittingPlan, classify: Callable[[str], str] | None
+) -> tuple[Submission, str]:
+    """Make what a person puts into the queue for a team, and give the session it belongs to."""
+    lead, rest = _lead("submit_team", how, SubmittingPlan)
+    submission, session = _submitted(coordinator, goal, rest, classify)
+    return submission._replace(lead=lead, written=digest(encode(lead.data))), session
+
+
+def teamed(goal: str, coordinator: str, how: DelegatingTeam) -> tuple[Pass, Lead]:
+    """Make what an agent passes on to a team."""
+    lead, rest = _lead("run_team", how, DelegatingTeam)
+    return Pass(coordinator, goal, **rest), lead
+
+
+def _lead(verb: str, how: Mapping[str, Any], takes: type, plan: Plan | None = None) -> tuple[Lead, dict[str, Any]]:
+    """Take apart how it is led, which is kept with the task, so that whichever process runs it can lead it."""
+    if lost := [name for name in ("approve", "abort") if how.get(name) is not None]:
+        raise BadInput(
+            f"{verb} takes no {lost[0]}: it would be lost with this process, and the task goes on without it; "
+            "cancel the task to stop it, or use run_plan to be asked before each step"
+        )
+    rest = checked(verb, how, takes)
+    options = _options({name: rest.pop(name) for name in LeadingKept.__annotations__ if name in rest})
+    return Lead(plan, options.concurrency, options.reveal), rest
 
 
 def plan_options(verb: str, how: Mapping[str, Any]) -> PlanOptions:

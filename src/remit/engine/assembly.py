@@ -1,4 +1,4 @@
-"""Putting the engine together, once for every store that is opened, and tying its four knots."""
+"""Putting the engine together, once for every store that is opened, and tying its five knots."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from remit.engine.consequences import Consequent
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.ground import Ground
+from remit.engine.plans.leading import Leading
 from remit.engine.plans.running import PlanRunner, Schemas
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
@@ -53,7 +54,7 @@ class Engine(NamedTuple):
     delegations: Delegations
     queue: TaskQueue
     control: TaskControl
-    plans: PlanRunner
+    leading: Leading
     entries: Entries
     breakers: Breakers
     resident: ResidentWorker
@@ -93,11 +94,13 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     def take_turn(live: LiveTask) -> Turn:
         return Turn(turn_services, live)
 
+    leading = Leading(plans, services.conductor)
     services.conductor.take_turn = take_turn
+    services.conductor.led = leading.agent
     services.conductor.closing = lambda: resident.closing
     handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
-    return Engine(services, delegations, queue, control, plans, entries, Breakers(ground), resident)
+    return Engine(services, delegations, queue, control, leading, entries, Breakers(ground), resident)
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:

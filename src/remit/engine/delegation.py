@@ -14,6 +14,7 @@ from remit.core.events import Unsealed
 from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME
 from remit.core.identity import question
 from remit.core.kinds import Begun, Claim, claimed, messages_taken, place, started
+from remit.core.lead import Lead
 from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome
 from remit.core.receipt import Slice, kept_back
@@ -21,7 +22,7 @@ from remit.core.record import Record
 from remit.core.remit import Pass, Remit, known_pass
 from remit.core.repeats import ONCE, WARN, Repetition
 from remit.core.trust import INSIDE, Trust
-from remit.core.values import Json
+from remit.core.values import Json, encode
 from remit.engine.admission import Admitted, Proposal
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.busy import Attempted
@@ -62,12 +63,14 @@ class StepOf(NamedTuple):
 
 class Wanted(NamedTuple):
     """What an agent asks for: the pass, the operation it is, the step of a plan that it is, how often it has been asked
-    for before, and the first task of those that were tried for it and did not complete."""
+    for before, what is led in the holder's place, and the first task of those that were tried for it and did not
+    complete."""
 
     wish: Pass
     op: str
     step: StepOf | None = None
     again: Repetition = ONCE
+    lead: Lead | None = None
     origin: str = ""
 
 
@@ -142,12 +145,29 @@ class Delegations:
             await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
         return outcome
 
+    async def lead(self, asker: LiveTask, wish: Pass, lead: Lead) -> Outcome:
+        """Pass a goal on to the coordinator of a team, which is led in its place."""
+        ops = asker.operations.ids(lead.led_as, *question(wish), encode(lead.data))
+        watch = Watch(asker, f"{lead.led_as}/{action_of(ops[0], wish)}")
+        outcome = await self._delegated(asker, wish, ops, again=watch.again, lead=lead)
+        watch.learn((outcome,))
+        if outcome.state == "refused":
+            await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
+        return outcome
+
     async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE) -> Outcome:
         """Pass on one of several parts that go out at once; whether that is a repeat is judged for all of them."""
         return await self._delegated(asker, wish, asker.operations.ids("delegate", *question(wish)), again=again)
 
     async def _delegated(
-        self, asker: LiveTask, wish: Pass, ops: list[str], step: StepOf | None = None, *, again: Repetition = ONCE
+        self,
+        asker: LiveTask,
+        wish: Pass,
+        ops: list[str],
+        step: StepOf | None = None,
+        *,
+        again: Repetition = ONCE,
+        lead: Lead | None = None,
     ) -> Outcome:
         asker.must_be_at_work()
         services, control, op = self._services, asker.control, ops[0]
@@ -161,7 +181,7 @@ class Delegations:
             if known.open is not None:
                 return await self._taken_up_again(asker, known.open, op)
             origin = known.origin or asker.operations.failed_before(op)
-            attempt = partial(self._attempt, asker, Wanted(wish, op, step, again, origin))
+            attempt = partial(self._attempt, asker, Wanted(wish, op, step, again, lead, origin))
             attempted = await services.busy.admitted(wish, attempt, asker)
             return self._noted(asker, op, attempted.live, await self._carried(attempted))
         finally:
@@ -177,7 +197,7 @@ class Delegations:
 
     async def _attempt(self, asker: LiveTask, wanted: Wanted, patient: bool) -> Attempted:
         """Ask the door once for a delegation."""
-        services, (wish, op, step, again, origin) = self._services, wanted
+        services, (wish, op, step, again, lead, origin) = self._services, wanted
         proposal = proposed(services.ground, asker, wish, step.trust if step is not None else None)
         if again is not ONCE:
             proposal = proposal._replace(repetition=again)
@@ -187,6 +207,7 @@ class Delegations:
         live.control.line = asker.control.line
         kept = kept_back(asker.sight, child.sees, wish.sees) if wish.sees else asker.keeps
         live.receipt.withhold_all(kept)
+        live.lead = lead
         if step is not None:
             live.team, live.spared = step.team, step.again
             live.receipt.given(step.slices)
@@ -202,6 +223,8 @@ class Delegations:
             lineage = next_of(view, origin) if origin else None
             until = expires(child.bounds, now)
             begun = Begun(worker, step.id if step else "", "", "", admitted.joins, until, repeats, lineage)
+            if lead is not None:
+                begun = begun._replace(led_as=lead.led_as, lead=lead.data)
             taken = step.taken(view, child, now) if step else ()
             events = (started(child, now, begun), *taken, *admitted.events)
             passing = slots.passing_on(view, asker, now) if slots.concerns(asker) else ()

@@ -3,11 +3,12 @@
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from remit.core.allow import ANY, has
 from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import Card, must_be_free
+from remit.core.chain import STAND_IN
 from remit.core.match import Match, rank
 from remit.core.remit import Remit
 from remit.errors import BadInput
@@ -24,6 +25,14 @@ class Agent:
     answer: AgentFunction
     retry: RetryPolicy = USUAL
     stand_in: bool = False  # made by the engine for a person's plan: nobody's failures are its own
+
+
+async def _leads_only(_turn: object) -> object:
+    raise AssertionError("whoever stands in for a person carries out a plan, and is asked nothing else")
+
+
+# Whoever carries out a person's plan. Every process has it, and nobody can ask it.
+PLANNER: Final = Agent(Card(STAND_IN, role="carries out a plan", asks=ANY), _leads_only, stand_in=True)
 
 
 class Directory:
@@ -46,6 +55,11 @@ class Directory:
 
     def get(self, name: str) -> Agent | None:
         return self._agents.get(name)
+
+    def holder(self, name: str) -> Agent | None:
+        """Give who may hold a task from the queue here: one of ours, or whoever carries out a person's plan."""
+        agent = self._agents.get(name)
+        return PLANNER if agent is None and name == STAND_IN else agent
 
     def cards(self) -> list[Card]:
         return [agent.card for _, agent in sorted(self._agents.items())]

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias, Unpack, cast
+from typing import Any, NamedTuple, Never, TypeAlias, Unpack, cast
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -20,7 +20,7 @@ from remit.core.remit import Pass, Remit
 from remit.core.text import NAME_LIMIT, TASK_LIMIT, line, plain, shown
 from remit.core.trust import OUTSIDE, Trust, least
 from remit.engine import asking
-from remit.engine.asking import AlongHandoff, Delegating, Planning, Queueing
+from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planning, Queueing
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import Handoff, LiveTask
@@ -191,6 +191,18 @@ class Turn:
         wanted = asking.plan_options("run_plan", options)
         with self._live.verb():
             return await self._services.plans.run(self._live, plan, wanted)
+
+    async def run_team(self, goal: str, coordinator: str, *strange: Never, **how: Unpack[DelegatingTeam]) -> Any:
+        """Give a goal to a coordinator, who plans, and puts together what the members bring: `turn.delegate` to a team.
+
+        Run again after a crash, it goes on with the coordinator's plan and what was done of it.
+        """
+        asking.nothing_more("run_team", "goal and coordinator", strange)
+        wish, lead = asking.teamed(goal, coordinator, how)
+        with self._live.verb():
+            outcome = await self._services.delegations.lead(self._live, wish, lead)
+        self._live.take(outcome.trust)
+        return outcome.unwrap()
 
     async def used(self, tokens: int) -> None:
         """Say how many tokens this turn has used: `await turn.used(answer.usage.total_tokens)`.

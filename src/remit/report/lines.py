@@ -87,6 +87,11 @@ def _planned(event: Event) -> str:
     return f": {len(steps)} steps: {', '.join(step['title'] for step in steps[:_STEPS])}"
 
 
+def _accepted(event: Event) -> str:
+    steps = read(event, kinds.TeamPlanned)["plan"]["steps"]
+    return f": the plan is accepted: {count(len(steps), 'step')}"
+
+
 def _step(event: Event) -> str:
     data = read(event, kinds.StepEnded)
     return f": step {data['step']} {data['state']}: {data['reason']}"
@@ -131,6 +136,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "tokens.used": lambda event: f": {read(event, kinds.TokensUsed)['tokens']:,}",
     "effect.done": lambda event: f": {read(event, kinds.EffectDone)['key']}",
     "plan.started": _planned,
+    "team.planned": _accepted,
     "step.ended": _step,
     "breaker.set": _breaker,
     "entry.set": _entry,

@@ -20,7 +20,7 @@ from remit.core.redaction import Redaction
 from remit.core.scope import SeesGiven
 from remit.core.text import canonical, shown
 from remit.engine import asking
-from remit.engine.asking import Running, StartingPlan, Submitting
+from remit.engine.asking import NO_GOAL, Running, StartingPlan, Submitting, SubmittingPlan
 from remit.engine.directory import Agent, AgentFunction, Directory
 from remit.engine.plans.running import PlanOutcome
 from remit.engine.queue.task import Task
@@ -160,13 +160,13 @@ class Runtime:
         asking.nothing_more("run_plan", "a plan", strange)
         self._opening.must_be_outside("run_plan", "turn.run_plan")
         of_type(plan, Plan, "run_plan takes a Plan(...)")
-        asked, options = self._planned("run_plan", "plan", plan.goal or "carry out a plan", how)
+        asked, options = self._planned("run_plan", "plan", plan.goal or NO_GOAL, how)
         return await Leader(self._opening.engine, self._ceiling).plan(plan, asked, options)
 
     async def run_team(self, goal: str, coordinator: str, *strange: Never, **how: Unpack[StartingPlan]) -> Any:
         """Give a goal to a coordinator, who plans, and puts together what the members bring."""
         asking.nothing_more("run_team", "goal and coordinator", strange)
-        self._opening.must_be_outside("run_team", "turn.run_plan or turn.delegate")
+        self._opening.must_be_outside("run_team", "turn.run_team")
         asked, options = self._planned("run_team", coordinator, goal, how)
         return (await Leader(self._opening.engine, self._ceiling).team(asked, options)).unwrap()
 
@@ -182,6 +182,16 @@ class Runtime:
         """
         asking.nothing_more("submit", "an agent and a task", strange)
         return await self.workspace.submit(agent, task, **how)
+
+    async def submit_plan(self, plan: Plan, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
+        """Put a plan into the queue and come back at once; it outlives this process if the store does, and so does what
+        was done of it. `await task.plan_outcome()` tells what became of every step."""
+        return await self.workspace.submit_plan(plan, *strange, **how)
+
+    async def submit_team(self, goal: str, coordinator: str, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
+        """Put a goal for a team into the queue and come back at once; the coordinator's plan and what was done of it
+        outlive this process if the store does."""
+        return await self.workspace.submit_team(goal, coordinator, *strange, **how)
 
     # -- serving ------------------------------------------------------------------------------------------
 

@@ -13,13 +13,15 @@ from remit.core.events import Event, apart
 from remit.core.lifecycle import TERMINAL
 from remit.core.match import Match, rank
 from remit.core.message import Message
+from remit.core.plan import Plan
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line, plain
 from remit.core.times import DAY, SECOND, span
 from remit.engine import asking
 from remit.engine.acts import Act
-from remit.engine.asking import Submitting
+from remit.engine.asking import Submitting, SubmittingPlan
 from remit.engine.directory import Directory
 from remit.engine.presence.bell import ANYTHING
+from remit.engine.queue.submitting import Submission
 from remit.engine.queue.task import Status, Task
 from remit.engine.settings import Policy, Serving, System
 from remit.engine.sharing.access import OwnerAccess
@@ -31,6 +33,7 @@ from remit.ports import Clock, Database, RunLine, Sink, Store, View
 from remit.report.tree import Node, tree
 from remit.runtime.filters import MOST, EventFilter, TaskFilter, page, which_events, which_tasks
 from remit.runtime.following import Follow, following
+from remit.runtime.leading import Leader
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.runtime.workers import Crew
 from remit.stores.sqlite.database import MEMORY
@@ -118,6 +121,25 @@ class Workspace:
             raise BadInput("say in whose name: asker= is the agent that holds the task given as under=")
         else:
             accepted = await engine.queue.begin(submission, self._ceiling, session)
+        return Task(engine.control, accepted.id, existing=accepted.existing)
+
+    async def submit_plan(self, plan: Plan, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
+        """Put a plan into the queue; a worker that has all the agents of its steps carries it out, and another goes on
+        with it should that one be gone. `await task.plan_outcome()` tells what became of every step."""
+        self._opening.must_be_outside("submit_plan", "turn.run_plan")
+        asking.nothing_more("submit_plan", "a plan", strange)
+        return await self._led(*asking.submitted_plan(plan, how, self._opening.settings.policy.classify))
+
+    async def submit_team(self, goal: str, coordinator: str, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
+        """Put a goal for a team into the queue; a worker that has the coordinator leads it. The coordinator's plan and
+        what was done of it outlive that worker."""
+        self._opening.must_be_outside("submit_team", "turn.run_team")
+        asking.nothing_more("submit_team", "goal and coordinator", strange)
+        return await self._led(*asking.submitted_team(goal, coordinator, how, self._opening.settings.policy.classify))
+
+    async def _led(self, submission: Submission, session: str) -> Task:
+        engine = self._opening.engine
+        accepted = await Leader(engine, self._ceiling).submit(submission, session, await self.agents())
         return Task(engine.control, accepted.id, existing=accepted.existing)
 
     def task(self, task: str) -> Task:

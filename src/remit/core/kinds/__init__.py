@@ -42,6 +42,7 @@ from remit.core.kinds.tasks import (
     Requeue,
     Requeued,
     Retrying,
+    StepTold,
     TokensUsed,
     TurnData,
     claimed,
@@ -65,12 +66,14 @@ from remit.core.kinds.workspace import (
     RunsPruned,
     StepData,
     StepEnded,
+    TeamPlanned,
     breaker_set,
     cards_published,
     effect_done,
     plan_started,
     runs_pruned,
     step_ended,
+    team_planned,
 )
 
 __all__ = [
@@ -108,6 +111,8 @@ __all__ = [
     "RunsPruned",
     "StepData",
     "StepEnded",
+    "StepTold",
+    "TeamPlanned",
     "TokensUsed",
     "TurnData",
     "breaker_set",
@@ -132,6 +137,7 @@ __all__ = [
     "started",
     "step_ended",
     "submitted",
+    "team_planned",
     "tokens_used",
 ]
 
@@ -156,6 +162,7 @@ SHAPES: Final[dict[str, type]] = {
     "tokens.used": TokensUsed,
     "effect.done": EffectDone,
     "plan.started": PlanStarted,
+    "team.planned": TeamPlanned,
     "step.ended": StepEnded,
     "runs.pruned": RunsPruned,
     "breaker.set": BreakerSet,

@@ -6,6 +6,8 @@ from remit.core import scope
 from remit.core.allow import names_data
 from remit.core.events import Unsealed
 from remit.core.kinds.place import Place
+from remit.core.lead import LeadData
+from remit.core.plan import Payload
 from remit.core.remit import Pass, PassingData, Remit, RemitData
 from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json
@@ -25,7 +27,7 @@ class Begun(NamedTuple):
     `worker` runs it, `step` is the step of a plan it carries out, `led_as` what the engine does in its holder's place,
     `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires, `repeats` how often
     its asker has asked for the very same by now, with the same result, once that is worth a warning; `lineage` is there
-    if it is tried again for another.
+    if it is tried again for another, `lead` if any process can go on with what is led: its data.
     """
 
     worker: str = ""
@@ -36,6 +38,7 @@ class Begun(NamedTuple):
     until: int = 0
     repeats: int = 0
     lineage: Lineage | None = None
+    lead: dict[str, Json] | None = None
 
 
 class Queued(NamedTuple):
@@ -51,8 +54,8 @@ class Queued(NamedTuple):
 
 
 class FirstData(RemitData, total=False):
-    """The data of `task.started` and `task.submitted`. `origin` is the first task of those that were tried
-    for the same, by themselves or by hand."""
+    """The data of `task.started` and `task.submitted`. `origin` is the first task of those that were tried for the
+    same, by themselves or by hand; `lead` is what whoever runs it leads in its holder's place, a plan or a team."""
 
     worker: str
     step: str
@@ -69,6 +72,7 @@ class FirstData(RemitData, total=False):
     origin: str
     failures: int
     until: int
+    lead: LeadData
 
 
 BEGUN: Final = Begun()
@@ -92,7 +96,7 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
-    worker, step, led_as, by, joins, until, repeats, lineage = begun  # one by one: this is done for every task
+    worker, step, led_as, by, joins, until, repeats, lineage, lead = begun  # one by one: done for every task
     if worker:
         data["worker"] = worker
     if step:
@@ -109,6 +113,8 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
         data["repeats"] = repeats
     if lineage is not None:
         data["origin"], data["failures"] = lineage
+    if lead is not None:
+        data["lead"] = lead
 
 
 def _asked(remit: Remit) -> dict[str, Json]:
@@ -129,16 +135,30 @@ def _asked(remit: Remit) -> dict[str, Json]:
     return data
 
 
+class StepTold(TypedDict):
+    """What became of one step of a plan, at the end of the task that led it. `task` is the step's latest task, which
+    has its result."""
+
+    id: str
+    title: str
+    agent: str
+    state: str
+    task: NotRequired[str]
+    reason: NotRequired[str]
+    payload: NotRequired[Payload]
+
+
 class TurnData(TypedDict, total=False):
     """What every event that ends a turn says: its receipt, how many of its tokens `tokens.used` has told of, `trust` if
-    what it gives is outside, whether its agent was left behind because it would not stop, and how many of its hops were
-    refused beyond those that are recorded one by one."""
+    what it gives is outside, whether its agent was left behind because it would not stop, how many of its hops were
+    refused beyond those that are recorded one by one, and of a led plan or team what became of its steps."""
 
     receipt: dict[str, Json]
     tokens: int
     trust: Trust
     left: bool
     more_refused: int
+    steps: list[StepTold]
 
 
 class Completed(TurnData):

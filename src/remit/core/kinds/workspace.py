@@ -6,7 +6,9 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.kinds.place import Place
+from remit.core.lead import PlanWhole
 from remit.core.remit import Remit
+from remit.core.trust import Trust
 from remit.core.values import Json
 
 
@@ -43,6 +45,18 @@ class PlanStarted(TypedDict):
 
 def plan_started(remit: Remit, steps: list[Json], now: int, data: dict[str, Json]) -> Unsealed:
     return Unsealed("plan.started", now, {**data, "steps": steps}, remit.root, remit.session, remit.id, remit.holder)
+
+
+class TeamPlanned(TypedDict):
+    """The data of `team.planned`: the plan of a coordinator that was accepted, and `trust` if it had taken in something
+    from outside by then."""
+
+    plan: PlanWhole
+    trust: NotRequired[Trust]
+
+
+def team_planned(remit: Remit, data: dict[str, Json], now: int) -> Unsealed:
+    return Unsealed("team.planned", now, data, remit.root, remit.session, remit.id, remit.holder)
 
 
 class StepEnded(TypedDict):

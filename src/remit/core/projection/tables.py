@@ -81,6 +81,7 @@ def _submitted(event: Event) -> list[Change]:
     row["ready_at"] = data["ready_at"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
     row["dedup_key"] = data["dedup_key"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
     row["failures"] = data.get("failures", 0)
+    row["led_as"] = data.get("led_as", "")
     return [Change("task", "add", (event.task,), row), *_key_used(event, data)]
 
 
@@ -289,6 +290,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "tokens.used": _no_table,
     "effect.done": _no_table,
     "plan.started": _no_table,
+    "team.planned": _no_table,
     "step.ended": _no_table,
     "runs.pruned": _pruned,
     "breaker.set": _breaker_set,

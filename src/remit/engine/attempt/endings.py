@@ -115,6 +115,8 @@ def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:
     # A stand-in holds the task for a person: nobody's failures are its own. What is tried again counts at the last try.
     if "error" in data and (live.agent.stand_in or live.spared):
         data["spared"] = True
+    if live.steps is not None:
+        data["steps"] = live.steps
     if live.left:
         data["left"] = True
     return data

@@ -15,6 +15,7 @@ from remit.core.card import Card
 from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
 from remit.core.kinds import Lineage, Place, place
+from remit.core.lead import Lead
 from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why, kept_back
@@ -24,6 +25,7 @@ from remit.core.repeats import Repeats
 from remit.core.scope import NOTHING, Sees
 from remit.core.times import SECOND
 from remit.core.trust import INSIDE, OUTSIDE, Trust
+from remit.core.values import Json
 from remit.engine.attempt.calls import Call
 from remit.engine.attempt.control import Control
 from remit.engine.attempt.lines import Hands, Line
@@ -90,6 +92,8 @@ class LiveTask:
         self.spared = False  # whether a failure of its agent is not counted, as it is tried again
         self.phase = ""  # of a coordinator: planning, or putting together
         self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
+        self.lead: Lead | None = None  # what the engine does in its holder's place
+        self.steps: list[Json] | None = None  # what became of the plan that was led
 
     def limit_time(self, clock: Clock, now: int, above: Control[LiveTask] | None = None) -> Self:
         """Give the task its time: that of one attempt, but no more than its deadline and its asker leave it."""
@@ -118,6 +122,7 @@ class LiveTask:
         heir = LiveTask(remit, agent, self.attempt, handoff)
         heir.control, heir.operations, heir.team = self.control, self.operations, self.team
         heir.operations.handed_to(remit.holder)
+        heir.steps = self.steps
         heir.take(self.took if remit.holder == self.remit.holder else self.says)
         heir.recall({**self.past, self.remit.holder: self.wrote} if self.wrote else self.past)
         heir.refusals, heir.delegated = self.refusals, self.delegated

@@ -10,6 +10,7 @@ from remit.core.command import Move, Send
 from remit.core.events import Event
 from remit.core.identity import question
 from remit.core.kinds import EntrySet, FirstData, Handed, Lineage, read
+from remit.core.lead import Lead, lead_restored
 from remit.core.outcome import Outcome
 from remit.core.record import Record
 from remit.core.remit import NOTHING_ALONG, Remit, known_pass, passing_restored
@@ -44,12 +45,14 @@ class Resumed(NamedTuple):
     joined: Joined | None = None
     took: Trust = INSIDE
     past: Mapping[str, Written] = NOBODY_WROTE
+    lead: Lead | None = None
 
     def live(self, agent: Agent) -> LiveTask:
         """Make the task alive again, in the hands of whoever holds it now."""
         live = LiveTask(self.remit, agent, self.attempt, self.handoff, self.turns)
         live.take(least((self.took, *(result.trust for result in self.handoff.results))))
         live.recall(self.past)
+        live.lead = self.lead
         return live
 
 
@@ -79,7 +82,8 @@ def resume(view: View, record: Record, fence: int, number: int) -> Resumed:
         timeout=data.get("timeout", 0),
         attempts=data.get("attempts", FIRST.attempts),
     )
-    fresh = Resumed(remits.restored(began), attempt)
+    lead = lead_restored(data["lead"]) if "lead" in data else None
+    fresh = Resumed(remits.restored(began), attempt, lead=lead)
     if record.holder == began.agent and not attempt.is_rerun:
         return fresh
     resumed = replay_handoffs(fresh, view.events(Span(run=record.run, task=record.id)))

@@ -42,13 +42,15 @@ class Superseded(Refused):
 
 
 class Conductor:
-    """Admits tasks and runs them to their end. `take_turn` makes the handle an agent gets; `closing` says whether this
-    process is putting its work back into the queue. Both knots are tied where the engine is put together."""
+    """Admits tasks and runs them to their end. `take_turn` makes the handle an agent gets; `led` gives who answers
+    in the holder's place when a plan or a team is led; `closing` says whether this process is putting its work back
+    into the queue. These knots are tied where the engine is put together."""
 
     def __init__(self, ground: Ground, handoffs: Handoffs, endings: Endings, alive: LiveTasks, *, grace: float) -> None:
         self.alive = alive
         self._leaving = Leaving(ground.clock, grace, alive.calls_inside)
         self.take_turn: Callable[[LiveTask], TurnLike]
+        self.led: Callable[[LiveTask], Agent]
         self.closing: Callable[[], bool]
         self._ground = ground
         self._handoffs = handoffs
@@ -147,7 +149,7 @@ class Conductor:
         remit = live.remit
         live.receipt.task(remit.task)
         try:
-            answer = await self.call(live, live.agent)
+            answer = await self.call(live, live.agent if live.lead is None else self.led(live))
         except CancelledError:
             raise  # someone outside wants it: what the agent made itself is `Stray`
         except LeftBehind:

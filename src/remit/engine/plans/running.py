@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import anyio
 
 from remit.core import plan as plans
+from remit.core.bounds import Bounds
 from remit.core.card import Card
 from remit.core.checks import of_type
 from remit.core.kinds import plan_started, step_ended
@@ -45,7 +46,7 @@ class Schemas(Protocol):
 class PlanOptions(NamedTuple):
     """How a plan is run. `approve` is asked before each step; `abort` stops admitting steps when it is set."""
 
-    concurrency: int = 5
+    concurrency: int = plans.AT_A_TIME
     reveal: bool = False
     approve: Callable[[Step], Awaitable[bool]] | None = None
     abort: anyio.Event | None = None
@@ -63,6 +64,7 @@ class StepOutcome:
     reason: str = ""
     task_id: str = ""
     trust: Trust = INSIDE
+    retryable: bool = False  # whether it may go better if it is tried again
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,18 @@ class PlanOutcome:
         """Tell what became of each step, without the results: those are in the journal, with the tasks that gave
         them."""
         return {step.id: step.state for step in self.steps.values()}
+
+    def told(self, plan: Plan) -> list[Json]:
+        """Tell the same with the tasks that have the results, for the end of the task that led the plan."""
+        return [_told(self.steps[step.id], step) for step in plan.steps]
+
+
+def _told(outcome: StepOutcome, step: Step) -> Json:
+    line = {"id": step.id, "title": step.title, "agent": outcome.agent, "state": outcome.state}
+    said = {"task": outcome.task_id, "reason": outcome.reason}
+    if step.payload != "text":
+        said["payload"] = step.payload
+    return {**line, **{name: value for name, value in said.items() if value}}
 
 
 class PlanRunner(NamedTuple):
@@ -100,12 +114,16 @@ class PlanRunner(NamedTuple):
         live.must_be_at_work()
         of_type(plan, Plan, "run_plan takes a Plan(...)")
         cards = self.cards(live)
-        room = live.remit.bounds.tasks
+        self.check(plan, cards, live.remit.bounds)
+        return await PlanRun(self, live, plan, options, cards).run()
+
+    def check(self, plan: Plan, cards: Mapping[str, Card], bounds: Bounds) -> None:
+        """Refuse a plan that cannot be carried out by those who have these cards, within these bounds."""
+        room = bounds.tasks
         most = plans.STEP_LIMIT if room is None else min(plans.STEP_LIMIT, room)
         if found := plans.faults(plan, cards, most=most):
             raise BadInput(f"the plan was refused: {'; '.join(found[:10])}")
         self.check_schemas(plan)
-        return await PlanRun(self, live, plan, options, cards).run()
 
     def check_schemas(self, plan: Plan) -> None:
         """Refuse a plan with a schema that cannot be used."""
@@ -289,7 +307,8 @@ class PlanRun:
             self._ready.extend(self._schedule.complete(step.id))
             return
         reason = str(outcome.error)
-        failed = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.id, outcome.trust)
+        again = outcome.error is not None and outcome.error.retryable
+        failed = StepOutcome(step.id, step.title, who, "failed", None, reason, outcome.id, outcome.trust, again)
         self._outcomes[step.id] = failed
         # Its task says that it failed, unless there was none, or its result was found wanting afterwards.
         unsaid = not outcome.id or isinstance(outcome.error, BadInput)

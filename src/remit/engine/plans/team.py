@@ -1,16 +1,26 @@
 """A team: a coordinator plans, members work apart from each other, the coordinator puts the pieces together."""
 
+from __future__ import annotations
+
+from typing import cast
+
 from remit.core.command import Command
-from remit.core.plan import DRAFT_LIMIT, Plan, drafted, faults
+from remit.core.kinds import TeamPlanned, team_planned
+from remit.core.lead import restored, whole
+from remit.core.plan import DRAFT_LIMIT, Plan, assigned, drafted, faults
 from remit.core.quoting import one_line, told
+from remit.core.trust import INSIDE
 from remit.core.values import Json, checked, decode, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.turns import Conductor
 from remit.engine.directory import Agent
 from remit.engine.plans.running import PlanOptions, PlanOutcome, PlanRunner, StepOutcome
 from remit.errors import BadInput
+from remit.ports import Decision, View
 
 _FENCE = "```"
+# The turns of a coordinator's task; the second is taken if its first plan is not accepted.
+_PLAN, _PLAN_AGAIN, _WORK, _SYNTHESIS = 1, 2, 3, 4
 
 _ASK = """# Goal: {goal}
 
@@ -42,20 +52,50 @@ class TeamRun:
         self._agent = agent
         self._options = options
 
-    async def answer(self, task: str, goal: str) -> Json:
-        live = self._conductor.alive.get(task)
-        assert live is not None  # it is running: this is its holder's turn
-        plan, live = await self._plan(live, goal)
+    async def answer(self, live: LiveTask, goal: str) -> Json:
+        """Lead the team to its answer. Run again, it goes on with the plan that was accepted before."""
+        ops = live.operations.ids("team")
+        plan = await self._known(live, ops) if live.attempt.is_rerun else None
+        if plan is None:
+            plan, live = await self._plan(live, goal)
+            await self._keep(live, ops[0], plan)
+        live.operations.skip_to(_WORK)
         outcome = await self._runner.run(live, plan, self._options)
+        live.steps = outcome.told(plan)
+        live.operations.skip_to(_SYNTHESIS)
         answer, _ = await self._ask(live, told_outcome(goal, outcome), "synthesis")
         return answer
+
+    async def _known(self, live: LiveTask, ops: list[str]) -> Plan | None:
+        """Find the plan that was accepted when the task was run before: what was done of it is not done again."""
+
+        def look(view: View) -> Json:
+            live.must_hold(view)
+            return next((done[0] for op in ops if (done := view.done(op)) is not None), None)
+
+        kept = await self._runner.ground.store.read(look)
+        if kept is None:
+            return None
+        data = cast("TeamPlanned", kept)
+        live.take(data.get("trust", INSIDE))
+        return restored(data["plan"])
+
+    async def _keep(self, live: LiveTask, op: str, plan: Plan) -> None:
+        """Record the plan that was accepted, and how far it is to be trusted."""
+        ground = self._runner.ground
+        data: dict[str, Json] = {"plan": whole(plan)}
+        if live.took != INSIDE:
+            data["trust"] = live.took
+        planned = team_planned(live.remit, data, ground.clock.now())
+        await ground.store.tx(op, live.guarded(lambda _view: Decision[Json](data, (planned,))))
 
     async def _plan(self, live: LiveTask, goal: str) -> tuple[Plan, LiveTask]:
         cards = self._runner.cards(live)
         team = "\n".join(f"- **{card.name}**: {_about(card.role, card.can)}" for card in cards.values())
         question = _ASK.format(goal=goal, team=team or "- nobody", most=DRAFT_LIMIT)
         wrong: list[str] = []
-        for text in (question, None):
+        for text, turn in ((question, _PLAN), (None, _PLAN_AGAIN)):
+            live.operations.skip_to(turn)
             again = _AGAIN.format(faults="\n".join(f"- {fault}" for fault in wrong))
             answer, live = await self._ask(live, text if text is not None else question + again, "plan")
             try:
@@ -65,13 +105,14 @@ class TeamRun:
                 continue
             wrong = faults(plan, cards, most=DRAFT_LIMIT)
             if not wrong:
-                return plan, live
+                return assigned(plan, cards), live
         raise BadInput(f"no plan was accepted, and nothing was started: {'; '.join(wrong[:5])}")
 
     async def _ask(self, live: LiveTask, text: str, phase: str) -> tuple[Json, LiveTask]:
         """Give the coordinator one turn within its own task."""
         turn = self._conductor.alive.enter(live.succeeded_by(live.remit._replace(task=text), live.agent, live.handoff))
         turn.phase = phase
+        turn.receipt.withhold_all(live.receipt.withheld)  # by whoever asked for the team, from each of its turns
         turn.receipt.task(text)
         answer = await self._conductor.call(turn, self._agent)
         if isinstance(answer, Command):

@@ -14,16 +14,14 @@ from remit.engine.admission import Proposal
 from remit.engine.attempt.resume import Resumed, resume
 from remit.engine.consequences import ended_unrun
 from remit.engine.hops import expires, place_of
+from remit.engine.queue import carriable
 from remit.engine.queue.caretaker import LATE
 from remit.engine.queue.losses import SUSPECT, Suspects, why_dead
 from remit.engine.services import Services
-from remit.errors import StoreError
 from remit.ports import Decision, View
 
 BATCH: Final = 64  # tasks claimed in one transaction
 NOTHING_CLAIMED: Final[Decision[int]] = Decision(0)
-
-_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError, StoreError)
 
 _log = logging.getLogger("remit")
 
@@ -70,14 +68,15 @@ class Claims:
             room = min(room, admission.trusted(view, holder, now))
             if room > 0:
                 rooms.append((holder, room))
-        due = [record for holder, room in rooms for record in view.due(holder, "", now, room)]
+        here = self._ground.directory
+        due = [record for room in rooms for record in carriable.due(view, here, room, now)]
         due.sort(key=_asked_first)
         chosen = self.suspects.choose(due)
         if chosen.whole:
             return due[:most]
         # Suspects that have to wait must not hold up what stands behind them.
-        fresh = {record.id: record for name, room in rooms for record in view.due(name, "", now, room, SUSPECT - 1)}
-        due = sorted((fresh | {one.id: one for one in chosen.records}).values(), key=_asked_first)
+        fresh = [one for room in rooms for one in carriable.due(view, here, room, now, SUSPECT - 1)]
+        due = sorted({one.id: one for one in (*fresh, *chosen.records)}.values(), key=_asked_first)
         return _within(due, rooms, most)
 
     def _taken(self, view: View, record: Record, now: int) -> tuple[list[Unsealed], list[ClaimedTask]]:
@@ -87,11 +86,11 @@ class Claims:
             return [ended_unrun(record, "task.failed", LATE, now)], []
         try:
             resumed = resume(view, record, claim.fence, claim.attempt)
-        except _UNREADABLE as error:
+        except carriable.UNREADABLE as error:
             why = f"its record cannot be read ({type(error).__name__}); run `remit doctor`"
             _log.error("task %s: %s", record.id, why)
             return [ended_unrun(record, "task.died", why, now, type_="StoreError")], []
-        agent = self._ground.directory.get(record.holder)
+        agent = self._ground.directory.holder(record.holder)
         most = resumed.attempt.attempts or (agent.retry.attempts if agent is not None else claim.attempt + 1)
         if why := why_dead(record, most):
             return [ended_unrun(record, "task.died", why, now)], []

@@ -24,6 +24,8 @@ from remit.engine.attempt.slots import Slots
 from remit.engine.consequences import ended_unrun
 from remit.engine.ground import Ground
 from remit.engine.hops import LASTS, expires, place_of
+from remit.engine.plans.running import PlanOutcome
+from remit.engine.plans.told import steps_told
 from remit.engine.presence.bell import Bell
 from remit.engine.queue.task import Status
 from remit.engine.timing import fail_after
@@ -88,6 +90,21 @@ class TaskControl:
                 with fail_after(self._ground.clock, seconds):
                     return await outcomes.awaited(self._bell, task)
         raise TimeoutError  # never reached: `fail_after` raises it
+
+    async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None = None) -> PlanOutcome:
+        """Tell what became of every step of a plan or a team that has ended like this."""
+
+        def look(view: View) -> PlanOutcome | None:
+            record = self._record(view, outcome.id, asker)
+            if not record.led_as:
+                raise Conflict(f"task {record.id} is no plan and no team; it has a result and no steps")
+            return steps_told(view, record)
+
+        told = await self._ground.store.read(look)
+        if told is None:  # it ended before there was something to tell
+            outcome.unwrap()
+            raise NotFound(f"what became of the steps of task {outcome.id} is not on record")
+        return told
 
     # -- cancelling ---------------------------------------------------------------------------------------------
 
@@ -207,7 +224,7 @@ def _retried_from(view: View, record: Record) -> tuple[Event, Lineage]:
     task = record.id
     if record.state not in lifecycle.GONE:
         raise Conflict(f"task {task} is {record.state}; only what failed, died or was cancelled is retried")
-    if record.led_as:
+    if record.led_by_program:
         raise Conflict(f"task {task} was a {record.led_as} run by a program; start it again there")
     began = view.event(record.began)
     assert began is not None

@@ -106,7 +106,7 @@ def _left_behind(view: View, record: Record, ending: set[str], now: int, *, blam
         if parent is None or parent.state not in ("pending", "running", "waiting"):
             return [ended_unrun(record, "task.cancelled", "its asker ended without it", now)]
         return [fenced(place_of(record), record.holder, now, Claim("", record.fence + 1, record.attempt))]
-    if record.led_as:
+    if record.led_by_program:
         return [ended_unrun(record, "task.failed", f"the process that ran this {record.led_as} is gone", now)]
     return [_lost(view, record, now, returned=0 if blame else 1, losses=record.losses + 1)]
 

@@ -13,6 +13,7 @@ from remit.core.card import Card
 from remit.core.guards import BEGIN_QUEUED, SPAWN, SPAWNED, SUBMIT, Passage
 from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, question, unkeyed
 from remit.core.kinds import Begun, Lineage, Queued, started, submitted
+from remit.core.lead import Lead
 from remit.core.lifecycle import GONE
 from remit.core.remit import Origin, Pass, Remit
 from remit.core.text import shown
@@ -23,10 +24,12 @@ from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.resume import next_of, origin_of
 from remit.engine.attempt.slots import Slots
+from remit.engine.directory import PLANNER
 from remit.engine.ground import Ground
 from remit.engine.hops import LASTS, deadline, expires, first_proposed, proposed
 from remit.engine.presence.bell import ANYTHING
 from remit.engine.presence.heartbeat import Heartbeat
+from remit.engine.queue.carriable import has_members
 from remit.engine.timing import move_on_after
 from remit.errors import Conflict, NotFound, Refused
 from remit.ports import Decision, View, Wants
@@ -44,6 +47,8 @@ class Submission(NamedTuple):
     key: str = ""
     asked_how: str = "submit"
     by: str = ""
+    lead: Lead | None = None  # what is led in its holder's place
+    written: str = ""  # the digest of what is led, as the caller wrote it
 
 
 class Accepted(NamedTuple):
@@ -78,8 +83,9 @@ class TakesTasks(Protocol):
         """Note that this is settled."""
         ...
 
-    def begin(self, remit: Remit, queued: Queued, now: int, lineage: Lineage | None) -> None:
-        """Run a task that is on record as begun here; `lineage` is there if it is tried again for another."""
+    def begin(self, remit: Remit, queued: Queued, now: int, lineage: Lineage | None, lead: Lead | None) -> None:
+        """Run a task that is on record as begun here; `lineage` is there if it is tried again for another, `lead` if
+        something is led in its holder's place."""
         ...
 
 
@@ -106,6 +112,8 @@ class TaskQueue:
     async def begin(self, submission: Submission, ceiling: Bounds, session: str) -> Accepted:
         """Queue a person's task. The same one asked for again is the same task."""
         proposal = first_proposed(self._ground, submission.wish, ceiling, session)
+        if submission.lead is not None and submission.lead.plan is not None:
+            proposal = proposal._replace(brought=PLANNER.card)
         where = AskedFrom(session=session, ceiling=ceiling)
         return await self._accepted(_request(BEGIN_QUEUED, proposal, submission, where), f"{proposal.child.id}/submit")
 
@@ -161,10 +169,10 @@ class TaskQueue:
     async def _accepted(self, request: Request, op: str, asker: LiveTask | None = None) -> Accepted:
         passage, proposal, submission, key, content, _ = request
         child, now = proposal.child, proposal.now
-        agent = self._ground.directory.get(child.holder)
+        agent = self._ground.directory.holder(child.holder)
         attempts = submission.attempts or (agent.retry.attempts if agent is not None else 0)
         queued = Queued(submission.asked_how, submission.timeout, attempts, AT_ONCE, key, content)
-        hands = self.hands()
+        hands, lead = self.hands(), submission.lead
 
         def decide(view: View) -> Decision[Json]:
             if asker is not None:
@@ -174,9 +182,9 @@ class TaskQueue:
                 return Decision({**admitted.refusal.data()}, admitted.events)
             if (same := _same(view, request)) is not None:  # whoever asked before, this one had to be allowed to ask
                 return Decision([same, True])
-            until, lineage = expires(child.bounds, now, LASTS), _lineage(view, request, asker)
-            begun = Begun(by=submission.by, joins=admitted.joins, until=until, lineage=lineage)
-            if hands is not None and hands.free() and self._admission.may_begin_now(view, child.holder, now):
+            until = expires(child.bounds, now, LASTS)
+            begun = _begun(submission, until, _lineage(view, request, asker), joins=admitted.joins)
+            if hands is not None and hands.free() and self._may_begin_now(view, child.holder, now, lead):
                 return self._begun_at_once(view, proposal, queued, begun)
             return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
 
@@ -188,7 +196,7 @@ class TaskQueue:
             answer, at_once = await self._ground.store.transact(op, decide, wants)
             if at_once is not None and hands is not None:
                 self._heartbeat.beat_written()
-                hands.begin(child, queued, now, at_once.lineage)
+                hands.begin(child, queued, now, at_once.lineage, lead)
         finally:
             if hands is not None:
                 hands.taken()
@@ -197,6 +205,10 @@ class TaskQueue:
             await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
             raise Refused.read(answer)
         return Accepted(*cast("tuple[str, bool]", answer))
+
+    def _may_begin_now(self, view: View, holder: str, now: int, lead: Lead | None) -> bool:
+        here = lead is None or lead.plan is None or has_members(self._ground.directory, lead.plan)
+        return here and self._admission.may_begin_now(view, holder, now)
 
     def _begun_at_once(self, view: View, proposal: Proposal, queued: Queued, begun: Begun) -> Decision[Json]:
         """Begin a task here: a hand is free and nothing is queued before it, so going through the queue is a waste."""
@@ -257,10 +269,18 @@ def _request(passage: Passage, proposal: Proposal, submission: Submission, where
     wish, asked_how, key = submission.wish, submission.asked_how, submission.key
     if not key and asked_how == "spawn":  # several of the same kind at once is what spawning is for
         return Request(passage, proposal, submission, "", "")
-    content = content_of(wish, where, asked_how=asked_how, timeout=submission.timeout, attempts=submission.attempts)
+    how: dict[str, Json] = {"led": submission.written} if submission.written else {}
+    how |= {"asked_how": asked_how, "timeout": submission.timeout, "attempts": submission.attempts}
+    content = content_of(wish, where, **how)
     if key:
         return Request(passage, proposal, submission, keyed(key, where), content)
     return Request(passage, proposal, submission, unkeyed(content), "")
+
+
+def _begun(submission: Submission, until: int, lineage: Lineage | None, *, joins: bool) -> Begun:
+    lead = submission.lead
+    begun = Begun(by=submission.by, joins=joins, until=until, lineage=lineage)
+    return begun if lead is None else begun._replace(led_as=lead.led_as, lead=lead.data)
 
 
 def _same(view: View, request: Request) -> str | None:

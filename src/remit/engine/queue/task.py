@@ -9,6 +9,7 @@ from remit.core.outcome import Outcome
 from remit.core.record import Record
 from remit.core.times import aware
 from remit.engine.attempt.live import LiveTask
+from remit.engine.plans.running import PlanOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class KnowsTasks(Protocol):
     async def awaited(self, asker: LiveTask, task: str, seconds: float | None) -> Outcome: ...
     async def cancel(self, task: str, why: str, asker: LiveTask | None) -> int: ...
     async def retry(self, task: str, asker: LiveTask | None) -> str: ...
+    async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None) -> PlanOutcome: ...
 
 
 class Task:
@@ -106,6 +108,12 @@ class Task:
             self._asker.take(outcome.trust)
             return outcome
         return await self._tasks.outcome(self.id, seconds)
+
+    async def plan_outcome(self, seconds: float | None = None) -> PlanOutcome:
+        """Wait until a plan or a team has ended and tell what became of every step, like `run_plan`; raises what ended
+        it if that was before its steps were done: a cancel, for one."""
+        outcome = await self.wait(seconds)
+        return await self._tasks.plan_outcome(outcome, self._asker)
 
     async def result(self, seconds: float | None = None) -> Any:
         """Wait for its result; raises `Failed` if there is none."""

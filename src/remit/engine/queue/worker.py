@@ -10,6 +10,7 @@ from typing import cast
 import anyio
 
 from remit.core.kinds import Lineage, Queued
+from remit.core.lead import Lead
 from remit.core.remit import Remit
 from remit.engine.attempt.handoffs import Sends
 from remit.engine.attempt.lines import Hands
@@ -73,9 +74,9 @@ class Worker:
         self._taking -= 1
         self._changed.set()
 
-    def begin(self, remit: Remit, queued: Queued, now: int, lineage: Lineage | None = None) -> None:
-        """Run a task that is on record as begun here; `lineage` is there if it is tried again for another."""
-        self._start(ClaimedTask(Resumed(remit, begun(queued, lineage)), now))
+    def begin(self, remit: Remit, queued: Queued, now: int, lineage: Lineage | None, lead: Lead | None) -> None:
+        """Run a task that is on record as begun here: tried again for another, or with something that is led."""
+        self._start(ClaimedTask(Resumed(remit, begun(queued, lineage), lead=lead), now))
 
     async def serve(self) -> None:
         """Work until cancelled or drained, or until a newer remit has changed the store (NewerStore, in a group)."""
@@ -201,7 +202,7 @@ class Worker:
     def _start(self, claim: ClaimedTask) -> None:
         """Give each task an asyncio task of its own; a task group would cost more than the rest of it."""
         resumed = claim.resumed
-        agent = self._ground.directory.get(resumed.remit.holder)
+        agent = self._ground.directory.holder(resumed.remit.holder)
         assert agent is not None  # nothing is claimed for an agent that is not here
         live = resumed.live(agent).limit_time(self._ground.clock, claim.now)
         self._services.conductor.alive.enter(live)  # it can be stopped from now on, not only from its first step on

@@ -1,0 +1,104 @@
+"""What is led, and how it is kept: plans as JSON, whole, and back."""
+
+from dataclasses import fields
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict, cast
+
+from remit.core.plan import AT_A_TIME, MemoryScope, Payload, Plan, Reach, Step, read_step
+from remit.core.text import shown
+from remit.core.values import Json, checked
+from remit.errors import BadInput
+
+
+class StepWhole(TypedDict):
+    """A step as JSON, with all that was said about it."""
+
+    id: str
+    title: str
+    description: NotRequired[str]
+    agent: NotRequired[str]
+    capability: NotRequired[str]
+    after: NotRequired[list[str]]
+    payload: NotRequired[Payload]
+    schema: NotRequired[dict[str, Any]]
+    context: NotRequired[Reach]
+    memory_scope: NotRequired[MemoryScope]
+    retries: NotRequired[int]
+
+
+class PlanWhole(TypedDict):
+    """A plan as JSON, with all that was said about it."""
+
+    steps: list[StepWhole]
+    goal: NotRequired[str]
+
+
+def whole(plan: Plan) -> dict[str, Json]:
+    """Give all of a plan as JSON, for `restored`; what was left out is left out."""
+    data: dict[str, Json] = {"steps": [_whole_step(step) for step in plan.steps]}
+    if plan.goal:
+        data["goal"] = plan.goal
+    return cast("dict[str, Json]", checked(data, "a plan that is kept"))
+
+
+def _whole_step(step: Step) -> Json:
+    said = {field.name: getattr(step, field.name) for field in fields(Step)}
+    data = {name: value for name, value in said.items() if value != _UNSAID.get(name)}
+    if step.schema is not None:
+        data["schema"] = checked(dict(step.schema), f"the schema of step {shown(step.id)}")
+    return data
+
+
+_UNSAID: Final = {field.name: field.default for field in fields(Step) if field.name not in ("id", "title")}
+
+
+def restored(data: PlanWhole) -> Plan:
+    """Make the plan that `whole` wrote down."""
+    return Plan(tuple(Step(**cast("dict[str, Any]", step)) for step in data["steps"]), data.get("goal", ""))
+
+
+def written(data: Json) -> Plan:
+    """Read a plan that its caller wrote as JSON: an object with `steps`, each with the parts of a `Step` that it needs,
+    and perhaps a `goal`."""
+    data = checked(data, "a plan")
+    if not isinstance(data, dict) or not isinstance(data.get("steps"), list):
+        raise BadInput('a plan is a JSON object with a list "steps"')
+    if strange := sorted(data.keys() - PlanWhole.__annotations__.keys()):
+        raise BadInput(f"a plan has steps and a goal, and no {shown(strange[0])}")
+    steps = enumerate(cast("list[Json]", data["steps"]), 1)
+    return Plan(tuple(read_step(step, number, _PARTS) for number, step in steps), cast("str", data.get("goal", "")))
+
+
+_PARTS: Final = tuple(field.name for field in fields(Step))
+
+
+class LeadData(TypedDict):
+    """What is led, as JSON; a team has no plan before its coordinator has made one."""
+
+    concurrency: int
+    reveal: bool
+    plan: NotRequired[PlanWhole]
+
+
+class Lead(NamedTuple):
+    """What the engine does in the place of a task's holder: carry out this plan, or lead a team to the plan that its
+    coordinator makes. `concurrency` is how many steps run at a time; with `reveal` members are told goal and roster."""
+
+    plan: Plan | None = None
+    concurrency: int = AT_A_TIME
+    reveal: bool = False
+
+    @property
+    def led_as(self) -> str:
+        return "team" if self.plan is None else "plan"
+
+    @property
+    def data(self) -> dict[str, Json]:
+        data: dict[str, Json] = {"concurrency": self.concurrency, "reveal": self.reveal}
+        if self.plan is not None:
+            data["plan"] = whole(self.plan)
+        return data
+
+
+def lead_restored(data: LeadData) -> Lead:
+    """Read what is led as `Lead.data` wrote it."""
+    return Lead(restored(data["plan"]) if "plan" in data else None, data["concurrency"], data["reveal"])
