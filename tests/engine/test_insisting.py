@@ -284,7 +284,7 @@ async def test_leaving_does_not_fail_because_the_store_is_away(path, clock, hold
             rt.add(Card("coder"), echo)
             assert await (await rt.submit("coder", "x")).result(PATIENCE) == "x"
             holder.take()
-        assert any("could not tell others" in record.message for record in caplog.records)
+        assert any("could not say that this process has left" in record.message for record in caplog.records)
 
 
 @pytest.mark.rule("end.kept")

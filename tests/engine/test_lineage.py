@@ -411,7 +411,7 @@ async def test_time_in_which_nobody_was_there_is_nobodys(tmp_path, clock, off):
         await sound(heir)
 
 
-@pytest.mark.rule("time.downtime", "deadline.said")
+@pytest.mark.rule("time.downtime")
 async def test_a_deadline_that_was_said_holds_through_downtime(tmp_path, clock):
     began = anyio.Event()
 

@@ -13,7 +13,7 @@ from remit.core.chain import STAND_IN, Chain, Hop
 from remit.core.events import Event
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.text import TASK_LIMIT, canonical, plain
-from remit.core.times import SECOND, SpanGiven, patience, span
+from remit.core.times import DAY, SECOND, SpanGiven, patience, span
 from remit.core.toolgroups import tools
 from remit.core.trust import INSIDE, Trust, known_trust
 from remit.core.values import Json
@@ -21,6 +21,7 @@ from remit.errors import BadInput
 
 DELEGATION_TIME = 300 * SECOND  # of one attempt, when nobody says anything
 ATTEMPT_TIME = 260 * SECOND  # the same from the queue
+LASTS = 30 * DAY  # how long a task stays in the queue when nobody sets a deadline, also while nobody is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,3 +356,9 @@ def kit(remit: Remit, card: Card) -> Kit:
     """Tell which tools the holder may use: bounds & (card | passed), without what its card denies."""
     names = allow.without(allow.both(remit.bounds.tools, allow.either(card.tools, remit.tools)), card.denies)
     return Kit(names, card.denies if names is ANY else NONE)
+
+
+def expires(bounds: Bounds, now: int, lasts: int = DELEGATION_TIME) -> int:
+    """Give when a task expires on record that has so much time: nothing is under way for ever."""
+    until = now + lasts
+    return until if bounds.deadline is None else min(until, bounds.deadline)

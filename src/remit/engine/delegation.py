@@ -13,13 +13,13 @@ from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import BEGIN, BUSY, DELEGATE, RESUME
 from remit.core.identity import question
-from remit.core.kinds import Begun, Claim, claimed, messages_taken, place, started
+from remit.core.kinds import Begun, Claim, Lineage, claimed, messages_taken, place, started
 from remit.core.lead import Lead
 from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
-from remit.core.remit import Pass, Remit, known_pass
+from remit.core.remit import Pass, Remit, expires, known_pass
 from remit.core.repeats import ONCE, WARN, Repetition
 from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json, encode
@@ -27,11 +27,11 @@ from remit.engine.admission import Admitted, Proposal
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.busy import Attempted
 from remit.engine.attempt.live import LiveTask
-from remit.engine.attempt.resume import Resumed, next_of, origin_of, resume
+from remit.engine.attempt.resume import Resumed, asked, next_of, origin_of, resume
 from remit.engine.attempt.turns import Superseded
 from remit.engine.attempt.watching import Watch, action_of
 from remit.engine.directory import Agent
-from remit.engine.hops import expires, first_proposed, place_of, proposed
+from remit.engine.hops import first_proposed, place_of, proposed
 from remit.engine.services import Services
 from remit.errors import Refused
 from remit.ports import Decision, View
@@ -73,14 +73,22 @@ class Wanted(NamedTuple):
     lead: Lead | None = None
     origin: str = ""
 
+    def begun(self, worker: str, until: int, lineage: Lineage | None, *, joins: bool) -> Begun:
+        """Make what the first event of its task says besides its remit."""
+        repeats = self.again.times if self.again.times >= WARN else 0
+        begun = Begun(worker, self.step.id if self.step else "", "", "", joins, until, repeats, lineage)
+        return begun if self.lead is None else begun._replace(led_as=self.lead.led_as, lead=self.lead.data)
+
 
 class Known(NamedTuple):
     """What is known of a delegation from when its asker was run before: what came of it, its task if that is under
-    way, or the first task of those that did not complete."""
+    way, or the first task of those that did not complete. `op` is the operation by which it is asked for now."""
 
     outcome: Outcome | None = None
     open: Record | None = None
     origin: str = ""
+    op: str = ""
+    earlier: bool = False  # whether that came of an earlier try
 
 
 UNKNOWN: Final = Known()
@@ -181,7 +189,7 @@ class Delegations:
             if known.open is not None:
                 return await self._taken_up_again(asker, known.open, op)
             origin = known.origin or asker.operations.failed_before(op)
-            attempt = partial(self._attempt, asker, Wanted(wish, op, step, again, lead, origin))
+            attempt = partial(self._attempt, asker, Wanted(wish, known.op or op, step, again, lead, origin))
             attempted = await services.busy.admitted(wish, attempt, asker)
             return self._noted(asker, op, attempted.live, await self._carried(attempted))
         finally:
@@ -218,13 +226,9 @@ class Delegations:
             admitted = admission.admit(view, DELEGATE, proposal)
             if not admitted.ok:
                 return _no(admitted, patient=patient)
-            now, times = proposal.now, again.times
-            repeats = times if times >= WARN else 0
+            now, until = proposal.now, expires(child.bounds, proposal.now)
             lineage = next_of(view, origin) if origin else None
-            until = expires(child.bounds, now)
-            begun = Begun(worker, step.id if step else "", "", "", admitted.joins, until, repeats, lineage)
-            if lead is not None:
-                begun = begun._replace(led_as=lead.led_as, lead=lead.data)
+            begun = wanted.begun(worker, until, lineage, joins=admitted.joins)
             taken = step.taken(view, child, now) if step else ()
             events = (started(child, now, begun), *taken, *admitted.events)
             passing = slots.passing_on(view, asker, now) if slots.concerns(asker) else ()
@@ -253,26 +257,21 @@ class Delegations:
 
         def look(view: View) -> Known:
             asker.must_hold(view)
-            origin = ""
-            for tried, op in enumerate(ops):
+            now, done = asked(view, ops[0])
+            if done is not None:
+                return _answered(view, done[0])
+            origin = _begun_before(view, ops[0]) if now != ops[0] else ""
+            for op in ops[1:]:
                 done = view.done(op)
-                if done is None:
-                    continue
-                if isinstance(done[0], dict):
-                    if tried == 0:
-                        return Known(Outcome("", "", "refused", error=Refused.read(done[0])))
-                    continue
-                record = view.record(str(done[0]))
-                if record is not None and tried > 0:
-                    origin = origin or origin_of(record)
-                    record = _finished(view, record, asker.operations.given)
+                record = view.record(done[0]) if done is not None and isinstance(done[0], str) else None
                 if record is not None:
-                    outcome, first = outcomes.of_record(view, record), origin_of(record)
-                    return Known(open=record) if outcome is None else Known(outcome, origin="" if outcome.ok else first)
-            return Known(origin=origin)
+                    origin = origin or origin_of(record)
+                    if (finished := _finished(view, record, asker.operations.given)) is not None:
+                        return Known(outcomes.of_record(view, finished), earlier=True)
+            return Known(origin=origin, op=now)
 
         known = await self._services.ground.store.read(look)
-        if known.outcome is not None:
+        if known.outcome is not None and known.earlier:
             asker.operations.given.add(known.outcome.id)
         return known
 
@@ -316,6 +315,23 @@ class Delegations:
         live.control.line = asker.control.line
         services.conductor.alive.enter(live)
         return self._noted(asker, op, live, await services.conductor.carry(live, resumed.sends))
+
+
+def _answered(view: View, answer: Json) -> Known:
+    """Tell what came of a delegation that this try has made."""
+    if isinstance(answer, dict):
+        return Known(Outcome("", "", "refused", error=Refused.read(answer)))
+    record = view.record(str(answer))
+    assert record is not None  # it is not pruned while a task of its lineage is open
+    outcome = outcomes.of_record(view, record)
+    return Known(open=record) if outcome is None else Known(outcome, origin="" if outcome.ok else origin_of(record))
+
+
+def _begun_before(view: View, op: str) -> str:
+    """Give the first of the tasks that were begun for an operation, and stopped because the asker was over."""
+    done = view.done(op)
+    record = view.record(str(done[0])) if done is not None else None
+    return origin_of(record) if record is not None else ""
 
 
 def _finished(view: View, record: Record, given: set[str]) -> Record | None:

@@ -1,20 +1,15 @@
 """A proposed hop: the remit of the task that it would begin, derived from the engine's own record of the asker."""
 
-from typing import Final
-
 from remit.core import remit as remits
 from remit.core.bounds import Bounds
 from remit.core.kinds import Place
 from remit.core.record import Record
 from remit.core.refusals import Refusable
-from remit.core.remit import DELEGATION_TIME, NO_RIGHTS, Origin, Pass
-from remit.core.times import DAY
+from remit.core.remit import NO_RIGHTS, Origin, Pass
 from remit.core.trust import Trust
 from remit.engine.admission import Proposal
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
-
-LASTS: Final = 30 * DAY  # how long a task stays in the queue when nobody sets a deadline, also while nobody is there
 
 
 def first_proposed(ground: Ground, wish: Pass, ceiling: Bounds, session: str) -> Proposal:
@@ -38,12 +33,6 @@ def proposed(ground: Ground, asker: LiveTask, wish: Pass, trust: Trust | None = 
 def deadline(wish: Pass, now: int) -> int | None:
     """Give the deadline that was said with a wish. Its usual time is a timer of each attempt, not a deadline."""
     return None if wish.microseconds is None else now + wish.microseconds
-
-
-def expires(bounds: Bounds, now: int, lasts: int = DELEGATION_TIME) -> int:
-    """Give when a task expires on record that has so much time: nothing is under way for ever."""
-    until = now + lasts
-    return until if bounds.deadline is None else min(until, bounds.deadline)
 
 
 def place_of(record: Record) -> Place:

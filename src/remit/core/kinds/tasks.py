@@ -169,13 +169,14 @@ class Completed(TurnData):
 
 class FailedData(TurnData):
     """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the breaker;
-    `trace` is where in the agent's code it failed."""
+    `trace` is where in the agent's code it failed; `unheard` says that it was stopped because its asker was over."""
 
     error: str
     type: str
     retryable: NotRequired[bool]
     spared: NotRequired[bool]
     trace: NotRequired[str]
+    unheard: NotRequired[bool]
 
 
 class EndData(TurnData, total=False):
@@ -187,6 +188,7 @@ class EndData(TurnData, total=False):
     retryable: bool
     spared: bool
     trace: str
+    unheard: bool
 
 
 class Cancelling(TypedDict):

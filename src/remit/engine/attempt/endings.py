@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from remit.core import backoff, lifecycle
 from remit.core.events import Unsealed
 from remit.core.kinds import Requeue, ended, requeued
+from remit.core.remit import LASTS, expires
 from remit.core.trust import INSIDE, OUTSIDE
 from remit.core.values import Json
 from remit.engine.attempt import outcomes
@@ -92,11 +93,12 @@ class Endings(NamedTuple):
                 ending = outcomes.dead(ending, most)
             else:
                 wait = max(backoff.delay(attempt.number, self.ground.ids.chance(), policy), ending.wanted_wait(now))
-                ready_at = now + wait
-                record = view.record(remit.id)
-                if record is not None and ready_at < record.until:
+                ready_at, deadline = now + wait, remit.bounds.deadline
+                if deadline is None or ready_at < deadline:
                     back = Requeue("", attempt.fence + 1, ready_at, attempt.number, attempt.failures + 1)
                     data = turn_data(live, ending.data)
+                    if attempt.asked_how == "delegate":  # it stands in the queue now
+                        data["until"] = expires(remit.bounds, now, LASTS)
                     event = requeued("task.retrying", live.place, remit.holder, now, back, data)
                     return ending._replace(kind="task.retrying"), event
         return ending, ended(remit, ending.kind, now, turn_data(live, ending.data))

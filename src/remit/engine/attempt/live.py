@@ -337,16 +337,23 @@ class LiveTasks:
 
     def leave(self, live: LiveTask) -> None:
         """Forget a task that is over, in whoever's hands it ended."""
-        live.over = True
-        last = self._live.pop(live.remit.id, None)
-        if last is not None:
-            last.over = True
-            control = last.control
-            control.own_line.leave(last.remit.id, waits=control.waits > 0, last=last.attempt.queued)
+        last = self.latest(live)
+        live.over = last.over = True
+        if self._live.get(live.remit.id) is last:
+            del self._live[live.remit.id]
+        control = last.control
+        control.own_line.leave(last.remit.id, waits=control.waits > 0, last=last.attempt.queued)
 
     def latest(self, live: LiveTask) -> LiveTask:
-        """Give the same task in the hands that hold it now."""
-        return self._live.get(live.remit.id, live)
+        """Give the same try at the task in the hands that hold it now; one that was claimed anew is another."""
+        now = self._live.get(live.remit.id)
+        return now if now is not None and now.control is live.control else live
+
+    def lost(self, held: Mapping[str, int]) -> list[LiveTask]:
+        """List what runs here out of the queue and is not ours any more; `held` are the tasks that are, and their
+        fences."""
+        queued = (live for live in self._live.values() if live.attempt.queued)
+        return [live for live in queued if held.get(live.remit.id) != live.attempt.fence]
 
     def nested_in(self, live: LiveTask) -> list[LiveTask]:
         """List the task and those it is nested in, as far as they are alive here."""

@@ -92,9 +92,14 @@ def timed_out(remit: Remit, *, final: bool, short: bool = False) -> Ending:
     return ending
 
 
-def stopped(remit: Remit, why: str) -> Ending:
+def stopped(remit: Remit, why: str, *, unheard: bool = False) -> Ending:
+    """End a task that was stopped; `unheard` if that was because its asker was over, who never heard of it."""
     sentence = f"'{remit.holder}' was cancelled: {why}"
-    return _ending(remit, "task.cancelled", "cancelled", Cancelled(sentence, agent=remit.holder, task=remit.id))
+    error = Cancelled(sentence, agent=remit.holder, task=remit.id)
+    ending = _ending(remit, "task.cancelled", "cancelled", error)
+    if unheard:
+        ending.data["unheard"] = True
+    return ending
 
 
 def released(remit: Remit) -> Ending:
@@ -156,6 +161,12 @@ def from_events(began: Event, ended: Event) -> Outcome:
     sentence = data.get("error", "its record was pruned")
     error = kind(sentence, agent=last, task=ended.task, retryable=bool(data.get("retryable")))
     return Outcome(asked, ended.task, state, error=error, by=by, trust=trust)
+
+
+def is_unheard(view: View, record: Record) -> bool:
+    """Whether a task was stopped because its asker was over: run again, that one has to ask anew."""
+    ended = view.event(record.ended) if record.state == "cancelled" and record.ended is not None else None
+    return ended is not None and bool(read(ended, EndData).get("unheard"))
 
 
 def of_record(view: View, record: Record) -> Outcome | None:

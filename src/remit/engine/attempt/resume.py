@@ -142,9 +142,22 @@ def _results(view: View, resumed: Resumed) -> tuple[Outcome, ...]:
     return tuple(outcome for outcome in results if outcome is not None)
 
 
+def asked(view: View, op: str) -> tuple[str, tuple[Json] | None]:
+    """Find what a delegation was answered: the task that it began, or a refusal. One that was stopped because its asker
+    was over, and so was asked for anew, is followed; gives the operation that was answered, or is yet to be."""
+    first, again = op, 0
+    while (done := view.done(op)) is not None:
+        record = view.record(done[0]) if isinstance(done[0], str) else None
+        if record is None or not outcomes.is_unheard(view, record):
+            break
+        again += 1
+        op = f"{first}/again/{again}"
+    return op, done
+
+
 def _result(view: View, part: Send, ids: list[str]) -> Outcome | None:
     for op in ids:
-        if (done := view.done(op)) is not None:
+        if (done := asked(view, op)[1]) is not None:
             return _outcome(view, part, done[0])
     return None
 

@@ -114,14 +114,14 @@ class Conductor:
             control.settle()
         last = self.alive.latest(live).remit
         if control.stopped:
-            return outcomes.stopped(last, control.stopped)
+            return outcomes.stopped(last, control.stopped, unheard=control.stopped == LEFT_RUNNING)
         if control.failure is not None:
             return outcomes.failed(last, control.failure)
         if control.released and (ending is None or ending.kind != "task.completed"):  # done is done
             return outcomes.released(last)
         if ending is None or control.is_over:  # an answer that comes after its time does not count
             return outcomes.timed_out(last, final=control.final, short=control.short)
-        return outcomes.stopped(last, ASKER_IS_OVER) if control.lost() else ending
+        return outcomes.stopped(last, ASKER_IS_OVER, unheard=True) if control.lost() else ending
 
     async def _turns(self, live: LiveTask, sends: Sends | None) -> Ending:
         if sends is not None:
@@ -218,7 +218,9 @@ class Conductor:
 
     async def _end_torn_down(self, live: LiveTask, ending: Ending | None) -> None:
         if ending is None and not self._is_requeued(live):
-            ending = outcomes.stopped(live.remit, live.control.stopped or "its asker stopped waiting")
+            why = live.control.stopped
+            unheard = why in ("", LEFT_RUNNING)
+            ending = outcomes.stopped(live.remit, why or "its asker stopped waiting", unheard=unheard)
         elif ending is None and live.attempt.queued:
             ending = outcomes.released(live.remit)
         if ending is not None:

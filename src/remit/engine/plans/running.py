@@ -251,7 +251,10 @@ class PlanRun:
         outcome = await self._runner.delegations.delegate(self._live, wish, extra)
         if not outcome.ok or step.payload == "text":
             return outcome
-        return self._structured(step, outcome)
+        found = self._structured(step, outcome)
+        if not found.ok and outcome.id in self._live.operations.given:  # of an earlier try, so this one asks anew
+            return await self._attempt(step, wish, extra)
+        return found
 
     def _structured(self, step: Step, outcome: Outcome) -> Outcome:
         """Check a structured result: JSON that fits its schema, or a failure. It never falls back to text."""

@@ -56,6 +56,7 @@ class Caretaker:
         heartbeat = self._services.heartbeat
         heartbeat.set_clock(idle=not len(self._services.conductor.alive))
         await self._end_late()
+        await self._stop_what_is_lost()
         await self._requeue_strays()
         await self._prune()
         if heartbeat.lasting:  # in memory nobody says that they are there, and nobody outlives this process
@@ -130,6 +131,15 @@ class Caretaker:
         ours = (task for task in idle if task not in self._busy and task not in insisting.tasks)
         return [task for task in ours if alive.get(task) is None]
 
+    async def _stop_what_is_lost(self) -> None:
+        """Stop what others have taken over from here: nothing of it counts any more."""
+        alive, worker = self._services.conductor.alive, self._services.heartbeat.worker
+        before = {live.remit.id for live in alive.lost({})}
+        held = await self._ground.store.read(lambda view: {one.id: one.fence for one in view.held(worker)})
+        for live in alive.lost(held):
+            if live.remit.id in before and not live.control.stopped:  # it was here before we looked
+                live.control.stop(TAKEN_OVER)
+
     async def _requeue_strays(self) -> None:
         """Requeue what is on record as ours and nobody here runs: we were torn down before we knew of our claim, or its
         end could not be recorded. It must be seen twice, as a claim may be on its way."""
@@ -155,3 +165,4 @@ class Caretaker:
 
 
 LATE: Final = "its time was up before it could begin"
+TAKEN_OVER: Final = "another process has taken it over"

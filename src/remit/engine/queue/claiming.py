@@ -9,11 +9,11 @@ from remit.core.events import Unsealed
 from remit.core.guards import CLAIM
 from remit.core.kinds import Claim, claimed
 from remit.core.record import Record
-from remit.core.remit import known_pass
+from remit.core.remit import expires, known_pass
 from remit.engine.admission import Proposal
 from remit.engine.attempt.resume import Resumed, resume
 from remit.engine.consequences import ended_unrun
-from remit.engine.hops import expires, place_of
+from remit.engine.hops import place_of
 from remit.engine.queue import carriable
 from remit.engine.queue.caretaker import LATE
 from remit.engine.queue.losses import SUSPECT, Suspects, why_dead
@@ -48,7 +48,10 @@ class Claims:
         events: list[Unsealed] = []
         claims: list[ClaimedTask] = []
         now = self._ground.clock.now()
+        alive = self._services.conductor.alive
         for record in self._due(view, now, free):
+            if alive.get(record.id) is not None:  # of an earlier claim, which is being stopped
+                continue
             # However far back a clock was set, no more time is left than there was at the last claim.
             latest = max(now, record.asked_at, record.claimed_at or 0)
             taken = self._taken(view, record, latest)

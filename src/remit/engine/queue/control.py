@@ -11,7 +11,7 @@ from remit.core.events import Event, Unsealed
 from remit.core.kinds import FirstData, Lineage, moved, read
 from remit.core.outcome import Outcome
 from remit.core.record import Record
-from remit.core.remit import ATTEMPT_TIME
+from remit.core.remit import ATTEMPT_TIME, LASTS, expires
 from remit.core.text import plain, shown
 from remit.core.times import iso
 from remit.core.values import Json
@@ -23,7 +23,7 @@ from remit.engine.attempt.resume import next_of, origin_of
 from remit.engine.attempt.slots import Slots
 from remit.engine.consequences import ended_unrun
 from remit.engine.ground import Ground
-from remit.engine.hops import LASTS, expires, place_of
+from remit.engine.hops import place_of
 from remit.engine.plans.running import PlanOutcome
 from remit.engine.plans.told import steps_told
 from remit.engine.presence.bell import Bell

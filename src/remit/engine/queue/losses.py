@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 from remit.core.events import Unsealed
 from remit.core.kinds import Claim, FirstData, Requeue, fenced, read, requeued
 from remit.core.record import Record
+from remit.core.remit import LASTS
 from remit.core.values import Json
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.consequences import ended_unrun
-from remit.engine.hops import LASTS, place_of
+from remit.engine.hops import place_of
 from remit.ports import View
 
 SUSPECT: Final = 2  # losses that make a task a suspect

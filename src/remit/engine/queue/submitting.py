@@ -15,7 +15,7 @@ from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, question,
 from remit.core.kinds import Begun, Lineage, Queued, started, submitted
 from remit.core.lead import Lead
 from remit.core.lifecycle import GONE
-from remit.core.remit import Origin, Pass, Remit
+from remit.core.remit import LASTS, Origin, Pass, Remit, expires
 from remit.core.text import shown
 from remit.core.times import SECOND
 from remit.core.values import Json
@@ -26,7 +26,7 @@ from remit.engine.attempt.resume import next_of, origin_of
 from remit.engine.attempt.slots import Slots
 from remit.engine.directory import PLANNER
 from remit.engine.ground import Ground
-from remit.engine.hops import LASTS, deadline, expires, first_proposed, proposed
+from remit.engine.hops import deadline, first_proposed, proposed
 from remit.engine.presence.bell import ANYTHING
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.queue.carriable import has_members

@@ -227,7 +227,8 @@ class Worker:
             _log_unrecorded(task, error)
             self.unreturned += self._draining
         finally:
-            self._busy.pop(task, None)
+            if self._busy.get(task) is asyncio.current_task():
+                del self._busy[task]
             self._claims.suspects.leave(task)
             self._changed.set()
             self._wake_listener()

@@ -78,7 +78,7 @@ class Reader:
         self._closed = why
         self._threads = ThreadPoolExecutor(1)
         self._threads.shutdown()
-        self._pool = ConnectionPool(connection_class=PatientConnection, open=False, min_size=0)
+        self._pool = ConnectionPool(connection_class=PatientConnection, open=False, min_size=0, max_size=1)
 
     def _look(self, workspace: str, look: Callable[[View], T]) -> T:
         return self._retried(lambda connection: _one_picture(connection, workspace, look))

@@ -64,12 +64,12 @@ class WritingConnection:
 
     def begin(self) -> bool:
         """Begin to write; False if another process is writing."""
-        self.place.check(self.connection)
         if self._lasting:
-            self._transaction.acquire()
+            self._transaction.acquire()  # before anything else: around a fork the files are others
             self._holds = True
         self._changes = self.connection.total_changes
         try:
+            self.place.check(self.connection)
             self.connection.execute("BEGIN IMMEDIATE")
             if self._lasting:
                 self._notice_others()
@@ -78,6 +78,9 @@ class WritingConnection:
             if is_busy(error):
                 return False
             raise translated(error, self._where) from error
+        except StoreError:
+            self.rollback()
+            raise
         return True
 
     def _notice_others(self) -> None:
