@@ -1,0 +1,113 @@
+"""Whether those who asked got what they were promised: nothing acknowledged is lost, everything ends for a reason of its
+own, and every answer belongs to its question."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from torture.chaos.ledger import Line
+from torture.chaos.outside import Effect
+from torture.chaos.picture import ENDS, Picture, Row, Violation
+
+UNSURE = ("payroll",)  # whose list differs from life to life: a clear, final Conflict is as good an end as an answer
+
+
+def acknowledged(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
+    """Every acknowledged task is there, one for each key, and so is what was told of a run."""
+    tasks: dict[str, set[str]] = {}
+    for line in lines:
+        if line["kind"] == "ack":
+            tasks.setdefault(line["key"], set()).add(line["task"])
+            if line["task"] not in seen.tasks and line["task"] not in seen.pruned:
+                sentence = f"'{line['key']}' was acknowledged as {line['task']} and is not there"
+                yield Violation("ack.lost", sentence, line["task"])
+        elif line["kind"] == "told" and line["state"] == "completed" and line["task"] in seen.tasks:
+            end = seen.ends.get(line["task"], [None])[0]
+            if end is None or end.data.get("result") != line["value"]:
+                sentence = f"task {line['task']} was told as completed, and the store does not say so"
+                yield Violation("told.other", sentence, line["task"])
+        elif line["kind"] == "cancelled" and line["task"] in seen.tasks:
+            if (state := seen.tasks[line["task"]]["state"]) != "cancelled":
+                sentence = f"task {line['task']} was told as cancelled and is {state}"
+                yield Violation("cancel.lost", sentence, line["task"])
+    for key, several in tasks.items():
+        if len(several) > 1:
+            yield Violation("ack.twice", f"'{key}' was acknowledged as several tasks: {sorted(several)}", min(several))
+    asked = {line["text"] for line in lines if line["kind"] == "asks"}
+    for task, row in seen.tasks.items():
+        if not row["parent"] and seen.question(task) not in asked:
+            yield Violation("ask.unknown", f"task {task} was asked for by nobody: {seen.question(task)!r}", task)
+
+
+def ended(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
+    """Everything has ended, and what did not complete has a reason of its own."""
+    by_hand = {line["run"] for line in lines if line["kind"] == "cancels"}
+    for task, row in seen.tasks.items():
+        asked = f"task {task} ({row['asked_how']} {row['holder']}: {seen.question(task)!r})"
+        if row["state"] not in ENDS.values():
+            yield Violation(f"open.{row['state']}", f"{asked} is still {row['state']}", task)
+        elif row["state"] != "completed" and row["run"] not in by_hand and (ends := seen.ends.get(task)):
+            said = ends[0].data
+            queued = not row["parent"] or row["asked_how"] != "delegate"
+            unsure = row["holder"] in UNSURE and said.get("type") == "Conflict"
+            if queued and not unsure:
+                kind = f"ended.{row['state']}.{said.get('type', '')}"
+                yield Violation(kind, f"{asked} {row['state']}: {said.get('error', '')[:300]}", task)
+
+
+def answered(seen: Picture, found: list[Effect]) -> Iterator[Violation]:
+    """Every answer belongs to its question, and every receipt to an effect that took place."""
+    done = {effect.receipt for effect in found if effect.doings}
+    for task, (end, *_) in seen.ends.items():
+        if end.kind == "task.completed" and end.text and task in seen.began:
+            for violation in _wrong(seen.question(task), end.data["result"], done):
+                yield violation._replace(sentence=f"task {task}: {violation.sentence}", task=task)
+
+
+def _wrong(question: str, result: Row, done: set[str]) -> Iterator[Violation]:
+    if not result["q"].startswith(question):
+        yield Violation("answer.other", f"it was asked {question!r} and answered {result['q']!r}")
+    for asked, answer in result.get("parts", ()):
+        if answer["q"] != asked:
+            yield Violation("answer.other", f"it asked {asked!r} and got the answer to {answer['q']!r}")
+    for name, what, receipt in result.get("effects", ()):
+        if receipt != f"{name}: {what}":
+            yield Violation("receipt.other", f"for '{name}: {what}' it got the receipt {receipt!r}")
+        elif receipt not in done:
+            yield Violation("effect.missing", f"it has the receipt {receipt!r}, and nobody did it")
+    if sorted(result.get("heard", ())) != sorted(result.get("spawned", ())):
+        heard, spawned = result["heard"], result["spawned"]
+        yield Violation("announce.unheard", f"of {len(spawned)} tasks that it spawned it heard of {len(heard)}")
+
+
+def announced(seen: Picture) -> Iterator[Violation]:
+    """The end of a spawned task is announced once, and no message is handed out twice."""
+    told = Counter(message["about"] for message in seen.messages if message["about"])
+    for task, row in seen.tasks.items():
+        wanted = int(row["asked_how"] == "spawn" and row["state"] in ENDS.values())
+        if told[task] != wanted:
+            sentence = f"task {task} ({row['asked_how']}) was announced {told[task]} times, not {wanted}"
+            yield Violation("announce.times", sentence, task)
+    taken = Counter(one for event in seen.events if event.kind == "messages.taken" for one in event.data.get("ids", ()))
+    for message, number in taken.items():
+        if number > 1:
+            yield Violation("message.twice", f"message {message} was handed out {number} times")
+
+
+def lived(lines: list[Line]) -> Iterator[Violation]:
+    """No process ends by itself, and one that is told to stop stops."""
+    told = {line["target"] for line in lines if line["kind"] == "terminated"}
+    for line in lines:
+        if line["kind"] == "ended" and line["code"] not in (-9, 3) and not (line["code"] == 0 and _may(line, told)):
+            sentence = f"{line['role']} (process {line['target']}) ended by itself with {line['code']}; see its log"
+            yield Violation("process.ended", sentence)
+        elif line["kind"] == "did not stop":
+            sentence = (
+                f"{line['role']} (process {line['target']}) was told to stop and had not after {line['seconds']} s"
+            )
+            yield Violation("process.deaf", sentence)
+        elif line["kind"] == "not worked off":
+            yield Violation("open.left", f"the last worker, in peace, was not done after {line['seconds']:g} s")
+
+
+def _may(line: Line, told: set[int]) -> bool:
+    return line["target"] in told or line["role"] == "last"
