@@ -1,5 +1,5 @@
-"""The agents of a chaos run: concurrent, of equal names, with lists that change, plans that are written anew, parts that
-fail and are tried again. Everything that is asked of them has a name of its own, which its parts carry on."""
+"""The agents of a chaos run: concurrent, with effects of equal names, lists that change, plans that are written anew,
+and parts that fail and are tried again. What is asked of them has a name of its own each, which its parts carry on."""
 
 import asyncio
 import hashlib

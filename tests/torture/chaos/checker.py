@@ -28,6 +28,7 @@ def violations(seen: Picture, lines: list[Line]) -> list[Violation]:
         *journal.chain(seen),
         *journal.fold(seen),
         *promises.acknowledged(seen, lines),
+        *promises.told(seen, lines),
         *promises.ended(seen, lines),
         *promises.answered(seen, found),
         *promises.announced(seen),
@@ -43,9 +44,10 @@ def figures(seen: Picture, lines: list[Line]) -> str:
     done = [effect for effect in outside.effects(lines) if effect.doings]
     repeated = sum(len(effect.doings) > effect.times for effect in done)
     return (
-        f"{len(seen.events):,} events, {len(seen.tasks):,} tasks and {len(seen.pruned):,} pruned, {kinds['ack']:,} acks, "
-        f"{len(done):,} effects of which {repeated} were done again; {kinds['killed']} kills, {kinds['stopped']} stops, "
-        f"{kinds['terminated']} told to stop, {kinds['told no']} times told no, {kinds['started']} lives"
+        f"{len(seen.events):,} events, {len(seen.tasks):,} tasks and {len(seen.pruned):,} pruned, "
+        f"{kinds['ack']:,} acks, {len(done):,} effects of which {repeated} were done again; "
+        f"{kinds['killed']} kills, {kinds['stopped']} stops, {kinds['terminated']} told to stop, "
+        f"{kinds['told no']} times told no, {kinds['started']} lives"
     )
 
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
+from torture.chaos.agents import ROOTS
 from torture.chaos.harm import BUDGET, Harm, harms
 from torture.chaos.life import move_clock
 from torture.chaos.processes import Process, Processes, forked
@@ -52,28 +53,44 @@ class Conductor:
         self.processes = Processes(folder, seed, where.store, ROLES)
         move_clock(folder / "later", 0)
 
-    def conduct(self, *, harm: bool = True) -> None:
-        """Do harm until the time is up; nothing is stopped, held or off when this returns."""
+    def conduct(self) -> None:
+        """Do harm until the time is up, and end with everyone killed; then one worker works off what is left."""
         try:
             for one in harms(self._seed, self._target.weights, self._target.pause):
-                self._wait(one.after if harm else 0.1)
+                self._wait(one.after)
                 if time.monotonic() >= self._ends:
                     break
-                if harm:
-                    self.did[one.kind] += 1
-                    getattr(self, f"_{one.kind}")(one)
-            while self._undone:
-                heapq.heappop(self._undone)[2]()
+                self.did[one.kind] += 1
+                getattr(self, f"_{one.kind}")(one)
         finally:
-            for process in self.processes.all:
-                self.processes.kill(process)
-            for pid in self._outsiders:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-
-    def finish(self) -> None:
-        """Have one worker, in peace, work off what is left."""
+            self._end_all()
         (self._folder / "mended").touch()
+        self._work_off()
+
+    def leave_in_peace(self) -> None:
+        """Let everyone ask and work without any harm until one of each was asked for, and work off what is left."""
+        (self._folder / "mended").touch()
+        askers = [self._folder / "ledger" / f"{role}.jsonl" for role in ROLES if role.startswith("asker")]
+        try:
+            while not all(path.exists() and path.read_text().count('"ack"') >= len(ROOTS) for path in askers):
+                self._wait(_LOOKS)
+            for process in self.processes.all:
+                if process.role.startswith("asker"):
+                    self.processes.send(process, signal.SIGTERM)
+                    while not self.processes.ended(process):
+                        time.sleep(_LOOKS)
+            self._work_off()
+        finally:
+            self._end_all()
+
+    def _end_all(self) -> None:
+        for process in self.processes.all:
+            self.processes.kill(process)
+        for pid in self._outsiders:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+    def _work_off(self) -> None:
         last = Process("last", elsewhere=False)
         self.processes.start(last)
         until = time.monotonic() + WORKED_OFF_IN
@@ -190,14 +207,21 @@ def check(folder: Path, store: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def repeat(store: str, seed: int, seconds: float) -> str:
+    """Give the command that does the same harm again."""
+    return f'make torture ARGS="chaos --store {store} --seed {seed} --seconds {seconds:g}"'
+
+
 def once(store: str, seed: int, seconds: float, *, harm: bool = True, into: Path | None = None) -> tuple[int, str]:
     """Do one run: 0 and what happened if nothing is wrong, or what is wrong, with all of it kept in a folder."""
     memory = Path("/dev/shm")  # what a killed process wrote survives in memory as well as on a disk, and faster
     made = into or Path(tempfile.mkdtemp(prefix="remit-chaos-", dir=memory if os.access(memory, os.W_OK) else None))
     with target(store, made) as where:
         conductor = Conductor(made, where, seed, seconds)
-        conductor.conduct(harm=harm)
-        conductor.finish()
+        if harm:
+            conductor.conduct()
+        else:
+            conductor.leave_in_peace()
         code, said = check(made, where.store)
     did = ", ".join(f"{number} {kind}" for kind, number in sorted(conductor.did.items()))
     said = f"{said}harm: {did or 'none'}; {conductor.processes.deaths} processes killed\n"
@@ -205,8 +229,7 @@ def once(store: str, seed: int, seconds: float, *, harm: bool = True, into: Path
         if into is None:
             shutil.rmtree(made)
         return code, said
-    again = f'make torture ARGS="chaos --store {store} --seed {seed} --seconds {seconds:g}"'
-    return code, f"{said}to repeat it: {again}\nledger, logs and store are kept in {made}\n"
+    return code, f"{said}to repeat it: {repeat(store, seed, seconds)}\nledger, logs and store are kept in {made}\n"
 
 
 def main(arguments: list[str]) -> int:

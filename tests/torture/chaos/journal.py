@@ -1,5 +1,5 @@
-"""Whether the journal holds together: its chain of hashes, and whether it tells what the tables say. Worked out anew from
-what is documented, not with the code that wrote it."""
+"""Whether the journal holds together: its chain of hashes, and whether it tells what the tables say. All of it is
+worked out anew, not with the code that wrote it."""
 
 import hashlib
 from collections.abc import Iterator
@@ -77,8 +77,8 @@ def fold(seen: Picture) -> Iterator[Violation]:
         yield Violation("fold.missing", f"task {task} is in {where}", task)
     for task in sorted(told.keys() & seen.tasks.keys()):
         row = seen.tasks[task]
-        wrong = [f"{name} {row[name]} for {told[task][name]}" for name in _COMPARED if row[name] != told[task][name]]
-        if wrong:
+        pairs = [(name, row[name], told[task].get(name)) for name in _COMPARED]
+        if wrong := [f"{name} {found} for {said}" for name, found, said in pairs if found != said]:
             yield Violation("fold.differs", f"task {task} has in its row {', '.join(wrong)}", task)
     for task, ends in seen.ends.items():
         if len(ends) > 1:

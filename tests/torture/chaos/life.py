@@ -23,6 +23,7 @@ from torture.chaos.stage import OFTEN, Life, Stage
 SILENCE = 1.0
 HANDS = 8
 DRAIN = 0.2  # seconds that what runs has when a process is told to stop
+ACT = 3.0  # seconds in which an asker that is told to stop ends what it is about
 OPEN = 24  # tasks at which an asker waits
 _NEVER = 1_000_000  # failures in a row: agents that fail on purpose are not to be left alone
 _PRUNED = 0.1  # days
@@ -87,31 +88,27 @@ async def live(life: Life, where: Where) -> None:
     if life.role == "last":
         await _finish(rt)
         return
-    doing = asyncio.create_task(rt.serve() if working else Asker(rt, life, ledger).ask())
+    doing = asyncio.create_task(rt.serve() if working else Asker(rt, life, ledger).ask(told))
     stopping = asyncio.create_task(told.wait())
     await asyncio.wait([doing, stopping], return_when=asyncio.FIRST_COMPLETED)
     if doing.done():
         doing.result()
         raise RuntimeError("it stopped by itself")
+    await asyncio.wait([doing], timeout=0 if working else ACT)
+    await rt.drain(DRAIN)
     if not working:
         doing.cancel()
-        with suppress(asyncio.CancelledError):
-            await doing
-    await rt.drain(DRAIN)
-    if working:
+    with suppress(asyncio.CancelledError):
         await doing
     ledger.note("left")
 
 
 async def _finish(rt: Runtime) -> None:
     """Work until nothing is open any more."""
-    serving = asyncio.create_task(rt.serve())
-    while await rt.workspace.tasks(state="open", limit=1):
-        await asyncio.wait([serving], timeout=0.1)
-        if serving.done():
-            serving.result()
+    async with rt.serving():
+        while await rt.workspace.tasks(state="open", limit=1):  # noqa: ASYNC110 - others may end the last one
+            await asyncio.sleep(0.05)
     await rt.drain(1)
-    await serving
 
 
 class Asker:
@@ -128,13 +125,14 @@ class Asker:
             line for line in lines if line["kind"] == "asks" and line["how"] == "submit" and line["key"] not in acked
         ]
 
-    async def ask(self) -> None:
+    async def ask(self, told: asyncio.Event) -> None:
+        """Go on until told to stop."""
         unheard = {line["key"]: line for line in self._unheard}
         for line in unheard.values():
             await self._submit(line["key"], line["agent"], line["text"])
-        while True:
+        while not told.is_set():
             self._asked += 1
-            act = dice.weighed(_ASKER, self._life.seed, self._life.role, self._asked, "act")
+            act = self._act()
             try:
                 await getattr(self, f"_{act}_one")()
             except StoreError as error:
@@ -191,6 +189,14 @@ class Asker:
     async def _prune_one(self) -> None:
         self._ledger.note("pruned", runs=await self._rt.workspace.prune(_PRUNED))
 
+    def _act(self) -> str:
+        """Say what comes next: first one of each is asked for, then anything."""
+        if self._asked <= len(ROOTS):
+            return "submit"
+        return dice.weighed(_ASKER, self._life.seed, self._life.role, self._asked, "act")
+
     def _next(self) -> tuple[str, str]:
-        agent = dice.one_of(ROOTS, self._life.seed, self._life.role, self._asked)
+        """Say what is asked for next: all kinds in turn, each time in another order."""
+        time, place = divmod(self._asked - 1, len(ROOTS))
+        agent = dice.shuffled(ROOTS, self._life.seed, self._life.role, time)[place]
         return agent, f"{agent} {self._asked} of {self._life.role}"

@@ -49,11 +49,11 @@ class Harmed:
     """What was done to which process when."""
 
     def __init__(self, lines: list[Line]) -> None:
-        self._died: dict[int, int] = {}
+        self._ends: dict[int, list[int]] = {}
         self._stood: dict[int, list[tuple[int, int]]] = {}
         for line in lines:
             if line["kind"] in ("killed", "terminated"):
-                self._died[line["target"]] = line["at"]
+                self._ends.setdefault(line["target"], []).append(line["at"])
             elif line["kind"] == "stopped":
                 self._stood.setdefault(line["target"], []).append((line["at"], _ALWAYS))
             elif line["kind"] == "continued" and line["target"] in self._stood:
@@ -64,9 +64,9 @@ class Harmed:
         """Tell whether a process stood still at some moment of that time."""
         return any(begins <= until and ends >= since for begins, ends in self._stood.get(pid, ()))
 
-    def ended(self, pid: int, since: int) -> bool:
-        """Tell whether it was killed, or told to stop, after that."""
-        return self._died.get(pid, 0) >= since
+    def ended(self, pid: int, since: int, until: int) -> bool:
+        """Tell whether it was killed, or told to stop, in that time."""
+        return any(since <= at <= until for at in self._ends.get(pid, ()))
 
 
 def effects(lines: list[Line]) -> list[Effect]:
@@ -122,15 +122,15 @@ def _excused(effect: Effect, harmed: Harmed) -> Iterator[Violation]:
     if extra <= 0:
         return
     unkept = [call for call in doings if not call.kept]
-    refused = [call for call in unkept if call.missed in _STORE and not harmed.ended(call.pid, call.before)]
-    if refused:
+    last = doings[-1].before
+    if refused := [call for call in unkept if call.missed in _STORE]:
         sentence = f"'{effect.receipt}' was done {len(doings)} times, because the store said no when it was to be kept"
         yield Violation("effect.store-said-no", sentence, refused[0].task)
         return
     excused = [
         call
         for call in unkept
-        if call.missed or harmed.ended(call.pid, call.before) or harmed.stood(call.pid, call.asked, doings[-1].before)
+        if call.missed or harmed.ended(call.pid, call.before, last) or harmed.stood(call.pid, call.asked, last)
     ]
     gaps = [call for call in doings if call.kept and harmed.stood(call.pid, call.asked, call.before)]
     again = [call for call in doings if call.kept]

@@ -3,6 +3,7 @@ thread and nothing open, so that a process that lives for half a second does not
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import os
 import signal
@@ -104,6 +105,7 @@ def forked(what: Callable[[], None], log: Path) -> int:
     code = 1
     try:
         signal.alarm(LONGEST)
+        _die_with_parent()
         _words_to(log)
         what()
         code = 0
@@ -117,6 +119,12 @@ def forked(what: Callable[[], None], log: Path) -> int:
         with contextlib.suppress(Exception):
             sys.stderr.flush()
         os._exit(code)
+
+
+def _die_with_parent() -> None:
+    """Have the system kill this process should its parent be killed; where it cannot, the alarm ends it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _words_to(log: Path) -> None:

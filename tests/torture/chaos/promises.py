@@ -1,5 +1,5 @@
-"""Whether those who asked got what they were promised: nothing acknowledged is lost, everything ends for a reason of its
-own, and every answer belongs to its question."""
+"""Whether those who asked got what they were promised: nothing acknowledged is lost, everything ends for a reason of
+its own, and every answer belongs to its question."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,10 +9,11 @@ from torture.chaos.outside import Effect
 from torture.chaos.picture import ENDS, Picture, Row, Violation
 
 UNSURE = ("payroll",)  # whose list differs from life to life: a clear, final Conflict is as good an end as an answer
+DEADLY = 4  # processes that a task must really have lost before it may be given up
 
 
 def acknowledged(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
-    """Every acknowledged task is there, one for each key, and so is what was told of a run."""
+    """Every acknowledged task is there, one for each key, and nothing that nobody asked for."""
     tasks: dict[str, set[str]] = {}
     for line in lines:
         if line["kind"] == "ack":
@@ -20,15 +21,6 @@ def acknowledged(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
             if line["task"] not in seen.tasks and line["task"] not in seen.pruned:
                 sentence = f"'{line['key']}' was acknowledged as {line['task']} and is not there"
                 yield Violation("ack.lost", sentence, line["task"])
-        elif line["kind"] == "told" and line["state"] == "completed" and line["task"] in seen.tasks:
-            end = seen.ends.get(line["task"], [None])[0]
-            if end is None or end.data.get("result") != line["value"]:
-                sentence = f"task {line['task']} was told as completed, and the store does not say so"
-                yield Violation("told.other", sentence, line["task"])
-        elif line["kind"] == "cancelled" and line["task"] in seen.tasks:
-            if (state := seen.tasks[line["task"]]["state"]) != "cancelled":
-                sentence = f"task {line['task']} was told as cancelled and is {state}"
-                yield Violation("cancel.lost", sentence, line["task"])
     for key, several in tasks.items():
         if len(several) > 1:
             yield Violation("ack.twice", f"'{key}' was acknowledged as several tasks: {sorted(several)}", min(several))
@@ -38,9 +30,25 @@ def acknowledged(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
             yield Violation("ask.unknown", f"task {task} was asked for by nobody: {seen.question(task)!r}", task)
 
 
+def told(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
+    """What a program was told of a run, or of a cancel, is what the store says."""
+    for line in lines:
+        if line.get("task") not in seen.tasks:
+            continue
+        task = line["task"]
+        if line["kind"] == "told" and line["state"] == "completed":
+            end = seen.ends.get(task, [None])[0]
+            if end is None or end.data.get("result") != line["value"]:
+                yield Violation("told.other", f"task {task} was told as completed, and the store says otherwise", task)
+        if line["kind"] == "cancelled" and seen.tasks[task]["state"] != "cancelled":
+            state = seen.tasks[task]["state"]
+            yield Violation("cancel.lost", f"task {task} was told as cancelled and is {state}", task)
+
+
 def ended(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
     """Everything has ended, and what did not complete has a reason of its own."""
     by_hand = {line["run"] for line in lines if line["kind"] == "cancels"}
+    deaths = _deaths(lines)
     for task, row in seen.tasks.items():
         asked = f"task {task} ({row['asked_how']} {row['holder']}: {seen.question(task)!r})"
         if row["state"] not in ENDS.values():
@@ -49,9 +57,17 @@ def ended(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
             said = ends[0].data
             queued = not row["parent"] or row["asked_how"] != "delegate"
             unsure = row["holder"] in UNSURE and said.get("type") == "Conflict"
-            if queued and not unsure:
+            poison = row["state"] == "dead" and deaths[task] >= DEADLY
+            if queued and not unsure and not poison:
                 kind = f"ended.{row['state']}.{said.get('type', '')}"
                 yield Violation(kind, f"{asked} {row['state']}: {said.get('error', '')[:300]}", task)
+
+
+def _deaths(lines: list[Line]) -> Counter[str]:
+    """Count for each task the processes that had begun it and were killed or stood still."""
+    harmed = {line["target"] for line in lines if line["kind"] in ("killed", "stopped")}
+    begun = {(line["task"], line["pid"]) for line in lines if line["kind"] == "began" and line["pid"] in harmed}
+    return Counter(task for task, _ in begun)
 
 
 def answered(seen: Picture, found: list[Effect]) -> Iterator[Violation]:
@@ -81,11 +97,11 @@ def _wrong(question: str, result: Row, done: set[str]) -> Iterator[Violation]:
 
 def announced(seen: Picture) -> Iterator[Violation]:
     """The end of a spawned task is announced once, and no message is handed out twice."""
-    told = Counter(message["about"] for message in seen.messages if message["about"])
+    messages = Counter(message["about"] for message in seen.messages if message["about"])
     for task, row in seen.tasks.items():
         wanted = int(row["asked_how"] == "spawn" and row["state"] in ENDS.values())
-        if told[task] != wanted:
-            sentence = f"task {task} ({row['asked_how']}) was announced {told[task]} times, not {wanted}"
+        if messages[task] != wanted:
+            sentence = f"task {task} ({row['asked_how']}) was announced {messages[task]} times, not {wanted}"
             yield Violation("announce.times", sentence, task)
     taken = Counter(one for event in seen.events if event.kind == "messages.taken" for one in event.data.get("ids", ()))
     for message, number in taken.items():
@@ -95,9 +111,9 @@ def announced(seen: Picture) -> Iterator[Violation]:
 
 def lived(lines: list[Line]) -> Iterator[Violation]:
     """No process ends by itself, and one that is told to stop stops."""
-    told = {line["target"] for line in lines if line["kind"] == "terminated"}
+    stopping = {line["target"] for line in lines if line["kind"] == "terminated"}
     for line in lines:
-        if line["kind"] == "ended" and line["code"] not in (-9, 3) and not (line["code"] == 0 and _may(line, told)):
+        if line["kind"] == "ended" and line["code"] not in (-9, 3) and not (line["code"] == 0 and _may(line, stopping)):
             sentence = f"{line['role']} (process {line['target']}) ended by itself with {line['code']}; see its log"
             yield Violation("process.ended", sentence)
         elif line["kind"] == "did not stop":
@@ -109,5 +125,5 @@ def lived(lines: list[Line]) -> Iterator[Violation]:
             yield Violation("open.left", f"the last worker, in peace, was not done after {line['seconds']:g} s")
 
 
-def _may(line: Line, told: set[int]) -> bool:
-    return line["target"] in told or line["role"] == "last"
+def _may(line: Line, stopping: set[int]) -> bool:
+    return line["target"] in stopping or line["role"] == "last"

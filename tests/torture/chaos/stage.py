@@ -1,9 +1,9 @@
-"""What the agents of a chaos run have in common: asking, taking effect, failing, all of it decided by the seed and noted
-outside of the store.
+"""What the agents of a chaos run have in common: asking, taking effect, failing, all of it decided by the seed and
+noted outside of the store.
 
 Every answer names the question that it answers, and every receipt the effect that it is for: `q` is what was asked,
-`parts` are pairs of a question that was passed on and the answer that came back, `effects` are lists of name, what it is
-for, and the receipt. So whoever reads a record can tell whether an answer belongs to its question.
+`parts` are pairs of a question that was passed on and the answer that came back, `effects` are lists of name, what it
+is for, and the receipt. So whoever reads a record can tell whether an answer belongs to its question.
 """
 
 import asyncio

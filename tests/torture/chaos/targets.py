@@ -1,5 +1,5 @@
-"""The stores that a chaos run is done to, and how each is made to say no. Whatever touches the store does so in a process
-of its own: a process that has it open must not fork others."""
+"""The stores that a chaos run is done to, and how each is made to say no. Whatever touches the store does so in a
+process of its own: a process that has it open must not fork others."""
 
 import sqlite3
 import time

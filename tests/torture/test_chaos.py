@@ -1,0 +1,363 @@
+"""Chaos for a few seconds, and whether its checker sees: each way to break what a run left behind is found."""
+
+import asyncio
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import remit
+from torture.chaos import conductor, promises
+from torture.chaos.agents import UNSURE
+from torture.chaos.checker import violations
+from torture.chaos.harm import BUDGET, ON_A_FILE, ON_A_SERVER, harms
+from torture.chaos.ledger import Line, ledgers
+from torture.chaos.picture import Violation, picture
+
+TESTS = Path(__file__).parents[1]
+SECONDS = "8"
+PEACE = "from torture.chaos.conductor import once; print(once('sqlite', 4, 30, harm=False, into=Path(sys.argv[1]))[1])"
+
+
+def program(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=150)
+
+
+@pytest.mark.rule("crash.chaos")
+def test_a_few_seconds_of_chaos_leave_nothing_wrong():
+    done = program("-m", "torture", "chaos", "--store", "sqlite", "--seed", "1", "--seconds", SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing is wrong" in done.stdout
+
+
+# -- the schedule ---------------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_does_the_same_harm_in_the_same_order():
+    one, same, other = (list(islice(harms(seed, ON_A_FILE, (0.05, 0.5)), 500)) for seed in (1, 1, 2))
+    assert one == same
+    assert one != other
+
+
+@pytest.mark.parametrize("weights", [ON_A_FILE, ON_A_SERVER])
+def test_every_harm_is_done_and_can_be_done(weights: dict[str, int]):
+    drawn = {harm.kind for harm in islice(harms(1, weights, (0.1, 0.2)), 1_000)}
+    assert drawn == set(weights)
+    assert all(hasattr(conductor.Conductor, f"_{kind}") for kind in drawn)
+
+
+def test_less_time_passes_in_a_run_than_a_task_has_to_begin():
+    assert BUDGET < 24 * 3_600 * 1_000_000
+
+
+# -- the checker ----------------------------------------------------------------------------------------------------
+
+
+class Left:
+    """A copy of what an undisturbed run left behind, to be doctored: the open database, and the lines of the ledger."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.database = sqlite3.connect(folder / "team.db", isolation_level=None)
+        self.lines = ledgers(folder / "ledger")
+
+    def violations(self) -> list[Violation]:
+        return violations(picture(self.folder, ""), self.lines)
+
+    def kinds(self) -> set[str]:
+        return {violation.kind for violation in self.violations()}
+
+    def one(self, asked: str, *given: object) -> Any:
+        return self.database.execute(asked, given).fetchone()
+
+    def run(self, statement: str, *given: object) -> None:
+        assert self.database.execute(statement, given).rowcount > 0, "it is to change something"
+
+    def note(self, kind: str, **what: object) -> None:
+        """Write a line at the end of the ledger, by a process that nothing has happened to."""
+        self.lines.append({"kind": kind, "pid": 1, "life": 1, "at": self.lines[-1]["at"] + 1_000, **what})
+
+    def add(self, kind: str, task: str, data: dict[str, Any]) -> None:
+        """Put an event at the end of the journal."""
+        row = self.one("SELECT workspace, max(seq), run, session, agent FROM event WHERE task = ?", task)
+        last = self.one("SELECT max(seq) FROM event")[0] + 1
+        columns = (row[0], last, kind, 1, *row[2:4], task, row[4], json.dumps(data), "not a hash")
+        names = "workspace, seq, kind, at, run, session, task, agent, data, hash"
+        self.run(f"INSERT INTO event ({names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *columns)
+
+    def say(self, task: str, change: Callable[[dict[str, Any]], None]) -> None:
+        """Change what a task answered."""
+        (text,) = self.one("SELECT data FROM event WHERE task = ? AND kind = 'task.completed'", task)
+        data = json.loads(text)
+        change(data["result"])
+        self.run("UPDATE event SET data = ? WHERE task = ? AND kind = 'task.completed'", json.dumps(data), task)
+
+    def completed(self, agent: str) -> str:
+        """Find a task that this agent has completed."""
+        asked = "SELECT id FROM task WHERE holder = ? AND state = 'completed' ORDER BY id"
+        return self.one(asked, agent)[0]
+
+    def call(self) -> list[Line]:
+        """Find the lines of an effect that is to be done once, in their order."""
+        first = next(line for line in self.lines if line["kind"] == "kept" and line["times"] == 1)
+        return [line for line in self.lines if line.get("call") == first["call"]]
+
+    def do_again(self, *, killed: bool, kept: bool, error: str = "", key: str | None = None) -> None:
+        """Have an effect done by two processes: the first did not keep it, or did."""
+        again = [{**line, "pid": 1, "call": "again"} for line in self.call()]
+        pid = self.call()[0]["pid"]
+        if not kept:
+            self.lines.remove(next(line for line in self.call() if line["kind"] == "kept"))
+        if error:
+            self.note(
+                "missed", **{name: self.call()[0][name] for name in ("name", "what", "times", "call")}, error=error
+            )
+        if killed:
+            self.note("killed", target=pid)
+        else:
+            self.lines = [line for line in self.lines if line["kind"] not in ("killed", "terminated")]
+        for line in again:
+            self.note(line.pop("kind"), **{name: line[name] for name in line if name != "at"} | {"key": key})
+
+
+@pytest.fixture(scope="module")
+def peace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("peace")
+    done = program("-c", f"import sys; from pathlib import Path; {PEACE}", str(folder))
+    assert "nothing is wrong" in done.stdout, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture
+def left(peace: Path, tmp_path: Path):
+    found = Left(Path(shutil.copytree(peace, tmp_path / "left")))
+    with closing(found.database):
+        assert found.kinds() == set()
+        yield found
+
+
+def drop_event(left: Left) -> None:
+    left.run("DELETE FROM event WHERE seq = 20")
+
+
+def change_event(left: Left) -> None:
+    left.run("UPDATE event SET at = at + 1 WHERE seq = 20")
+
+
+def drop_task(left: Left) -> None:
+    left.run("DELETE FROM task WHERE id = ?", next(line["task"] for line in left.lines if line["kind"] == "ack"))
+
+
+def move_task(left: Left) -> None:
+    left.run("UPDATE task SET holder = 'someone' WHERE id = ?", left.completed("pricer"))
+
+
+def end_twice(left: Left) -> None:
+    left.add("task.failed", left.completed("pricer"), {"error": "late", "type": "Failed"})
+
+
+def leave_open(left: Left) -> None:
+    left.run("UPDATE task SET state = 'running', ended = NULL WHERE id = ?", left.completed("guest"))
+
+
+def fail(left: Left) -> None:
+    task = left.completed("stamper")
+    data = json.dumps({"error": "no time", "type": "TimedOut"})
+    left.run("UPDATE event SET kind = 'task.failed', data = ? WHERE task = ? AND kind = 'task.completed'", data, task)
+    left.run("UPDATE task SET state = 'failed' WHERE id = ?", task)
+
+
+def die_without_deaths(left: Left) -> None:
+    fail(left)
+    left.run("UPDATE event SET kind = 'task.died' WHERE kind = 'task.failed' AND data LIKE '%no time%'")
+    left.run("UPDATE task SET state = 'dead' WHERE ended IN (SELECT seq FROM event WHERE kind = 'task.died')")
+
+
+def lose_ack(left: Left) -> None:
+    left.note("ack", key="new", task="nowhere")
+
+
+def acknowledge_twice(left: Left) -> None:
+    line = next(line for line in left.lines if line["kind"] == "ack")
+    left.note("ack", key=line["key"], task=left.completed("pricer"))
+
+
+def ask_for_nothing(left: Left) -> None:
+    left.lines = [line for line in left.lines if line["kind"] != "asks"]
+
+
+def tell_otherwise(left: Left) -> None:
+    left.note("told", task=left.completed("pricer"), state="completed", value="something else")
+
+
+def lose_cancel(left: Left) -> None:
+    left.note("cancelled", task=left.completed("pricer"), run="")
+
+
+def swap_answer(left: Left) -> None:
+    left.say(left.completed("pricer"), lambda result: result.update(q="price of something else"))
+
+
+def swap_part(left: Left) -> None:
+    left.say(left.completed("shop"), lambda result: result["parts"][0].__setitem__(0, "price of something else"))
+
+
+def swap_receipt(left: Left) -> None:
+    left.say(left.completed("shop"), lambda result: result["effects"][0].__setitem__(2, result["effects"][1][2]))
+
+
+def never_do(left: Left) -> None:
+    receipt = ["charge", "nothing at all", "charge: nothing at all"]
+    left.say(left.completed("shop"), lambda result: result["effects"].append(receipt))
+
+
+def record_twice(left: Left) -> None:
+    task, data = left.one("SELECT task, data FROM event WHERE kind = 'effect.done' AND data NOT LIKE '%stamp%'")
+    left.add("effect.done", task, json.loads(data))
+
+
+def record_what_nobody_asked(left: Left) -> None:
+    left.add("effect.done", left.completed("guest"), {"key": "serve", "result": "serve: nobody"})
+
+
+def do_what_is_kept(left: Left) -> None:
+    left.do_again(killed=True, kept=True)
+
+
+def do_again_without_reason(left: Left) -> None:
+    left.do_again(killed=False, kept=False)
+
+
+def do_again_as_the_store_said_no(left: Left) -> None:
+    left.do_again(killed=False, kept=False, error="StoreBusy")
+
+
+def do_again_under_another_key(left: Left) -> None:
+    next(line for line in left.call() if line["kind"] == "before")["key"] = "one"
+    left.do_again(killed=True, kept=False, key="other")
+
+
+def hear_nothing(left: Left) -> None:
+    left.say(left.completed("host"), lambda result: result["heard"].pop())
+
+
+def announce_nothing(left: Left) -> None:
+    left.run("DELETE FROM message WHERE about = (SELECT id FROM task WHERE asked_how = 'spawn' LIMIT 1)")
+
+
+def hand_out_twice(left: Left) -> None:
+    task, data = left.one("SELECT task, data FROM event WHERE kind = 'messages.taken'")
+    left.add("messages.taken", task, json.loads(data))
+
+
+def end_by_itself(left: Left) -> None:
+    left.note("ended", target=2, role="worker-0", code=1)
+
+
+def never_stop(left: Left) -> None:
+    left.note("did not stop", target=2, role="worker-0", seconds=15)
+
+
+def never_be_done(left: Left) -> None:
+    left.note("not worked off", seconds=90)
+
+
+@pytest.mark.parametrize(
+    ("doctored", "kind"),
+    [
+        (drop_event, "chain.gap"),
+        (change_event, "chain.hash"),
+        (drop_task, "fold.missing"),
+        (drop_task, "ack.lost"),
+        (move_task, "fold.differs"),
+        (end_twice, "end.twice"),
+        (leave_open, "open.running"),
+        (fail, "ended.failed.TimedOut"),
+        (die_without_deaths, "ended.dead.TimedOut"),
+        (lose_ack, "ack.lost"),
+        (acknowledge_twice, "ack.twice"),
+        (ask_for_nothing, "ask.unknown"),
+        (tell_otherwise, "told.other"),
+        (lose_cancel, "cancel.lost"),
+        (swap_answer, "answer.other"),
+        (swap_part, "answer.other"),
+        (swap_receipt, "receipt.other"),
+        (never_do, "effect.missing"),
+        (record_twice, "effect.recorded-twice"),
+        (record_what_nobody_asked, "effect.unknown"),
+        (do_what_is_kept, "effect.again"),
+        (do_again_without_reason, "effect.repeated"),
+        (do_again_as_the_store_said_no, "effect.store-said-no"),
+        (do_again_under_another_key, "effect.key"),
+        (hear_nothing, "announce.unheard"),
+        (announce_nothing, "announce.times"),
+        (hand_out_twice, "message.twice"),
+        (end_by_itself, "process.ended"),
+        (never_stop, "process.deaf"),
+        (never_be_done, "open.left"),
+    ],
+)
+@pytest.mark.rule("crash.chaos")
+def test_the_checker_sees_what_is_wrong(left: Left, doctored: Callable[[Left], None], kind: str):
+    doctored(left)
+    assert kind in left.kinds()
+
+
+def test_who_is_killed_between_doing_and_keeping_is_excused(left: Left):
+    left.do_again(killed=True, kept=False)
+    assert left.kinds() == set()
+
+
+def test_who_is_stopped_between_looking_and_doing_is_excused(left: Left):
+    left.do_again(killed=False, kept=True)
+    stopped, before = (next(line for line in left.lines if line["kind"] == kind and line["pid"] == 1) for kind in _GAP)
+    left.lines += [
+        {"kind": "stopped", "pid": 0, "at": stopped["at"] + 1, "target": 1},
+        {"kind": "continued", "pid": 0, "at": before["at"] - 1, "target": 1},
+    ]
+    assert left.kinds() == set()
+
+
+_GAP = ("asks effect", "before")
+
+
+def test_what_was_pruned_is_vouched_for(left: Left):
+    with remit.Workspace(left.folder / "team.db") as workspace:
+        assert asyncio.run(workspace.prune(1e-9)) > 0
+    assert left.kinds() == set()
+    left.run("UPDATE event SET at = at + 1 WHERE seq = (SELECT min(seq) FROM event WHERE data = '')")
+    assert left.kinds() == {"chain.outline"}
+    left.run("DELETE FROM event WHERE kind = 'runs.pruned'")
+    assert "chain.emptied" in left.kinds()
+
+
+def test_a_picture_of_a_server_can_be_looked_at_later(left: Left):
+    seen = picture(left.folder, "")
+    seen.save(left.folder / "picture.json")
+    (left.folder / "team.db").unlink()
+    again = picture(left.folder, "")
+    assert (again.events, again.tasks, again.messages) == (seen.events, seen.tasks, seen.messages)
+
+
+def test_a_failure_says_the_command_that_repeats_it(left: Left):
+    drop_event(left)
+    done = program(str(conductor.CHECKER), str(left.folder), "--json")
+    assert done.returncode == 1
+    assert {json.loads(line)["kind"] for line in done.stdout.splitlines()} == left.kinds()
+    assert conductor.repeat("sqlite", 7, 20.0) == 'make torture ARGS="chaos --store sqlite --seed 7 --seconds 20"'
+
+
+def test_the_checker_knows_nothing_of_remit(peace: Path):
+    code = "import sys; from torture.chaos import checker; checker.main([sys.argv[1]]); print('remit' in sys.modules)"
+    assert program("-c", code, str(peace)).stdout.endswith("False\n")
+    assert promises.UNSURE == UNSURE, "what the checker knows of the agents is what they say"
