@@ -114,18 +114,16 @@ class Left:
 
     def do_again(self, *, killed: bool, kept: bool, error: str = "", key: str | None = None) -> None:
         """Have an effect done by two processes: the first did not keep it, or did."""
-        again = [{**line, "pid": 1, "call": "again"} for line in self.call()]
-        pid = self.call()[0]["pid"]
+        first = self.call()
+        again = [{**line, "pid": 1, "call": "again"} for line in first]
         if not kept:
-            self.lines.remove(next(line for line in self.call() if line["kind"] == "kept"))
+            self.lines.remove(first[-1])
         if error:
-            self.note(
-                "missed", **{name: self.call()[0][name] for name in ("name", "what", "times", "call")}, error=error
-            )
+            self.note("missed", **{name: first[0][name] for name in ("name", "what", "times", "call")}, error=error)
         if killed:
-            self.note("killed", target=pid)
+            self.note("killed", target=first[0]["pid"])
         else:
-            self.lines = [line for line in self.lines if line["kind"] not in ("killed", "terminated")]
+            self.lines = [line for line in self.lines if line["kind"] not in ("killed", "terminated", "ended")]
         for line in again:
             self.note(line.pop("kind"), **{name: line[name] for name in line if name != "at"} | {"key": key})
 
