@@ -40,8 +40,8 @@ def told(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
             end = seen.ends.get(task, [None])[0]
             if end is None or end.data.get("result") != line["value"]:
                 yield Violation("told.other", f"task {task} was told as completed, and the store says otherwise", task)
-        if line["kind"] == "cancelled" and seen.tasks[task]["state"] != "cancelled":
-            state = seen.tasks[task]["state"]
+        state = seen.tasks[task]["state"]
+        if line["kind"] == "cancelled" and state in ENDS.values() and state != "cancelled":
             yield Violation("cancel.lost", f"task {task} was told as cancelled and is {state}", task)
 
 
