@@ -85,7 +85,7 @@ class Left:
 
     def note(self, kind: str, **what: object) -> None:
         """Write a line at the end of the ledger, by a process that nothing has happened to."""
-        self.lines.append({"kind": kind, "pid": 1, "life": 1, "at": self.lines[-1]["at"] + 1_000, **what})
+        self.lines.append({"kind": kind, "who": "someone", "at": self.lines[-1]["at"] + 1_000, **what})
 
     def add(self, kind: str, task: str, data: dict[str, Any]) -> None:
         """Put an event at the end of the journal."""
@@ -115,13 +115,13 @@ class Left:
     def do_again(self, *, killed: bool, kept: bool, error: str = "", key: str | None = None) -> None:
         """Have an effect done by two processes: the first did not keep it, or did."""
         first = self.call()
-        again = [{**line, "pid": 1, "call": "again"} for line in first]
+        again = [{**line, "who": "someone", "call": "again"} for line in first]
         if not kept:
             self.lines.remove(first[-1])
         if error:
             self.note("missed", **{name: first[0][name] for name in ("name", "what", "times", "call")}, error=error)
         if killed:
-            self.note("killed", target=first[0]["pid"])
+            self.note("killed", target=first[0]["who"])
         else:
             self.lines = [line for line in self.lines if line["kind"] not in ("killed", "terminated", "ended")]
         for line in again:
@@ -259,11 +259,15 @@ def hand_out_twice(left: Left) -> None:
 
 
 def end_by_itself(left: Left) -> None:
-    left.note("ended", target=2, role="worker-0", code=1)
+    left.note("ended", target="worker-0/1", process=2, code=1)
+
+
+def end_as_the_store_said_no(left: Left) -> None:
+    left.note("ended", target=next(line["who"] for line in left.lines if line["kind"] == "opened"), process=2, code=3)
 
 
 def never_stop(left: Left) -> None:
-    left.note("did not stop", target=2, role="worker-0", seconds=15)
+    left.note("did not stop", target="worker-0/1", seconds=15)
 
 
 def never_be_done(left: Left) -> None:
@@ -301,6 +305,7 @@ def never_be_done(left: Left) -> None:
         (announce_nothing, "announce.times"),
         (hand_out_twice, "message.twice"),
         (end_by_itself, "process.ended"),
+        (end_as_the_store_said_no, "process.ended"),
         (never_stop, "process.deaf"),
         (never_be_done, "open.left"),
     ],
@@ -318,10 +323,12 @@ def test_who_is_killed_between_doing_and_keeping_is_excused(left: Left):
 
 def test_who_is_stopped_between_looking_and_doing_is_excused(left: Left):
     left.do_again(killed=False, kept=True)
-    stopped, before = (next(line for line in left.lines if line["kind"] == kind and line["pid"] == 1) for kind in _GAP)
+    stopped, before = (
+        next(line for line in left.lines if line["kind"] == kind and line["who"] == "someone") for kind in _GAP
+    )
     left.lines += [
-        {"kind": "stopped", "pid": 0, "at": stopped["at"] + 1, "target": 1},
-        {"kind": "continued", "pid": 0, "at": before["at"] - 1, "target": 1},
+        {"kind": "stopped", "who": "", "at": stopped["at"] + 1, "target": "someone"},
+        {"kind": "continued", "who": "", "at": before["at"] - 1, "target": "someone"},
     ]
     assert left.kinds() == set()
 

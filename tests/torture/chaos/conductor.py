@@ -196,7 +196,7 @@ class Conductor:
             if now >= process.starts_at:
                 self.processes.start(process)
         elif process.told and now - process.told > STOPS_IN and not process.stopped:
-            self.processes.note("did not stop", target=process.pid, role=process.role, seconds=STOPS_IN)
+            self.processes.note("did not stop", target=process.name, seconds=STOPS_IN)
             self.processes.kill(process)
 
 

@@ -1,7 +1,8 @@
 """The ledger outside: lines that no crash takes back, written by whoever does something when it does it.
 
-Every role has a file of its own in one folder. A line is JSON: its kind, the process and its life, the moment on the
-clock that all processes of a machine share, and what else there is to say. Nothing here knows remit.
+Every role has a file of its own in one folder. A line is JSON: its kind, who wrote it (a role and the number of its
+life, because the system uses numbers of processes again), the moment on the clock that all processes of a machine
+share, and what else there is to say. Nothing here knows remit.
 """
 
 import json
@@ -19,6 +20,11 @@ def moment() -> int:
     return time.monotonic_ns() // 1_000
 
 
+def name_of(role: str, life: int) -> str:
+    """Name one process of a run."""
+    return f"{role}/{life}"
+
+
 class Ledger:
     """Where one process writes. Each line is one write to the end of the file, so no other process tears it."""
 
@@ -26,10 +32,10 @@ class Ledger:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{role}.jsonl"
         self._file = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
-        self._life = life
+        self.who = name_of(role, life)
 
     def note(self, kind: str, **what: object) -> None:
-        line = {"kind": kind, "pid": os.getpid(), "life": self._life, "at": moment(), **what}
+        line = {"kind": kind, "who": self.who, "pid": os.getpid(), "at": moment(), **what}
         os.write(self._file, json.dumps(line).encode() + b"\n")
 
     def lines(self) -> list[Line]:

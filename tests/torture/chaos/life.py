@@ -16,7 +16,7 @@ from remit.engine.system import SystemClock
 from remit.errors import Conflict, NotFound, StoreError
 from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
 from torture.chaos import dice
-from torture.chaos.agents import ATTEMPT, ROOTS, engage
+from torture.chaos.agents import ATTEMPT, FAILING, ROOTS, engage
 from torture.chaos.ledger import Ledger
 from torture.chaos.stage import OFTEN, Life, Stage
 
@@ -84,7 +84,8 @@ async def live(life: Life, where: Where) -> None:
     engage(rt, Stage(life, ledger))
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
-    ledger.note("life", role=life.role)
+    await rt.workspace.head()
+    ledger.note("opened")
     if life.role == "last":
         await _finish(rt)
         return
@@ -165,6 +166,8 @@ class Asker:
     async def _run_one(self) -> None:
         """Carry one out in this process; should it be killed, a worker goes on with it."""
         agent, text = self._next()
+        if agent in FAILING:  # nobody tries it again
+            return
         self._ledger.note("asks", how="run", key="", agent=agent, text=text)
         outcome = await self._rt.outcome(agent, text)
         self._ledger.note("told", task=outcome.id, state=outcome.state, value=outcome.value)

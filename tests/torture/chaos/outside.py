@@ -19,7 +19,7 @@ _ALWAYS = 2**62
 class Call(NamedTuple):
     """One try at an effect by one process, and when it got how far; 0 where it did not get."""
 
-    pid: int
+    who: str
     task: str
     asked: int
     before: int
@@ -49,8 +49,8 @@ class Harmed:
     """What was done to which process when."""
 
     def __init__(self, lines: list[Line]) -> None:
-        self._ends: dict[int, list[int]] = {}
-        self._stood: dict[int, list[tuple[int, int]]] = {}
+        self._ends: dict[str, list[int]] = {}
+        self._stood: dict[str, list[tuple[int, int]]] = {}
         for line in lines:
             if line["kind"] in ("killed", "terminated"):
                 self._ends.setdefault(line["target"], []).append(line["at"])
@@ -60,13 +60,13 @@ class Harmed:
                 since, _ = self._stood[line["target"]].pop()
                 self._stood[line["target"]].append((since, line["at"]))
 
-    def stood(self, pid: int, since: int, until: int) -> bool:
+    def stood(self, who: str, since: int, until: int) -> bool:
         """Tell whether a process stood still at some moment of that time."""
-        return any(begins <= until and ends >= since for begins, ends in self._stood.get(pid, ()))
+        return any(begins <= until and ends >= since for begins, ends in self._stood.get(who, ()))
 
-    def ended(self, pid: int, since: int, until: int) -> bool:
+    def ended(self, who: str, since: int, until: int) -> bool:
         """Tell whether it was killed, or told to stop, in that time."""
-        return any(since <= at <= until for at in self._ends.get(pid, ()))
+        return any(since <= at <= until for at in self._ends.get(who, ()))
 
 
 def effects(lines: list[Line]) -> list[Effect]:
@@ -85,7 +85,7 @@ def effects(lines: list[Line]) -> list[Effect]:
     for one in sorted(calls.values(), key=lambda line: line["before"] or line["at"]):
         effect = found.setdefault((one["name"], one["what"]), Effect(one["name"], one["what"], one["times"], []))
         moments = (one["at"], one["before"], one["kept"], one["missed"], one["key"])
-        effect.calls.append(Call(one["pid"], one["task"], *moments))
+        effect.calls.append(Call(one["who"], one["task"], *moments))
     return list(found.values())
 
 
@@ -109,7 +109,7 @@ def _not_after_kept(effect: Effect, harmed: Harmed) -> Iterator[Violation]:
         return
     enough = kept[effect.times - 1]
     for call in effect.doings:
-        if call.before > enough and not harmed.stood(call.pid, call.asked, call.before):
+        if call.before > enough and not harmed.stood(call.who, call.asked, call.before):
             late = (call.before - enough) / 1e6
             sentence = f"'{effect.receipt}' was done again {late:.3f} s after it was kept"
             yield Violation("effect.again", sentence, call.task)
@@ -130,9 +130,9 @@ def _excused(effect: Effect, harmed: Harmed) -> Iterator[Violation]:
     excused = [
         call
         for call in unkept
-        if call.missed or harmed.ended(call.pid, call.before, last) or harmed.stood(call.pid, call.asked, last)
+        if call.missed or harmed.ended(call.who, call.before, last) or harmed.stood(call.who, call.asked, last)
     ]
-    gaps = [call for call in doings if call.kept and harmed.stood(call.pid, call.asked, call.before)]
+    gaps = [call for call in doings if call.kept and harmed.stood(call.who, call.asked, call.before)]
     again = [call for call in doings if call.kept]
     if extra > len(excused) + len(gaps) and len(again) <= effect.times:
         sentence = f"'{effect.receipt}' was done {len(doings)} times, and nothing happened that excuses it"

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from remit.errors import StoreError
-from torture.chaos.ledger import Ledger
+from torture.chaos.ledger import Ledger, name_of
 from torture.chaos.life import Where, live
+from torture.chaos.promises import NO_STORE
 from torture.chaos.stage import Life
 
 LONGEST = 900  # seconds that any of them lives, should nobody be there any more to end it
-NO_STORE = 3  # how a process ends that was told no before it had begun
 
 
 @dataclass
@@ -34,6 +34,10 @@ class Process:
     stopped: bool = False
     told: float = 0  # since when it knows that it is to stop
     starts_at: float = 0
+
+    @property
+    def name(self) -> str:
+        return name_of(self.role, self.lives)
 
 
 class Processes:
@@ -54,12 +58,12 @@ class Processes:
         where = Where(self._store, process.elsewhere)
         process.pid = forked(lambda: asyncio.run(live(life, where)), self._folder / f"{process.role}.log")
         process.stopped, process.told = False, 0
-        self._ledger.note("started", target=process.pid, role=process.role, number=process.lives)
+        self._ledger.note("started", target=process.name, process=process.pid)
 
     def send(self, process: Process, number: int) -> None:
         """Send it a signal, noted before it is sent: what it does after that it does after the note."""
         if process.pid:
-            self._ledger.note(_WORDS[number], target=process.pid)
+            self._ledger.note(_WORDS[number], target=process.name)
             os.kill(process.pid, number)
 
     def note(self, kind: str, **what: object) -> None:
@@ -84,7 +88,7 @@ class Processes:
 
     def _note_end(self, process: Process, code: int) -> None:
         self.deaths += code == -signal.SIGKILL
-        self._ledger.note("ended", target=process.pid, role=process.role, code=code)
+        self._ledger.note("ended", target=process.name, process=process.pid, code=code)
         process.pid, process.stopped, process.told = 0, False, 0
 
 

@@ -9,6 +9,8 @@ from torture.chaos.outside import Effect
 from torture.chaos.picture import ENDS, Picture, Row, Violation
 
 UNSURE = ("payroll",)  # whose list differs from life to life: a clear, final Conflict is as good an end as an answer
+NO_STORE = 3  # how a process ends that was told no before it had begun
+_KILLED = -9
 DEADLY = 4  # processes that a task must really have lost before it may be given up
 
 
@@ -66,7 +68,7 @@ def ended(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
 def _deaths(lines: list[Line]) -> Counter[str]:
     """Count for each task the processes that had begun it and were killed or stood still."""
     harmed = {line["target"] for line in lines if line["kind"] in ("killed", "stopped")}
-    begun = {(line["task"], line["pid"]) for line in lines if line["kind"] == "began" and line["pid"] in harmed}
+    begun = {(line["task"], line["who"]) for line in lines if line["kind"] == "began" and line["who"] in harmed}
     return Counter(task for task, _ in begun)
 
 
@@ -110,20 +112,21 @@ def announced(seen: Picture) -> Iterator[Violation]:
 
 
 def lived(lines: list[Line]) -> Iterator[Violation]:
-    """No process ends by itself, and one that is told to stop stops."""
+    """No process ends by itself, unless it found no store when it began; and one that is told to stop stops."""
     stopping = {line["target"] for line in lines if line["kind"] == "terminated"}
+    opened = {line["who"] for line in lines if line["kind"] == "opened"}
     for line in lines:
-        if line["kind"] == "ended" and line["code"] not in (-9, 3) and not (line["code"] == 0 and _may(line, stopping)):
-            sentence = f"{line['role']} (process {line['target']}) ended by itself with {line['code']}; see its log"
+        who = line.get("target", "")
+        if line["kind"] == "ended" and line["code"] not in _ends(who, stopping, opened):
+            sentence = f"{who} ended by itself with {line['code']}; its log says why (process {line['process']})"
             yield Violation("process.ended", sentence)
         elif line["kind"] == "did not stop":
-            sentence = (
-                f"{line['role']} (process {line['target']}) was told to stop and had not after {line['seconds']} s"
-            )
-            yield Violation("process.deaf", sentence)
+            yield Violation("process.deaf", f"{who} was told to stop and had not after {line['seconds']:g} s")
         elif line["kind"] == "not worked off":
             yield Violation("open.left", f"the last worker, in peace, was not done after {line['seconds']:g} s")
 
 
-def _may(line: Line, stopping: set[int]) -> bool:
-    return line["target"] in stopping or line["role"] == "last"
+def _ends(who: str, stopping: set[str], opened: set[str]) -> tuple[int, ...]:
+    """Say how a process may end: killed, without a store when it began, or well once it was done or told to stop."""
+    well = (0,) if who in stopping or who.startswith("last/") else ()
+    return (_KILLED, *well) if who in opened else (_KILLED, NO_STORE, *well)

@@ -7,7 +7,6 @@ is for, and the receipt. So whoever reads a record can tell whether an answer be
 """
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from pathlib import Path
@@ -97,7 +96,7 @@ class Stage:
 
     async def effect(self, turn: Turn, name: str, what: str, times: int = 1) -> list[str]:
         """Do something in the world outside. It is to happen so many times in the whole run, whoever has to try."""
-        about = {"name": name, "what": what, "times": times, "call": f"{os.getpid()}-{next(self._calls)}"}
+        about = {"name": name, "what": what, "times": times, "call": f"{self.ledger.who}/{next(self._calls)}"}
         self.ledger.note("asks effect", task=turn.remit.id, **about)
 
         async def do(what: str, *, idempotency_key: str | None = None) -> str:

@@ -91,4 +91,8 @@ def target(kind: str, folder: Path) -> Iterator[Target]:
         yield File(folder)
         return
     with running() as server:
-        yield Database(server)
+        database = Database(server)
+        try:
+            yield database
+        finally:
+            server.drop(database.store)
