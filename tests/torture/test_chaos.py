@@ -49,6 +49,12 @@ def test_the_same_seed_does_the_same_harm_in_the_same_order():
     assert one != other
 
 
+def test_a_long_run_is_divided_into_short_ones_that_can_be_repeated_alone():
+    assert conductor.rounds(7, 8) == [(7, 8)]
+    assert conductor.rounds(7, 300) == [(7, 100), (8, 100), (9, 100)]
+    assert all(conductor.rounds(seed, seconds) == [(seed, seconds)] for seed, seconds in conductor.rounds(1, 3_600))
+
+
 @pytest.mark.parametrize("weights", [ON_A_FILE, ON_A_SERVER])
 def test_every_harm_is_done_and_can_be_done(weights: dict[str, int]):
     drawn = {harm.kind for harm in islice(harms(1, weights, (0.1, 0.2)), 1_000)}

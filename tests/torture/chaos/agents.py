@@ -3,12 +3,14 @@ and parts that fail and are tried again. What is asked of them has a name of its
 
 import asyncio
 import hashlib
+import time
 from typing import Any
 
 from remit import Command, Plan, Runtime, Scope, Send, Step, Turn
 from torture.chaos.stage import OFTEN, Busy, Stage, answer, question
 
-ROOTS = ("shop", "payroll", "planner", "boss", "chief", "stepper", "host", "triage", "lead", "stamper")
+ROOTS = ("shop", "payroll", "planner", "boss", "chief", "stepper", "host", "triage", "lead", "stamper", "blocker")
+BLOCKS = 1.3  # seconds, more than a process may be silent
 FAILING = ("boss", "chief", "stepper")  # for a passing reason, and right when they are tried again
 UNSURE = ("payroll",)  # whose list differs from life to life: a clear, final Conflict is as good an end as an answer
 ATTEMPT = {"chief": 1.5}  # seconds that one attempt may take
@@ -21,7 +23,8 @@ def engage(rt: Runtime, stage: Stage) -> None:
 
 
 def _shops(rt: Runtime, stage: Stage) -> None:
-    """Effects of equal name: in concurrent flows, over a list that changes, and twice with equal arguments."""
+    """Effects of equal name: in concurrent flows, over a list that changes, twice with equal arguments; and one before
+    and one after a time in which nothing else can run."""
 
     @stage.agent(rt, asks=["pricer"])
     async def shop(turn: Turn) -> object:
@@ -44,6 +47,12 @@ def _shops(rt: Runtime, stage: Stage) -> None:
         lists = (people, people, people, [*people, "zoe"], ["zoe", *people], people[1:], people[::-1])
         chosen = stage.one_of(turn, lists)
         return answer(turn, effects=[await stage.effect(turn, "pay", f"{one} of {question(turn)}") for one in chosen])
+
+    @stage.agent(rt)
+    async def blocker(turn: Turn) -> object:
+        locked = await stage.effect(turn, "lock", question(turn))
+        time.sleep(BLOCKS)  # noqa: ASYNC251 - as a client does that knows nothing of loops
+        return answer(turn, effects=[locked, await stage.effect(turn, "unlock", question(turn))])
 
     @stage.agent(rt)
     async def stamper(turn: Turn) -> object:

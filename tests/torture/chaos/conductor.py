@@ -9,6 +9,7 @@ not: a race that failed once may have to be run a few times before it fails agai
 
 import argparse
 import heapq
+import math
 import os
 import shutil
 import signal
@@ -23,12 +24,15 @@ from pathlib import Path
 
 from torture.chaos.agents import ROOTS
 from torture.chaos.harm import BUDGET, Harm, harms
-from torture.chaos.life import move_clock
+from torture.chaos.life import Where, move_clock
 from torture.chaos.processes import Process, Processes, forked
 from torture.chaos.targets import Target, target
 
 NAME = "chaos"
+ROUND = 120.0  # seconds at most
 ROLES = ["worker-0", "worker-1", "worker-2", "asker-0", "asker-1"]
+SILENCE = 1.0  # seconds after which a process is taken for gone
+_PATIENT = 60.0
 STOPS_IN = 15.0  # seconds in which a process that is told to stop has stopped
 WORKED_OFF_IN = 90.0  # seconds in which the last worker has nothing left to do
 CHECKER = Path(__file__).parent / "checker.py"
@@ -38,7 +42,7 @@ _LOOKS = 0.01
 class Conductor:
     """Does one harm after the other, and keeps up the number of those it can be done to."""
 
-    def __init__(self, folder: Path, where: Target, seed: int, seconds: float) -> None:
+    def __init__(self, folder: Path, where: Target, seed: int, seconds: float, silence: float = SILENCE) -> None:
         self._folder = folder
         self._target = where
         self._seed = seed
@@ -50,7 +54,7 @@ class Conductor:
         self._numbers = count()
         self._outsiders: list[int] = []
         self.did: Counter[str] = Counter()
-        self.processes = Processes(folder, seed, where.store, ROLES)
+        self.processes = Processes(folder, seed, Where(where.store, silence), ROLES)
         move_clock(folder / "later", 0)
 
     def conduct(self) -> None:
@@ -217,7 +221,7 @@ def once(store: str, seed: int, seconds: float, *, harm: bool = True, into: Path
     memory = Path("/dev/shm")  # what a killed process wrote survives in memory as well as on a disk, and faster
     made = into or Path(tempfile.mkdtemp(prefix="remit-chaos-", dir=memory if os.access(memory, os.W_OK) else None))
     with target(store, made) as where:
-        conductor = Conductor(made, where, seed, seconds)
+        conductor = Conductor(made, where, seed, seconds, SILENCE if harm else _PATIENT)
         if harm:
             conductor.conduct()
         else:
@@ -232,8 +236,14 @@ def once(store: str, seed: int, seconds: float, *, harm: bool = True, into: Path
     return code, f"{said}to repeat it: {repeat(store, seed, seconds)}\nledger, logs and store are kept in {made}\n"
 
 
+def rounds(seed: int, seconds: float) -> list[tuple[int, float]]:
+    """Divide a long run into short ones, each with a seed of its own: what fails is found soon, and soon repeated."""
+    number = max(1, math.ceil(seconds / ROUND))
+    return [(seed + place, seconds / number) for place in range(number)]
+
+
 def main(arguments: list[str]) -> int:
-    """Run as often as there are stores, for as long as told in all."""
+    """Do harm to each store for as long as told, in rounds that are checked one by one, until one goes wrong."""
     parser = argparse.ArgumentParser(prog="python -m torture chaos", description=main.__doc__)
     parser.add_argument("--store", choices=("sqlite", "postgres", "both"), default="both")
     parser.add_argument("--seed", type=int, default=1)
@@ -241,8 +251,11 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     failed = 0
     for store in ("sqlite", "postgres") if given.store == "both" else (given.store,):
-        print(f"chaos on {store}, seed {given.seed}, {given.seconds:g} s", flush=True)
-        code, said = once(store, given.seed, given.seconds)
-        print(said, flush=True)
-        failed += code != 0
+        for seed, seconds in rounds(given.seed, given.seconds):
+            print(f"chaos on {store}, seed {seed}, {seconds:g} s", flush=True)
+            code, said = once(store, seed, seconds)
+            print(said, flush=True)
+            if code:
+                failed += 1
+                break
     return 1 if failed else 0

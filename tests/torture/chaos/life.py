@@ -20,7 +20,6 @@ from torture.chaos.agents import ATTEMPT, FAILING, ROOTS, engage
 from torture.chaos.ledger import Ledger
 from torture.chaos.stage import OFTEN, Life, Stage
 
-SILENCE = 1.0
 HANDS = 8
 DRAIN = 0.2  # seconds that what runs has when a process is told to stop
 ACT = 3.0  # seconds in which an asker that is told to stop ends what it is about
@@ -57,10 +56,11 @@ def move_clock(path: Path, microseconds: int) -> None:
 
 
 class Where(NamedTuple):
-    """The store of a run, and whether this process is to pass for one of another machine: then nobody can look it up in
-    the process list, and only its silence tells that it is gone."""
+    """The store of a run, for how many seconds a process may be silent there, and whether this one is to pass for one
+    of another machine: then nobody can look it up in the process list, and only its silence tells that it is gone."""
 
     store: str
+    silence: float
     elsewhere: bool = False
 
 
@@ -72,7 +72,7 @@ def runtime(life: Life, where: Where, hands: int) -> Runtime:
         peers._machine = lambda: machine  # pyright: ignore[reportAttributeAccessIssue]
     clock = MovedClock(life.folder / "later")
     policy = Policy(breaker=BreakerPolicy(failures=_NEVER), concurrency=6 if life.seed % 2 else None)
-    serving = Serving(hands=hands, silence=SILENCE, pace=_PACE)
+    serving = Serving(hands=hands, silence=where.silence, pace=_PACE)
     return Runtime(where.store, policy=policy, serving=serving, system=System(clock=clock))
 
 

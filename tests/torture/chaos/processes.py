@@ -43,10 +43,10 @@ class Process:
 class Processes:
     """Starts them, ends them, and notes both in the ledger."""
 
-    def __init__(self, folder: Path, seed: int, store: str, roles: list[str]) -> None:
+    def __init__(self, folder: Path, seed: int, where: Where, roles: list[str]) -> None:
         self._folder = folder
         self._seed = seed
-        self._store = store
+        self._where = where
         self._ledger = Ledger(folder / "ledger", "conductor")
         # Every other worker passes for one of another machine.
         self.all = [Process(role, elsewhere=role.startswith("worker") and role.endswith(("1", "3"))) for role in roles]
@@ -55,7 +55,7 @@ class Processes:
     def start(self, process: Process) -> None:
         process.lives += 1
         life = Life(self._folder, self._seed, process.role, process.lives)
-        where = Where(self._store, process.elsewhere)
+        where = self._where._replace(elsewhere=process.elsewhere)
         process.pid = forked(lambda: asyncio.run(live(life, where)), self._folder / f"{process.role}.log")
         process.stopped, process.told = False, 0
         self._ledger.note("started", target=process.name, process=process.pid)
