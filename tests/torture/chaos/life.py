@@ -131,7 +131,7 @@ class Asker:
         self._ledger = ledger
         lines = ledger.lines()
         acked = {line["key"] for line in lines if line["kind"] == "ack"}
-        self._asked = sum(line["kind"] == "asks" for line in lines)
+        self._asked = max((line["number"] for line in lines if line["kind"] == "acts"), default=0)
         self._unheard = [
             line for line in lines if line["kind"] == "asks" and line["how"] == "submit" and line["key"] not in acked
         ]
@@ -144,6 +144,7 @@ class Asker:
         while not told.is_set():
             self._asked += 1
             act = self._act()
+            self._ledger.note("acts", act=act, number=self._asked)  # in its next life it goes on after this
             try:
                 await getattr(self, f"_{act}_one")()
             except StoreError as error:
