@@ -255,6 +255,14 @@ def hear_nothing(left: Left) -> None:
     left.say(left.completed("host"), lambda result: result["heard"].pop())
 
 
+def hear_twice(left: Left) -> None:
+    left.say(left.completed("host"), lambda result: result["heard"].append(result["heard"][0]))
+
+
+def hear_of_another(left: Left) -> None:
+    left.say(left.completed("host"), lambda result: result["heard"].append(left.completed("pricer")))
+
+
 def announce_nothing(left: Left) -> None:
     left.run("DELETE FROM message WHERE about = (SELECT id FROM task WHERE asked_how = 'spawn' LIMIT 1)")
 
@@ -308,6 +316,8 @@ def never_be_done(left: Left) -> None:
         (do_again_as_the_store_said_no, "effect.store-said-no"),
         (do_again_under_another_key, "effect.key"),
         (hear_nothing, "announce.unheard"),
+        (hear_twice, "announce.unheard"),
+        (hear_of_another, "announce.unheard"),
         (announce_nothing, "announce.times"),
         (hand_out_twice, "message.twice"),
         (end_by_itself, "process.ended"),
