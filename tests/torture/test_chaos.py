@@ -118,14 +118,16 @@ class Left:
         first = next(line for line in self.lines if line["kind"] == "kept" and line["times"] == 1)
         return [line for line in self.lines if line.get("call") == first["call"]]
 
-    def do_again(self, *, killed: bool, kept: bool, error: str = "", key: str | None = None) -> None:
+    def do_again(self, *, killed: bool, kept: bool, error: str = "", says: str = "", key: str | None = None) -> None:
         """Have an effect done by two processes: the first did not keep it, or did."""
         first = self.call()
         again = [{**line, "who": "someone", "call": "again"} for line in first]
         if not kept:
             self.lines.remove(first[-1])
         if error:
-            self.note("missed", **{name: first[0][name] for name in ("name", "what", "times", "call")}, error=error)
+            self.note(
+                "missed", **{name: first[0][name] for name in ("name", "what", "times", "call")}, error=error, says=says
+            )
         if killed:
             self.note("killed", target=first[0]["who"])
         else:
@@ -246,6 +248,18 @@ def do_again_as_the_store_said_no(left: Left) -> None:
     left.do_again(killed=False, kept=False, error="StoreBusy")
 
 
+def do_again_as_the_task_was_taken(left: Left) -> None:
+    says = "the task is not its own any more: another process has taken it over"
+    left.do_again(killed=False, kept=False, error="Refused", says=says)
+
+
+def do_at_once(left: Left) -> None:
+    """The first keeps it when the second has begun."""
+    left.do_again(killed=False, kept=True)
+    kept = next(line for line in left.call() if line["kind"] == "kept")
+    kept["at"] = left.lines[-1]["at"]
+
+
 def do_again_under_another_key(left: Left) -> None:
     next(line for line in left.call() if line["kind"] == "before")["key"] = "one"
     left.do_again(killed=True, kept=False, key="other")
@@ -314,6 +328,8 @@ def never_be_done(left: Left) -> None:
         (do_what_is_kept, "effect.again"),
         (do_again_without_reason, "effect.repeated"),
         (do_again_as_the_store_said_no, "effect.store-said-no"),
+        (do_again_as_the_task_was_taken, "effect.taken-alive"),
+        (do_at_once, "effect.taken-alive"),
         (do_again_under_another_key, "effect.key"),
         (hear_nothing, "announce.unheard"),
         (hear_twice, "announce.unheard"),
@@ -334,6 +350,11 @@ def test_the_checker_sees_what_is_wrong(left: Left, doctored: Callable[[Left], N
 
 def test_who_is_killed_between_doing_and_keeping_is_excused(left: Left):
     left.do_again(killed=True, kept=False)
+    assert left.kinds() == set()
+
+
+def test_who_is_cancelled_between_doing_and_keeping_is_excused(left: Left):
+    left.do_again(killed=False, kept=False, error="CancelledError")
     assert left.kinds() == set()
 
 

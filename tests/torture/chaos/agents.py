@@ -10,7 +10,7 @@ from remit import Command, Plan, Runtime, Scope, Send, Step, Turn
 from torture.chaos.stage import OFTEN, Busy, Stage, answer, question
 
 ROOTS = ("shop", "payroll", "planner", "boss", "chief", "stepper", "host", "triage", "lead", "stamper", "blocker")
-BLOCKS = 1.3  # seconds, more than a process may be silent
+BLOCKS = 2.6  # seconds, more than a process may be silent
 FAILING = ("boss", "chief", "stepper")  # for a passing reason, and right when they are tried again
 UNSURE = ("payroll",)  # whose list differs from life to life: a clear, final Conflict is as good an end as an answer
 ATTEMPT = {"chief": 1.5}  # seconds that one attempt may take

@@ -31,7 +31,7 @@ from torture.chaos.targets import Target, target
 NAME = "chaos"
 ROUND = 120.0  # seconds at most
 ROLES = ["worker-0", "worker-1", "worker-2", "asker-0", "asker-1"]
-SILENCE = 1.0  # seconds after which a process is taken for gone
+SILENCE = 2.0  # seconds after which a process is taken for gone
 _PATIENT = 60.0
 STOPS_IN = 15.0  # seconds in which a process that is told to stop has stopped
 WORKED_OFF_IN = 90.0  # seconds in which the last worker has nothing left to do

@@ -36,7 +36,7 @@ ON_A_SERVER = {
 # For how many seconds each lasts, at least and at most; killing has no length.
 _LASTS = {
     "stop": (0.05, 0.7),
-    "stop_for_long": (1.5, 4.0),
+    "stop_for_long": (2.5, 5.0),
     "sleep": (0.3, 1.0),
     "switch_off": (0.0, 0.3),
     "hold": (0.2, 2.0),

@@ -7,17 +7,25 @@ between doing and keeping may leave it to be done once more, and nothing else ma
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from torture.chaos.ledger import Line
 from torture.chaos.picture import Picture, Violation
 
 _STORE = ("StoreError", "StoreBusy", "NotAStore")
+_TAKEN = "another process has taken it over"
 _ALWAYS = 2**62
+_REASONS = {
+    "effect.store-said-no": "the store said no when it was to be kept, and it was not told again",
+    "effect.taken-alive": "a process that nothing had happened to lost its task while it did it",
+    "effect.repeated": "a process that nothing had happened to did it and never said what became of it",
+}
 
 
 class Call(NamedTuple):
-    """One try at an effect by one process, and when it got how far; 0 where it did not get."""
+    """One try at an effect by one process, and when it got how far; 0 where it did not get. `missed` is the error that
+    kept it from being kept, `taken` whether that says that another process has the task."""
 
     who: str
     task: str
@@ -25,6 +33,7 @@ class Call(NamedTuple):
     before: int
     kept: int
     missed: str
+    taken: bool
     key: str | None
 
 
@@ -74,17 +83,19 @@ def effects(lines: list[Line]) -> list[Effect]:
     calls: dict[str, Line] = {}
     for line in lines:
         if line["kind"] in ("asks effect", "before", "kept", "missed"):
-            call = calls.setdefault(line["call"], {**line, "before": 0, "kept": 0, "missed": "", "key": None})
+            call = calls.setdefault(
+                line["call"], {**line, "before": 0, "kept": 0, "missed": "", "taken": False, "key": None}
+            )
             if line["kind"] == "before":
                 call["before"], call["key"] = line["at"], line["key"]
             elif line["kind"] == "kept":
                 call["kept"] = line["at"]
             elif line["kind"] == "missed":
-                call["missed"] = line["error"]
+                call["missed"], call["taken"] = line["error"], _TAKEN in line["says"]
     found: dict[tuple[str, str], Effect] = {}
     for one in sorted(calls.values(), key=lambda line: line["before"] or line["at"]):
         effect = found.setdefault((one["name"], one["what"]), Effect(one["name"], one["what"], one["times"], []))
-        moments = (one["at"], one["before"], one["kept"], one["missed"], one["key"])
+        moments = (one["at"], one["before"], one["kept"], one["missed"], one["taken"], one["key"])
         effect.calls.append(Call(one["who"], one["task"], *moments))
     return list(found.values())
 
@@ -116,27 +127,28 @@ def _not_after_kept(effect: Effect, harmed: Harmed) -> Iterator[Violation]:
 
 
 def _excused(effect: Effect, harmed: Harmed) -> Iterator[Violation]:
-    """Whoever did it and did not keep it had a reason: it died, stood still, or had lost its task."""
-    doings = effect.doings
-    extra = len(doings) - effect.times
-    if extra <= 0:
-        return
-    unkept = [call for call in doings if not call.kept]
-    last = doings[-1].before
-    if refused := [call for call in unkept if call.missed in _STORE]:
-        sentence = f"'{effect.receipt}' was done {len(doings)} times, because the store said no when it was to be kept"
-        yield Violation("effect.store-said-no", sentence, refused[0].task)
-        return
-    excused = [
-        call
-        for call in unkept
-        if call.missed or harmed.ended(call.who, call.before, last) or harmed.stood(call.who, call.asked, last)
-    ]
-    gaps = [call for call in doings if call.kept and harmed.stood(call.who, call.asked, call.before)]
-    again = [call for call in doings if call.kept]
-    if extra > len(excused) + len(gaps) and len(again) <= effect.times:
-        sentence = f"'{effect.receipt}' was done {len(doings)} times, and nothing happened that excuses it"
-        yield Violation("effect.repeated", sentence, doings[-1].task)
+    """Whoever had not kept it when the next one began to do it had a reason: it died, stood still, or was stopped."""
+    extra = len(effect.doings) - effect.times
+    unkept = [(call, then) for call, then in pairwise(effect.doings) if not 0 < call.kept <= then.before]
+    reasons = [_reason(call, then, harmed) for call, then in unkept]
+    gaps = sum(harmed.stood(call.who, call.asked, call.before) for call in effect.doings)
+    wrong = [(kind, call) for kind, (call, _) in zip(reasons, unkept, strict=True) if kind]
+    if wrong and extra > len(reasons) - len(wrong) + gaps:
+        kind, call = wrong[0]
+        sentence = f"'{effect.receipt}' was done {len(effect.doings)} times: {_REASONS[kind]} ({call.who})"
+        yield Violation(kind, sentence, call.task)
+
+
+def _reason(call: Call, then: Call, harmed: Harmed) -> str:
+    """Say which promise it breaks that a process did not keep what it did before the next one did it; empty if that
+    could not be helped."""
+    if harmed.ended(call.who, call.before, then.before) or harmed.stood(call.who, call.asked, then.before):
+        return ""
+    if call.missed in _STORE:
+        return "effect.store-said-no"
+    if call.kept or call.taken:
+        return "effect.taken-alive"
+    return "" if call.missed else "effect.repeated"
 
 
 def recorded_once(found: list[Effect], seen: Picture) -> Iterator[Violation]:
