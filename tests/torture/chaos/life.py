@@ -27,7 +27,7 @@ DRAIN = 0.2  # seconds that what runs has when a process is told to stop
 ACT = 3.0  # seconds in which an asker that is told to stop ends what it is about
 OPEN = 24  # tasks at which an asker waits
 _NEVER = 1_000_000  # failures in a row: agents that fail on purpose are not to be left alone
-_PRUNED = 0.25  # days after which a run is pruned
+_PRUNED = 0.15  # days after which a run is pruned
 _ASKER = {"submit": 70, "run": 8, "cancel": 8, "retry": 13, "prune": 1}
 _PRESENCE = [f"remit.engine.presence.{module.name}" for module in iter_modules(presence.__path__)]
 _PACE = Pace(look=0.1, retry_store=(0.05, 0.2, 0.5), spawn_wait=600, busy_wait=600)
