@@ -51,7 +51,8 @@ def _shops(rt: Runtime, stage: Stage) -> None:
     @stage.agent(rt)
     async def blocker(turn: Turn) -> object:
         locked = await stage.effect(turn, "lock", question(turn))
-        time.sleep(BLOCKS)  # noqa: ASYNC251 - as a client does that knows nothing of loops
+        if not stage.mended:
+            time.sleep(BLOCKS)  # noqa: ASYNC251 - as a client does that knows nothing of loops
         return answer(turn, effects=[locked, await stage.effect(turn, "unlock", question(turn))])
 
     @stage.agent(rt)

@@ -6,14 +6,12 @@ import mmap
 import signal
 import struct
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import NamedTuple
 
+from inside import be_on_machine
 from remit import Runtime
 from remit.core.lifecycle import GONE
-from remit.engine import presence
 from remit.engine.system import SystemClock
 from remit.errors import Conflict, NotFound, StoreError
 from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
@@ -29,7 +27,6 @@ OPEN = 24  # tasks at which an asker waits
 _NEVER = 1_000_000  # failures in a row: agents that fail on purpose are not to be left alone
 _PRUNED = 0.15  # days after which a run is pruned
 _ASKER = {"submit": 70, "run": 8, "cancel": 8, "retry": 13, "prune": 1}
-_PRESENCE = [f"remit.engine.presence.{module.name}" for module in iter_modules(presence.__path__)]
 _PACE = Pace(look=0.1, retry_store=(0.05, 0.2, 0.5), spawn_wait=600, busy_wait=600)
 
 
@@ -71,19 +68,11 @@ class Where(NamedTuple):
 def runtime(life: Life, where: Where, hands: int) -> Runtime:
     """Make the team of one process."""
     if where.elsewhere:
-        _pass_for_another_machine(f"machine of {life.role}")
+        be_on_machine(f"machine of {life.role}")
     clock = MovedClock(life.folder / "later")
     policy = Policy(breaker=BreakerPolicy(failures=_NEVER), concurrency=6 if life.seed % 2 else None)
     serving = Serving(hands=hands, silence=where.silence, pace=_PACE)
     return Runtime(where.store, policy=policy, serving=serving, system=System(clock=clock))
-
-
-def _pass_for_another_machine(name: str) -> None:
-    """Say another machine's name than this one's, wherever the engine says it."""
-    named = [module for module in map(import_module, _PRESENCE) if hasattr(module, "_machine")]
-    assert named, "the engine names its machine elsewhere now: say where in _PRESENCE"
-    for module in named:
-        module._machine = lambda: name
 
 
 async def live(life: Life, where: Where) -> None:

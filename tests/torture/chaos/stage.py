@@ -63,6 +63,11 @@ class Stage:
 
         return register
 
+    @property
+    def mended(self) -> bool:
+        """Whether nobody does any harm any more."""
+        return (self.life.folder / "mended").exists()
+
     # -- what is decided -------------------------------------------------------------------------------------------
 
     async def pause(self, turn: Turn, why: str) -> None:
@@ -82,8 +87,7 @@ class Stage:
             file.write(".")
             file.flush()
             tries = file.tell()
-        mended = (self.life.folder / "mended").exists()
-        return not mended and tries <= TRIES and dice.chance(self.life.seed, name, tries) < 0.5
+        return not self.mended and tries <= TRIES and dice.chance(self.life.seed, name, tries) < 0.5
 
     def _here(self, turn: Turn) -> tuple[object, ...]:
         return (self.life.seed, question(turn), self.life.role, self.life.number)
