@@ -28,7 +28,7 @@ test: $(READY)  ## every test, and how much of the code they reach
 	$(BIN)/coverage report --include='src/remit/engine/*' --format=total --fail-under=95
 	$(BIN)/coverage report --include='src/remit/stores/*' --format=total --fail-under=92
 
-torture: $(READY)  ## kill -9 at every point of every scenario, once and twice
+torture: $(READY)  ## kill -9 at every point of every scenario, and chaos: ARGS="chaos --seconds 3600" for that alone
 	PYTHONPATH=tests $(BIN)/python -m torture $(ARGS)
 
 powercut: $(READY)  ## cut the power a thousand times, and look at what is left on the disk

@@ -1,5 +1,5 @@
-"""Every point of every scenario, killed once and twice, and random trees: `make torture`, or `python -m torture [NAME
-...]` for some of the scenarios, or for `trees`."""
+"""Every point of every scenario, killed once and twice, random trees, and chaos: `make torture`, or `python -m torture
+[NAME ...]` for some of the scenarios, or for `trees`, or `python -m torture chaos [--seconds S ...]` for that alone."""
 
 import os
 import sys
@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from torture import powercut, trees
+from torture.chaos import conductor
 from torture.points import measured, points, program, repeat, told, twice
 from torture.scenarios import SCENARIOS
 
@@ -78,10 +79,14 @@ def grown() -> int:
 def main(names: list[str]) -> int:
     if names[0] == powercut.NAME:
         return powercut.main(names[1:])
-    scenarios = [name for name in names if name != trees.NAME]
+    if names[0] == conductor.NAME:
+        return conductor.main(names[1:])
+    scenarios = [name for name in names if name not in (trees.NAME, conductor.NAME)]
     broken = killed(scenarios) if scenarios else 0
-    return 1 if broken + (grown() if trees.NAME in names else 0) else 0
+    broken += grown() if trees.NAME in names else 0
+    broken += conductor.main([]) if conductor.NAME in names else 0
+    return 1 if broken else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or [*SCENARIOS, trees.NAME]))
+    sys.exit(main(sys.argv[1:] or [*SCENARIOS, trees.NAME, conductor.NAME]))
