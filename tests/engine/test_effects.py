@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from engine.helping import PATIENCE, Shaky, doomed, ends, happened, reached, sound, take_over
@@ -209,3 +210,22 @@ async def test_a_cancelled_turn_that_goes_on_does_no_effect(rt: Runtime):
     await task.cancel()
     await happened(left)
     assert (did, rules) == ([], ["over", "over"])
+
+
+@pytest.mark.rule("effect.insist")
+async def test_what_was_done_when_the_time_was_up_is_kept_for_the_next_attempt(rt: Runtime, clock):
+    charged: list[str] = []
+
+    async def charge() -> str:
+        charged.append("5")
+        with anyio.CancelScope(shield=True):
+            clock.advance(261)
+            await anyio.lowlevel.checkpoint()
+        return "receipt"
+
+    @rt.agent
+    async def till(turn: Turn) -> str:
+        return await turn.once("charge", charge)
+
+    outcome = await ends(clock, await rt.submit("till", "order 7"))
+    assert (outcome.value, charged) == ("receipt", ["5"])

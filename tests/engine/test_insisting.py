@@ -322,3 +322,30 @@ def test_how_long_to_insist_is_checked_where_it_is_said():
     assert Pace(insist=0).insist == 0
     with pytest.raises(BadInput, match="insist"):
         Pace(insist=-1)
+
+
+@pytest.mark.rule("effect.insist")
+@pytest.mark.case("resume/step_locked")
+async def test_an_effect_is_told_until_it_is_kept_and_is_not_done_again(path, clock, holder, caplog):
+    """Another program holds the file while it is to be kept: nobody dies, and nothing is done twice."""
+    charged: list[str] = []
+
+    async def charge() -> str:
+        charged.append("5")
+        holder.take()
+        return f"receipt {len(charged)}"
+
+    with impatient(path, clock) as rt:
+
+        @rt.agent
+        async def till(turn: Turn) -> str:
+            return await turn.once("charge", charge)
+
+        task = await rt.submit("till", "order 7")
+        await said_again(clock, caplog)
+        holder.let_go()
+        async with meanwhile(task.result()) as result:
+            assert await done(clock, result) == "receipt 1"
+        assert charged == ["5"]
+        assert (await task.status()).attempt == 1
+        await sound(rt)

@@ -1,16 +1,21 @@
 """What was finished below is not done again, whoever between it and the top is tried again."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, Shaky, doomed, ends, happened, sound, take_over
+from engine.helping import PATIENCE, Shaky, doomed, ends, happened, sound, take_over, until
 from engine.lives import Stage, played, result
 from remit import Bounds, Card, Plan, Runtime, Step, Turn
-from remit.errors import Failed
+from remit.core.lifecycle import ENDS
+from remit.errors import Failed, StoreBusy
+from remit.ports import Decide, Decision, View
+from remit.settings import Pace
 from teams import team
+from wrapped import Wrapped
 
 pytestmark = pytest.mark.anyio
 
@@ -432,3 +437,57 @@ async def test_a_deadline_that_was_said_holds_through_downtime(tmp_path, clock):
         join(heir, first=False)
         await take_over(heir, clock, dead)
         assert (await heir.workspace.task(task.id).wait(PATIENCE)).state == "failed"
+
+
+class Interrupted(Wrapped):
+    """A database of a process that is gone before it can record that its lead has ended."""
+
+    def around(self, decide: Decide[Any]) -> Decide[Any]:
+        def decided(view: View) -> Decision[Any]:
+            decision = decide(view)
+            if any(event.kind in ENDS and event.agent == "lead" for event in decision.events):
+                raise StoreBusy("the process is gone")
+            return decision
+
+        return decided
+
+
+@pytest.mark.rule("lineage.unheard")
+async def test_one_that_was_stopped_with_its_asker_is_asked_for_anew(tmp_path, clock):
+    """Its end is on record when the process dies, and that of its asker is not: nobody ever heard of it."""
+    inside, stopped = anyio.Event(), anyio.Event()
+    did: list[str] = []
+
+    async def leaves(turn: Turn) -> str:
+        asked = asyncio.ensure_future(turn.delegate("coder", "x"))
+        await inside.wait()
+        assert not asked.done()
+        return "left it running"
+
+    async def coder(turn: Turn) -> str:
+        paid = await turn.once("pay", lambda: did.append("paid") or "receipt")
+        if not inside.is_set():
+            inside.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                stopped.set()
+        return paid
+
+    async def asks(turn: Turn) -> str:
+        return await turn.delegate("coder", "x")
+
+    gone = doomed(Interrupted(tmp_path / "team.db"), clock, pace=Pace(insist=0))
+    with gone as dead, team(tmp_path / "team.db", clock=clock) as heir:
+        dead.add(Card("lead", asks="*"), leaves)
+        dead.add(Card("coder"), coder)
+        heir.add(Card("lead", asks="*"), asks)
+        heir.add(Card("coder"), coder)
+        task = await dead.submit("lead", "go")
+        await happened(stopped)
+        await until(lambda: not dead.running())
+        await take_over(heir, clock, dead)
+        assert await heir.workspace.task(task.id).result(PATIENCE) == "receipt"
+        assert did == ["paid"]
+        assert [one.state for one in await heir.workspace.tasks(agent="coder")] == ["completed", "cancelled"]
+        await sound(heir)

@@ -6,6 +6,11 @@ import pytest
 from engine.helping import PATIENCE, a_few_rounds, happened, life, named, reached, sound, until
 from engine.test_slots import Crowd
 from remit import Card, Runtime, Turn
+from remit.core.bounds import TOP
+from remit.core.remit import Origin, Pass, begin
+from remit.engine.attempt.live import LiveTask, LiveTasks
+from remit.engine.attempt.operations import Attempt
+from remit.engine.directory import Agent
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -185,3 +190,20 @@ async def test_a_line_that_waits_is_cancelled_whole(rt: Runtime):
         await until(lambda: not rt.running())
     assert not await rt.workspace.tasks(state="open")
     await sound(rt)
+
+
+@pytest.mark.rule("crash.fence")
+async def test_a_task_that_is_claimed_again_while_its_old_turn_runs_on_is_another():
+    """The old turn neither ends in the new one's name nor takes it along when it leaves."""
+    remit = begin(Origin("task", "default", "s"), Pass("coder", "x"), TOP)
+    agent = Agent(Card("coder"), echo)
+    alive = LiveTasks()
+    old = alive.enter(LiveTask(remit, agent, Attempt(fence=1, queued=True)))
+    new = alive.enter(LiveTask(remit, agent, Attempt(fence=3, queued=True)))
+    assert (alive.latest(old), alive.latest(new)) == (old, new)
+    assert alive.lost({"task": 3}) == []
+    assert alive.lost({"task": 5}) == alive.lost({}) == [new]
+    alive.leave(old)
+    assert (old.over, new.over, alive.get("task")) == (True, False, new)
+    alive.leave(new)
+    assert (new.over, len(alive)) == (True, 0)

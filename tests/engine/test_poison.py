@@ -153,3 +153,27 @@ async def test_what_is_delegated_is_a_part_of_what_its_asker_does(lives: Lives, 
     await until(lambda: len(stuck.inside) == 2)
     await take_over(lives.heir, clock, dead)
     assert ((await task.status()).attempt, await lives.losses(task)) == (1, 1)
+
+
+@pytest.mark.rule("crash.neighbours")
+async def test_a_suspect_that_waits_for_another_suspect_does_not_keep_it_from_being_begun(
+    lives: Lives, clock: FakeClock
+):
+    lives.asking.add(Card("host", asks="*"), echo)
+    host = await lives.asking.submit("host", "x")
+
+    async def waits(turn: Turn) -> str:
+        return await (await turn.submit("coder", "part")).result()
+
+    for _ in range(2):
+        dead, stuck = doomed(lives.path, clock, hands=16), Stuck()
+        dead.add(Card("coder"), stuck)
+        dead.add(Card("host", asks="*"), waits)
+        dead.lend()
+        await until(lambda stuck=stuck: stuck.inside == ["part"])
+        await take_over(lives.heir, clock, dead)
+    assert await lives.losses(host) == 2
+    lives.heir.add(Card("coder"), echo)
+    lives.heir.add(Card("host", asks="*"), waits)
+    assert (await ends(clock, host)).unwrap() == "part"
+    await sound(lives.heir)

@@ -105,12 +105,21 @@ def done_once(found: list[Effect], lines: list[Line]) -> Iterator[Violation]:
     with the same key."""
     harmed = Harmed(lines)
     for effect in found:
-        yield from _not_after_kept(effect, harmed)
-        yield from _excused(effect, harmed)
+        for one in _by_key(effect):
+            yield from _not_after_kept(one, harmed)
+            yield from _excused(one, harmed)
         keys = {call.key for call in effect.doings if call.key}
         if len(keys) > effect.times:
             sentence = f"'{effect.receipt}' was done under {len(keys)} idempotency keys, not {effect.times}"
             yield Violation("effect.key", sentence, effect.doings[-1].task)
+
+
+def _by_key(effect: Effect) -> list[Effect]:
+    """Tell effects apart that should be done several times, as the world outside can: by their keys."""
+    keys = sorted({call.key for call in effect.doings if call.key})
+    if len(keys) != effect.times or not all(call.key for call in effect.doings):  # nobody knows which is which
+        return [effect]
+    return [effect._replace(times=1, calls=[call for call in effect.calls if call.key == key]) for key in keys]
 
 
 def _not_after_kept(effect: Effect, harmed: Harmed) -> Iterator[Violation]:

@@ -74,13 +74,17 @@ class Claims:
         here = self._ground.directory
         due = [record for room in rooms for record in carriable.due(view, here, room, now)]
         due.sort(key=_asked_first)
-        chosen = self.suspects.choose(due)
+        chosen = self.suspects.choose(due, self._waits)
         if chosen.whole:
             return due[:most]
         # Suspects that have to wait must not hold up what stands behind them.
         fresh = [one for room in rooms for one in carriable.due(view, here, room, now, SUSPECT - 1)]
         due = sorted({one.id: one for one in (*fresh, *chosen.records)}.values(), key=_asked_first)
         return _within(due, rooms, most)
+
+    def _waits(self, task: str) -> bool:
+        live = self._services.conductor.alive.get(task)
+        return live is not None and live.control.own_line.rests
 
     def _taken(self, view: View, record: Record, now: int) -> tuple[list[Unsealed], list[ClaimedTask]]:
         """Take a task through the door; what can never be begun is ended."""

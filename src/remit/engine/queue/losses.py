@@ -7,7 +7,7 @@ fewer and fewer others of the kind, until the one that remains is the one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from remit.core.events import Unsealed
@@ -46,10 +46,12 @@ class Suspects:
     def leave(self, task: str) -> None:
         self._held.pop(task, None)
 
-    def choose(self, due: Iterable[Record]) -> Chosen:
-        """Choose what may be begun now. Suspects take turns: none overtakes another."""
+    def choose(self, due: Iterable[Record], waits: Callable[[str], bool]) -> Chosen:
+        """Choose what may be begun now. Suspects take turns: none overtakes another. One that waits for another task
+        does nothing that could end its process, and what it waits for may be a suspect too."""
         records: list[Record] = []
-        count, worst, whole = len(self._held), max(self._held.values(), default=0), True
+        at_work = [losses for task, losses in self._held.items() if not waits(task)]
+        count, worst, whole = len(at_work), max(at_work, default=0), True
         for record in due:
             if record.losses >= SUSPECT:
                 worst = max(worst, record.losses)
@@ -65,6 +67,7 @@ def blamed(held: Sequence[Record]) -> str:
     """Tell which task a process most likely died of: the only one that it had, or its only suspect. Empty if that
     cannot be told."""
     own = [record for record in held if not _is_part(record)]  # what is delegated is a part of what its asker does
+    own = [record for record in own if record.state == "running"] or own  # whoever waits does nothing
     if len(own) != 1:
         own = [record for record in own if record.losses >= SUSPECT]
     return own[0].id if len(own) == 1 else ""
