@@ -268,6 +268,7 @@ async def test_what_a_finishing_turn_submits_while_draining_is_left_to_others(rt
     await sound(rt)
 
 
+@pytest.mark.case("resume/drain")
 @pytest.mark.rule("drain.nothing-new")
 async def test_what_a_claim_brings_while_draining_is_not_begun(tmp_path, clock):
     """The claim was on its way when draining began; not a line of the agent's code is run."""

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from importlib import import_module
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,7 +13,7 @@ import remit
 from remit.stores.postgres.database import PostgresDatabase
 from remit.testing import FakeClock
 from teams import team
-from workers.crew import as_url
+from workers.crew import PATIENCE, as_url, sound, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.rule("postgres.engine")]
 
@@ -203,3 +205,31 @@ async def test_what_is_being_claimed_when_a_process_stops_serving_is_put_back(ad
 def _running(address: str) -> bool:
     with psycopg.connect(address) as connection:
         return connection.execute("SELECT 1 FROM remit.task WHERE state = 'running'").fetchone() is not None
+
+
+@pytest.mark.rule("effect.insist")
+@pytest.mark.case("resume/step_locked")
+async def test_an_effect_is_told_until_it_is_kept_while_another_program_has_locked_the_journal(address: str, caplog):
+    charged: list[str] = []
+    locks: list[psycopg.Connection[Any]] = []
+
+    async def charge() -> str:
+        charged.append("5")
+        lock = await asyncio.to_thread(psycopg.connect, address)
+        await asyncio.to_thread(lock.execute, "LOCK TABLE remit.event IN EXCLUSIVE MODE")
+        locks.append(lock)
+        return f"receipt {len(charged)}"
+
+    with closing(PostgresDatabase(as_url(address), patience=0.3)) as database, team(database) as rt:
+
+        @rt.agent
+        async def till(turn: remit.Turn) -> str:
+            return await turn.once("charge", charge)
+
+        task = await rt.submit("till", "order 7")
+        await until(lambda: "could not be recorded, trying again" in caplog.text or None)
+        locks[0].close()
+        assert await task.result(PATIENCE) == "receipt 1"
+        assert charged == ["5"]
+        assert (await task.status()).attempt == 1
+        await sound(rt)

@@ -17,6 +17,7 @@ def team_of(request: pytest.FixtureRequest) -> Crew:
 
 
 @pytest.mark.rule("crash.neighbours", "crash.poison")
+@pytest.mark.case("resume/poison")
 async def test_neighbours_of_a_poison_are_finished_and_it_is_dead(team_of: Crew):
     async def always() -> None:
         """One worker after the other, as an init system starts them again."""

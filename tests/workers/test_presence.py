@@ -19,6 +19,7 @@ def both(request: pytest.FixtureRequest, tmp_path) -> Crew:
 
 
 @pytest.mark.rule("presence.thread")
+@pytest.mark.case("resume/blocking")
 @pytest.mark.parametrize("machine", ["same", "other"])
 async def test_an_agent_that_blocks_its_loop_for_long_completes_at_the_first_attempt(both: Crew, machine: str):
     """Six times as long as a process may be silent, seen by a worker that would take over."""
@@ -35,7 +36,8 @@ async def test_an_agent_that_blocks_its_loop_for_long_completes_at_the_first_att
         await sound(rt)
 
 
-@pytest.mark.rule("presence.patience", "crash.fence")
+@pytest.mark.rule("presence.patience", "crash.fence", "crash.neighbours")
+@pytest.mark.case("resume/zombie")
 async def test_a_worker_that_is_stopped_for_long_is_replaced_and_has_no_effect_when_it_goes_on(both: Crew):
     first = both.start(silence=1)
     await both.ready(first)
@@ -51,7 +53,7 @@ async def test_a_worker_that_is_stopped_for_long_is_replaced_and_has_no_effect_w
         await both.until("echo")
         await asyncio.sleep(1.5)  # time for the effect that must not come
         assert [line.pid for line in both.lines("charged")] == [second.pid]
-        assert (await task.status()).attempt == 2
+        assert (await task.status()).attempt == 1  # nobody died, so nobody is to blame
         await sound(rt)
 
 

@@ -42,6 +42,10 @@ class Peers:
         """Forget since when each is silent."""
         self._heard.clear()
 
+    def may_have_died(self, beat: Beat) -> bool:
+        """Whether a process that is gone may have ended, as far as can be told: it is not seen to be there."""
+        return self._processes.fate(beat.home) not in (Fate.ALIVE, Fate.STOPPED)
+
     def _last_heard(self, beat: Beat, now: int) -> tuple[int, int]:
         known = self._heard.get(beat.worker)
         return known if known is not None and known[0] == beat.count else (beat.count, now)

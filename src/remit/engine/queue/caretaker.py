@@ -149,13 +149,13 @@ class Caretaker:
             await self.requeue(strays)
 
     async def _take_over(self, gone: Beat) -> None:
-        ground = self._ground
+        ground, died = self._ground, self._peers.may_have_died(gone)
 
         def decide(view: View) -> Decision[int]:
             heard = next((beat.count for beat in view.workers() if beat.worker == gone.worker), 0)
             if heard != gone.count:  # it has said something since, or someone else was quicker
                 return Decision(0)
-            taken = all_left_behind(view, view.held(gone.worker), ground.clock.now())
+            taken = all_left_behind(view, view.held(gone.worker), ground.clock.now(), died=died)
             events = [event for some in taken for event in some]
             # What waits for others to stop is looked at again.
             return Decision(len(events), events, gone._replace(count=0) if all(taken) else None)

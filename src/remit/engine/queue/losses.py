@@ -65,12 +65,12 @@ class Suspects:
 
 def blamed(held: Sequence[Record]) -> str:
     """Tell which task a process most likely died of: the only one that it had, or its only suspect. Empty if that
-    cannot be told."""
+    cannot be told. Whoever is lost for the first time is not to blame: machines are switched off."""
     own = [record for record in held if not _is_part(record)]  # what is delegated is a part of what its asker does
     own = [record for record in own if record.state == "running"] or own  # whoever waits does nothing
     if len(own) != 1:
         own = [record for record in own if record.losses >= SUSPECT]
-    return own[0].id if len(own) == 1 else ""
+    return own[0].id if len(own) == 1 and own[0].losses else ""
 
 
 def why_dead(record: Record, most: int) -> str:
@@ -84,10 +84,11 @@ def why_dead(record: Record, most: int) -> str:
     return f"the process that carried it out died {'once' if record.losses == 1 else f'{record.losses} times'}"
 
 
-def all_left_behind(view: View, held: Sequence[Record], now: int) -> list[list[Unsealed]]:
-    """Say what becomes of the tasks of a process that is gone; nothing for one that waits for others to stop."""
+def all_left_behind(view: View, held: Sequence[Record], now: int, *, died: bool) -> list[list[Unsealed]]:
+    """Say what becomes of the tasks of a process that is gone; nothing for one that waits for others to stop. Of one
+    that did not die, but stands still, nobody is to blame."""
     ending: set[str] = set()
-    to_blame = blamed(held)
+    to_blame = blamed(held) if died else ""
     # What is below comes first.
     return [_left_behind(view, record, ending, now, blame=record.id == to_blame) for record in reversed(held)]
 

@@ -22,6 +22,7 @@ T = TypeVar("T")
 Call = Callable[[str, int], bool]  # a notification's text and the backend that sent it; tells whether it was news
 
 _PAUSE: Final = 0.5  # before the server is tried again
+_PATIENCE: Final = 30.0  # for one answer of the server; then the connection is given up
 _CALM: Final = 0.02  # after something was heard: every listener that is woken reads from the database
 
 
@@ -86,7 +87,10 @@ class Ear:
     def _while_connected(self) -> None:
         # What is asked here is about waking only: if the server forgets it, someone is woken once more, which does no
         # harm. So it need not wait for its disk.
-        with self._address.connect(synchronous_commit="off") as connection, selectors.DefaultSelector() as waiting:
+        with (
+            self._address.connect(_PATIENCE, synchronous_commit="off") as connection,
+            selectors.DefaultSelector() as waiting,
+        ):
             connection.adapters.register_dumper(int, IntDumper)  # procrastinate's functions take numbers of any size
             connection.add_notify_handler(self._note)
             for channel in tuple(self._calls):
