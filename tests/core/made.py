@@ -34,6 +34,7 @@ BACK = Requeue("w1", 2, NOW + 9, 1, 1)
 QUEUED = Queued("submit", 260, 4, NOW, "key/d")
 BEGUN = Begun("w1", "draft", "plan", "ann", joins=True, until=NOW + 9, repeats=10, lead=Lead(PLAN, 2, True).data)
 FAILED = {"error": "no disk", "type": "OSError"}
+ENDED = ("failed", "cancelled", "died")
 FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "team.py:3 in coder"}
 RETRIED = {"origin": "t0", "failures": 1}  # what a person's retry adds to the first event of the task before
 STEP = {"id": "a", "title": "Gather", "agent": "coder", "capability": "", "after": []}
@@ -82,7 +83,7 @@ MADE = [
     kinds.ended(CODER, "task.completed", NOW, {"result": None}),
     kinds.ended(CODER, "task.completed", NOW, {**TURN, "result": {"lines": 40}}),
     *(kinds.ended(CODER, f"task.{word}", NOW, FAILED) for word in ("failed", "cancelled", "died")),
-    *(kinds.ended(CODER, f"task.{word}", NOW, FAILED_FULLY) for word in ("failed", "cancelled", "died")),
+    *(kinds.ended(CODER, f"task.{word}", NOW, {**FAILED_FULLY, "unheard": True}) for word in ENDED),
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no"),
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no", handoff=True),
     kinds.tokens_used(CODER, 7, NOW),
