@@ -659,7 +659,7 @@ def test_what_a_killed_worker_left_is_finished_by_another(cli, module: str, work
     (tmp_path / "key").touch()
     second.until(f"completed   {task}")
     found = state(cli, task)
-    assert (found["result"], found["attempt"]) == ("through key", 2)
+    assert (found["result"], found["attempt"]) == ("through key", 1)
     assert [one["how"] for one in found["earlier"]] == ["lost with its process"]
 
 

@@ -53,8 +53,12 @@ async def test_finished_delegations_and_steps_are_not_repeated(tmp_path, clock):
 
 @pytest.mark.rule("crash.replay")
 async def test_context_writes_and_sends_are_not_repeated(tmp_path, clock):
+    written = anyio.Event()
+
     def crew(rt: Runtime, stage: Stage) -> None:
         async def lead(turn: Turn) -> list:
+            if not stage.first:
+                await written.wait()
             first = await turn.context.set("notes", "a", "x", expect=0)
             second = await turn.context.set("notes", "a", "x")
             third = await turn.context.set("notes", "a", "y", expect=2)
@@ -70,6 +74,7 @@ async def test_context_writes_and_sends_are_not_repeated(tmp_path, clock):
     stage = Stage()
     async with played(tmp_path, clock, crew, stage) as rt:
         await rt.workspace.context().set("notes", "gone", "not yet there before the crash")
+        written.set()
         assert await result(rt) == [1, 2, 3, 1, True]
         entry = await rt.workspace.context().entry("notes", "a")
         assert (entry.version, entry.value) == (3, "y")

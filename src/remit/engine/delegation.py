@@ -27,6 +27,7 @@ from remit.engine.admission import Admitted, Proposal
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.busy import Attempted
 from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.operations import Operations
 from remit.engine.attempt.resume import Resumed, asked, next_of, origin_of, resume
 from remit.engine.attempt.turns import Superseded
 from remit.engine.attempt.watching import Watch, action_of
@@ -266,13 +267,13 @@ class Delegations:
                 record = view.record(done[0]) if done is not None and isinstance(done[0], str) else None
                 if record is not None:
                     origin = origin or origin_of(record)
-                    if (finished := _finished(view, record, asker.operations.given)) is not None:
+                    if (finished := _finished(view, record, asker.operations)) is not None:
                         return Known(outcomes.of_record(view, finished), earlier=True)
             return Known(origin=origin, op=now)
 
         known = await self._services.ground.store.read(look)
         if known.outcome is not None and known.earlier:
-            asker.operations.given.add(known.outcome.id)
+            asker.operations.give(known.outcome.id)
         return known
 
     async def _taken_up_again(self, asker: LiveTask, known: Record, op: str) -> Outcome:
@@ -334,10 +335,10 @@ def _begun_before(view: View, op: str) -> str:
     return origin_of(record) if record is not None else ""
 
 
-def _finished(view: View, record: Record, given: set[str]) -> Record | None:
+def _finished(view: View, record: Record, operations: Operations) -> Record | None:
     """Find what completed of a delegation in an earlier try, or when it was asked for again there; each given once."""
     tried = (record, *view.lineage(origin_of(record)))
-    return next((one for one in tried if one.state == "completed" and one.id not in given), None)
+    return next((one for one in tried if one.state == "completed" and not operations.was_given(one.id)), None)
 
 
 def _no(admitted: Admitted, *, patient: bool) -> Decision[Json]:

@@ -249,7 +249,8 @@ class Turn:
         """Do something that must not be done twice: `await turn.once("charge", charge_card, 5)`.
 
         What it gives back is JSON and is kept; when the task is run again after a crash or a failure, it is read and
-        not done. The same name again in one turn is the next one of that name.
+        not done. Only if the process dies between doing and keeping is it done again: a function that takes
+        `idempotency_key` gets the same key both times. An effect is known by its name and its arguments.
         """
         return await self._services.effects.once(self._live, name, do, *args)
 

@@ -81,7 +81,6 @@ class LiveTask:
         self.past = NOBODY_WROTE
         self.took: Trust = remit.trust  # the least trusted of what it has taken in
         self.tokens = 0  # what the agent said it used, in this turn
-        self.doing: set[str] = set()  # effects under way
         self.refusals = Refusals()
         self.over = False
         self.deaf = 0  # how often it was told that its time is up
@@ -197,6 +196,11 @@ class LiveTask:
         if task is None or not self.control.calls or task is self.control.calls[-1].task:
             return _NOTHING_LEFT
         return Elsewhere(self, cast("asyncio.Task[object]", task))
+
+    @cached_property
+    def doing(self) -> set[str]:
+        """The effects that are under way. Most tasks have none."""
+        return set()
 
     @cached_property
     def delegated(self) -> Repeats:

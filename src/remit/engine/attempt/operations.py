@@ -86,17 +86,28 @@ class Operations:
     this turn.
     """
 
-    __slots__ = ("_counts", "_failed", "_failures", "_holder", "_origin", "_turn", "given", "kept", "turns", "visited")
+    __slots__ = (
+        "_counts",
+        "_failed",
+        "_failures",
+        "_given",
+        "_holder",
+        "_origin",
+        "_turn",
+        "_visited",
+        "kept",
+        "turns",
+    )
 
     def __init__(self, task: str, attempt: Attempt, turns: int = 0, holder: str = "") -> None:
         self._origin = attempt.origin or task
         self._failures = attempt.failures
         self._holder = holder
-        self._failed: dict[str, list[str]] = {}
+        self._failed: dict[str, list[str]] | None = None
         self.turns = turns  # how often it has changed hands, or gone out and come back
         self.kept: KeptEffects | None = None  # what earlier runs kept, once someone asks
-        self.given: set[str] = set()  # the tasks of earlier tries whose results this one got
-        self.visited: list[str] = []  # the turns that this run has come through
+        self._given: set[str] | None = None  # the tasks of earlier tries whose results this one got
+        self._visited: list[str] | None = [] if attempt.is_rerun else None  # the turns that it has come through
         self._begin()
 
     def next_turn(self) -> None:
@@ -119,7 +130,8 @@ class Operations:
     def _begin(self) -> None:
         self._turn = f"{self.turns}.{self._holder}" if self.turns else "0"
         self._counts: dict[str, int] = {}
-        self.visited.append(self._turn)
+        if self._visited is not None:
+            self._visited.append(self._turn)
 
     def ids(self, what: str, *about: str) -> list[str]:
         """Give the ids of the next operation of this name: in this try, then in the earlier ones, latest first."""
@@ -138,7 +150,7 @@ class Operations:
     @property
     def came_through(self) -> list[str]:
         """What the ids of the effects begin with that belong to turns of this run."""
-        return [f"{self.effects}{turn}/" for turn in self.visited]
+        return [f"{self.effects}{turn}/" for turn in self._visited or ()]
 
     def effect(self, name: str, args: str) -> str:
         """Give the id of an effect: another for another name or other arguments."""
@@ -148,10 +160,21 @@ class Operations:
         count = self._counts[name] = self._counts.get(name, 0) + 1
         return f"{name}/{count}"
 
+    def give(self, task: str) -> None:
+        """Note that this run got the result of a task of an earlier try."""
+        if self._given is None:
+            self._given = set()
+        self._given.add(task)
+
+    def was_given(self, task: str) -> bool:
+        return self._given is not None and task in self._given
+
     # -- what did not complete, and may be asked for again ----------------------------------------------------
 
     def note_failure(self, op: str, origin: str) -> None:
         """Remember what an operation began that did not complete: whoever asks for the same again tries that again."""
+        if self._failed is None:
+            self._failed = {}
         self._failed.setdefault(_unnumbered(op), []).append(origin)
 
     def failed_before(self, op: str) -> str:

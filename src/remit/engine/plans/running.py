@@ -252,7 +252,7 @@ class PlanRun:
         if not outcome.ok or step.payload == "text":
             return outcome
         found = self._structured(step, outcome)
-        if not found.ok and outcome.id in self._live.operations.given:  # of an earlier try, so this one asks anew
+        if not found.ok and self._live.operations.was_given(outcome.id):  # of an earlier try, so this one asks anew
             return await self._attempt(step, wish, extra)
         return found
 

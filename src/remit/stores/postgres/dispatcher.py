@@ -48,9 +48,9 @@ class Procrastinate:
         try:
             await asyncio.wait([serving])
         finally:
-            with anyio.CancelScope(shield=True):
-                while not serving.done():  # again if it was busy with a lost connection and took no notice
-                    serving.cancel()
+            while not serving.done():  # again if it was busy with a lost connection and took no notice
+                serving.cancel()
+                with suppress(asyncio.CancelledError), anyio.CancelScope(shield=True):  # however often we are told
                     await asyncio.wait([serving], timeout=1.0)
         serving.result()
 
@@ -65,6 +65,8 @@ class Procrastinate:
             except* _LOST as errors:
                 error = _first(errors)
                 why = str(error.__cause__ or error).strip() or type(error).__name__
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise asyncio.CancelledError  # a task group that fails at that moment forgets that it was cancelled
             if asyncio.get_running_loop().time() - began > _PAUSES[-1]:
                 failures = 0
             pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
