@@ -23,7 +23,7 @@ demo: $(READY)  ## agents delegating, on the embedded store, without a key or a 
 	@$(BIN)/remit demo
 
 test: $(READY)  ## every test, and how much of the code they reach
-	$(BIN)/python -m pytest -n 2 --cov=remit --cov-report= $(ARGS)
+	$(BIN)/python -m pytest -n 3 --cov=remit --cov-report= $(ARGS)
 	$(BIN)/coverage report --include='src/remit/core/*,src/remit/report/*' --fail-under=100 --skip-covered
 	$(BIN)/coverage report --include='src/remit/engine/*' --format=total --fail-under=95
 	$(BIN)/coverage report --include='src/remit/stores/*' --format=total --fail-under=92
