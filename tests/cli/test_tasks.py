@@ -715,9 +715,21 @@ def test_a_worker_whose_reader_has_gone_works_on(cli, module: str, worker):
     assert first.process.wait(30) == 0
 
 
+@contextmanager
+def ignoring(number: signal.Signals) -> Iterator[None]:
+    """Start processes that ignore a signal."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
 def test_watch_shows_what_another_process_does_until_the_run_has_ended(cli, module: str, worker, start, tmp_path: Path):
     task = put(cli, module, "gate", "key")
-    one, everything = start("watch", task), start("watch", "--all")
+    one = start("watch", task)
+    with ignoring(signal.SIGINT):  # as a shell has it in the background
+        everything = start("watch", "--all")
     one.until("task.submitted gate: key")
     first = worker()
     for seen in (one, everything):

@@ -1,6 +1,7 @@
 """`remit`: the commands, and what their exit codes mean."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -85,6 +86,8 @@ def _say(sentence: str) -> None:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run a command; an error of ours is a sentence and a code, never a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; Ctrl-C is heard all the same
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         given = sys.argv[1:] if words is None else words
         code = app(given, exit_on_error=False, print_error=False, result_action="return_value")
