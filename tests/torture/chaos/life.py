@@ -86,7 +86,8 @@ async def live(life: Life, where: Where) -> None:
     await asyncio.wait([doing, stopping], return_when=asyncio.FIRST_COMPLETED)
     if doing.done():
         doing.result()
-        raise RuntimeError("it stopped by itself")
+        if not told.is_set():  # an asker that is told ends at once
+            raise RuntimeError("it stopped by itself")
     await asyncio.wait([doing], timeout=0 if working else ACT)
     await rt.drain(DRAIN)
     if not working:
