@@ -49,8 +49,8 @@ def said(wish: Pass) -> dict[str, Json]:
 
 
 def question(wish: Pass) -> tuple[str, ...]:
-    """Name what is asked, by which a delegation is known when its asker is run again: whom, what, and all that goes
-    along. How much time it has is another each time, and no part of it."""
+    """Return what identifies a delegation when its asker is rerun: the agent, the task and all that is passed along,
+    but no time limits."""
     if wish.within is TOP and not wish.passes and wish.trust == INSIDE:  # nearly always
         return wish.to, wish.task
     within: dict[str, Json] = {name: bound for name, bound in wish.within.data.items() if name != "deadline"}

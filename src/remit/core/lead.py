@@ -1,4 +1,4 @@
-"""What is led, and how it is kept: plans as JSON, whole, and back."""
+"""Leads: the plan or the team that a task carries out, kept as JSON with the task."""
 
 from dataclasses import fields
 from typing import Any, Final, NamedTuple, NotRequired, TypedDict, cast
@@ -33,7 +33,7 @@ class PlanWhole(TypedDict):
 
 
 def whole(plan: Plan) -> dict[str, Json]:
-    """Give all of a plan as JSON, for `restored`; what was left out is left out."""
+    """Return a plan as JSON, with every field that is not at its default."""
     data: dict[str, Json] = {"steps": [_whole_step(step) for step in plan.steps]}
     if plan.goal:
         data["goal"] = plan.goal
@@ -52,7 +52,7 @@ _UNSAID: Final = {field.name: field.default for field in fields(Step) if field.n
 
 
 def restored(data: PlanWhole) -> Plan:
-    """Make the plan that `whole` wrote down."""
+    """Read a plan that `whole` wrote."""
     return Plan(tuple(Step(**cast("dict[str, Any]", step)) for step in data["steps"]), data.get("goal", ""))
 
 

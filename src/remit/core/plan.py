@@ -84,7 +84,7 @@ class Plan:
 
 
 def assigned(plan: Plan, cards: Mapping[str, Card]) -> Plan:
-    """Name in every step who does it: a plan that is carried out in several places is carried out by the same."""
+    """Name the agent of every step, so that every process gives a step to the same one."""
     return replace(plan, steps=tuple(replace(step, agent=assignee(step, cards)) for step in plan.steps))
 
 
@@ -111,8 +111,8 @@ def assignee(step: Step, cards: Mapping[str, Card]) -> str:
 
 
 def identities(plan: Plan, who: Mapping[str, str], told: object = None) -> dict[str, str]:
-    """Name all that is asked with each step, by which it is known when the plan is run again: what it says, who does
-    it, the same of all it depends on, and what every member is `told`."""
+    """Return for each step a digest of all that it asks: its text, who does it, the same of its dependencies, and what
+    every member is `told`. By it a step is recognised when the plan is run again."""
     names: dict[str, str] = {}
     steps = {step.id: step for step in plan.steps}
     for id_ in in_order(plan):
@@ -123,7 +123,7 @@ def identities(plan: Plan, who: Mapping[str, str], told: object = None) -> dict[
 
 
 def in_order(plan: Plan) -> list[str]:
-    """List the steps so that each comes after those it depends on; those in a circle, and behind it, do not come."""
+    """Sort the steps so that each comes after its dependencies; those in or behind a circle are left out."""
     missing = {step.id: len(step.after) for step in plan.steps}
     after = followers(plan)
     order = [id_ for id_, count in missing.items() if count == 0]

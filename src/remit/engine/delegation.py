@@ -75,7 +75,7 @@ class Wanted(NamedTuple):
     origin: str = ""
 
     def begun(self, worker: str, until: int, lineage: Lineage | None, *, joins: bool) -> Begun:
-        """Make what the first event of its task says besides its remit."""
+        """Make the fields of the task's first event besides its remit."""
         repeats = self.again.times if self.again.times >= WARN else 0
         begun = Begun(worker, self.step.id if self.step else "", "", "", joins, until, repeats, lineage)
         return begun if self.lead is None else begun._replace(led_as=self.lead.led_as, lead=self.lead.data)
@@ -155,7 +155,7 @@ class Delegations:
         return outcome
 
     async def lead(self, asker: LiveTask, wish: Pass, lead: Lead) -> Outcome:
-        """Pass a goal on to the coordinator of a team, which is led in its place."""
+        """Delegate a goal to a team, through its coordinator."""
         ops = asker.operations.ids(lead.led_as, *question(wish), encode(lead.data))
         watch = Watch(asker, f"{lead.led_as}/{action_of(ops[0], wish)}")
         outcome = await self._delegated(asker, wish, ops, again=watch.again, lead=lead)
@@ -199,13 +199,13 @@ class Delegations:
 
     @staticmethod
     def _noted(asker: LiveTask, op: str, live: LiveTask, outcome: Outcome) -> Outcome:
-        """Remember a delegation that did not complete: asked for again, it is tried again."""
+        """Remember a delegation that did not complete, in case it is asked for again."""
         if outcome.state in UNFINISHED:
             asker.operations.note_failure(op, live.attempt.origin or live.remit.id)
         return outcome
 
     async def _attempt(self, asker: LiveTask, wanted: Wanted, patient: bool) -> Attempted:
-        """Ask the door once for a delegation."""
+        """Try once to have a delegation admitted."""
         services, (wish, op, step, again, lead, origin) = self._services, wanted
         proposal = proposed(services.ground, asker, wish, step.trust if step is not None else None)
         if again is not ONCE:
@@ -319,7 +319,7 @@ class Delegations:
 
 
 def _answered(view: View, answer: Json) -> Known:
-    """Tell what came of a delegation that this try has made."""
+    """Return the outcome of a delegation of this try, or its task if that is still open."""
     if isinstance(answer, dict):
         return Known(Outcome("", "", "refused", error=Refused.read(answer)))
     record = view.record(str(answer))
@@ -329,14 +329,14 @@ def _answered(view: View, answer: Json) -> Known:
 
 
 def _begun_before(view: View, op: str) -> str:
-    """Give the first of the tasks that were begun for an operation, and stopped because the asker was over."""
+    """Return the origin of the task that was first begun for an operation."""
     done = view.done(op)
     record = view.record(str(done[0])) if done is not None else None
     return origin_of(record) if record is not None else ""
 
 
 def _finished(view: View, record: Record, operations: Operations) -> Record | None:
-    """Find what completed of a delegation in an earlier try, or when it was asked for again there; each given once."""
+    """Find the task that completed for a delegation of an earlier try, among all of its lineage; each is used once."""
     tried = (record, *view.lineage(origin_of(record)))
     return next((one for one in tried if one.state == "completed" and not operations.was_given(one.id)), None)
 

@@ -57,7 +57,8 @@ class Directory:
         return self._agents.get(name)
 
     def holder(self, name: str) -> Agent | None:
-        """Give who may hold a task from the queue here: one of ours, or whoever carries out a person's plan."""
+        """Return the agent that can hold a queued task here: a registered one, or the built-in one that carries out
+        plans."""
         agent = self._agents.get(name)
         return PLANNER if agent is None and name == STAND_IN else agent
 

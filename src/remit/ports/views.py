@@ -65,7 +65,7 @@ class TaskView(Protocol):
         ...
 
     def lineage_runs(self, since: int) -> set[str]:
-        """List the runs that one still depends on that is open, or ended since then: it tries their tasks again."""
+        """List the runs that must not be pruned: a task of their lineage is open, or ended after `since`."""
         ...
 
     def used_key(self, key: str) -> UsedKey | None:

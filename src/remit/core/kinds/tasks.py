@@ -14,8 +14,8 @@ from remit.core.values import Json
 
 
 class Lineage(NamedTuple):
-    """For which task another is tried again, the first of all, and how often those tried for the same have failed: by
-    that they are told apart, and what they finished is found."""
+    """Tells that a task is one more try: `origin` is the first task of its lineage, `failures` a number that no other
+    task of it has."""
 
     origin: str
     failures: int

@@ -72,7 +72,7 @@ class Control(Generic[Member]):
         self._cancel()
 
     def shorten(self, clock: Clock, seconds: float) -> None:
-        """Let its time be up after so many seconds, if that is sooner: whoever handed it on said so."""
+        """Shorten the remaining time to this many seconds, if it is longer: a handoff has set a deadline."""
         ends = clock.ticks() + round(max(0.0, seconds) * SECOND)
         if self.clock is not None and self.ends <= ends:
             return

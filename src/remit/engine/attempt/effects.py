@@ -67,7 +67,7 @@ class Effects(NamedTuple):
             live.doing.discard(same)
 
     async def _keep(self, live: LiveTask, op: str, event: Unsealed, value: Json) -> Json:
-        """Record what was done. It has happened, so the store is told until it keeps it, whatever else is over."""
+        """Record what was done, and insist until the store has it: a deadline or a cancel does not undo it."""
         store = self.ground.store
 
         def decide(view: View) -> Decision[Json]:
@@ -79,7 +79,8 @@ class Effects(NamedTuple):
             return await self.insisting.insist(live.control, what, lambda: store.tx(op, decide))
 
     async def _kept(self, live: LiveTask, op: str, name: str) -> tuple[Json] | None:
-        """Give what was kept when the task was run before; None if this is yet to be done."""
+        """Return the result that an earlier run recorded; None if the effect is to be done now. Raise Conflict if one
+        of its name is recorded that may be this one with other arguments."""
         kept = await kept_effects(self.ground, live)
         if (done := kept.take(op)) is not None:
             return done
@@ -91,8 +92,8 @@ class Effects(NamedTuple):
         return None
 
     async def _someone_comes(self, live: LiveTask, kept: KeptEffects) -> bool:
-        """Wait for others in this turn to come to what was kept: they may only come in another order. Tells whether
-        it is worth looking again."""
+        """Wait until another flow of this turn takes a recorded effect. Return whether to look again: False if no flow
+        is left that could."""
         own = asyncio.current_task()
         main = live.control.calls[-1].task if live.control.calls else None
         if own is main and not live.elsewhere and len(live.doing) == 1:
@@ -110,7 +111,7 @@ class Effects(NamedTuple):
 
 
 async def kept_effects(ground: Ground, live: LiveTask) -> KeptEffects:
-    """Give what the effects of earlier runs have come to; read once for the whole task."""
+    """Load the effects that earlier runs of the task recorded; once per run."""
     operations = live.operations
     if operations.kept is None:
         kept = KeptEffects(await ground.store.read(lambda view: view.done_under(operations.effects)))
@@ -119,14 +120,15 @@ async def kept_effects(ground: Ground, live: LiveTask) -> KeptEffects:
 
 
 async def unaccounted(ground: Ground, live: LiveTask) -> Conflict | None:
-    """Tell of an effect that took place in a turn when it was run before, and that this run of it never came to."""
+    """Return a Conflict for an effect that an earlier run recorded and this one never asked for; None if there is
+    none."""
     kept = await kept_effects(ground, live)
     other = kept.left(live.operations.came_through)
     return None if other is None else _left_over(other)
 
 
 def _key(do: Do, args: tuple[object, ...], op: str) -> dict[str, str]:
-    """Give the function its idempotency key, if it takes one: the same each time this effect is done."""
+    """Return the idempotency key as a keyword argument, if the function takes one."""
     try:
         takes = inspect.signature(do).parameters
     except (TypeError, ValueError):  # of some built-in functions nothing is known

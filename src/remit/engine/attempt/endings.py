@@ -44,7 +44,8 @@ class Endings(NamedTuple):
             insisting.tasks.discard(task)
 
     async def finish_torn_down(self, live: LiveTask, ending: Ending) -> None:
-        """Record the end of what was torn down. Whoever does that is not kept waiting for a store that is away."""
+        """Record the end of a task that was torn down. If the store is away that goes on in the background, so that
+        nobody is held up."""
         try:
             await self._recorded(live, ending)
         except StoreError as error:

@@ -112,7 +112,7 @@ class LiveTask:
         return self
 
     def tried_again(self, lineage: Lineage) -> None:
-        """Begin as one more try for the same: what those before it finished is found."""
+        """Continue a lineage: look results up under the ids that its earlier tasks used."""
         self.attempt = self.attempt._replace(origin=lineage.origin, failures=lineage.failures)
         self.operations = Operations(self.remit.id, self.attempt, 0, self.remit.holder)
 
@@ -168,8 +168,8 @@ class LiveTask:
         raise Refused(f"the task of '{self.remit.holder}' is not its own any more: {why}", rule="over")
 
     def must_own(self, view: View) -> None:
-        """Refuse what has happened in the task's name only if the task is another process's by now, or has ended: that
-        its time was up meanwhile, or that it is being cancelled, does not undo it."""
+        """Raise Refused if the task is another process's by now, or has ended. A passed deadline and a pending cancel
+        do not matter: what has happened may still be recorded."""
         standing = view.standing(self.remit.id)
         if standing is None or standing.fence != self.attempt.fence or standing.state in TERMINAL:
             raise Refused(f"the task of '{self.remit.holder}' is not its own any more", rule="over")
@@ -199,7 +199,7 @@ class LiveTask:
 
     @cached_property
     def doing(self) -> set[str]:
-        """The effects that are under way. Most tasks have none."""
+        """The ids of the effects under way in this turn."""
         return set()
 
     @cached_property
@@ -349,13 +349,13 @@ class LiveTasks:
         control.own_line.leave(last.remit.id, waits=control.waits > 0, last=last.attempt.queued)
 
     def latest(self, live: LiveTask) -> LiveTask:
-        """Give the same try at the task in the hands that hold it now; one that was claimed anew is another."""
+        """Return the turn of the present holder under the same claim; a later claim of the same task does not count."""
         now = self._live.get(live.remit.id)
         return now if now is not None and now.control is live.control else live
 
     def lost(self, held: Mapping[str, int]) -> list[LiveTask]:
-        """List what runs here out of the queue and is not ours any more; `held` are the tasks that are, and their
-        fences."""
+        """List the queued tasks that run here although their claim is not ours any more. `held` has the fences of those
+        that are."""
         queued = (live for live in self._live.values() if live.attempt.queued)
         return [live for live in queued if held.get(live.remit.id) != live.attempt.fence]
 

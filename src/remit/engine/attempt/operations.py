@@ -39,15 +39,15 @@ FIRST: Final = Attempt()
 
 
 def begun(queued: Queued, lineage: Lineage | None) -> Attempt:
-    """Make the first try at a task from the queue that is begun at once."""
+    """Make the attempt of a queued task that begins right away."""
     origin, failures = lineage if lineage is not None else ("", 0)
     how, timeout, attempts = queued.asked_how, queued.timeout, queued.attempts
     return Attempt(1, 1, failures, origin, how, queued=True, timeout=timeout, attempts=attempts)
 
 
 class KeptEffects:
-    """The effects that earlier runs of a task have kept. Each is given to whoever comes to it: to the same effect, by
-    its name, its arguments and its place among its equals."""
+    """The effects that earlier runs of a task recorded. Each is returned once, to the same request: the same name,
+    arguments and position among equals."""
 
     __slots__ = ("_left", "_taken", "waiting")
 
@@ -57,7 +57,7 @@ class KeptEffects:
         self.waiting: set[asyncio.Task[object] | None] = set()  # who waits for others to come to theirs
 
     def take(self, op: str) -> tuple[Json] | None:
-        """Give the result of an effect that was kept; None if it was not."""
+        """Return the recorded result of an effect; None if there is none."""
         event = self._left.pop(op, None)
         if event is None:
             return None
@@ -67,13 +67,13 @@ class KeptEffects:
         return (read(event, EffectDone)["result"],)
 
     def left(self, prefixes: Iterable[str]) -> EffectDone | None:
-        """Give the first that nobody has come to, of those whose ids begin with one of these."""
+        """Return the first effect not taken yet whose id begins with one of these prefixes."""
         begins = tuple(prefixes)
         event = next((event for op, event in self._left.items() if op.startswith(begins)), None)
         return None if event is None else read(event, EffectDone)
 
     async def someone_comes(self) -> None:
-        """Wait until someone comes to one of them."""
+        """Wait until any recorded effect is taken."""
         if self._taken is None:
             self._taken = asyncio.Event()
         await self._taken.wait()
@@ -116,13 +116,13 @@ class Operations:
         self._begin()
 
     def skip_to(self, turns: int) -> None:
-        """Begin the ids of a later turn, of which the number is known; those between are not come through."""
+        """Go to a later turn by its number; the turns between do not count as visited."""
         if self.turns < turns:
             self.turns = turns
             self._begin()
 
     def handed_to(self, holder: str) -> None:
-        """Note in whose hands the turn is: another holder's operations are others."""
+        """Use the ids of another holder from now on."""
         if holder != self._holder:
             self._holder = holder
             self._begin()
@@ -143,17 +143,17 @@ class Operations:
 
     @property
     def effects(self) -> str:
-        """What the ids of all effects of the task begin with: the same in every try, because what has taken effect is
-        not taken back."""
+        """The prefix of the ids of all effects of this task. It is the same in every try: what has taken effect is not
+        taken back."""
         return f"{self._origin}/effects/"
 
     @property
     def came_through(self) -> list[str]:
-        """What the ids of the effects begin with that belong to turns of this run."""
+        """The prefixes of the ids of the effects that belong to the turns of this run."""
         return [f"{self.effects}{turn}/" for turn in self._visited or ()]
 
     def effect(self, name: str, args: str) -> str:
-        """Give the id of an effect: another for another name or other arguments."""
+        """Return the id of the next effect with this name and these arguments."""
         return f"{self.effects}{self._next(f'{self._turn}/{digest(name)}/{args}')}"
 
     def _next(self, name: str) -> str:
@@ -161,7 +161,7 @@ class Operations:
         return f"{name}/{count}"
 
     def give(self, task: str) -> None:
-        """Note that this run got the result of a task of an earlier try."""
+        """Remember that this run used the result of a task of an earlier try."""
         if self._given is None:
             self._given = set()
         self._given.add(task)
@@ -172,13 +172,14 @@ class Operations:
     # -- what did not complete, and may be asked for again ----------------------------------------------------
 
     def note_failure(self, op: str, origin: str) -> None:
-        """Remember what an operation began that did not complete: whoever asks for the same again tries that again."""
+        """Remember the origin of a child that did not complete: asking for the same again continues its lineage."""
         if self._failed is None:
             self._failed = {}
         self._failed.setdefault(_unnumbered(op), []).append(origin)
 
     def failed_before(self, op: str) -> str:
-        """Give the origin of the last that did not complete of the same operation, once; empty if there is none."""
+        """Remove and return the origin of the latest child of the same operation that did not complete; empty if there
+        is none."""
         failed = self._failed.get(_unnumbered(op)) if self._failed else None
         return failed.pop() if failed else ""
 

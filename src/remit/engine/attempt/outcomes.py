@@ -93,7 +93,7 @@ def timed_out(remit: Remit, *, final: bool, short: bool = False) -> Ending:
 
 
 def stopped(remit: Remit, why: str, *, unheard: bool = False) -> Ending:
-    """End a task that was stopped; `unheard` if that was because its asker was over, who never heard of it."""
+    """End a task that was stopped; `unheard` if its asker was over by then, so that nobody received this outcome."""
     sentence = f"'{remit.holder}' was cancelled: {why}"
     error = Cancelled(sentence, agent=remit.holder, task=remit.id)
     ending = _ending(remit, "task.cancelled", "cancelled", error)
@@ -121,7 +121,7 @@ def _ending(remit: Remit, event: str, state: OutcomeState, error: RemitError, *,
 
 
 def said(error: BaseException) -> str:
-    """Give the text of an error, whatever its class makes of that; of several at once, theirs."""
+    """Return the text of an error, whatever its class does; of an exception group, the texts of its members."""
     if isinstance(error, BaseExceptionGroup):
         inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
         return "; ".join(f"{type(one).__name__}: {said(one)}" for one in inside)
@@ -164,7 +164,7 @@ def from_events(began: Event, ended: Event) -> Outcome:
 
 
 def is_unheard(view: View, record: Record) -> bool:
-    """Whether a task was stopped because its asker was over: run again, that one has to ask anew."""
+    """Whether a task was stopped only because its asker was over. Rerun, the asker has to ask again."""
     ended = view.event(record.ended) if record.state == "cancelled" and record.ended is not None else None
     return ended is not None and bool(read(ended, EndData).get("unheard"))
 

@@ -26,7 +26,7 @@ from remit.ports import Span, View
 
 
 class Joined(NamedTuple):
-    """Parts that were sent out: by whom, in which turn, and what they brought is in the hands of the next holder."""
+    """Parts of a parallel handoff that have come back: what was sent, by whom, and in which turn."""
 
     sends: Sends
     holder: str
@@ -57,12 +57,12 @@ class Resumed(NamedTuple):
 
 
 def origin_of(record: Record) -> str:
-    """Give the first task of those that were tried for the same as this one."""
+    """Return the id of the first task of a lineage."""
     return record.origin or record.id
 
 
 def next_of(view: View, origin: str) -> Lineage:
-    """Make the next of those that are tried for the same."""
+    """Make the lineage of one more try."""
     tried = [first] if (first := view.record(origin)) is not None else []
     return Lineage(origin, 1 + max((one.failures for one in (*tried, *view.lineage(origin))), default=0))
 
@@ -143,8 +143,8 @@ def _results(view: View, resumed: Resumed) -> tuple[Outcome, ...]:
 
 
 def asked(view: View, op: str) -> tuple[str, tuple[Json] | None]:
-    """Find what a delegation was answered: the task that it began, or a refusal. One that was stopped because its asker
-    was over, and so was asked for anew, is followed; gives the operation that was answered, or is yet to be."""
+    """Look up the answer to a delegation, a task or a refusal, following those that ended unheard. Return the operation
+    to use, and its answer; None if it was not asked for yet."""
     first, again = op, 0
     while (done := view.done(op)) is not None:
         record = view.record(done[0]) if isinstance(done[0], str) else None

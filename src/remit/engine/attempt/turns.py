@@ -138,7 +138,7 @@ class Conductor:
             live = followed
 
     async def _accounted(self, live: LiveTask, ending: Ending) -> Ending:
-        """Let a task complete that was run before only if its answer accounts for all that took effect then."""
+        """Fail a rerun that would complete without asking for every effect that earlier runs recorded."""
         if ending.kind != "task.completed" or not live.attempt.is_rerun:
             return ending
         left = await unaccounted(self._ground, live)

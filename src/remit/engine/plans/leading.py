@@ -18,13 +18,13 @@ _NAMED = 5  # steps that did not complete and are told one by one
 
 
 class Leading(NamedTuple):
-    """Makes who answers in a holder's place."""
+    """Makes the agents that lead plans and teams on behalf of a task's holder."""
 
     runner: PlanRunner
     conductor: Conductor
 
     def agent(self, live: LiveTask) -> Agent:
-        """Give who answers for a task that says itself what is led, so that any process can."""
+        """Return the agent for a task whose record says what it leads."""
         lead = live.lead
         assert lead is not None  # it is asked for those that have one
         options = PlanOptions(lead.concurrency, lead.reveal)
@@ -33,7 +33,7 @@ class Leading(NamedTuple):
     def planner(
         self, plan: Plan, options: PlanOptions, tell: Callable[[PlanOutcome], object] = lambda _: None
     ) -> Agent:
-        """Give who carries out a person's plan, and tells what became of it before it ends."""
+        """Return the agent that carries out a plan; `tell` receives the outcome before the task ends."""
 
         async def carry_out(turn: TurnLike) -> Json:
             live = self._live(turn)
@@ -47,7 +47,7 @@ class Leading(NamedTuple):
         return Agent(PLANNER.card, carry_out, stand_in=True)
 
     def coordinator(self, agent: Agent, options: PlanOptions) -> Agent:
-        """Give who leads a team in the name of its coordinator."""
+        """Return the agent that leads a team in its coordinator's name."""
         team = TeamRun(self.runner, self.conductor, agent, options)
 
         async def lead(turn: TurnLike) -> Json:

@@ -39,7 +39,7 @@ class BeatThread:
         self._beating: _Beating | None = None
 
     def begin(self) -> None:
-        """Beat from now on for the running loop, which is the one of this thread."""
+        """Start to beat for the running event loop."""
         with self._lock:
             self._wanted = True
             beating = self._beating
@@ -51,11 +51,11 @@ class BeatThread:
                 self._beating = _Beating(watch, self._run)
 
     def pause(self) -> None:
-        """Beat no more unless it is wanted again soon: then the thread and its connection are still there."""
+        """Stop beating. The thread and its connection stay for a moment, in case it begins again."""
         self._wanted = False
 
     def stop(self) -> threading.Thread | None:
-        """Beat no more; gives the thread if it has yet to end."""
+        """Stop beating at once; return the thread if it is still running."""
         with self._lock:
             self._wanted = False
             beating, self._beating = self._beating, None
@@ -92,7 +92,7 @@ class BeatThread:
 
 
 class _Beating:
-    """One thread of it."""
+    """One run of the beating thread."""
 
     def __init__(self, watch: "LoopWatch", run: "Callable[[_Beating], None]") -> None:
         self.watch = watch

@@ -128,8 +128,8 @@ class Heartbeat:
             await ground.store.tx(ground.ids.new(), decide)
 
     async def leave(self) -> None:
-        """Say that there is nothing here to take over, unless there is; that it cannot be said costs no one anything
-        but the time until this process is silent."""
+        """Remove this process from the list of workers, unless it still holds tasks. A store that cannot be reached is
+        only logged: the others will notice the silence."""
         if not self.lasting or not self._count:
             return
         thread = self._thread.stop() if self._thread is not None else None

@@ -51,13 +51,13 @@ class Insisting:
             return await self._again(control, what, write, error)
 
     def go_on(self, writing: Coroutine[object, object, object]) -> None:
-        """Insist beside whoever asks, who cannot wait for it."""
+        """Insist in the background, for a caller that cannot wait."""
         task = asyncio.get_running_loop().create_task(writing)
         self._beside.add(task)
         task.add_done_callback(self._forget)
 
     def hurry(self) -> None:
-        """Try at once: some may have gone back into the queue, and that was their last try."""
+        """Retry all pending writes now; for tasks that are being released this is the last try."""
         for event in self._pausing:
             event.set()
 
@@ -111,7 +111,7 @@ async def until_there(clock: Clock, open_: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _until(clock: Clock, seconds: float, event: asyncio.Event) -> None:
-    """Wait for an event, but no longer than so."""
+    """Wait for an event, at most this many seconds."""
     timer = clock.call_later(seconds, event.set)
     try:
         await event.wait()

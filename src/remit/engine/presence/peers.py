@@ -39,11 +39,11 @@ class Peers:
         return [beat for beat in all_ if self._is_gone(beat, now)]
 
     def watch_anew(self) -> None:
-        """Forget since when each is silent."""
+        """Restart the silence of all peers at zero."""
         self._heard.clear()
 
     def may_have_died(self, beat: Beat) -> bool:
-        """Whether a process that is gone may have ended, as far as can be told: it is not seen to be there."""
+        """Whether a silent process may have died: the process table does not show it as running or stopped."""
         return self._processes.fate(beat.home) not in (Fate.ALIVE, Fate.STOPPED)
 
     def _last_heard(self, beat: Beat, now: int) -> tuple[int, int]:

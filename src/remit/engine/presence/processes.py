@@ -87,14 +87,14 @@ def _machine() -> str:
 
 
 def _parts(address: str) -> tuple[str, int, str]:
-    """Take an address apart; what is none has no machine."""
+    """Split an address into machine, number and start; a malformed one has no machine."""
     machine, _, began = address.rpartition(":")
     machine, _, number = machine.rpartition(":")
     return (machine, int(number), began) if number.isascii() and number.isdigit() and began else ("", 0, "")
 
 
 def _exists(process: int) -> bool:
-    """Whether the system knows this number, whoever has it."""
+    """Whether a process with this number exists, whoever owns it."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -122,7 +122,7 @@ class Worker:
         return self._released + self.unreturned
 
     async def _put_back(self, writing: Awaitable[None]) -> None:
-        """Put something back into the queue, if the store is there: stopping must not fail because it is not."""
+        """Requeue something; a store that is away is only logged, because stopping must not fail for it."""
         try:
             await writing
         except StoreError as error:  # others take it over when this process is silent
@@ -258,7 +258,7 @@ def _log_unrecorded(task: str, error: StoreError) -> None:
 
 
 def _bear(error: Exception, pause: float) -> None:
-    """Log trouble that may pass; raise what will not: others take over what nothing can be written about."""
+    """Log a store error that may pass; raise NewerStore, which does not: others take over."""
     if isinstance(error, NewerStore):
         raise error
     if isinstance(error, StoreError):  # it may come back

@@ -56,7 +56,8 @@ class Timers:
         return timer
 
     def relook(self) -> None:
-        """Look again, from another thread: more time has passed than the loop knows of."""
+        """Fire what is due by now. Called from another thread after the machine slept, which the loop does not
+        notice."""
         with suppress(RuntimeError):  # the loop has closed
             self.loop.call_soon_threadsafe(self._fire)
 
@@ -99,7 +100,7 @@ class SystemClock:
         self._deadlines: Timers | None = None
 
     def read_anew(self) -> None:
-        """Read the machine's clock again, when nothing runs here that could be hurt: it may have been set right."""
+        """Read the machine's clock again, in case it was set; only while nothing runs here."""
         self._offset = time.time_ns() - time.clock_gettime_ns(ALWAYS)
 
     def now(self) -> int:
@@ -116,7 +117,7 @@ class SystemClock:
         return timers.call_later(seconds, call)
 
     def call_later_asleep_too(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Do the same for a deadline that someone said: it holds, whatever this process could do until then."""
+        """Do the same for a deadline: time in which the machine slept or the process was stopped counts too."""
         loop = asyncio.get_running_loop()
         timers = self._deadlines
         if timers is None or timers.loop is not loop:

@@ -53,7 +53,7 @@ class UsableTime:
         self._woken: weakref.WeakSet[Woken] = weakref.WeakSet()
 
     def count(self) -> int:
-        """Tell the time. Whoever asks for it is a sign of life, so it never goes back."""
+        """Return the usable time in nanoseconds; it never goes back."""
         now = self._source.clock_gettime_ns(AWAKE)
         if now - self._alive_at > _GAP and self._thread is not None:
             self._leave_out(now)
@@ -61,7 +61,7 @@ class UsableTime:
         return now - self._stopped
 
     def enter(self) -> None:
-        """Count stops out from now on."""
+        """Start to leave out the time in which the process is stopped."""
         with self._lock:
             self._users += 1
             if self._thread is None:
@@ -71,12 +71,12 @@ class UsableTime:
                 self._thread.start()
 
     def leave(self) -> None:
-        """Note that one who entered needs this no more; the thread ends if nobody comes for a while."""
+        """Note that one user less needs this; without users the thread ends after a while."""
         with self._lock:
             self._users = max(0, self._users - 1)
 
     def tell(self, who: Woken) -> None:
-        """Tell them, for as long as they live, when the machine has slept."""
+        """Notify them when the machine has slept, for as long as they live."""
         with self._lock:
             self._woken.add(who)
 

@@ -135,7 +135,7 @@ class Address:
 
 
 def _passing(error: StoreError, *, passes: bool) -> StoreError:
-    """Note whether it may go better by itself."""
+    """Mark whether trying again may help."""
     error.retryable = passes
     return error
 

@@ -54,11 +54,11 @@ class Ear:
             self._thread.start()
 
     def hear_no_more(self, channel: str) -> None:
-        """Call for it no more; the server may go on telling, and nobody minds."""
+        """Stop calling for this channel."""
         self._calls.pop(channel, None)
 
     def ask(self, use: Callable[[Connection], T]) -> "Future[T]":
-        """Have this done with the connection, between two notifications. It fails if the server cannot be reached."""
+        """Run a function with the connection, on the listening thread; the future fails if the server is away."""
         answer: Future[T] = Future()
         self._questions.append((use, answer))
         with suppress(OSError):  # stopped meanwhile: then nobody is left who would answer
@@ -124,7 +124,7 @@ class Ear:
         self._heard[notice.channel, notice.payload, notice.pid] = None
 
     def _tell(self) -> bool:
-        """Tell each once, however often it was said; tells whether any of it was news."""
+        """Pass on what was heard, each notification once; return whether any of it was news."""
         heard, self._heard = self._heard, {}
         calls = [(self._calls.get(channel), text, backend) for channel, text, backend in heard]
         news = [call(text, backend) for call, text, backend in calls if call is not None]  # all, before anyone waits
@@ -146,7 +146,7 @@ class Ear:
                 answer.set_result(found)
 
     def _refuse(self, error: Exception) -> None:
-        """Tell whoever has asked, and was not answered, that it cannot be."""
+        """Fail all questions that are not answered yet."""
         with suppress(IndexError):
             while True:
                 _, answer = self._questions.popleft()

@@ -50,12 +50,12 @@ def _limited(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any,
 
 
 def broke(error: psycopg.Error) -> bool:
-    """Tell whether it is only said that a conversation cannot be ended, because its connection broke in the middle."""
+    """Whether the error only says that the pipeline could not be closed after its connection broke."""
     return _PIPELINE in str(error)
 
 
 def reason(error: psycopg.Error) -> psycopg.Error:
-    """Find what went wrong before a conversation could not be ended."""
+    """Return the error that broke the pipeline."""
     before = error
     while broke(before) and isinstance(before.__context__, psycopg.Error):
         before = before.__context__

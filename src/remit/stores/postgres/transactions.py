@@ -88,7 +88,7 @@ class Transactions:
         )
 
     def _head(self, cursor: _Cursor) -> Head:
-        """Take where a journal ends; refuse a schema that we do not know."""
+        """Read the journal's head; refuse a schema that is newer than ours."""
         number, seq, seal = cursor.fetchall()[0]
         self._known.saw(number)
         return Head() if seq is None else Head(seq, seal)

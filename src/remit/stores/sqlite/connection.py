@@ -115,7 +115,7 @@ class WritingConnection:
         return self._journal
 
     def commit(self) -> None:
-        """Commit; raises StoreError also if what was committed has no name to be found by."""
+        """Commit; raise StoreError also if the file was moved or removed meanwhile."""
         try:
             self._journal.flush()
             self.connection.execute("COMMIT")
