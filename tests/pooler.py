@@ -3,54 +3,28 @@
 import socket
 import struct
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from postgres import Between
 
 Mode = Literal["session", "transaction"]
 _ASKS_FOR_ENCRYPTION = (80877103, 80877104)  # SSLRequest, GSSENCRequest
 _ENDS_A_QUESTION = (b"Q", b"S")  # a query, or the Sync after its parts: the server answers with ReadyForQuery
 
 
-class Pooler:
-    """Takes connections on a port of its own. `options` at the start are refused, or dropped if that is wanted.
+class Pooler(Between):
+    """Takes connections as a pooler does. `options` at the start are refused, or dropped if that is wanted.
 
     In the mode `transaction` all clients share one session of the server, and get it for one transaction at a time.
     """
 
     def __init__(self, address: str, mode: Mode, *, drops_options: bool = False) -> None:
-        self._given = {name: str(value) for name, value in conninfo_to_dict(address).items() if value is not None}
         self._mode = mode
         self._drops = drops_options
         self._turn = threading.Lock()
         self._shared: tuple[socket.socket, bytes] | None = None
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self._open: list[socket.socket] = [self._listening]
-        self._threads: list[threading.Thread] = []
-        port = self._listening.getsockname()[1]
-        self.address = make_conninfo(address, host="127.0.0.1", port=port)
-        self._run(self._accept)
-
-    def close(self) -> None:
-        for one in self._open:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self, target: Callable[..., None], *given: object) -> None:
-        self._threads.append(threading.Thread(target=target, args=given, daemon=True))
-        self._threads[-1].start()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listening.accept()
-                self._open.append(client)
-                self._run(self._serve, client)
+        super().__init__(address)
 
     def _serve(self, client: socket.socket) -> None:
         with suppress(OSError, EOFError), client:
@@ -73,7 +47,6 @@ class Pooler:
     def _connected(self, wishes: dict[str, str]) -> tuple[socket.socket, bytes]:
         """A session of the server, and what is told to whoever gets it: the number of its process is made up."""
         server = self._reach()
-        self._open.append(server)
         words = b"".join(f"{name}\0{value}\0".encode() for name, value in wishes.items()) + b"\0"
         server.sendall(struct.pack("!ii", 8 + len(words), 196608) + words)
         greeting = b""
@@ -82,14 +55,6 @@ class Pooler:
             body = struct.pack("!i", 1_000_000_000) + body[4:] if kind == b"K" else body
             greeting += _packed(kind, body)
         return server, greeting
-
-    def _reach(self) -> socket.socket:
-        host, port = self._given["host"], int(self._given.get("port", 5432))
-        if not host.startswith("/"):
-            return socket.create_connection((host, port))
-        server = socket.socket(socket.AF_UNIX)
-        server.connect(f"{host}/.s.PGSQL.{port}")
-        return server
 
     def _take_turns(self, client: socket.socket, server: socket.socket) -> None:
         """Gets the session with the first word of a transaction, and gives it back with the last one."""

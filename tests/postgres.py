@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -133,22 +134,57 @@ def running() -> Iterator[Server]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class Proxy:
-    """Stands between a client and the server and can lose a connection at a moment of one's choosing, or keep all that
-    is said to itself."""
+class Between(ABC):
+    """Stands between clients and the server, on a port of its own."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, **how: str) -> None:
         given = conninfo_to_dict(address)
-        self._target = (f"{given['host']}/.s.PGSQL.{given.get('port', 5432)}", given.get("host"), given.get("port"))
+        self._target = (str(given["host"]), int(given.get("port") or 5432))
         self._listening = socket.create_server(("127.0.0.1", 0))
-        port = self._listening.getsockname()[1]
-        self.address = make_conninfo(address, host="127.0.0.1", port=port, sslmode="disable", gssencmode="disable")
-        self._cuts: list[tuple[bytes, bool]] = []
-        self._flows = threading.Event()
-        self._flows.set()
+        self.address = make_conninfo(address, host="127.0.0.1", port=self._listening.getsockname()[1], **how)
         self._open: list[socket.socket] = [self._listening]
         self._threads: list[threading.Thread] = []
         self._run(self._accept)
+
+    @abstractmethod
+    def _serve(self, client: socket.socket) -> None:
+        """What is done for a client, on a thread of its own."""
+
+    def close(self) -> None:
+        _shut(*self._open)
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, target: Callable[..., None], *given: object) -> None:
+        self._threads.append(threading.Thread(target=target, args=given, daemon=True))
+        self._threads[-1].start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                self._open.append(client)
+                self._run(self._serve, client)
+
+    def _reach(self) -> socket.socket:
+        host, port = self._target
+        if host.startswith("/"):
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(f"{host}/.s.PGSQL.{port}")
+        else:
+            server = socket.create_connection((host, port))
+        self._open.append(server)
+        return server
+
+
+class Proxy(Between):
+    """Can lose a connection at a moment of one's choosing, or keep all that is said to itself."""
+
+    def __init__(self, address: str) -> None:
+        self._cuts: list[tuple[bytes, bool]] = []
+        self._flows = threading.Event()
+        self._flows.set()
+        super().__init__(address, sslmode="disable", gssencmode="disable")
 
     def cut_at(self, text: bytes, *, answered: bool) -> None:
         """Loses the next connection that sends this: before the server gets it, or once the server has answered."""
@@ -168,32 +204,17 @@ class Proxy:
 
     def close(self) -> None:
         self.flow()
-        for one in self._open:
-            _shut(one)
-        for thread in self._threads:
-            thread.join()
+        super().close()
 
-    def _run(self, target: Callable[..., None], *given: object) -> None:
-        self._threads.append(threading.Thread(target=target, args=given, daemon=True))
-        self._threads[-1].start()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listening.accept()
-                server = self._reach()
-                self._open += [client, server]
-                lost = threading.Event()
-                self._run(self._up, client, server, lost)
-                self._run(self._down, client, server, lost)
-
-    def _reach(self) -> socket.socket:
-        path, host, port = self._target
-        if not path.startswith("/"):
-            return socket.create_connection((host, int(port or 5432)))
-        server = socket.socket(socket.AF_UNIX)
-        server.connect(path)
-        return server
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            server = self._reach()
+        except OSError:  # there is none right now
+            _shut(client)
+            return
+        lost = threading.Event()
+        self._run(self._down, client, server, lost)
+        self._up(client, server, lost)
 
     def _up(self, client: socket.socket, server: socket.socket, lost: threading.Event) -> None:
         with suppress(OSError):

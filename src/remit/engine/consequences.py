@@ -20,6 +20,7 @@ from remit.core.record import Record, Standing
 from remit.core.redaction import NOTHING_SECRET, Redaction
 from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json, encode
+from remit.engine.ground import StoreAround
 from remit.ports import NOTHING, Decide, Decided, Decision, Store, View, Wants
 
 T = TypeVar("T")
@@ -104,19 +105,15 @@ _SUCCESSES: Final = frozenset(("task.completed", "task.handed"))
 _FAILURES: Final = frozenset(("task.failed", "task.died"))
 
 
-class Consequent:
-    """A store that completes every decision with its consequences; in all else the store itself."""
+class Consequent(StoreAround):
+    """A store that completes every decision with its consequences."""
 
-    __slots__ = ("_breaker_policy", "_redaction", "_store", "listen", "read", "subscribe", "workspace")
+    __slots__ = ("_breaker_policy", "_redaction")
 
     def __init__(self, store: Store, breaker_policy: BreakerPolicy, redaction: Redaction = NOTHING_SECRET) -> None:
-        self._store = store
+        super().__init__(store)
         self._redaction = redaction
         self._breaker_policy = breaker_policy
-        self.workspace = store.workspace
-        self.read = store.read
-        self.subscribe = store.subscribe
-        self.listen = store.listen
 
     def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
         return self._store.tx(self._redaction.text(op), self._completed(decide), wants)

@@ -13,3 +13,16 @@ class Ground(NamedTuple):
     clock: Clock
     ids: Ids
     directory: Directory
+
+
+class StoreAround:
+    """A store around another, which does all that is not done otherwise here."""
+
+    __slots__ = ("_store", "listen", "read", "subscribe", "workspace")
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.workspace = store.workspace
+        self.read = store.read
+        self.subscribe = store.subscribe
+        self.listen = store.listen

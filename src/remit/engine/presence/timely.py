@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from remit.core.times import SECOND, iso
+from remit.engine.ground import StoreAround
 from remit.engine.system import SystemClock
 from remit.errors import StoreError
 from remit.ports import NOTHING, Decide, Decided, Store, View, Wants
@@ -14,21 +15,17 @@ T = TypeVar("T")
 TOLERANCE: Final = 600 * SECOND
 
 
-class TimelyStore:
+class TimelyStore(StoreAround):
     """A store that is written to only when this machine's clock has been compared with another's: the server's, or
-    that of whoever wrote last, which cannot have been in the future. In all else the store itself."""
+    that of whoever wrote last, which cannot have been in the future."""
 
-    __slots__ = ("_clock", "_right", "_server_time", "_store", "listen", "read", "subscribe", "workspace")
+    __slots__ = ("_clock", "_right", "_server_time")
 
     def __init__(self, store: Store, clock: SystemClock, server_time: Callable[[], int | None]) -> None:
-        self._store = store
+        super().__init__(store)
         self._clock = clock
         self._server_time = server_time
         self._right = False
-        self.workspace = store.workspace
-        self.read = store.read
-        self.subscribe = store.subscribe
-        self.listen = store.listen
 
     def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:
         return self._store.tx(op, decide, wants) if self._right else self._first_tx(op, decide, wants)
