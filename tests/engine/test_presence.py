@@ -466,13 +466,15 @@ async def test_the_thread_ends_with_the_work_and_with_the_store(where: str):
 @pytest.mark.rule("presence.thread")
 def test_the_thread_ends_with_its_loop(tmp_path):
     rt = team(tmp_path / "team.db", silence=0.2)
+    inside = anyio.Event()
 
     async def stay(turn: Turn) -> None:
+        inside.set()
         await anyio.sleep_forever()
 
     async def leave_it_running() -> None:
         await rt.submit("stays", "x")
-        await anyio.sleep(0.1)
+        await happened(inside)
 
     rt.add(Card("stays"), stay)
     loop = asyncio.new_event_loop()

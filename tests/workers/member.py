@@ -91,18 +91,14 @@ def _join_those_who_end(rt: Runtime, folder: Path) -> None:
         return f"by {os.getpid()}"
 
     async def charge(turn: Turn) -> str:
-        """One effect, after a moment in which its process may be stopped."""
+        """One effect, when its gate is opened; notes if it may not have it any more."""
         note(folder, "begun", turn.task)
-        await asyncio.sleep(0.5)
-        return await turn.once("charge", note, folder, "charged", turn.task)
-
-    async def parent(turn: Turn) -> list[str]:
-        """Spawns some and reads what is announced; each once."""
-        children = [await turn.spawn("echo", f"{turn.task}/{n}") for n in range(3)]
-        for child in children:
-            await child.wait()
-        told = [*await turn.inbox(), *await turn.inbox()]
-        return sorted(message.text.split(": ")[1] for message in told)
+        try:
+            await opened(folder / turn.task)
+            return await turn.once("charge", note, folder, "charged", turn.task)
+        except BaseException:
+            note(folder, "kept-from-it", turn.task)
+            raise
 
     rt.add(Card("echo"), echo)
     rt.add(Card("step"), step)
@@ -112,10 +108,17 @@ def _join_those_who_end(rt: Runtime, folder: Path) -> None:
     rt.add(Card("charge"), charge)
     rt.add(Card("busy"), busy)
     rt.add(Card("narrow", concurrency=2), busy)
-    rt.add(Card("parent", asks="*"), parent)
 
 
 def _join_those_who_plan(rt: Runtime, folder: Path) -> None:
+    async def parent(turn: Turn) -> list[str]:
+        """Spawns some and reads what is announced; each once."""
+        children = [await turn.spawn("echo", f"{turn.task}/{n}") for n in range(3)]
+        for child in children:
+            await child.wait()
+        told = [*await turn.inbox(), *await turn.inbox()]
+        return sorted(message.text.split(": ")[1] for message in told)
+
     async def painter(turn: Turn) -> str:
         """Does a step; the one called `gate` ends when that is opened."""
         title = turn.task.partition("\n")[0].removeprefix("# Task: ")
@@ -129,6 +132,7 @@ def _join_those_who_plan(rt: Runtime, folder: Path) -> None:
         note(folder, "asked", turn.phase)
         return PAINTING if turn.phase == "plan" else turn.task.count("(by painter): completed")
 
+    rt.add(Card("parent", asks="*"), parent)
     rt.add(Card("painter"), painter)
     rt.add(Card("boss", asks="*"), boss)
 

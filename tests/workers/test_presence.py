@@ -4,9 +4,11 @@ import asyncio
 import os
 import signal
 
+import anyio
 import psycopg
 import pytest
 
+from remit import Runtime
 from workers.crew import PATIENCE, Crew, sound, until
 
 pytestmark = pytest.mark.anyio
@@ -42,19 +44,32 @@ async def test_a_worker_that_is_stopped_for_long_is_replaced_and_has_no_effect_w
     first = both.start(silence=1)
     await both.ready(first)
     with both.runtime() as rt:
-        task = await rt.submit("charge", "order 7")
+        task = await rt.submit("charge", "order-7")
         await both.until("begun")
         os.kill(first.pid, signal.SIGSTOP)
+        both.open("order-7")
         second = both.start(silence=1)
         await both.ready(second)
-        assert await task.result(PATIENCE) == "order 7"
+        assert await task.result(PATIENCE) == "order-7"
         os.kill(first.pid, signal.SIGCONT)
-        await rt.submit("echo", "afterwards")
-        await both.until("echo")
-        await asyncio.sleep(1.5)  # time for the effect that must not come
+        [refused] = await both.until("kept-from-it")
+        assert refused.pid == first.pid
         assert [line.pid for line in both.lines("charged")] == [second.pid]
         assert (await task.status()).attempt == 1  # nobody died, so nobody is to blame
         await sound(rt)
+
+
+async def beats(rt: Runtime, more: int) -> None:
+    """Wait until each of the two others has said so many times more that it is there, and so has looked at the rest."""
+
+    async def counts() -> list[int]:
+        heard = await rt.workspace.read(lambda view: view.workers())
+        return [beat.count for beat in heard if beat.worker != rt.worker]
+
+    before = await counts()
+    with anyio.fail_after(PATIENCE):
+        while len(now := await counts()) < 2 or sum(now) < sum(before) + 2 * more:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)  # a heartbeat rings no bell
 
 
 @pytest.mark.rule("presence.watch")
@@ -65,13 +80,13 @@ async def test_those_who_were_all_stopped_take_nothing_from_each_other(both: Cre
     with both.runtime() as rt:
         tasks = [await rt.submit("gated", f"gate{number}") for number in range(2)]
         await both.until("begun", 2)
-        await asyncio.sleep(1.2)  # each has heard of the other
+        await beats(rt, 4)  # each has heard of the other
         for one in (first, second):
             os.kill(one.pid, signal.SIGSTOP)
-        await asyncio.sleep(3)
+        await asyncio.sleep(3)  # three times as long as one may be silent
         for one in (first, second):
             os.kill(one.pid, signal.SIGCONT)
-        await asyncio.sleep(2)
+        await beats(rt, 4)
         for number in range(2):
             both.open(f"gate{number}")
         for task in tasks:
