@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -449,6 +448,7 @@ SCRIPT = """
 import asyncio, os, signal, sys
 import remit
 rt = remit.Runtime()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts in the background
 
 @rt.agent
 async def slow(turn):
@@ -465,17 +465,17 @@ asyncio.run(rt.run("slow", "x"))
 def test_a_persons_ctrl_c_stops_the_program(body: str):
     """Waiting code is cancelled by the first one; code that never waits is interrupted by the second."""
     program = textwrap.dedent(SCRIPT).replace("{body}", body)
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"begun\n"
-    deadline = time.monotonic() + 15
-    while process.poll() is None and time.monotonic() < deadline:
-        os.kill(process.pid, signal.SIGINT)
-        try:
-            process.wait(0.3)
-        except subprocess.TimeoutExpired:
-            continue
-    _, errors = process.communicate()
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", program], stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        deadline = time.monotonic() + 15
+        while process.poll() is None and time.monotonic() < deadline:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.3)
+        process.kill()
+        _, errors = process.communicate()
     assert b"KeyboardInterrupt" in errors
     assert process.returncode not in (0, None)
 
