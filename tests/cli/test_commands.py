@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import command as remit
 from remit.cli.breakers import next_for
 from remit.core.breaker import UNTIL_RESET, Breaker
 
@@ -76,18 +77,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "broken_team.py").write_text("import remit\n1 / 0\n")
     (tmp_path / "unfinished.py").write_text("def half(\n")
     return tmp_path
-
-
-def remit(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("REMIT_")}
-    return subprocess.run(
-        [sys.executable, "-m", "remit.cli", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=60,
-    )
 
 
 def ran(folder: Path) -> Path:
