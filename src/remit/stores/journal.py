@@ -14,7 +14,7 @@ from remit.ports import Decide, Fault, RunLine
 from remit.stores.cached import CachedView
 from remit.stores.operations import Applied
 from remit.stores.queries import queries
-from remit.stores.view import answer_of
+from remit.stores.views import answer_of
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 

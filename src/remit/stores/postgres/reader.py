@@ -17,7 +17,7 @@ from remit.stores.newer import KnownSchema
 from remit.stores.postgres.address import STATEMENTS, Address, Connection, lost, prepare
 from remit.stores.postgres.patience import PatientConnection, broke, reason
 from remit.stores.postgres.switching import quick_switching
-from remit.stores.view import SqlView
+from remit.stores.views import SqlView
 
 T = TypeVar("T")
 

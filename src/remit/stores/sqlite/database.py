@@ -20,7 +20,7 @@ from remit.stores.sqlite.files import MEMORY, others, prepare, translated
 from remit.stores.sqlite.polling import Poll
 from remit.stores.sqlite.pulse import SqlitePulse
 from remit.stores.sqlite.schema import set_up
-from remit.stores.view import SqlView
+from remit.stores.views import SqlView
 
 T = TypeVar("T")
 
