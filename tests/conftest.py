@@ -1,6 +1,9 @@
 """Shared by all tests: the async backend, a runtime with a clock and ids under our control, and PostgreSQL."""
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -31,6 +34,14 @@ def rt(request: pytest.FixtureRequest, tmp_path, clock: FakeClock) -> Iterator[r
     where = ":memory:" if request.param == "memory" else tmp_path / "team.db"
     with team(where, clock=clock) as runtime:
         yield runtime
+
+
+@pytest.fixture
+def memory_folder() -> Iterator[Path]:
+    """A folder in memory, where there is such a place: kill -9 does not take it away, and no disk is waited for."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
+        yield Path(name)
 
 
 # -- PostgreSQL ---------------------------------------------------------------------------------------------------

@@ -1,8 +1,5 @@
 """kill -9 anywhere: the next process carries on, and nobody can tell from what came of it."""
 
-import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,34 +11,26 @@ ONCE = 34  # points of each scenario; `make torture` takes all of them
 TWICE = 10
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """In memory, where there is such a place: kill -9 does not take it away, and it is faster than a disk."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
-        yield Path(name)
-
-
 @pytest.mark.rule("crash.enumerated")
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_what_is_killed_is_carried_on_by_the_next_process(scenario: str, folder: Path):
-    found = measured(folder, scenario)
+def test_what_is_killed_is_carried_on_by_the_next_process(scenario: str, memory_folder: Path):
+    found = measured(memory_folder, scenario)
     assert found["broken"] == []
-    killed = check(folder, scenario, spread(points(found["reached"]), ONCE))
+    killed = check(memory_folder, scenario, spread(points(found["reached"]), ONCE))
     assert killed >= ONCE * 0.9, "nearly every point is reached; when commits come together, the last ones are not"
 
 
 @pytest.mark.rule("crash.twice")
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_whoever_carries_on_may_be_killed_as_well(scenario: str, folder: Path):
-    first = spread(points(measured(folder, scenario)["reached"]), TWICE, 0.25)
-    killed = check(folder, scenario, twice(first, start=list(SCENARIOS).index(scenario)))
+def test_whoever_carries_on_may_be_killed_as_well(scenario: str, memory_folder: Path):
+    first = spread(points(measured(memory_folder, scenario)["reached"]), TWICE, 0.25)
+    killed = check(memory_folder, scenario, twice(first, start=list(SCENARIOS).index(scenario)))
     assert killed > TWICE * 1.2, "some of the second lives were killed too"
 
 
 @pytest.mark.rule("crash.enumerated")
-def test_the_scenarios_reach_every_hook(folder: Path):
-    reached = {hook for scenario in ("submit", "tree") for hook in measured(folder, scenario)["reached"]}
+def test_the_scenarios_reach_every_hook(memory_folder: Path):
+    reached = {hook for scenario in ("submit", "tree") for hook in measured(memory_folder, scenario)["reached"]}
     assert reached == set(HOOKS)
 
 
