@@ -45,6 +45,13 @@ async def tasks_are_listed_by_every_condition(database: Database) -> None:
         (Which(state="open", run="run0"), ["run0"]),
         (Which(state="open", parent=""), ["run2", "run1", "run0"]),
         (Which(state="failed"), ["run0part"]),
+        (Which(state="failed", agent="lead"), []),
+        (Which(state="failed", parent=""), []),
+        (Which(state="failed", session="s0"), ["run0part"]),
+        (Which(state="dead"), []),
+        (Which(session="s0", parent=""), ["run2", "run0"]),
+        (Which(session="s0", agent="helper", limit=1), ["run2part"]),
+        (Which(session="*"), []),
         (Which(state="failed", run="run1"), []),
         (Which(parent="run1"), ["run1part"]),
         (Which(parent="run1", session="s0"), []),
@@ -71,6 +78,7 @@ async def tasks_are_listed_page_by_page(database: Database) -> None:
         Which(),
         Which(agent="helper"),
         Which(session="s"),
+        Which(session="s", agent="helper"),
         Which(parent=""),
         Which(state="running"),
         Which(state="open"),
@@ -176,7 +184,7 @@ async def those_tried_for_the_same_are_found(database: Database) -> None:
         equal(await look(store, lambda view, since=since: view.lineage_runs(since)), runs, f"runs needed since {since}")
 
 
-async def ids_are_found_by_their_beginning(database: Database) -> None:
+async def ids_are_found_by_their_beginning_and_their_end(database: Database) -> None:
     store = database.store("one")
     known = ("abc", "abd", "ab_", "ab%", "b", "abcd")
     await append(store, "start", *(started(first_remit(task, session="s"), NOW) for task in known))
@@ -184,6 +192,12 @@ async def ids_are_found_by_their_beginning(database: Database) -> None:
         listed = await look(store, lambda view, start=start: view.ids_like(start, 10))
         equal(listed, sorted(task for task in known if task.startswith(start)), f"the ids that begin with {start!r}")
     equal(await look(store, lambda view: view.ids_like("ab", 2)), ["ab%", "ab_"], "the first two that begin with 'ab'")
+    for end in ("", "b", "c", "bc", "_", "%", "abcdabcd"):
+        listed = await look(store, lambda view, end=end: view.ids_ending(end, 10))
+        equal(listed, sorted(task for task in known if task.endswith(end)), f"the ids that end with {end!r}")
+    await append(store, "part", started(child_remit(first_remit("abc", session="s"), "abz", holder="helper"), NOW))
+    runs = await look(store, lambda view: (view.ids_like("ab", 10, runs=True), view.ids_ending("z", 10, runs=True)))
+    equal(runs, (sorted(task for task in known if task != "b"), []), "the ids of runs alone")
 
 
 # -- pages --------------------------------------------------------------------------------------------------
@@ -240,5 +254,5 @@ CLAUSES: Final = (
     what_is_below_a_task_is_found_from_the_top_down,
     the_same_requests_are_found_newest_first,
     those_tried_for_the_same_are_found,
-    ids_are_found_by_their_beginning,
+    ids_are_found_by_their_beginning_and_their_end,
 )
