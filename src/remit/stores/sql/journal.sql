@@ -43,6 +43,10 @@ WHERE workspace = :workspace AND seq > :after AND seq < :before AND at >= :since
   AND (:agent = '*' OR agent = :agent) AND (:task = '*' OR task = :task)
 ORDER BY seq DESC LIMIT :limit;
 
+-- name: run_of_task
+-- Where the events of a task are found.
+SELECT run FROM task WHERE workspace = :workspace AND id = :task;
+
 -- name: events_of_run
 SELECT @event FROM event
 WHERE workspace = :workspace AND run = :run AND run <> '' AND seq > :after AND seq < :before

@@ -49,6 +49,8 @@ class JournalQueries(Queries):
     def events(self, span: Span) -> list[Event]:
         """Find events by the narrowest index, page by page: of what is not wanted no more than a page is ever held."""
         most = FOREVER if span.limit is None else span.limit
+        if span.task is not None and span.run is None and (run := self._one("run_of_task", task=span.task)):
+            span = replace(span, run=run[0])  # the record of a pruned task is gone: then the journal is walked
         exact = span.kinds is None and (span.run is None or span.session is None)  # the query checks everything
         found: list[Event] = []
         while len(found) < most:

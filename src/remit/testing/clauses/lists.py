@@ -197,7 +197,8 @@ async def ids_are_found_by_their_beginning_and_their_end(database: Database) -> 
         equal(listed, sorted(task for task in known if task.endswith(end)), f"the ids that end with {end!r}")
     await append(store, "part", started(child_remit(first_remit("abc", session="s"), "abz", holder="helper"), NOW))
     runs = await look(store, lambda view: (view.ids_like("ab", 10, runs=True), view.ids_ending("z", 10, runs=True)))
-    equal(runs, (sorted(task for task in known if task != "b"), []), "the ids of runs alone")
+    equal(runs[0], sorted(task for task in known if task != "b"), "the ids of runs alone that begin with 'ab'")
+    equal(runs[1], [], "the ids of runs alone that end with 'z'")
 
 
 # -- pages --------------------------------------------------------------------------------------------------
