@@ -4,7 +4,7 @@ import logging
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from remit.core.events import SealKey
 from remit.errors import StoreError
@@ -24,6 +24,16 @@ from remit.stores.sqlite.schema import set_up
 from remit.stores.views import SqlView
 
 T = TypeVar("T")
+
+# From one to the next, so that the journal is not read through.
+_WORKSPACES: Final = """
+WITH RECURSIVE found (workspace) AS (
+    SELECT min(workspace) FROM event
+    UNION ALL
+    SELECT (SELECT min(e.workspace) FROM event e WHERE e.workspace > found.workspace)
+    FROM found WHERE found.workspace IS NOT NULL
+)
+SELECT workspace FROM found WHERE workspace IS NOT NULL"""
 
 _log = logging.getLogger("remit")
 
@@ -147,7 +157,7 @@ class SqliteDatabase:
         return
 
     def workspaces(self) -> list[str]:
-        return [row[0] for row in self.reader.rows("SELECT DISTINCT workspace FROM event ORDER BY workspace")]
+        return [row[0] for row in self.reader.rows(_WORKSPACES)]
 
     @property
     def key(self) -> SealKey | None:
