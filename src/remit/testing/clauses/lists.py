@@ -22,6 +22,35 @@ from remit.testing.clauses.making import (
     starting,
 )
 
+_CONDITIONS: Final[tuple[tuple[Which, list[str]], ...]] = (
+    (Which(session="s0"), ["run2part", "run0part", "run2", "run0"]),
+    (Which(agent="helper"), ["run2part", "run1part", "run0part"]),
+    (Which(state="pending"), ["run2part", "run1part"]),
+    (Which(state="open"), ["run2part", "run1part", "run2", "run1", "run0"]),
+    (Which(state="open", session="s0", agent="helper"), ["run2part"]),
+    (Which(state="open", run="run0"), ["run0"]),
+    (Which(state="open", parent=""), ["run2", "run1", "run0"]),
+    (Which(state="failed"), ["run0part"]),
+    (Which(state="failed", agent="lead"), []),
+    (Which(state="failed", parent=""), []),
+    (Which(state="failed", session="s0"), ["run0part"]),
+    (Which(state="dead"), []),
+    (Which(session="s0", parent=""), ["run2", "run0"]),
+    (Which(session="s0", agent="helper", limit=1), ["run2part"]),
+    (Which(session="*"), []),
+    (Which(state="failed", run="run1"), []),
+    (Which(parent="run1"), ["run1part"]),
+    (Which(parent="run1", session="s0"), []),
+    (Which(parent="run1", run="run1", agent="helper", state="pending"), ["run1part"]),
+    (Which(parent=""), ["run2", "run1", "run0"]),
+    (Which(run="run2", agent="lead"), ["run2"]),
+    (Which(run="run2", limit=1), ["run2part"]),
+    (Which(limit=2), ["run2part", "run1part"]),
+    (Which(session="none"), []),
+    (Which(run="none"), []),
+    (Which(parent="none"), []),
+)
+
 
 async def tasks_are_listed_by_every_condition(database: Database) -> None:
     """All conditions hold together, newest first, each task with its text."""
@@ -36,34 +65,7 @@ async def tasks_are_listed_by_every_condition(database: Database) -> None:
     equal([*every], order, "all tasks, newest first")
     equal(every["run1part"][1], parts[1].task, "a task with its text")
     equal(every["run1part"][0], await record_of(store, "run1part"), "a task in the list is as it is alone")
-    for which, expected in (
-        (Which(session="s0"), ["run2part", "run0part", "run2", "run0"]),
-        (Which(agent="helper"), ["run2part", "run1part", "run0part"]),
-        (Which(state="pending"), ["run2part", "run1part"]),
-        (Which(state="open"), ["run2part", "run1part", "run2", "run1", "run0"]),
-        (Which(state="open", session="s0", agent="helper"), ["run2part"]),
-        (Which(state="open", run="run0"), ["run0"]),
-        (Which(state="open", parent=""), ["run2", "run1", "run0"]),
-        (Which(state="failed"), ["run0part"]),
-        (Which(state="failed", agent="lead"), []),
-        (Which(state="failed", parent=""), []),
-        (Which(state="failed", session="s0"), ["run0part"]),
-        (Which(state="dead"), []),
-        (Which(session="s0", parent=""), ["run2", "run0"]),
-        (Which(session="s0", agent="helper", limit=1), ["run2part"]),
-        (Which(session="*"), []),
-        (Which(state="failed", run="run1"), []),
-        (Which(parent="run1"), ["run1part"]),
-        (Which(parent="run1", session="s0"), []),
-        (Which(parent="run1", run="run1", agent="helper", state="pending"), ["run1part"]),
-        (Which(parent=""), ["run2", "run1", "run0"]),
-        (Which(run="run2", agent="lead"), ["run2"]),
-        (Which(run="run2", limit=1), ["run2part"]),
-        (Which(limit=2), ["run2part", "run1part"]),
-        (Which(session="none"), []),
-        (Which(run="none"), []),
-        (Which(parent="none"), []),
-    ):
+    for which, expected in _CONDITIONS:
         listed = await look(store, lambda view, which=which: [record.id for record, _ in view.tasks(which)])
         equal(listed, expected, f"the tasks of {which}")
 
