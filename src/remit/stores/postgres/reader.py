@@ -58,11 +58,16 @@ class Reader:
     async def look(self, workspace: str, look: Callable[[View], T]) -> T:
         """Answer all that `look` asks as of one moment."""
         self._known.check()
+        asker = _Asker()
         try:
-            answer = self._threads.submit(self._look, workspace, look)
+            answer = self._threads.submit(self._look, workspace, look, asker)
         except RuntimeError:
             raise StoreError(self._closed) from None
-        return await asyncio.wrap_future(answer)
+        try:
+            return await asyncio.wrap_future(answer)
+        except asyncio.CancelledError:
+            asker.is_there = False
+            raise
 
     def rows(self, name: str) -> Sequence[tuple[Any, ...]]:
         """Run a statement of our own, on this thread."""
@@ -98,28 +103,21 @@ class Reader:
         self._threads.shutdown()
         self._pool = ConnectionPool(connection_class=PatientConnection, open=False, min_size=0, max_size=1)
 
-    def _look(self, workspace: str, look: Callable[[View], T]) -> T:
-        longer = _LONG if self._long else 1
-        return self._retried(lambda connection: self._one_picture(connection, workspace, look), longer)
+    def _look(self, workspace: str, look: Callable[[View], T], asker: "_Asker") -> T:
+        def must_be_wanted() -> None:
+            if not asker.is_there or (self._long and not self._is_open):
+                raise StoreError(self._closed)
 
-    def _one_picture(self, connection: Connection, workspace: str, look: Callable[[View], T]) -> T:
-        """Answer all that `look` asks as of one moment."""
+        def use(connection: Connection) -> T:
+            def ask(name: str, row: Sequence[Any]) -> Sequence[Sequence[Any]]:
+                must_be_wanted()
+                return connection.execute(STATEMENTS[name], row).fetchall()
 
-        def ask(name: str, row: Sequence[Any]) -> Sequence[Sequence[Any]]:
-            if self._long:
-                self._must_be_open()
-            return connection.execute(STATEMENTS[name], row).fetchall()
+            answer = _one_picture(connection, lambda: look(SqlView(workspace, ask)))
+            must_be_wanted()  # or it may have taken its end for damage
+            return answer
 
-        try:
-            with connection.pipeline():
-                connection.execute(STATEMENTS["look"])
-                answer = look(SqlView(workspace, ask))
-                connection.execute(STATEMENTS["commit"])
-                return answer
-        except BaseException:
-            if not connection.closed:
-                connection.execute(STATEMENTS["rollback"])
-            raise
+        return self._retried(use, _LONG if self._long else 1)
 
     def _retried(self, use: Callable[[Connection], T], longer: int = 1) -> T:
         """Use a connection, and another if that one is lost; `longer` is for what makes the server think."""
@@ -151,3 +149,26 @@ class Reader:
         except psycopg.Error as error:
             return self._address.translated(error)
         return StoreError(f"{self._address.where}: all connections for reading are in use; try again")
+
+
+class _Asker:
+    """Whoever waits for a look; when it has gone, the look ends at its next question."""
+
+    __slots__ = ("is_there",)
+
+    def __init__(self) -> None:
+        self.is_there = True
+
+
+def _one_picture(connection: Connection, look: Callable[[], T]) -> T:
+    """Answer all that `look` asks as of one moment."""
+    try:
+        with connection.pipeline():
+            connection.execute(STATEMENTS["look"])
+            answer = look()
+            connection.execute(STATEMENTS["commit"])
+            return answer
+    except BaseException:
+        if not connection.closed:
+            connection.execute(STATEMENTS["rollback"])
+        raise
