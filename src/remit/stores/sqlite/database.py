@@ -26,7 +26,7 @@ from remit.stores.views import SqlView
 T = TypeVar("T")
 
 # From one to the next, so that the journal is not read through.
-_WORKSPACES: Final = """
+WORKSPACES: Final = """
 WITH RECURSIVE found (workspace) AS (
     SELECT min(workspace) FROM event
     UNION ALL
@@ -157,7 +157,7 @@ class SqliteDatabase:
         return
 
     def workspaces(self) -> list[str]:
-        return [row[0] for row in self.reader.rows(_WORKSPACES)]
+        return [row[0] for row in self.reader.rows(WORKSPACES)]
 
     @property
     def key(self) -> SealKey | None:

@@ -22,6 +22,8 @@ _PAGES: Final[dict[Table, str]] = {
     "breaker": "breaker_page",
     "card": "card_page",
 }
+_FROM_THE_BEGINNING: Final = ("events_of_run", "events_of_session", "events")
+_FROM_THE_END: Final = ("events_of_run_latest", "events_of_session_latest", "events_latest")
 _PAGE: Final = 2_000
 _SEQ, _KIND, _SESSION, _TASK, _AGENT = map(Event._fields.index, ("seq", "kind", "session", "task", "agent"))
 
@@ -64,10 +66,9 @@ class JournalQueries(Queries):
         return found[::-1] if span.latest else found
 
     def _event_rows(self, span: Span, size: int) -> Sequence[Values]:
-        name = "events_of_session" if span.session is not None else "events"
-        name = "events_of_run" if span.run is not None else name
+        of_run, of_session, of_all = _FROM_THE_END if span.latest else _FROM_THE_BEGINNING
         return self._rows(
-            f"{name}_latest" if span.latest else name,
+            of_run if span.run is not None else of_session if span.session is not None else of_all,
             run=span.run,
             session=span.session,
             after=span.after,
