@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from postgres import Server
-from remit.ports import View, Which
+from remit.ports import Span, View, Which
 from remit.stores.queries import queries
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing.clauses.making import NOW, child_remit, ending, first_remit, starting
@@ -20,13 +20,14 @@ QUERIES = queries()
 VALUES = {name: 1 for query in QUERIES.values() for name in query.names}
 # These read a whole workspace of their table on purpose: the table is small, or all of it is wanted.
 WHOLE = {
-    *("breakers", "cards", "workers", "namespaces"),
+    *("breakers", "cards", "workers", "namespaces", "ids_ending"),
     "head",  # from its end, one row
 }
 # These put what they found in order: few rows, because a condition is narrow or few tasks are open.
 SORTED = {
     *("below", "held", "late", "same_requests", "tasks_open", "tasks_of_run", "tasks_of_parent"),
     *("entries_recent", "entries_recent_from", "waiting", "orphans", "events_of_run", "events_of_session"),
+    *("events_of_session_latest", "tasks_of_session"),
 }
 
 
@@ -64,7 +65,11 @@ def test_every_query_is_answered_through_an_index(database: SqliteDatabase, name
         ("of_run", "SEARCH c USING INDEX task_parent (workspace=? AND parent=?)"),
         ("run", "SEARCH r USING PRIMARY KEY (workspace=? AND id=?) LEFT-JOIN"),
         ("runs", "SEARCH t USING INDEX task_root (workspace=? AND began<?)"),
-        ("tasks", "SEARCH t USING INDEX task_began (workspace=? AND began<?)"),
+        ("tasks", "SEARCH t USING INDEX task_began (workspace=? AND began>? AND began<?)"),
+        ("tasks_gone", "SEARCH t USING INDEX task_gone (workspace=? AND state=? AND began<?)"),
+        ("tasks_of_session", "SEARCH task USING INDEX task_session (workspace=? AND session=?)"),
+        ("events_latest", "SEARCH event USING PRIMARY KEY (workspace=? AND seq>? AND seq<?)"),
+        ("events_of_run_latest", "SEARCH event USING INDEX event_run (workspace=? AND run=? AND seq>? AND seq<?)"),
         ("tasks_of_run", "SEARCH c USING INDEX task_parent (workspace=? AND parent=?)"),
         ("tasks_of_parent", "SEARCH t USING INDEX task_parent (workspace=? AND parent=?)"),
         ("task_page", "SEARCH task USING PRIMARY KEY (workspace=? AND id>?)"),
@@ -85,6 +90,13 @@ LOOKS: dict[str, Callable[[View], object]] = {
     "a page of one agent's tasks": lambda view: view.tasks(Which(agent="helper", limit=10)),
     "a page of runs": lambda view: view.runs(10, 100),
     "what is open": lambda view: view.tasks(Which(state="open")),
+    "what failed": lambda view: view.tasks(Which(state="failed")),
+    "what one agent died of": lambda view: view.tasks(Which(state="dead", agent="helper")),
+    "the latest events": lambda view: view.events(Span(latest=True, limit=20)),
+    "the latest events of an agent": lambda view: view.events(Span(agent="helper", latest=True, limit=10)),
+    "the latest events of a session": lambda view: view.events(Span(session="s0", latest=True, limit=10)),
+    "the first events": lambda view: view.events(Span(kinds=frozenset({"task.started"}), limit=10, before=100)),
+    "a run by the beginning of its id": lambda view: view.ids_like("run7", 1, runs=True),
 }
 
 
@@ -97,15 +109,41 @@ def test_a_larger_workspace_costs_no_more(database: SqliteDatabase, look: Callab
     assert instructions(database, look) <= small * 1.05
 
 
-async def fill(database: SqliteDatabase, first: int, last: int) -> None:
-    """Runs of three tasks, of which the first ten are open."""
+@pytest.mark.rule("workspace.lists")
+def test_the_tasks_of_a_session_cost_no_more_wherever_among_all_they_are(database: SqliteDatabase):
+    """In a workspace three times as large. What is looked at first, the latest tasks, is there in both."""
+
+    def look(view: View) -> object:
+        return view.tasks(Which(session="s3", limit=10))
+
+    asyncio.run(fill(database, 0, 400))
+    small = instructions(database, look)
+    asyncio.run(fill(database, 400, 1_200))
+    assert instructions(database, look) <= small * 1.05
+    assert small < 100_000
+
+
+@pytest.mark.rule("workspace.lists")
+def test_a_session_that_is_all_there_is_costs_a_page(database: SqliteDatabase):
+    def look(view: View) -> object:
+        return view.tasks(Which(session="s", limit=10))
+
+    asyncio.run(fill(database, 0, 50, session="s"))
+    small = instructions(database, look)
+    asyncio.run(fill(database, 50, 500, session="s"))
+    assert instructions(database, look) <= small * 1.05
+
+
+async def fill(database: SqliteDatabase, first: int, last: int, session: str = "") -> None:
+    """Runs of three tasks in sessions of ten, unless all are in one; the first ten are open, and one has failed."""
     store = database.store("one")
     for number in range(first, last):
-        root = first_remit(f"run{number}", session="s")
+        root = first_remit(f"run{number}", session=session or f"s{number // 10}")
         parts = [child_remit(root, f"run{number}part{part}", holder="helper") for part in range(2)]
         await store.tx(root.id, starting(root, *parts))
         for remit in (*parts, root) if number >= 10 else ():
-            await store.tx(f"end {remit.id}", ending(remit, at=NOW))
+            kind = "task.failed" if number == 20 else "task.completed"
+            await store.tx(f"end {remit.id}", ending(remit, kind, at=NOW))
 
 
 def instructions(database: SqliteDatabase, look: Callable[[View], object]) -> int:

@@ -45,7 +45,8 @@ class RunLine:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which events to read: all conditions hold together, in order of `seq`."""
+    """Which events to read: all conditions hold together. They come in order of `seq`, the first `limit` of them; with
+    `latest`, the last. Without a limit, all."""
 
     run: str | None = None
     session: str | None = None
@@ -53,6 +54,8 @@ class Span:
     since: int | None = None
     until: int | None = None
     after: int = 0
-    limit: int = 1_000_000
+    limit: int | None = None
     task: str | None = None
     kinds: frozenset[str] | None = None
+    before: int | None = None
+    latest: bool = False

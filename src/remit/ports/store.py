@@ -84,7 +84,12 @@ class Store(Protocol):
         ...
 
     async def read(self, look: Callable[[View], T]) -> T:
-        """Look at what is committed."""
+        """Look at what is committed. It is quick, and whatever else there is to do in this process may wait for it."""
+        ...
+
+    async def browse(self, look: Callable[[View], T]) -> T:
+        """Look at much of what is committed, as of one moment, while everything else goes on: `look` may run on another
+        thread, and once more if it is interrupted, so it reads from the view and touches nothing else."""
         ...
 
     def subscribe(self, sink: Sink) -> Callable[[], None]:

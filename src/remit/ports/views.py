@@ -93,7 +93,13 @@ class TaskView(Protocol):
         """List every task of a run: its id, its state and when it ended."""
         ...
 
-    def ids_like(self, start: str, limit: int) -> list[str]: ...
+    def ids_like(self, start: str, limit: int, *, runs: bool = False) -> list[str]:
+        """List ids that begin so, in order; only those of runs if told so."""
+        ...
+
+    def ids_ending(self, ending: str, limit: int, *, runs: bool = False) -> list[str]:
+        """List ids that end so, in the same way."""
+        ...
 
 
 class QueueView(Protocol):

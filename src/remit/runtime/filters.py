@@ -43,6 +43,14 @@ class EventFilter(TypedDict, total=False):
     limit: int
 
 
+class HistoryFilter(EventFilter, total=False):
+    """Which events to read of those that are there: with `latest` the last `limit` of them, else the first; `before` is
+    the `seq` of the first event already seen."""
+
+    latest: bool
+    before: int | None
+
+
 def which_tasks(given: TaskFilter) -> Which:
     """Read the conditions that a caller gave for tasks, and refuse those that make no sense."""
     wanted = _named("tasks", given, TaskFilter)
@@ -53,9 +61,9 @@ def which_tasks(given: TaskFilter) -> Which:
     return Which(**wanted)
 
 
-def which_events(verb: str, given: EventFilter) -> Span:
+def which_events(verb: str, given: EventFilter, takes: type = EventFilter) -> Span:
     """Read the conditions that a caller gave for events, and refuse those that make no sense."""
-    wanted = _named(verb, given, EventFilter)
+    wanted = _named(verb, given, takes)
     for name in ("since", "until"):
         if wanted.get(name) is not None:
             wanted[name] = moment(wanted[name], name)
@@ -65,6 +73,9 @@ def which_events(verb: str, given: EventFilter) -> Span:
     for name, least in (("after", 0), ("limit", 1)):
         if name in wanted:
             checks.between(wanted[name], name, least, INT_LIMIT)
+    if "latest" in wanted:
+        checks.yes_or_no(wanted["latest"], "latest")
+    wanted["before"] = page(wanted.get("before"))
     return Span(**wanted)
 
 

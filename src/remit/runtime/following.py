@@ -19,6 +19,7 @@ class Follow:
         self._store = store
         self._clock = clock
         self._span = span
+        self._is_up_to_date = False
         self.changed = asyncio.Event()
 
     async def next(self, seconds: float = LOOK_SECONDS) -> list[Event]:
@@ -34,10 +35,14 @@ class Follow:
         return await self._look()
 
     async def _look(self) -> list[Event]:
+        """Read on from where the last look ended, though nothing may have been found there: so a look costs what is
+        new. The first ones may have a long way to go."""
         self.changed.clear()
-        events = await self._store.read(lambda view: view.events(self._span))
-        if events:
-            self._span = replace(self._span, after=events[-1].seq)
+        span, read = self._span, self._store.read if self._is_up_to_date else self._store.browse
+        events, head = await read(lambda view: (view.events(span), view.head().seq))
+        self._is_up_to_date = span.limit is None or len(events) < span.limit
+        seen = head if self._is_up_to_date else events[-1].seq
+        self._span = replace(span, after=max(span.after, seen))
         return events
 
 

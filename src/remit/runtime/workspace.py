@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Never, Self, TypeVar, Unpack
 
 from remit.core import checks
@@ -31,7 +32,7 @@ from remit.engine.upkeep.prune import prune
 from remit.errors import BadInput
 from remit.ports import Clock, Database, RunLine, Sink, Store, View
 from remit.report.tree import Node, tree
-from remit.runtime.filters import MOST, EventFilter, TaskFilter, page, which_events, which_tasks
+from remit.runtime.filters import MOST, EventFilter, HistoryFilter, TaskFilter, page, which_events, which_tasks
 from remit.runtime.following import Follow, following
 from remit.runtime.leading import Leader
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
@@ -102,6 +103,11 @@ class Workspace:
         checks.callable_(look, "read takes a function that is given a view")
         return await self.store.read(look)
 
+    async def browse(self, look: Callable[[View], T]) -> T:
+        """Look at much of the store, in the same way: whatever else there is to do here goes on meanwhile."""
+        checks.callable_(look, "browse takes a function that is given a view")
+        return await self.store.browse(look)
+
     # -- tasks ------------------------------------------------------------------------------------------
 
     async def submit(
@@ -153,7 +159,7 @@ class Workspace:
     async def runs(self, limit: int = 100, *, before: int | None = None) -> list[RunLine]:
         """List runs, newest first; `before` is the `began` of the last run of the page before."""
         most, start = checks.limit(limit, most=MOST), page(before)
-        return await self.read(lambda view: view.runs(most, start))
+        return await self.browse(lambda view: view.runs(most, start))
 
     async def root(self, run: str) -> Node | None:
         """Give a run as a tree of its tasks; None if there is no such run."""
@@ -190,10 +196,20 @@ class Workspace:
         """Tell the number of the newest event; 0 if there is none."""
         return (await self.read(lambda view: view.head())).seq
 
-    async def history(self, **which: Unpack[EventFilter]) -> list[Event]:
-        """Read the journal, or the part of it that meets every condition, in order."""
-        span = which_events("history", which)
-        return await self.read(lambda view: view.events(span))
+    async def history(self, **which: Unpack[HistoryFilter]) -> list[Event]:
+        """Read the journal, or the part of it that meets every condition, in order: all of it, or the first `limit`
+        events; with `latest=True`, the last."""
+        span = which_events("history", which, HistoryFilter)
+        return await self.browse(lambda view: view.events(span))
+
+    async def pages(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
+        """Read the journal as far as it goes now, or the part of it that meets every condition, `limit` events at a
+        time: however long it is, no more than that is held."""
+        wanted: EventFilter = {"limit": PAGE, **which}
+        span = replace(which_events("pages", wanted), before=await self.head() + 1)
+        while events := await self.browse(lambda view, span=span: view.events(span)):
+            yield events
+            span = replace(span, after=events[-1].seq)
 
     async def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
         """Give events as they are written, by whichever process, in lists: those from now on, or those after event
@@ -258,7 +274,7 @@ class Workspace:
     async def namespaces(self) -> dict[str, int]:
         """List the namespaces, and how many entries are alive in each."""
         now = self.clock.now()
-        return dict(await self.read(lambda view: view.namespaces(now)))
+        return dict(await self.browse(lambda view: view.namespaces(now)))
 
     async def cleanup(self) -> int:
         """Remove the entries that have expired; tells how many."""

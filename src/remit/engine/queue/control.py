@@ -59,7 +59,7 @@ class TaskControl:
         return await self._ground.store.read(look)
 
     async def listed(self, which: Which) -> list[Status]:
-        rows = await self._ground.store.read(lambda view: view.tasks(which))
+        rows = await self._ground.store.browse(lambda view: view.tasks(which))
         return [Status.of(record, text) for record, text in rows]
 
     async def outcome(self, task: str, seconds: float | None = None) -> Outcome:

@@ -95,12 +95,39 @@ SELECT o.run FROM task t JOIN task o ON o.workspace = t.workspace AND o.id = t.o
 WHERE t.workspace = :workspace AND t.origin <> '' AND (t.ended IS NULL OR t.ended_at >= :since);
 
 -- name: tasks
--- Newest first; '*' stands for any. Walks the index on `began`, so that a page costs what is on it.
+-- Newest first, of those that began between two events; '*' stands for any. Walks the index on `began`, so that a page
+-- costs what is on it.
 SELECT @t.task, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND (:session = '*' OR t.session = :session) AND (:agent = '*' OR t.holder = :agent)
-  AND (:state = '*' OR t.state = :state) AND (:parent = '*' OR t.parent = :parent) AND t.began < :before
+  AND (:state = '*' OR t.state = :state) AND (:parent = '*' OR t.parent = :parent)
+  AND t.began > :after AND t.began < :before
 ORDER BY t.began DESC LIMIT :limit;
+
+-- name: tasks_gone
+-- What failed, died or was cancelled, through the index of these: they are few among very many that completed.
+SELECT @t.task, e.data
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+WHERE t.workspace = :workspace AND (t.state = 'failed' OR t.state = 'cancelled' OR t.state = 'dead')
+  AND t.state = :state AND (:agent = '*' OR t.holder = :agent) AND (:parent = '*' OR t.parent = :parent)
+  AND t.began < :before
+ORDER BY t.began DESC LIMIT :limit;
+
+-- name: tasks_of_session
+-- Through the trees of the session's runs; only the page itself is read whole.
+WITH RECURSIVE tree (@task) AS (
+    SELECT @task FROM task WHERE workspace = :workspace AND session = :session AND parent = ''
+    UNION ALL
+    SELECT @c.task FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> '' WHERE c.workspace = :workspace
+), page (@task) AS (
+    SELECT @task FROM tree
+    WHERE began < :before AND (:agent = '*' OR holder = :agent) AND (:state = '*' OR state = :state)
+      AND (:parent = '*' OR parent = :parent)
+    ORDER BY began DESC LIMIT :limit
+)
+SELECT @page.task, e.data
+FROM page JOIN event e ON e.workspace = :workspace AND e.seq = page.began
+ORDER BY page.began DESC;
 
 -- name: tasks_open
 -- What has not ended, through the indexes of the open states: mostly these are few among very many that have ended. The
@@ -160,8 +187,16 @@ WITH RECURSIVE tree (id, state, ended_at) AS (
 SELECT id, state, ended_at FROM tree;
 
 -- name: ids_like
--- Ids that begin with what a person typed.
-SELECT id FROM task WHERE workspace = :workspace AND id >= :start AND id < :stop ORDER BY id LIMIT :limit;
+-- Ids that begin with what a person typed; if `runs` says so, those of runs.
+SELECT id FROM task
+WHERE workspace = :workspace AND id >= :start AND id < :stop AND (:runs = '' OR parent = '')
+ORDER BY id LIMIT :limit;
+
+-- name: ids_ending
+-- Ids that end with it. No index has them by their end, so all are looked at.
+SELECT id FROM task
+WHERE workspace = :workspace AND substr(id, length(id) - length(:ending) + 1) = :ending AND (:runs = '' OR parent = '')
+ORDER BY id LIMIT :limit;
 
 -- name: used_key_put
 -- Whoever used a key first has it; when that run is pruned, the row learns how its task ended.

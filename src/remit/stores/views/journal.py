@@ -1,7 +1,7 @@
 """The journal, and the tables page by page."""
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from remit.codec import decode
@@ -22,7 +22,10 @@ _PAGES: Final[dict[Table, str]] = {
     "breaker": "breaker_page",
     "card": "card_page",
 }
-_PAGE: Final = 10_000
+_FROM_THE_BEGINNING: Final = ("events_of_run", "events_of_session", "events")
+_FROM_THE_END: Final = ("events_of_run_latest", "events_of_session_latest", "events_latest")
+_PAGE: Final = 2_000
+_SEQ, _KIND, _SESSION, _TASK, _AGENT = map(Event._fields.index, ("seq", "kind", "session", "task", "agent"))
 
 
 class JournalQueries(Queries):
@@ -46,21 +49,36 @@ class JournalQueries(Queries):
         return sorted(events, key=lambda event: event.seq)
 
     def events(self, span: Span) -> list[Event]:
-        """Find events by the narrowest index, then check the other conditions on what it gives."""
-        window = {
-            "after": span.after,
-            "since": span.since if span.since is not None else -FOREVER,
-            "until": span.until if span.until is not None else FOREVER,
-            "limit": span.limit if span.session is span.agent is span.task is span.kinds is None else FOREVER,
-        }
-        if span.run is not None:
-            rows = self._rows("events_of_run", run=span.run, **window)
-        elif span.session is not None:
-            rows = self._rows("events_of_session", session=span.session, **window)
-        else:
-            rows = self._rows("events", **window)
-        events = (event_of(row) for row in rows)
-        return list(islice((event for event in events if _is_within(event, span)), span.limit))
+        """Find events by the narrowest index, page by page: of what is not wanted no more than a page is ever held."""
+        most = FOREVER if span.limit is None else span.limit
+        if span.task is not None and span.run is None and (run := self._one("run_of_task", task=span.task)):
+            span = replace(span, run=run[0])  # the record of a pruned task is gone: then the journal is walked
+        exact = span.kinds is None and (span.run is None or span.session is None)  # the query checks everything
+        found: list[Event] = []
+        while len(found) < most:
+            size = min(most - len(found), _PAGE) if exact else _PAGE
+            rows = self._event_rows(span, size)
+            found += [event_of(row) for row in rows if _is_within(row, span)]
+            if len(rows) < size:
+                break
+            span = replace(span, **{"before" if span.latest else "after": rows[-1][_SEQ]})
+        del found[most:]
+        return found[::-1] if span.latest else found
+
+    def _event_rows(self, span: Span, size: int) -> Sequence[Values]:
+        of_run, of_session, of_all = _FROM_THE_END if span.latest else _FROM_THE_BEGINNING
+        return self._rows(
+            of_run if span.run is not None else of_session if span.session is not None else of_all,
+            run=span.run,
+            session=span.session,
+            after=span.after,
+            before=FOREVER if span.before is None else span.before,
+            since=-FOREVER if span.since is None else span.since,
+            until=FOREVER if span.until is None else span.until,
+            agent="*" if span.agent is None else span.agent,
+            task="*" if span.task is None else span.task,
+            limit=size,
+        )
 
     def tables(self) -> Tables:
         return {table: dict(self._whole(table)) for table in _PAGES}
@@ -79,12 +97,13 @@ class JournalQueries(Queries):
             page = self.page(table, page[-1][0], _PAGE)
 
 
-def _is_within(event: Event, span: Span) -> bool:
+def _is_within(row: Values, span: Span) -> bool:
+    """Check what the query did not, or not exactly: a star there stands for anything."""
     return (
-        (span.session is None or event.session == span.session)
-        and (span.agent is None or event.agent == span.agent)
-        and (span.task is None or event.task == span.task)
-        and (span.kinds is None or event.kind in span.kinds)
+        (span.kinds is None or row[_KIND] in span.kinds)
+        and (span.session is None or row[_SESSION] == span.session)
+        and (span.agent is None or row[_AGENT] == span.agent)
+        and (span.task is None or row[_TASK] == span.task)
     )
 
 

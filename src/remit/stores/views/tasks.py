@@ -1,11 +1,12 @@
 """Tasks and runs, one by one and as lists."""
 
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from remit.codec import decode
 from remit.core.identity import UsedKey
-from remit.core.lifecycle import OPEN
+from remit.core.lifecycle import GONE, OPEN
 from remit.core.projection import COLUMNS
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.ports import RunLine, Which
@@ -13,6 +14,7 @@ from remit.stores.queries import after
 from remit.stores.views.base import FOREVER, Queries, Values
 
 TASK_WIDTH: Final = len(COLUMNS["task"])
+_LATE: Final = 2_000  # events, among which a session is looked for first
 
 
 class TaskQueries(Queries):
@@ -58,21 +60,36 @@ class TaskQueries(Queries):
         return UsedKey(*row) if row else None
 
     def tasks(self, which: Which) -> list[tuple[Record, str]]:
-        """Find tasks by the narrowest index. A run and a parent have few tasks: their other conditions are checked
-        here, on what the index gives."""
-        before = FOREVER if which.before is None else which.before
-        if which.run is not None:
-            rows = self._rows("tasks_of_run", run=which.run, before=before)
-        elif which.parent:
-            rows = self._rows("tasks_of_parent", parent=which.parent, before=before)
-        else:
-            names = ("session", "agent", "state", "parent")
-            values = {name: "*" if (value := getattr(which, name)) is None else value for name in names}
-            query = "tasks_open" if which.state == "open" or which.state in OPEN else "tasks"
-            rows = self._rows(query, **values, before=before, limit=which.limit)
-        lines = ((Record(*row[:-1]), row[-1]) for row in rows)
+        """Find tasks by the narrowest index, and check the other conditions on what it gives."""
+        lines = ((Record(*row[:-1]), row[-1]) for row in self._task_rows(which))
         matching = islice((line for line in lines if _matches(line[0], which)), which.limit)
         return [(record, _task_of(text)) for record, text in matching]
+
+    def _task_rows(self, which: Which) -> Sequence[Values]:
+        """A run and a parent have few tasks; of what is open, or gone, there is little among all that completed."""
+        before = FOREVER if which.before is None else which.before
+        if which.run is not None:
+            return self._rows("tasks_of_run", run=which.run, before=before)
+        if which.parent:
+            return self._rows("tasks_of_parent", parent=which.parent, before=before)
+        names = ("session", "agent", "state", "parent")
+        values = {name: "*" if (value := getattr(which, name)) is None else value for name in names}
+        values |= {"before": before, "limit": which.limit}
+        if which.state == "open" or which.state in OPEN:
+            return self._rows("tasks_open", **values)
+        if which.session is not None:
+            return self._of_session(values)
+        if which.state in GONE:
+            return self._rows("tasks_gone", **values)
+        return self._rows("tasks", after=0, **values)
+
+    def _of_session(self, values: Mapping[str, Any]) -> Sequence[Values]:
+        """Look among the latest tasks first: a session may be most of what happens. Else through its runs, wherever
+        among all tasks they are."""
+        newest = self._one("head")
+        after = min(newest[0] if newest else 0, values["before"]) - _LATE
+        rows = self._rows("tasks", after=after, **values)
+        return rows if len(rows) == values["limit"] else self._rows("tasks_of_session", **values)
 
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]:
         rows = self._rows("runs", limit=limit, before=FOREVER if before is None else before)
@@ -84,8 +101,13 @@ class TaskQueries(Queries):
     def of_run(self, run: str) -> list[tuple[str, str, int | None]]:
         return [(row[0], row[1], row[2]) for row in self._rows("of_run", run=run)]
 
-    def ids_like(self, start: str, limit: int) -> list[str]:
-        return [row[0] for row in self._rows("ids_like", start=start, stop=after(start), limit=limit)]
+    def ids_like(self, start: str, limit: int, *, runs: bool = False) -> list[str]:
+        only = "runs" if runs else ""
+        return [row[0] for row in self._rows("ids_like", start=start, stop=after(start), runs=only, limit=limit)]
+
+    def ids_ending(self, ending: str, limit: int, *, runs: bool = False) -> list[str]:
+        only = "runs" if runs else ""
+        return [row[0] for row in self._rows("ids_ending", ending=ending, runs=only, limit=limit)]
 
 
 def _matches(record: Record, which: Which) -> bool:

@@ -59,14 +59,20 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "late": lambda view: view.late(NOW + 3600 * SECOND, 10),
     "held": lambda view: view.held("worker"),
     "cancelling": lambda view: view.cancelling("worker"),
-    "tasks": lambda view: view.tasks(Which()) + view.tasks(Which(run="root", state="open")),
+    "tasks": lambda view: [
+        *view.tasks(Which()),
+        *view.tasks(Which(run="root", state="open")),
+        *view.tasks(Which(session="s")),
+        *view.tasks(Which(state="failed")),
+    ],
     "orphans": lambda view: view.orphans(10),
     "old": lambda view: view.old(NOW + 1, 10),
     "of_run": lambda view: view.of_run("root"),
     "workers": lambda view: view.workers(),
     "unseen": lambda view: view.unseen(),
     "runs": lambda view: view.runs(10),
-    "ids_like": lambda view: view.ids_like("", 10),
+    "ids_like": lambda view: view.ids_like("", 10) + view.ids_like("", 10, runs=True),
+    "ids_ending": lambda view: view.ids_ending("", 10) + view.ids_ending("", 10, runs=True),
     "breaker": lambda view: view.breaker("helper"),
     "breakers": lambda view: view.breakers(),
     "entry": lambda view: view.entry("notes", "a"),
@@ -83,6 +89,9 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
         + view.events(Span(run="root"))
         + view.events(Span(session="s"))
         + view.events(Span(agent="lead"))
+        + view.events(Span(latest=True))
+        + view.events(Span(run="root", latest=True))
+        + view.events(Span(session="s", latest=True))
     ),
     "tables": lambda view: view.tables(),
     "page": lambda view: [view.page(table, None, 10) for table in KEYS],
