@@ -11,10 +11,12 @@ import psycopg
 import pytest
 
 from postgres import Server
+from remit.core.kinds import Queued
+from remit.core.times import SECOND
 from remit.ports import View, Which
 from remit.stores.queries import queries
 from remit.stores.sqlite.database import SqliteDatabase
-from remit.testing.clauses.making import NOW, child_remit, ending, first_remit, starting
+from remit.testing.clauses.making import NOW, child_remit, ending, first_remit, queueing, starting
 
 QUERIES = queries()
 VALUES = {name: 1 for query in QUERIES.values() for name in query.names}
@@ -25,7 +27,7 @@ WHOLE = {
 }
 # These put what they found in order: few rows, because a condition is narrow or few tasks are open.
 SORTED = {
-    *("below", "held", "late", "same_requests", "tasks_open", "tasks_of_run", "tasks_of_parent"),
+    *("below", "held", "due", "front", "same_requests", "tasks_open", "tasks_of_run", "tasks_of_parent"),
     *("entries_recent", "entries_recent_from", "waiting", "orphans", "events_of_run", "events_of_session"),
 }
 
@@ -48,7 +50,7 @@ def test_every_query_is_answered_through_an_index(database: SqliteDatabase, name
     steps = plan(database, name)
     for step in steps:
         assert not re.match(r"SEARCH ", step) or "(workspace=?" in step, "another's rows are read as well"
-        assert not re.match(r"SCAN (?!tree|queue|page|letters|news|mail|CONSTANT)", step), (
+        assert not re.match(r"SCAN (?!tree|queue|page|letters|news|mail|fresh|again|t$|CONSTANT)", step), (
             "a table is read through, over all workspaces"
         )
         assert "BLOOM FILTER" not in step, "all tasks are read to find a few"
@@ -69,7 +71,13 @@ def test_every_query_is_answered_through_an_index(database: SqliteDatabase, name
         ("tasks_of_parent", "SEARCH t USING INDEX task_parent (workspace=? AND parent=?)"),
         ("task_page", "SEARCH task USING PRIMARY KEY (workspace=? AND id>?)"),
         ("entry_page", "SEARCH entry USING PRIMARY KEY (workspace=? AND (namespace,key)>(?,?))"),
-        ("due", "SEARCH t USING INDEX task_pending (workspace=? AND holder=?)"),
+        ("due", "SEARCH task USING INDEX task_pending (workspace=? AND holder=? AND ready_at=?)"),
+        ("due", "SEARCH task USING INDEX task_pending (workspace=? AND holder=? AND ready_at>? AND ready_at<?)"),
+        ("has_due", "SEARCH task USING INDEX task_pending (workspace=? AND holder=? AND ready_at=?)"),
+        ("front", "SEARCH task USING INDEX task_first (workspace=?)"),
+        ("front", "SEARCH task USING INDEX task_later (workspace=? AND ready_at>? AND ready_at<?)"),
+        ("next_due", "SEARCH task USING INDEX task_later (workspace=? AND ready_at>?)"),
+        ("late", "SEARCH task USING INDEX task_until (workspace=? AND until<?)"),
     ],
 )
 def test_a_query_uses_the_index_that_is_made_for_it(database: SqliteDatabase, name: str, step: str):
@@ -95,6 +103,36 @@ def test_a_larger_workspace_costs_no_more(database: SqliteDatabase, look: Callab
     small = instructions(database, look)
     asyncio.run(fill(database, 50, 500))
     assert instructions(database, look) <= small * 1.05
+
+
+QUEUE_LOOKS: dict[str, Callable[[View], object]] = {
+    "who is first of all queues": lambda view: view.front(NOW, 10),
+    "who is first of one queue": lambda view: view.due("agent0", "", NOW, 10),
+    "whether anything stands in a queue": lambda view: view.has_due("agent0", NOW),
+    "whether anything stands in a queue in which all is due later": lambda view: view.has_due("patient", NOW),
+    "what is due next": lambda view: view.next_due(NOW),
+    "what is late": lambda view: view.late(NOW + 1, 10),
+}
+
+
+@pytest.mark.rule("queue.growth")
+@pytest.mark.parametrize("look", QUEUE_LOOKS.values(), ids=QUEUE_LOOKS)
+def test_a_longer_queue_costs_no_more(database: SqliteDatabase, look: Callable[[View], object]):
+    """However much is pending, for however many agents, and however much of it is due later."""
+    asyncio.run(queue(database, 0, 20))
+    small = instructions(database, look)
+    asyncio.run(queue(database, 20, 1_000))
+    assert instructions(database, look) <= small * 1.05
+
+
+async def queue(database: SqliteDatabase, first: int, last: int) -> None:
+    """For each of many agents one task that is due, behind one of an agent that only has what is due later."""
+    store = database.store("one")
+    for number in range(first, last):
+        for holder, wait in (("patient", 60 * SECOND + number), (f"agent{number}", 0)):
+            work = first_remit(f"{holder} {number}", session="s", holder=holder)
+            queued = Queued("submit", 60 * SECOND, 3, NOW + wait if wait else 0)
+            await store.tx(work.id, queueing(work, queued=queued))
 
 
 async def fill(database: SqliteDatabase, first: int, last: int) -> None:

@@ -115,8 +115,17 @@ class QueueView(Protocol):
         """List the agents that have something pending."""
         ...
 
+    def has_due(self, holder: str, now: int) -> bool:
+        """Whether anything stands in the queue of that agent that anyone could claim."""
+        ...
+
     def due(self, holder: str, worker: str, now: int, limit: int, losses: int = INT_LIMIT) -> list[Record]:
-        """List what this worker could claim for that agent, oldest first, unless it was lost more often than so."""
+        """List what this worker could claim for that agent, oldest first, unless it was lost more often than so. Of
+        what is due again after a failure, the few hundred that have been due for the longest are looked at."""
+        ...
+
+    def front(self, now: int, limit: int) -> list[Record]:
+        """List what anyone could claim of all queues together, oldest first, as `due` does for one."""
         ...
 
     def next_due(self, now: int) -> int | None:
@@ -124,7 +133,7 @@ class QueueView(Protocol):
         ...
 
     def late(self, now: int, limit: int) -> list[Record]:
-        """List what is still pending although its time is up."""
+        """List what is still pending although its time is up; first what has been late for the longest."""
         ...
 
     def held(self, worker: str) -> list[Record]:

@@ -182,7 +182,8 @@ class Worker:
     async def _claim(self) -> list[ClaimedTask]:
         """Claim everything this process may begin now, in one transaction."""
         store, heartbeat = self._ground.store, self._services.heartbeat
-        if not await store.read(lambda view: view.queues()):
+        now = self._ground.clock.now()
+        if not await store.read(lambda view: view.front(now, 1)):
             return []
 
         def decide(view: View) -> Decision[int]:

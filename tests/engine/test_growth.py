@@ -1,0 +1,69 @@
+"""What does not grow: what a step costs does not depend on how much else there is.
+
+Counted, never timed: statements and rows are the same on every machine.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+import pytest
+
+from engine.helping import PATIENCE, happened
+from remit import Card, Turn
+from remit.stores.sqlite.database import SqliteDatabase
+from teams import echo, team
+
+pytestmark = pytest.mark.anyio
+
+
+class Work:
+    """What SQLite had to do: `steps` are instructions of its machine, in tens, and `statements` what it was asked."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.statements: list[str] = []
+
+    def step(self) -> int:
+        self.steps += 1
+        return 0
+
+
+@contextmanager
+def counted(database: SqliteDatabase) -> Iterator[Work]:
+    """Count what is done in a database in memory, which has one connection."""
+    work = Work()
+    connection = database.writer.connection
+    connection.set_trace_callback(work.statements.append)
+    connection.set_progress_handler(work.step, 10)
+    try:
+        yield work
+    finally:
+        connection.set_trace_callback(None)
+        connection.set_progress_handler(None, 10)
+
+
+@pytest.mark.rule("queue.growth")
+async def test_a_claim_does_not_look_at_every_queue():
+    async def cost(agents: int) -> float:
+        """Of one task, where so many agents have one pending each, and one is worked on at a time."""
+        database, inside, go = SqliteDatabase(), anyio.Event(), anyio.Event()
+        with team(database, hands=1) as rt:
+
+            @rt.agent
+            async def first(turn: Turn) -> None:
+                inside.set()
+                await go.wait()
+
+            for number in range(agents):
+                rt.add(Card(f"agent{number}"), echo)
+            busy = await rt.submit("first", "wait")
+            await happened(inside)
+            tasks = [await rt.submit(f"agent{number}", "x") for number in range(agents)]
+            with counted(database) as work:
+                go.set()
+                for task in (busy, *tasks):
+                    await task.wait(PATIENCE)
+            return work.steps / agents
+
+    assert await cost(300) <= 1.1 * await cost(30)
