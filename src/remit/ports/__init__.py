@@ -1,7 +1,7 @@
 """What the engine needs from outside, as protocols by role: a clock, ids, views, a store."""
 
 from remit.ports.clock import Clock, Ids, Timer
-from remit.ports.looking import Beat, RunLine, Span, Which
+from remit.ports.looking import Beat, Mark, RunLine, Span, Which
 from remit.ports.store import (
     FAULTS,
     NOTHING,
@@ -34,6 +34,7 @@ __all__ = [
     "Fault",
     "Ids",
     "JournalView",
+    "Mark",
     "MessageView",
     "Pulse",
     "QueueView",

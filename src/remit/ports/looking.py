@@ -19,6 +19,15 @@ class Beat(NamedTuple):
     hands: int = 0
 
 
+class Mark(NamedTuple):
+    """That an event is there, without what it says."""
+
+    seq: int
+    kind: str
+    task: str
+    hash: str
+
+
 @dataclass(frozen=True, slots=True)
 class Which:
     """Which tasks to list: all conditions hold together, newest first. `state` may be `open`, for all that have not

@@ -13,7 +13,7 @@ from remit.core.record import Record, RunFacts, Standing
 from remit.core.scope import Scope
 from remit.core.text import INT_LIMIT
 from remit.core.values import Json
-from remit.ports.looking import Beat, RunLine, Span, Which
+from remit.ports.looking import Beat, Mark, RunLine, Span, Which
 
 
 class JournalView(Protocol):
@@ -25,6 +25,10 @@ class JournalView(Protocol):
 
     def event(self, seq: int) -> Event | None: ...
     def events(self, span: Span) -> list[Event]: ...
+    def marks(self, since: int, limit: int) -> list[Mark]:
+        """List the events from that number on, without what they say."""
+        ...
+
     def done(self, op: str) -> tuple[Json] | None:
         """Tell what an operation answered, if it has happened."""
         ...

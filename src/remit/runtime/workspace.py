@@ -20,7 +20,6 @@ from remit.engine import asking
 from remit.engine.acts import Act
 from remit.engine.asking import Submitting, SubmittingPlan
 from remit.engine.directory import Directory
-from remit.engine.presence.bell import ANYTHING
 from remit.engine.queue.submitting import Submission
 from remit.engine.queue.task import Status, Task
 from remit.engine.settings import Policy, Serving, System
@@ -175,8 +174,7 @@ class Workspace:
 
     async def settled(self, run: str) -> None:
         """Wait until nothing is open any more of what a run submitted or spawned, in whichever process."""
-        id_ = _id(run, "a run's id")
-        await self._opening.engine.services.bell.until(ANYTHING, lambda view: not view.below(id_) or None)
+        await self._opening.engine.control.settled(_id(run, "a run's id"))
 
     async def has_ended(self, run: str) -> bool:
         """Whether everything in a run has ended; what it submitted may outlive it."""

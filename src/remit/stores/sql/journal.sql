@@ -29,6 +29,10 @@ WHERE workspace = :workspace AND run = :run AND run <> ''
 SELECT @event FROM event
 WHERE workspace = :workspace AND seq = :seq;
 
+-- name: marks
+-- What happened to which task, from a place on; what the events say may be long, and is not read.
+SELECT seq, kind, task, hash FROM event WHERE workspace = :workspace AND seq >= :since ORDER BY seq LIMIT :limit;
+
 -- name: events
 SELECT @event FROM event
 WHERE workspace = :workspace AND seq > :after AND at >= :since AND at < :until

@@ -9,7 +9,7 @@ from remit.core.events import Event, Head
 from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
 from remit.core.values import Json
 from remit.errors import StoreError
-from remit.ports import Span
+from remit.ports import Mark, Span
 from remit.stores.views.base import FOREVER, Queries, Values
 
 _PAGES: Final[dict[Table, str]] = {
@@ -35,6 +35,9 @@ class JournalQueries(Queries):
     def event(self, seq: int) -> Event | None:
         row = self._one("event", seq=seq)
         return event_of(row) if row else None
+
+    def marks(self, since: int, limit: int) -> list[Mark]:
+        return [Mark(*row) for row in self._rows("marks", since=since, limit=limit)]
 
     def done(self, op: str) -> tuple[Json] | None:
         row = self._one("done", op=op)

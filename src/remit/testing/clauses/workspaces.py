@@ -40,6 +40,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "standing": lambda view: view.standing("root"),
     "record": lambda view: view.record("root"),
     "event": lambda view: (view.event(1), view.event(8)),
+    "marks": lambda view: view.marks(2, 3),
     "done": lambda view: view.done("fill"),
     "done_under": lambda view: view.done_under("fi"),
     "running": lambda view: view.running("helper", NOW),
