@@ -3,44 +3,16 @@
 Counted, never timed: statements and rows are the same on every machine.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import anyio
 import pytest
 
+from engine.growth import counted
 from engine.helping import PATIENCE, happened
 from remit import Card, Turn
 from remit.stores.sqlite.database import SqliteDatabase
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
-
-
-class Work:
-    """What SQLite had to do: `steps` are instructions of its machine, in tens, and `statements` what it was asked."""
-
-    def __init__(self) -> None:
-        self.steps = 0
-        self.statements: list[str] = []
-
-    def step(self) -> int:
-        self.steps += 1
-        return 0
-
-
-@contextmanager
-def counted(database: SqliteDatabase) -> Iterator[Work]:
-    """Count what is done in a database in memory, which has one connection."""
-    work = Work()
-    connection = database.writer.connection
-    connection.set_trace_callback(work.statements.append)
-    connection.set_progress_handler(work.step, 10)
-    try:
-        yield work
-    finally:
-        connection.set_trace_callback(None)
-        connection.set_progress_handler(None, 10)
 
 
 @pytest.mark.rule("queue.growth")

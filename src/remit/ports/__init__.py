@@ -1,7 +1,7 @@
 """What the engine needs from outside, as protocols by role: a clock, ids, views, a store."""
 
 from remit.ports.clock import Clock, Ids, Timer
-from remit.ports.looking import Beat, Mark, RunLine, Span, Which
+from remit.ports.looking import Beat, Mark, Root, RunLine, Span, Which
 from remit.ports.store import (
     FAULTS,
     NOTHING,
@@ -38,6 +38,7 @@ __all__ = [
     "MessageView",
     "Pulse",
     "QueueView",
+    "Root",
     "RunLine",
     "Sink",
     "Span",

@@ -28,6 +28,15 @@ class Mark(NamedTuple):
     hash: str
 
 
+class Root(NamedTuple):
+    """The first task of a run, as far as it tells how old the run is."""
+
+    id: str
+    began: int
+    asked_at: int
+    ended_at: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Which:
     """Which tasks to list: all conditions hold together, newest first. `state` may be `open`, for all that have not

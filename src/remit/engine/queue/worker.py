@@ -85,6 +85,7 @@ class Worker:
         with services.heartbeat.while_serving(self._hands.most), services.stops.while_working():
             async with services.bell.listen() as self._listener, anyio.create_task_group() as group:
                 try:
+                    group.start_soon(self._caretaker.upkeep.serve)
                     if self._dispatcher is not None:
                         group.start_soon(self._dispatcher.serve, self.wake)
                     await self._rounds()

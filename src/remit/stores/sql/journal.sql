@@ -43,6 +43,13 @@ SELECT @event FROM event
 WHERE workspace = :workspace AND run = :run AND run <> '' AND seq > :after AND at >= :since AND at < :until
 ORDER BY seq LIMIT :limit;
 
+-- name: to_empty
+-- What a prune will empty, and only what stays of it: what the events say may be long.
+SELECT seq, kind, at, run, session, task, agent, op, hash FROM event
+WHERE workspace = :workspace AND run = :run AND run <> '' AND data <> ''
+  AND kind NOT IN ('entry.set', 'entry.touched', 'entries.removed', 'message.sent', 'messages.taken', 'breaker.set')
+ORDER BY seq;
+
 -- name: events_of_session
 -- Through the session's runs: a session has few of them, and an index on every event would cost every event.
 SELECT @event FROM event
