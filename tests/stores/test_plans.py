@@ -207,3 +207,63 @@ def test_every_statement_on_postgresql_is_answered_through_an_index_that_begins_
         assert node["Node Type"] != "Seq Scan", "a table is read through, over all workspaces"
         if node["Node Type"] in ("Index Scan", "Index Only Scan"):
             assert "workspace" in node.get("Index Cond", ""), "another's rows are read as well"
+
+
+# What workers ask again and again, and how many rows of tasks each may read, however many there are.
+EACH_SECOND = {"front": 20, "has_due": 2, "due": 20, "next_due": 1, "late": 10, "held": 31, "cancelling": 0}
+EACH_SECOND |= {"unseen": 4, "working": 40, "resuming": 0, "running": 31}
+EACH_SECOND |= {"prunable": 8, "roots": 10, "below": 8, "of_run": 8}
+FIGURES = {"now": 5_000_000, "limit": 10, "losses": 5, "after": 0, "before": 3_000_000}
+WORDS = {"holder": "a7", "worker": "w1", "run": "t400", "task": "t400"}
+# Of 20,000 tasks 30 are at work, 4,000 pending, and half of these not before long.
+TASKS = """
+INSERT INTO task (workspace, id, run, parent, session, holder, state, asked_how, led_as, worker, fence, attempt,
+                  failures, asked_at, ready_at, until, ended_at, began, ended, dedup_key, origin, losses)
+SELECT 'w', 't' || n, 't' || n - n % 4, CASE WHEN n % 4 = 0 THEN '' ELSE 't' || n - n % 4 END, 's', 'a' || n % 300,
+       CASE WHEN n > 16000 THEN 'pending' WHEN n BETWEEN 101 AND 130 THEN 'running' ELSE 'completed' END, 'submit', '',
+       CASE WHEN n > 16000 THEN '' WHEN n BETWEEN 101 AND 130 THEN 'w1' ELSE 'w' || n % 5 END, 0, 0, 0, n,
+       CASE WHEN n > 18000 THEN 9000000 + n ELSE 0 END, 90000000 + n,
+       CASE WHEN n > 16000 OR n BETWEEN 101 AND 130 THEN NULL ELSE 2000000 + n END, n,
+       CASE WHEN n > 16000 OR n BETWEEN 101 AND 130 THEN NULL ELSE n END, '',
+       CASE WHEN n % 100 = 0 THEN 't' || n - 1 ELSE '' END, 0
+FROM generate_series(1, 20000) AS n
+"""
+EVENTS = """
+INSERT INTO event (workspace, seq, kind, at, run, session, task, agent, data, hash)
+SELECT 'w', n, 'task.started', n, 't' || n - n % 4, 's', 't' || n, 'a' || n % 300, '{}', n::text
+FROM generate_series(1, 20000) AS n
+"""
+
+
+@pytest.fixture(scope="module")
+def crowded(postgres: Server) -> Iterator[psycopg.Connection]:
+    """A workspace with many tasks, whose server knows that, and makes its plans without knowing what is asked for."""
+    where = postgres.database()
+    with psycopg.connect(where, autocommit=True, options="-c search_path=remit,pg_temp") as connection:
+        connection.execute("ALTER TABLE task DISABLE TRIGGER USER")
+        connection.execute(EVENTS)
+        connection.execute(TASKS)
+        connection.execute("ANALYZE event, task")
+        connection.execute("SET plan_cache_mode = force_generic_plan")
+        yield connection
+    postgres.drop(where)
+
+
+@pytest.mark.rule("queue.growth")
+@pytest.mark.parametrize("name", EACH_SECOND)
+def test_what_workers_ask_postgresql_each_second_reads_few_tasks(crowded: psycopg.Connection, name: str):
+    query = queries("%s", "postgres").get(name) or queries("%s")[name]
+    types = ", ".join("bigint" if place in FIGURES else "text" for place in query.names)
+    given = ", ".join(
+        str(FIGURES[place]) if place in FIGURES else f"'{WORDS.get(place, 'w')}'" for place in query.names
+    )
+    numbered = re.sub("%s", lambda _, number=iter(range(1, 99)): f"${next(number)}", query.sql)
+    crowded.execute(f"PREPARE asked ({types}) AS {numbered}".encode())
+    try:
+        row = crowded.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE asked ({given})".encode()).fetchone()
+    finally:
+        crowded.execute("DEALLOCATE asked")
+    assert row is not None
+    touched = [node for node in nodes(row[0][0]["Plan"]) if node.get("Relation Name") == "task"]
+    rows = sum((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in touched)
+    assert rows <= EACH_SECOND[name]

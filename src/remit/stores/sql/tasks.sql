@@ -143,19 +143,20 @@ SELECT id, began, asked_at, ended_at FROM task
 WHERE workspace = :workspace AND parent = '' AND began > :after ORDER BY began LIMIT :limit;
 
 -- name: prunable
--- Every task of a run; and whether it was tried again, or is itself tried for another, and one of that line has not
--- ended, or not so long ago.
+-- Every task of a run; and one that was tried again for it, or for the same as it, and has not ended, or not so long
+-- ago. Asked as a value: asked whether there is one, PostgreSQL would read all that were ever tried again.
 WITH RECURSIVE tree (id, state, ended_at, origin) AS (
     SELECT id, state, ended_at, origin FROM task WHERE workspace = :workspace AND id = :run
     UNION ALL
     SELECT c.id, c.state, c.ended_at, c.origin FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> ''
     WHERE c.workspace = :workspace
 )
-SELECT id, state, ended_at, EXISTS (
-    SELECT 1 FROM task t
+SELECT id, state, ended_at, (
+    SELECT t.id FROM task t
     WHERE t.workspace = :workspace AND t.origin <> ''
       AND t.origin = CASE WHEN tree.origin = '' THEN tree.id ELSE tree.origin END
       AND (t.ended IS NULL OR t.ended_at >= :before)
+    LIMIT 1
 )
 FROM tree;
 

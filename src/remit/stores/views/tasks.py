@@ -80,7 +80,7 @@ class TaskQueries(Queries):
 
     def prunable(self, run: str, before: int) -> list[tuple[str, str, int]] | None:
         rows = self._rows("prunable", run=run, before=before)
-        if any(needed or ended is None or ended >= before for _, _, ended, needed in rows):
+        if any(again is not None or ended is None or ended >= before for _, _, ended, again in rows):
             return None
         return [(row[0], row[1], row[2]) for row in rows]
 
