@@ -254,10 +254,10 @@ def crowded(postgres: Server) -> Iterator[psycopg.Connection]:
 def test_what_workers_ask_postgresql_each_second_reads_few_tasks(crowded: psycopg.Connection, name: str):
     query = queries("%s", "postgres").get(name) or queries("%s")[name]
     types = ", ".join("bigint" if place in FIGURES else "text" for place in query.names)
-    given = ", ".join(
-        str(FIGURES[place]) if place in FIGURES else f"'{WORDS.get(place, 'w')}'" for place in query.names
-    )
-    numbered = re.sub("%s", lambda _, number=iter(range(1, 99)): f"${next(number)}", query.sql)
+    words = {place: f"'{word}'" for place, word in WORDS.items()}
+    given = ", ".join(str(FIGURES.get(place, words.get(place, "'w'"))) for place in query.names)
+    numbers = iter(range(1, 99))
+    numbered = re.sub("%s", lambda _: f"${next(numbers)}", query.sql)
     crowded.execute(f"PREPARE asked ({types}) AS {numbered}".encode())
     try:
         row = crowded.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE asked ({given})".encode()).fetchone()
