@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from remit.core.events import Event, Head, SealKey
+from remit.core.events import Event, Head
 from remit.core.projection import KEYS, Key, Row, Table, fold
 from remit.core.text import shown
 from remit.engine.upkeep.reading import Reading, digest
@@ -56,7 +56,7 @@ async def examine(database: Database, now: int, workspaces: Sequence[str] | None
     except StoreError as error:
         return Health(0, 0, 0, 0, [*findings, Finding("broken", "", str(error))], {}, [])
     for workspace in names:
-        part = _Part(workspace, now, kept, database.key)
+        part = _Part(workspace, now, kept, Reading(database.key, forgets=not database.lasting))
         await database.store(workspace).read(part.examine)
         findings += part.findings
         found = found or part.has_kept
@@ -74,7 +74,7 @@ async def examine(database: Database, now: int, workspaces: Sequence[str] | None
 class _Part:
     """The examination of one workspace, as of one moment."""
 
-    def __init__(self, workspace: str, now: int, kept: str, key: SealKey | None) -> None:
+    def __init__(self, workspace: str, now: int, kept: str, reading: Reading) -> None:
         self.findings: list[Finding] = []
         self.rows: dict[Table, int] = dict.fromkeys(KEYS, 0)
         self.head = Head()
@@ -83,11 +83,11 @@ class _Part:
         self._workspace = workspace
         self._now = now
         self._kept = kept
-        self._key = key
+        self._reading = reading
         self._abandoned: list[str] = []
 
     def examine(self, view: View) -> None:
-        reading = Reading(self._key)
+        reading = self._reading
         try:
             for event in _events(view):
                 reading.take(event)
@@ -118,12 +118,14 @@ class _Part:
             for key, row in _rows(view, table):
                 self.rows[table] += 1
                 self._see(table, row)
+                if reading.forgotten:
+                    continue
                 told = reading.told(table, key)
                 if told != (digest(row) if isinstance(told, bytes) else row):
                     wrong += 1
                     if wrong <= _SHOWN:
                         sentences.append(_how(table, key, _spelled_out(view, key, told, row), row))
-            for key in reading.untold(table):
+            for key in () if reading.forgotten else reading.untold(table):
                 wrong += 1
                 if wrong <= _SHOWN:
                     sentences.append(f"{_name(table, key)} is in the journal but not in the table")
