@@ -1,8 +1,8 @@
 """Whoever waits for a task of another process is woken when it has moved, and nobody else is."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -48,16 +48,17 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def stores(path: Path) -> Iterator[tuple[Store, Store]]:
+def mine(path: Path) -> Iterator[SqliteDatabase]:
+    """The database of the process that waits."""
+    with closing(SqliteDatabase(path)) as database:
+        yield database
+
+
+@pytest.fixture
+def stores(path: Path, mine: SqliteDatabase) -> Iterator[tuple[Store, Store]]:
     """One store, as two processes have it."""
-    with ExitStack() as stack:
-        mine, theirs = (stack.enter_context(closing(SqliteDatabase(path))) for _ in range(2))
+    with closing(SqliteDatabase(path)) as theirs:
         yield mine.store("w"), theirs.store("w")
-
-
-def reading(store: Store) -> sqlite3.Connection:
-    """The connection that a store reads with."""
-    return store._reader.connection  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
 
 async def begin(store: Store) -> list[str]:
@@ -66,7 +67,7 @@ async def begin(store: Store) -> list[str]:
     return [f"task{number}" for number in range(MANY)]
 
 
-async def waiting(stores: tuple[Store, Store], then: Callable[[Waiters], object]) -> None:
+async def waiting(stores: tuple[Store, Store], then: Callable[[Waiters], Awaitable[None]]) -> None:
     """Have all wait until the bell knows where the journal ends, and do something then."""
     tasks = await begin(stores[1])
     waiters = Waiters(Bell(stores[0], FakeClock()))
@@ -78,17 +79,17 @@ async def waiting(stores: tuple[Store, Store], then: Callable[[Waiters], object]
             before = dict(waiters.looks)
             waiters.bell.ring()  # it knows nothing yet: everyone looks for itself
             await waiters.all_have_looked(before)
-            await then(waiters)  # pyright: ignore[reportGeneralTypeIssues]
+            await then(waiters)
             group.cancel_scope.cancel()
 
 
 @pytest.mark.rule("waking.growth")
-async def test_only_those_look_whose_task_has_moved(stores: tuple[Store, Store]):
+async def test_only_those_look_whose_task_has_moved(stores: tuple[Store, Store], mine: SqliteDatabase):
     read: list[str] = []
 
     async def then(waiters: Waiters) -> None:
         looks = sum(waiters.looks.values())
-        reading(stores[0]).set_trace_callback(read.append)
+        mine.reader.connection.set_trace_callback(read.append)
         for number in range(3):
             before = dict(waiters.looks)
             await stores[1].tx(f"end {number}", ending(first_remit(f"task{number}", session="s")))
@@ -96,7 +97,7 @@ async def test_only_those_look_whose_task_has_moved(stores: tuple[Store, Store])
             await until(lambda number=number: f"task{number}" in waiters.told)
             del before[f"task{number}"]
             assert {task: waiters.looks[task] for task in before} == before
-        reading(stores[0]).set_trace_callback(None)
+        mine.reader.connection.set_trace_callback(None)
         standings = [statement for statement in read if statement.startswith("SELECT state, fence")]
         assert len(standings) == sum(waiters.looks.values()) - looks, "nobody looks in their place either"
 
@@ -104,19 +105,19 @@ async def test_only_those_look_whose_task_has_moved(stores: tuple[Store, Store])
 
 
 @pytest.mark.rule("waking.growth")
-async def test_our_own_events_are_not_read_again(stores: tuple[Store, Store]):
+async def test_our_own_events_are_not_read_again(stores: tuple[Store, Store], mine: SqliteDatabase):
     read: list[str] = []
 
     async def then(waiters: Waiters) -> None:
         await stores[0].tx("mine", ending(first_remit("task0", session="s")))
         await until(lambda: "task0" in waiters.told)
-        reading(stores[0]).set_trace_callback(read.append)
+        mine.reader.connection.set_trace_callback(read.append)
         waiters.bell.ring()
         await until(lambda: any("ORDER BY seq DESC" in statement for statement in read))  # where the journal ends
         await stores[1].tx("theirs", ending(first_remit("task1", session="s")))
         waiters.bell.ring()
         await until(lambda: "task1" in waiters.told)
-        reading(stores[0]).set_trace_callback(None)
+        mine.reader.connection.set_trace_callback(None)
 
     await waiting(stores, then)
     assert sum("seq >=" in statement for statement in read) == 1
