@@ -121,6 +121,14 @@ def in_a_terminal(folder: Path, *words: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode())
 
 
+@pytest.mark.rule("prune.steps")
+def test_prune_says_on_a_terminal_how_far_it_is(folder: Path):
+    seen = in_a_terminal(ran(folder), "prune", "--days", "1e-9")
+    assert "looking for old runs" in seen
+    assert "1 run that ended more than 1e-09 days ago deleted" in seen
+    assert "looking" not in remit(folder, "prune", "--days", "1e-9").stderr
+
+
 def test_handoffs_are_shown_as_lines_and_in_the_tree(folder: Path):
     done = remit(folder, "run", "team:rt", "triage", "charged twice", "--store", "remit.db")
     assert done.returncode == 0, done.stderr
