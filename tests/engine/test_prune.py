@@ -1,12 +1,14 @@
 """What ended long ago is taken away; that it happened, and what it left on the shelf, is not."""
 
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import anyio
 import pytest
 
 from engine.growth import counted
-from engine.helping import PATIENCE, ends, found, happened, sound
+from engine.helping import PATIENCE, ends, found, happened, sound, until
 from remit import Card, Runtime, Turn
 from remit.engine.upkeep.prune import old_runs
 from remit.errors import NotFound
@@ -238,3 +240,17 @@ async def test_a_worker_prunes_every_hour_if_it_is_told_how_long_to_keep_runs(tm
             clock.advance(2 * DAY)
             await found(rt, lambda view: True if not view.roots(0, 1) else None)
         await sound(rt)
+
+
+@pytest.mark.rule("prune.retention")
+@pytest.mark.parametrize("data", ["no JSON", "{}"])
+async def test_an_old_record_that_cannot_be_read_does_not_stop_the_work(tmp_path, clock, caplog, data: str):
+    with team(tmp_path / "team.db", clock=clock, keep_days=1) as rt:
+        rt.add(Card("coder"), echo)
+        await rt.run("coder", "old")
+        with closing(sqlite3.connect(tmp_path / "team.db")) as connection, connection:
+            connection.execute("UPDATE event SET data = ? WHERE seq = 1", (data,))
+        async with rt.serving():
+            clock.advance(2 * DAY)
+            await until(lambda: "tried again later" in caplog.text)
+            assert (await (await rt.submit("coder", "new")).wait(PATIENCE)).unwrap() == "new"

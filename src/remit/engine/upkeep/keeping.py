@@ -43,10 +43,12 @@ class Upkeep:
             self._wanted.clear()
             try:
                 await self._do()
+            except NewerStore:  # which whoever serves tells
+                return
             except StoreError as error:
-                if isinstance(error, NewerStore):  # which whoever serves tells
-                    return
                 _log.warning("what is old could not be deleted, which is tried again later: %s", error)
+            except Exception as error:  # noqa: BLE001 - the work goes on, whatever is wrong with an old record
+                _log.error("deleting what is old failed, which is tried again later: %r", error, exc_info=error)
 
     async def _do(self) -> None:
         now = self._ground.clock.ticks()
