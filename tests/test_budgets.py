@@ -138,7 +138,13 @@ async def test_what_is_written_to_a_file_stays_within_its_budget(job: Job, tmp_p
         before = log.stat().st_size
         with counting(rt) as counted:
             await job(rt)
-        print(job.__name__, counted.of("SELECT", "WITH")/TIMES, counted.of("INSERT","UPDATE","DELETE")/TIMES, counted.of("BEGIN IMMEDIATE")/TIMES, (log.stat().st_size-before)/(PAGE+24)/TIMES)
+        print(
+            job.__name__,
+            counted.of("SELECT", "WITH") / TIMES,
+            counted.of("INSERT", "UPDATE", "DELETE") / TIMES,
+            counted.of("BEGIN IMMEDIATE") / TIMES,
+            (log.stat().st_size - before) / (PAGE + 24) / TIMES,
+        )
         within("statements that read", counted.of("SELECT", "WITH"), reads)
         within("statements that write", counted.of("INSERT", "UPDATE", "DELETE"), writes)
         within("transactions, each with one sync", counted.of("BEGIN IMMEDIATE"), transactions)
@@ -154,5 +160,5 @@ async def test_the_functions_that_are_called_stay_within_their_budget(job: Job):
         await job(rt)
         with counting(rt) as counted:
             await job(rt)
-        print(job.__name__, counted.calls/TIMES)
+        print(job.__name__, counted.calls / TIMES)
         within("functions called", counted.calls, calls)

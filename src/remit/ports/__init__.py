@@ -1,7 +1,7 @@
 """What the engine needs from outside, as protocols by role: a clock, ids, views, a store."""
 
 from remit.ports.clock import Clock, Ids, Timer
-from remit.ports.looking import Beat, RunLine, Span, Which
+from remit.ports.looking import Beat, Mark, Root, RunLine, Span, Which
 from remit.ports.store import (
     FAULTS,
     NOTHING,
@@ -34,9 +34,11 @@ __all__ = [
     "Fault",
     "Ids",
     "JournalView",
+    "Mark",
     "MessageView",
     "Pulse",
     "QueueView",
+    "Root",
     "RunLine",
     "Sink",
     "Span",

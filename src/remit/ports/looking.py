@@ -19,6 +19,24 @@ class Beat(NamedTuple):
     hands: int = 0
 
 
+class Mark(NamedTuple):
+    """That an event is there, without what it says."""
+
+    seq: int
+    kind: str
+    task: str
+    hash: str
+
+
+class Root(NamedTuple):
+    """The first task of a run, as far as it tells how old the run is."""
+
+    id: str
+    began: int
+    asked_at: int
+    ended_at: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Which:
     """Which tasks to list: all conditions hold together, newest first. `state` may be `open`, for all that have not

@@ -21,14 +21,13 @@ from remit.engine import asking
 from remit.engine.acts import Act
 from remit.engine.asking import Submitting, SubmittingPlan
 from remit.engine.directory import Directory
-from remit.engine.presence.bell import ANYTHING
 from remit.engine.queue.submitting import Submission
 from remit.engine.queue.task import Status, Task
 from remit.engine.settings import Policy, Serving, System
 from remit.engine.sharing.access import OwnerAccess
 from remit.engine.sharing.context import Context
 from remit.engine.upkeep.doctor import Health, examine
-from remit.engine.upkeep.prune import prune
+from remit.engine.upkeep.prune import Pruning, prune
 from remit.errors import BadInput
 from remit.ports import Clock, Database, RunLine, Sink, Store, View
 from remit.report.tree import Node, tree
@@ -181,8 +180,7 @@ class Workspace:
 
     async def settled(self, run: str) -> None:
         """Wait until nothing is open any more of what a run submitted or spawned, in whichever process."""
-        id_ = _id(run, "a run's id")
-        await self._opening.engine.services.bell.until(ANYTHING, lambda view: not view.below(id_) or None)
+        await self._opening.engine.control.settled(_id(run, "a run's id"))
 
     async def has_ended(self, run: str) -> bool:
         """Whether everything in a run has ended; what it submitted may outlive it."""
@@ -282,11 +280,18 @@ class Workspace:
 
     # -- upkeep -------------------------------------------------------------------------------------------
 
-    async def prune(self, days: float, *, op: str = "") -> int:
+    async def prune(self, days: float, *, op: str = "", told: Callable[[int], None] | None = None) -> int:
         """Delete the runs that ended longer ago than that; tells how many. The journal keeps a line of each, and the
-        idempotency keys that were used: what was done under one is not done again."""
+        idempotency keys that were used: what was done under one is not done again.
+
+        It goes in small steps, between which others work on and it may be cancelled; `told` is a function that hears
+        after each how many runs are gone.
+        """
         older = span(days, "days") * (DAY // SECOND)
-        return await prune(self._opening.engine.services.ground, older, _act(op).op)
+        if told is not None:
+            checks.callable_(told, "told takes a function that is given the number of runs deleted so far")
+        pruning = Pruning(self.clock.now() - older, _act(op).op, told=told)
+        return await prune(self._opening.engine.services.ground, pruning)
 
     async def examine(self) -> Health:
         """Check that the store keeps its promises, in this workspace."""

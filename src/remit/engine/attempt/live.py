@@ -11,6 +11,7 @@ from typing import Final, Self, TypeAlias, TypeVar, cast
 
 from remit.core import remit as remits
 from remit.core import scope
+from remit.core.allow import ANY
 from remit.core.card import Card
 from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
@@ -248,7 +249,7 @@ class LiveTask:
     @cached_property
     def sight(self) -> Sees:
         """Everything the holder sees right now. What it wrote are those versions, not what others put there later."""
-        if not self.wrote:
+        if not self.wrote or self.base is ANY:
             return self.base
         wrote = frozenset(scope.of_key(*where, version) for where, version in self.wrote.items())
         return scope.either(self.base, scope.both(self.remit.bounds.sees, wrote))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Self, TypeAlias, TypeVar
 
-from remit.core.events import Event, Head, SealKey
+from remit.core.events import Event, Head
 from remit.core.projection import KEYS, Key, Row, Table, fold
 from remit.core.text import shown
 from remit.engine.upkeep.reading import Reading, digest
@@ -67,8 +67,9 @@ async def examine(
     except StoreError as error:
         return Health(0, 0, 0, 0, [*findings, Finding("broken", "", str(error))], {}, [])
     for workspace in names:
+        reading = Reading(database.key, forgets=not database.lasting)
         part = await database.store(workspace).browse(
-            lambda view, name=workspace: _Part(name, now, kept, database.key, tell).examine(view)
+            lambda view, name=workspace, reading=reading: _Part(name, now, kept, reading, tell).examine(view)
         )
         findings += part.findings
         found = found or part.has_kept
@@ -91,7 +92,7 @@ async def _beside(database: Database, ask: Callable[[], T]) -> T:
 class _Part:
     """The examination of one workspace, as of one moment."""
 
-    def __init__(self, workspace: str, now: int, kept: str, key: SealKey | None, tell: Tell) -> None:
+    def __init__(self, workspace: str, now: int, kept: str, reading: Reading, tell: Tell) -> None:
         self.findings: list[Finding] = []
         self.rows: dict[Table, int] = dict.fromkeys(KEYS, 0)
         self.head = Head()
@@ -100,12 +101,12 @@ class _Part:
         self._workspace = workspace
         self._now = now
         self._kept = kept
-        self._key = key
+        self._reading = reading
         self._tell = tell
         self._abandoned: list[str] = []
 
     def examine(self, view: View) -> Self:
-        reading = Reading(self._key)
+        reading = self._reading
         try:
             for event in self._events(view):
                 reading.take(event)
@@ -144,12 +145,14 @@ class _Part:
             for key, row in _rows(view, table):
                 self.rows[table] += 1
                 self._see(table, row)
+                if reading.forgotten:
+                    continue
                 told = reading.told(table, key)
                 if told != (digest(row) if isinstance(told, bytes) else row):
                     wrong += 1
                     if wrong <= _SHOWN:
                         sentences.append(_how(table, key, _spelled_out(view, key, told, row), row))
-            for key in reading.untold(table):
+            for key in () if reading.forgotten else reading.untold(table):
                 wrong += 1
                 if wrong <= _SHOWN:
                     sentences.append(f"{_name(table, key)} is in the journal but not in the table")

@@ -29,6 +29,10 @@ WHERE workspace = :workspace AND run = :run AND run <> ''
 SELECT @event FROM event
 WHERE workspace = :workspace AND seq = :seq;
 
+-- name: marks
+-- What happened to which task, from a place on; what the events say may be long, and is not read.
+SELECT seq, kind, task, hash FROM event WHERE workspace = :workspace AND seq >= :since ORDER BY seq LIMIT :limit;
+
 -- name: events
 -- In order, so many of those after one event and before another; '*' stands for any.
 SELECT @event FROM event
@@ -58,6 +62,13 @@ SELECT @event FROM event
 WHERE workspace = :workspace AND run = :run AND run <> '' AND seq > :after AND seq < :before
   AND at >= :since AND at < :until AND (:agent = '*' OR agent = :agent) AND (:task = '*' OR task = :task)
 ORDER BY seq DESC LIMIT :limit;
+
+-- name: to_empty
+-- What a prune will empty, and only what stays of it: what the events say may be long.
+SELECT seq, kind, at, run, session, task, agent, op, hash FROM event
+WHERE workspace = :workspace AND run = :run AND run <> '' AND data <> ''
+  AND kind NOT IN ('entry.set', 'entry.touched', 'entries.removed', 'message.sent', 'messages.taken', 'breaker.set')
+ORDER BY seq;
 
 -- name: events_of_session
 -- Through the session's runs: a session has few of them, and an index on every event would cost every event.

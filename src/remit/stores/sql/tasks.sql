@@ -86,14 +86,6 @@ FROM task WHERE workspace = :workspace AND dedup_key = :dedup_key AND dedup_key 
 SELECT @task
 FROM task WHERE workspace = :workspace AND origin = :origin AND origin <> '';
 
--- name: lineage_runs
--- The runs with a task that was tried again, or may be: one of its line has not ended, or not so long ago.
-SELECT o.run FROM task t JOIN task o ON o.workspace = t.workspace AND o.origin = t.origin AND o.origin <> ''
-WHERE t.workspace = :workspace AND t.origin <> '' AND (t.ended IS NULL OR t.ended_at >= :since)
-UNION
-SELECT o.run FROM task t JOIN task o ON o.workspace = t.workspace AND o.id = t.origin
-WHERE t.workspace = :workspace AND t.origin <> '' AND (t.ended IS NULL OR t.ended_at >= :since);
-
 -- name: tasks
 -- Newest first, of those that began between two events; '*' stands for any. Walks the index on `began`, so that a page
 -- costs what is on it.
@@ -172,9 +164,28 @@ LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.parent = '' AND t.began < :before
 ORDER BY t.began DESC LIMIT :limit;
 
--- name: old
--- Runs that ended before then.
-SELECT id FROM task WHERE workspace = :workspace AND parent = '' AND ended_at < :before ORDER BY began LIMIT :limit;
+-- name: roots
+-- Page by page, in the order in which they began: whoever looks for old ones reads them all, and never at once.
+SELECT id, began, asked_at, ended_at FROM task
+WHERE workspace = :workspace AND parent = '' AND began > :after ORDER BY began LIMIT :limit;
+
+-- name: prunable
+-- Every task of a run; and one that was tried again for it, or for the same as it, and has not ended, or not so long
+-- ago. Asked as a value: asked whether there is one, PostgreSQL would read all that were ever tried again.
+WITH RECURSIVE tree (id, state, ended_at, origin) AS (
+    SELECT id, state, ended_at, origin FROM task WHERE workspace = :workspace AND id = :run
+    UNION ALL
+    SELECT c.id, c.state, c.ended_at, c.origin FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> ''
+    WHERE c.workspace = :workspace
+)
+SELECT id, state, ended_at, (
+    SELECT t.id FROM task t
+    WHERE t.workspace = :workspace AND t.origin <> ''
+      AND t.origin = CASE WHEN tree.origin = '' THEN tree.id ELSE tree.origin END
+      AND (t.ended IS NULL OR t.ended_at >= :before)
+    LIMIT 1
+)
+FROM tree;
 
 -- name: of_run
 -- Every task of a run, whatever became of it.

@@ -83,6 +83,12 @@ class SqliteDatabase:
                 raise translated(error, self.where) from error
             raise
 
+    def keep(self, events: int | None) -> None:
+        """In memory, keep so many of the newest events of each workspace and forget the rest, except what belongs to
+        runs in which something is open; None keeps all. What is in a file is kept."""
+        if isinstance(self._commits, ImmediateCommit):
+            self._commits.forgetting.keep = events
+
     def store(self, workspace: str) -> "FileStore | MemoryStore":
         if isinstance(self._commits, ImmediateCommit):
             return MemoryStore(workspace, self._commits, self.writer, self._sinks)

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from remit.codec import decode
-from remit.core.events import Event, Head
+from remit.core.events import Event, Head, Trace
 from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
 from remit.core.values import Json
 from remit.errors import StoreError
-from remit.ports import Span
+from remit.ports import Mark, Span
 from remit.stores.views.base import FOREVER, Queries, Values
 
 _PAGES: Final[dict[Table, str]] = {
@@ -38,6 +38,9 @@ class JournalQueries(Queries):
     def event(self, seq: int) -> Event | None:
         row = self._one("event", seq=seq)
         return event_of(row) if row else None
+
+    def marks(self, since: int, limit: int) -> list[Mark]:
+        return [Mark(*row) for row in self._rows("marks", since=since, limit=limit)]
 
     def done(self, op: str) -> tuple[Json] | None:
         row = self._one("done", op=op)
@@ -79,6 +82,9 @@ class JournalQueries(Queries):
             task="*" if span.task is None else span.task,
             limit=size,
         )
+
+    def to_empty(self, run: str) -> list[Trace]:
+        return [Trace(*row) for row in self._rows("to_empty", run=run)]
 
     def tables(self) -> Tables:
         return {table: dict(self._whole(table)) for table in _PAGES}

@@ -24,8 +24,18 @@ class QueueQueries(Queries):
     def queues(self) -> list[str]:
         return [row[0] for row in self._rows("queues")]
 
+    def has_due(self, holder: str, now: int) -> bool:
+        return bool(
+            self._ask("has_due", (self.workspace, holder, self.workspace, holder, now))[0][0]
+        )  # at every submission: filled by hand
+
     def due(self, holder: str, worker: str, now: int, limit: int, losses: int = INT_LIMIT) -> list[Record]:
-        rows = self._rows("due", holder=holder, worker=worker, now=now, limit=limit, losses=losses)
+        return self._with_events(self._rows("due", holder=holder, worker=worker, now=now, limit=limit, losses=losses))
+
+    def front(self, now: int, limit: int) -> list[Record]:
+        return self._with_events(self._rows("front", now=now, limit=limit))
+
+    def _with_events(self, rows: Sequence[Values]) -> list[Record]:
         self._came_along([row[TASK_WIDTH:] for row in rows])
         return [Record(*row[:TASK_WIDTH]) for row in rows]
 

@@ -9,7 +9,7 @@ from remit.core.identity import UsedKey
 from remit.core.lifecycle import GONE, OPEN
 from remit.core.projection import COLUMNS
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
-from remit.ports import RunLine, Which
+from remit.ports import Root, RunLine, Which
 from remit.stores.queries import after
 from remit.stores.views.base import FOREVER, Queries, Values
 
@@ -44,9 +44,6 @@ class TaskQueries(Queries):
 
     def lineage(self, origin: str) -> list[Record]:
         return sorted(self._records("lineage", origin=origin), key=lambda record: record.began)
-
-    def lineage_runs(self, since: int) -> set[str]:
-        return {row[0] for row in self._rows("lineage_runs", since=since)}
 
     def used_key(self, key: str) -> UsedKey | None:
         row = self._one("used_key", key=key)
@@ -95,8 +92,14 @@ class TaskQueries(Queries):
         rows = self._rows("runs", limit=limit, before=FOREVER if before is None else before)
         return [_run_line(row) for row in rows]
 
-    def old(self, before: int, limit: int) -> list[str]:
-        return [row[0] for row in self._rows("old", before=before, limit=limit)]
+    def roots(self, after: int, limit: int) -> list[Root]:
+        return [Root(*row) for row in self._rows("roots", after=after, limit=limit)]
+
+    def prunable(self, run: str, before: int) -> list[tuple[str, str, int]] | None:
+        rows = self._rows("prunable", run=run, before=before)
+        if any(again is not None or ended is None or ended >= before for _, _, ended, again in rows):
+            return None
+        return [(row[0], row[1], row[2]) for row in rows]
 
     def of_run(self, run: str) -> list[tuple[str, str, int | None]]:
         return [(row[0], row[1], row[2]) for row in self._rows("of_run", run=run)]

@@ -110,6 +110,10 @@ async def an_operation_and_an_event_are_found_again(database: Database) -> None:
     events = await journal(store)
     by_place = await look(store, lambda view: [view.event(1), view.event(2), view.event(3)])
     equal(by_place, [*events, None], "events by their place")
+    for since, limit, expected in ((0, 9, events), (2, 9, events[1:]), (1, 1, events[:1]), (3, 9, [])):
+        marks = await look(store, lambda view, since=since, limit=limit: view.marks(since, limit))
+        known = [(event.seq, event.kind, event.task, event.hash) for event in expected]
+        equal([tuple(mark) for mark in marks], known, f"that there are events, {limit} at most from {since} on")
 
     def within(view: View) -> Decision[Json]:
         return Decision([view.done("some") is not None, view.done("within") is not None])

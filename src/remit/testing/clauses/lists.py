@@ -181,9 +181,11 @@ async def those_tried_for_the_same_are_found(database: Database) -> None:
     for origin, expected in (("first0", ["again2", "again3"]), ("first1", ["again4"]), ("again2", []), ("", [])):
         found = await look(store, lambda view, origin=origin: ids(view.lineage(origin)))
         equal(found, expected, f"those that were tried again for {origin!r}")
-    open_ = {"first0", "again2", "again3"}
-    for since, runs in ((NOW + 4, {*open_, "first1", "again4"}), (NOW + 5, open_)):
-        equal(await look(store, lambda view, since=since: view.lineage_runs(since)), runs, f"runs needed since {since}")
+    tried = ["first0", "first1", "again2", "again3", "again4"]
+    for before, gone in ((NOW + 4, []), (NOW + 5, ["first1", "again4"])):
+        lists = await look(store, lambda view, before=before: [view.prunable(run, before) for run in tried])
+        found = [run for run, tasks in zip(tried, lists, strict=True) if tasks]
+        equal(found, gone, f"the runs that may be pruned if they ended before {before}")
 
 
 async def ids_are_found_by_their_beginning_and_their_end(database: Database) -> None:
