@@ -1,0 +1,50 @@
+"""Figures of the journal, rolled up, and what is needed to roll up the rest."""
+
+from collections import Counter
+
+from remit.codec import decode
+from remit.core.events import Event
+from remit.core.tally import Period, Root, UnderWay, Window, figures_from, under_way_from
+from remit.ports import TallyRow
+from remit.stores.views.base import Queries, Values
+from remit.stores.views.journal import event_of
+
+_ANY = "*"  # no agent has this name
+
+
+class TallyQueries(Queries):
+    __slots__ = ()
+
+    def tallied(self) -> int:
+        return self._count("tally_mark")
+
+    def tally(self, period: Period, agent: str | None = None) -> list[TallyRow]:
+        rows = self._rows("tally_rows", **period._asdict(), agent=_ANY if agent is None else agent)
+        return [_row(row) for row in rows]
+
+    def tally_row(self, width: int, start: int, agent: str) -> TallyRow | None:
+        row = self._one("tally_row", width=width, start=start, agent=agent)
+        return None if row is None else _row(row)
+
+    def under_way(self, task: str) -> UnderWay | None:
+        row = self._one("tally_task", task=task)
+        if row is None:
+            return None
+        state, at, agent, data = row
+        return under_way_from(decode(data), Root(state, at, agent) if state else None)
+
+    def open_runs(self, window: Window, agent: str | None = None) -> Counter[str]:
+        who = _ANY if agent is None else agent
+        rows = self._rows("tally_runs", start=window.start, stop=window.stop, agent=who)
+        return Counter({row[0]: row[1] for row in rows})
+
+    def events_between(self, after: int, upto: int, limit: int) -> list[Event]:
+        return [event_of(row) for row in self._rows("events_between", after=after, upto=upto, limit=limit)]
+
+    def events_of_run_before(self, run: str, seq: int) -> list[Event]:
+        return [event_of(row) for row in self._rows("events_of_run_before", run=run, before=seq)]
+
+
+def _row(row: Values) -> TallyRow:
+    width, start, agent, first, last, data = row
+    return TallyRow(width, start, agent, first, last, figures_from(decode(data)))
