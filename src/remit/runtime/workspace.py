@@ -210,7 +210,7 @@ class Workspace:
         """Tell who works, how long, how often tasks change hands and what is refused: in all, since or until a moment,
         or by one agent. It costs about the same however long the journal is."""
         window, agent = which_figures(which)
-        found = await figures(self._opening.engine.services.ground, window, agent)
+        found = await figures(self.store, window, agent)
         return summed(found.figures, found.open_runs, agent or "")
 
     async def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:

@@ -22,7 +22,7 @@ async def prune(ground: Ground, older_than: int, op: str = "") -> int:
     """Delete the runs in which everything ended before then, in batches; tells how many. Their figures stay."""
     before = ground.clock.now() - older_than
     if await ground.store.read(lambda view: view.old(before, 1)):
-        await roll_up_all(ground)
+        await roll_up_all(ground.store)
     pruned = 0
     while True:
         id_ = f"prune/{op}/{pruned}" if op else ground.ids.new()

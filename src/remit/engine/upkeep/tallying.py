@@ -17,7 +17,7 @@ from remit.core.tally import HOUR_WIDE, WIDTHS, Counting, Figures, Into, Period,
 from remit.core.times import SECOND
 from remit.engine.ground import Ground
 from remit.errors import StoreError
-from remit.ports import Decision, Tallied, TallyRow, View
+from remit.ports import Decision, Store, Tallied, TallyRow, View
 
 SLICE: Final = 2_000  # events that are rolled up at a time: counting them holds nobody up for long
 ENOUGH: Final = 500  # events that are worth it: fewer are counted as quickly as they are rolled up
@@ -53,15 +53,15 @@ class Tallying:
             return
         self._next = now + EVERY
         try:
-            if await roll_up(self._ground, ENOUGH) == SLICE:
+            if await roll_up(self._ground.store, ENOUGH) == SLICE:
                 self._next = now
         except StoreError as error:  # figures can wait, and what else a worker looks after cannot
             _log.warning("the figures of '%s' could not be rolled up: %s", self._ground.store.workspace, error)
 
 
-async def roll_up(ground: Ground, least: int = 1) -> int:
-    """Roll up the next slice of the journal if there are at least so many events; tells how many there were."""
-    found = await ground.store.read(lambda view: _slice(view, least))
+async def roll_up(store: Store, least: int = 1, most: int = SLICE) -> int:
+    """Roll up the next events of the journal, so many at most, if there are enough; tells how many there were."""
+    found = await store.read(lambda view: _slice(view, least, most))
     if found is None:
         return 0
     after, tally = found
@@ -71,30 +71,30 @@ async def roll_up(ground: Ground, least: int = 1) -> int:
             return Decision(False)
         return Decision(True, tally=tally)
 
-    await ground.store.tx(f"tally/{tally.upto}", decide)
+    await store.tx(f"tally/{tally.upto}", decide)
     return tally.upto - after
 
 
-async def roll_up_all(ground: Ground, least: int = 1) -> None:
+async def roll_up_all(store: Store, least: int = 1) -> None:
     """Roll up the journal to its end."""
-    while await roll_up(ground, least) == SLICE:
+    while await roll_up(store, least) == SLICE:
         pass
 
 
-async def figures(ground: Ground, window: Window, agent: str | None = None) -> Sum:
+async def figures(store: Store, window: Window, agent: str | None = None) -> Sum:
     """Add up what happened within a time, of one agent or of all. What is not rolled up yet is rolled up first; in a
     store that may be read only, it is counted each time."""
     try:
-        await roll_up_all(ground, ENOUGH)
+        await roll_up_all(store, ENOUGH)
     except StoreError as error:
-        _log.info("the figures of '%s' are counted and not kept: %s", ground.store.workspace, error)
-    return await ground.store.read(lambda view: _asked(view, window, agent))
+        _log.info("the figures of '%s' are counted and not kept: %s", store.workspace, error)
+    return await store.read(lambda view: _asked(view, window, agent))
 
 
 # -- rolling up ----------------------------------------------------------------------------------------------
 
 
-def _slice(view: View, least: int) -> _Slice | None:
+def _slice(view: View, least: int, most: int) -> _Slice | None:
     after = view.tallied()
     if view.head().seq - after < least:
         return None
@@ -108,7 +108,7 @@ def _slice(view: View, least: int) -> _Slice | None:
         return row.figures
 
     counting = Counting(into, lambda first: view.under_way(first.task))
-    for event in view.events_between(after, _EVER, SLICE):
+    for event in view.events_between(after, _EVER, most):
         seq = event.seq
         _count(counting, event)
     kept = {task: known for task, known in counting.under_way.items() if known is not None or task in counting.recalled}
