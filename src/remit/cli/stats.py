@@ -86,10 +86,10 @@ def _print(console: Console, figures: Stats) -> None:
 
 def _overview(figures: Stats) -> Text:
     runs = states(figures.runs.elements()) or "none"
-    per_task = f"{figures.mean_handoffs:.2f} a task, at most {figures.most_handoffs}"
+    per_task = f"{figures.mean_handoffs:.2f} a task, " if figures.tasks else ""
     lines = [("runs", runs), ("tasks", f"{figures.tasks:,}"), ("handoffs", f"{figures.total_handoffs:,}")]
     if figures.total_handoffs:
-        lines[-1] = ("handoffs", f"{figures.total_handoffs:,}, {per_task}")
+        lines[-1] = ("handoffs", f"{figures.total_handoffs:,}, {per_task}at most {figures.most_handoffs}")
     if figures.latency.count:
         mean, late = duration(figures.latency.mean), duration(figures.latency.percentile(95))
         lines.append(("taken up", f"after {mean} on average, 95 % within {late}"))

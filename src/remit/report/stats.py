@@ -91,7 +91,7 @@ def stats(events: Iterable[Event], agent: str = "") -> Stats:
 
 def summed(figures: Mapping[str, Figures], open_runs: Mapping[str, int], agent: str = "") -> Stats:
     """Add up the figures of all agents, or take those of one; `open_runs` have not ended, by their states."""
-    chosen = {who: some for who, some in figures.items() if agent in ("", who)}
+    chosen = {who: some for who, some in sorted(figures.items()) if agent in ("", who)}
     whole = Figures()
     for some in chosen.values():
         whole.merge(some)
