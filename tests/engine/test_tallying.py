@@ -280,10 +280,46 @@ async def test_an_event_that_cannot_be_read_is_named_and_holds_no_worker_up(tmp_
         await store.tx("spoilt", lambda _view: Decision(None, (spoilt,) * tallying.ENOUGH))
         with pytest.raises(StoreError, match=r"event 1 of 'default' cannot be read \(KeyError: 'rule'\); run"):
             await rt.workspace.stats()
-        rt.add(remit.Card("echo"), echo)
+        rt.lend()
+
+        async def told() -> bool:
+            return "the figures of 'default' could not be rolled up: event 1" in caplog.text
+
         with caplog.at_level(logging.WARNING):
-            assert (await (await rt.submit("echo", "hello")).wait(10)).value == "hello"
-    assert "the figures of 'default' could not be rolled up: event 1" in caplog.text
+            await pass_time(clock, told)
+
+
+@pytest.mark.anyio
+async def test_what_cannot_be_counted_is_pruned_all_the_same(rt: remit.Runtime, clock: FakeClock, caplog):
+    rt.add(remit.Card("echo"), echo)
+    spoilt = Unsealed("hop.refused", clock.now(), {}, agent="lead")
+    await rt.workspace.store.tx("spoilt", lambda _view: Decision(None, (spoilt,)))
+    await rt.outcome("echo", "old")
+    clock.advance(5 * 86_400)
+    with caplog.at_level(logging.WARNING):
+        assert await rt.workspace.prune(4) == 1
+    assert "could not be rolled up: event 1" in caplog.text
+
+
+@pytest.mark.anyio
+async def test_times_that_no_clock_tells_are_no_reason_to_fail(rt: remit.Runtime):
+    odd = Unsealed("tokens.used", -(2**63), {"tokens": 1}, agent="lead")
+    await rt.workspace.store.tx("odd", lambda _view: Decision(None, (odd,) * tallying.ENOUGH))
+
+    with pytest.raises(StoreError, match="the figures of 'default' cannot be written"):
+        await tallying.roll_up(rt.workspace.store)
+    assert (await rt.workspace.stats()).events == 0  # it is not within any time
+
+
+@pytest.mark.anyio
+async def test_a_tally_that_says_nonsense_is_a_sentence():
+    with closing(SqliteDatabase()) as database:
+        store = database.store("home")
+        await write(store, history(5, 30))
+        await tallying.roll_up_all(store)
+        database.writer.connection.execute("UPDATE tally SET data = '[1]'")
+        with pytest.raises(StoreError, match="the tally of 'home' cannot be read .*; delete the rows of tally"):
+            await asked(store)
 
 
 @pytest.mark.anyio

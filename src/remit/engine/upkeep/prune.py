@@ -10,7 +10,7 @@ from remit.core.identity import UsedKey
 from remit.core.kinds import PrunedRun, runs_pruned
 from remit.core.lifecycle import TERMINAL
 from remit.engine.ground import Ground
-from remit.engine.upkeep.tallying import roll_up_all
+from remit.engine.upkeep.tallying import keep_figures
 from remit.ports import Decision, Span, View
 
 _BATCH: Final = 50
@@ -22,7 +22,7 @@ async def prune(ground: Ground, older_than: int, op: str = "") -> int:
     """Delete the runs in which everything ended before then, in batches; tells how many. Their figures stay."""
     before = ground.clock.now() - older_than
     if await ground.store.read(lambda view: view.old(before, 1)):
-        await roll_up_all(ground.store)
+        await keep_figures(ground.store)
     pruned = 0
     while True:
         id_ = f"prune/{op}/{pruned}" if op else ground.ids.new()

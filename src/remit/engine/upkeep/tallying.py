@@ -24,6 +24,8 @@ ENOUGH: Final = 500  # events that are worth it: fewer are counted as quickly as
 EVERY: Final = 60 * SECOND
 _EVER: Final = 2**62
 
+_NOT_ROLLED_UP: Final = "the figures of '%s' could not be rolled up: %s"
+
 _log = logging.getLogger("remit")
 
 
@@ -44,7 +46,7 @@ class Tallying:
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
-        self._next = ground.clock.ticks()
+        self._next = ground.clock.ticks() + EVERY  # a process that is here for a moment never does
 
     async def tidy(self) -> None:
         """Roll up a slice, if it is time: the next one soon if there is more, and otherwise in a minute."""
@@ -56,14 +58,21 @@ class Tallying:
             if await roll_up(self._ground.store, ENOUGH) == SLICE:
                 self._next = now
         except StoreError as error:  # figures can wait, and what else a worker looks after cannot
-            _log.warning("the figures of '%s' could not be rolled up: %s", self._ground.store.workspace, error)
+            _log.warning(_NOT_ROLLED_UP, self._ground.store.workspace, error)
 
 
 async def roll_up(store: Store, least: int = 1, most: int = SLICE) -> int:
     """Roll up the next events of the journal, so many at most, if there are enough; tells how many there were."""
-    found = await store.read(lambda view: _slice(view, least, most))
-    if found is None:
-        return 0
+    try:
+        found = await store.read(lambda view: _slice(view, least, most))
+        return 0 if found is None else await _written(store, found)
+    except (OverflowError, TypeError) as error:  # numbers that no event of ours has
+        raise StoreError(
+            f"the figures of '{store.workspace}' cannot be written: {error}; run `remit doctor`"
+        ) from error
+
+
+async def _written(store: Store, found: _Slice) -> int:
     after, tally = found
 
     def decide(view: View) -> Decision[bool]:
@@ -79,6 +88,15 @@ async def roll_up_all(store: Store, least: int = 1) -> None:
     """Roll up the journal to its end."""
     while await roll_up(store, least) == SLICE:
         pass
+
+
+async def keep_figures(store: Store) -> None:
+    """Roll up the journal to its end, because something of it is about to be emptied. What cannot be counted is no
+    reason to keep it."""
+    try:
+        await roll_up_all(store)
+    except StoreError as error:
+        _log.warning(_NOT_ROLLED_UP, store.workspace, error)
 
 
 async def figures(store: Store, window: Window, agent: str | None = None) -> Sum:
