@@ -24,7 +24,7 @@ from remit.engine.asking import (
 )
 from remit.engine.sharing.context import Board, Context
 from remit.errors import BadInput, RemitError, StoreError
-from remit.runtime.workspace import EventFilter, TaskFilter
+from remit.runtime.workspace import EventFilter, StatsFilter, TaskFilter
 from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
 from teams import echo, team
 
@@ -123,6 +123,7 @@ OF_WORKSPACE: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "settled": ({"run": "x"}, ()),
     "has_ended": ({"run": "x"}, ()),
     "history": ({}, (EventFilter,)),
+    "stats": ({}, (StatsFilter,)),
     "follow": ({}, (EventFilter,)),
     "following": ({}, (EventFilter,)),
     "watch": ({"sink": lambda _events: None}, ()),
