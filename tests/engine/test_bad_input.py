@@ -24,7 +24,7 @@ from remit.engine.asking import (
 )
 from remit.engine.sharing.context import Board, Context
 from remit.errors import BadInput, RemitError, StoreError
-from remit.runtime.workspace import EventFilter, HistoryFilter, TaskFilter
+from remit.runtime.workspace import EventFilter, HistoryFilter, StatsFilter, TaskFilter
 from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
 from teams import echo, team
 
@@ -125,6 +125,7 @@ OF_WORKSPACE: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "has_ended": ({"run": "x"}, ()),
     "history": ({}, (HistoryFilter, EventFilter)),
     "pages": ({}, (EventFilter,)),
+    "stats": ({}, (StatsFilter,)),
     "follow": ({}, (EventFilter,)),
     "following": ({}, (EventFilter,)),
     "watch": ({"sink": lambda _events: None}, ()),

@@ -24,6 +24,7 @@ VALUES = {name: 1 for query in QUERIES.values() for name in query.names}
 WHOLE = {
     *("breakers", "cards", "workers", "namespaces", "ids_ending"),
     "head",  # from its end, one row
+    *("tally_mark", "tally_mark_put"),  # one row a workspace
 }
 # These put what they found in order: few rows, because a condition is narrow or few tasks are open.
 SORTED = {
@@ -76,6 +77,10 @@ def test_every_query_is_answered_through_an_index(database: SqliteDatabase, name
         ("tasks_of_parent", "SEARCH t USING INDEX task_parent (workspace=? AND parent=?)"),
         ("task_page", "SEARCH task USING PRIMARY KEY (workspace=? AND id>?)"),
         ("entry_page", "SEARCH entry USING PRIMARY KEY (workspace=? AND (namespace,key)>(?,?))"),
+        ("tally_rows", "SEARCH tally USING PRIMARY KEY (workspace=? AND width=? AND start>? AND start<?)"),
+        ("tally_runs", "SEARCH tally_task USING INDEX tally_task_run (workspace=? AND at>? AND at<?)"),
+        ("events_between", "SEARCH event USING PRIMARY KEY (workspace=? AND seq>? AND seq<?)"),
+        ("events_of_run_before", "SEARCH event USING INDEX event_run (workspace=? AND run=? AND seq<?)"),
         ("due", "SEARCH task USING INDEX task_pending (workspace=? AND holder=? AND ready_at=?)"),
         ("due", "SEARCH task USING INDEX task_pending (workspace=? AND holder=? AND ready_at>? AND ready_at<?)"),
         ("has_due", "SEARCH task USING INDEX task_pending (workspace=? AND holder=? AND ready_at=?)"),
@@ -210,7 +215,7 @@ async def read(database: SqliteDatabase, look: Callable[[View], object]) -> obje
 
 OWN = {"done_of", "standings", "same_requests_of", "run_facts_of", "append"}  # of those only it has, what is about rows
 ARRAYS = {"ops", "tasks", "keys", "runs"}
-TABLES = {"event", "task", "run", "entry", "message", "breaker", "card", "worker"}
+TABLES = {"event", "task", "run", "entry", "message", "breaker", "card", "worker", "tally", "tally_task", "tally_mark"}
 
 
 @pytest.fixture(scope="module")

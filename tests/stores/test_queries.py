@@ -57,7 +57,9 @@ def test_every_query_names_the_workspace(name: str):
     assert ":workspace" in sql
     if not sql.lstrip().startswith("INSERT"):
         assert re.search(r"\bworkspace = :workspace\b", sql)
-    tables = re.findall(r"\b(?:FROM|JOIN)\s+(event|task|run|entry|message|breaker|card|worker)\b", sql)
+    tables = re.findall(
+        r"\b(?:FROM|JOIN)\s+(event|task|run|entry|message|breaker|card|worker|tally|tally_task|tally_mark)\b", sql
+    )
     conditions = re.findall(r"\bworkspace = (?::workspace|\w+\.workspace)", sql)
     assert len(conditions) >= len(tables), "each table it looks into is bound to the workspace"
 

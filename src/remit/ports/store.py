@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from remit.core.events import Event, SealKey, Unsealed
-from remit.ports.looking import Beat
+from remit.ports.looking import Beat, Tallied
 from remit.ports.views import View
 
 T = TypeVar("T")
@@ -32,12 +32,14 @@ class Decision(NamedTuple, Generic[T]):
 
     `answer` must be JSON and is kept: the same operation asked for again gets it again. `events` make it so. `aside`
     goes back to whoever asked in this process and is not kept; it is None for an operation that had been done before.
+    `beat` and `tally` are written along and are no events.
     """
 
     answer: T
     events: Sequence[Unsealed] = ()
     beat: Beat | None = None
     aside: Any = None
+    tally: Tallied | None = None
 
 
 class Decided(NamedTuple, Generic[T]):

@@ -1,5 +1,6 @@
 """Reads within one workspace, by role. Expired entries are returned too: being alive is a rule, not a query."""
 
+from collections import Counter
 from typing import Protocol
 
 from remit.core.breaker import Breaker
@@ -11,9 +12,10 @@ from remit.core.message import Message
 from remit.core.projection import Key, Row, Table, Tables
 from remit.core.record import Record, RunFacts, Standing
 from remit.core.scope import Scope
+from remit.core.tally import Period, UnderWay, Window
 from remit.core.text import INT_LIMIT
 from remit.core.values import Json
-from remit.ports.looking import Beat, Mark, Root, RunLine, Span, Which
+from remit.ports.looking import Beat, Mark, Root, RunLine, Span, TallyRow, Which
 
 
 class JournalView(Protocol):
@@ -210,5 +212,34 @@ class MessageView(Protocol):
         ...
 
 
-class View(JournalView, TaskView, QueueView, AgentView, EntryView, MessageView, Protocol):
+class TallyView(Protocol):
+    """Figures of the journal, rolled up, and what is needed to roll up the rest."""
+
+    def tallied(self) -> int:
+        """Tell up to which event the tally counts."""
+        ...
+
+    def tally(self, period: Period, agent: str | None = None) -> list[TallyRow]:
+        """List the rows of a period, of one agent or of all."""
+        ...
+
+    def tally_row(self, width: int, start: int, agent: str) -> TallyRow | None: ...
+    def under_way(self, task: str) -> UnderWay | None:
+        """Tell what is remembered of a task that had not ended by then."""
+        ...
+
+    def open_runs(self, window: Window, agent: str | None = None) -> Counter[str]:
+        """Count the runs that had not ended by then and began within a time, by their states."""
+        ...
+
+    def events_between(self, after: int, upto: int, limit: int) -> list[Event]:
+        """List the events of a stretch of the journal, in order."""
+        ...
+
+    def events_of_run_before(self, run: str, seq: int) -> list[Event]:
+        """List the events of a run before that one, in order."""
+        ...
+
+
+class View(JournalView, TaskView, QueueView, AgentView, EntryView, MessageView, TallyView, Protocol):
     """All of it, as of one moment."""

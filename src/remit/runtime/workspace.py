@@ -28,10 +28,22 @@ from remit.engine.sharing.access import OwnerAccess
 from remit.engine.sharing.context import Context
 from remit.engine.upkeep.doctor import Health, examine
 from remit.engine.upkeep.prune import Pruning, prune
+from remit.engine.upkeep.tallying import figures
 from remit.errors import BadInput
 from remit.ports import Clock, Database, RunLine, Sink, Store, View
+from remit.report.stats import Stats, summed
 from remit.report.tree import Node, tree
-from remit.runtime.filters import MOST, EventFilter, HistoryFilter, TaskFilter, page, which_events, which_tasks
+from remit.runtime.filters import (
+    MOST,
+    EventFilter,
+    HistoryFilter,
+    StatsFilter,
+    TaskFilter,
+    page,
+    which_events,
+    which_figures,
+    which_tasks,
+)
 from remit.runtime.following import Follow, following
 from remit.runtime.leading import Leader
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
@@ -208,6 +220,13 @@ class Workspace:
         while events := await self.browse(lambda view, span=span: view.events(span)):
             yield events
             span = replace(span, after=events[-1].seq)
+
+    async def stats(self, **which: Unpack[StatsFilter]) -> Stats:
+        """Tell who works, how long, how often tasks change hands and what is refused: in all, since or until a moment,
+        or by one agent. It costs about the same however long the journal is."""
+        window, agent = which_figures(which)
+        found = await figures(self.store, window, agent)
+        return summed(found.figures, found.open_runs, agent or "")
 
     async def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
         """Give events as they are written, by whichever process, in lists: those from now on, or those after event

@@ -13,6 +13,7 @@ from remit.engine.queue.losses import all_left_behind, ended_when_alone, not_run
 from remit.engine.services import Services
 from remit.engine.settings import Serving
 from remit.engine.upkeep.keeping import Upkeep
+from remit.engine.upkeep.tallying import Tallying
 from remit.errors import StoreError
 from remit.ports import Beat, Decision, View
 
@@ -31,6 +32,7 @@ class Caretaker:
         self._look_every = round(serving.pace.look * SECOND)
         self.upkeep = Upkeep(self._ground, serving)
         self._peers = Peers(self._ground.clock, services.heartbeat.silence, serving.pace.look)
+        self._tallying = Tallying(self._ground)
         self._looked: int | None = None
         self._strays: dict[str, int] = {}
 
@@ -59,6 +61,7 @@ class Caretaker:
         self.upkeep.look()
         if heartbeat.lasting:  # in memory nobody says that they are there, and nobody outlives this process
             await self._look_at_others(heartbeat.worker)
+        await self._tallying.tidy()
 
     async def _look_at_others(self, own: str) -> None:
         beats, unseen = await self._ground.store.read(lambda view: (view.workers(), view.unseen()))

@@ -20,6 +20,7 @@ from remit.core.identity import UsedKey
 from remit.core.kinds import PrunedRun, runs_pruned
 from remit.core.values import Json
 from remit.engine.ground import Ground
+from remit.engine.upkeep.tallying import keep_figures
 from remit.ports import Decision, Store, View
 
 _PAGE: Final = 500  # runs read in one step
@@ -44,7 +45,11 @@ async def prune(ground: Ground, pruning: Pruning) -> int:
     """Delete the runs in which everything ended before then; tells how many. It may be cancelled between two steps."""
     store, (before, op, thorough, told) = ground.store, pruning
     before, pruned = await _done(store, op, before) if op else (before, 0)
+    kept = False
     async for old in old_runs(store, before, thorough=thorough):
+        if not kept:  # their figures stay
+            await keep_figures(store)
+            kept = True
         rest = old
         while rest:
             id_ = _id(op, pruned) if op else ground.ids.new()

@@ -95,7 +95,7 @@ ORDER BY began;
 SELECT id FROM task WHERE workspace = :workspace AND worker = :worker AND state = 'cancelling';
 
 -- name: worker_beat
--- Not history: the one thing that is written and is not an event.
+-- Not history, so it is no event.
 INSERT INTO worker (workspace, id, home, count, hands) VALUES (:workspace, :worker, :home, :count, :hands)
 ON CONFLICT (workspace, id) DO UPDATE SET home = excluded.home, count = excluded.count, hands = excluded.hands;
 

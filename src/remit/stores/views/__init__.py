@@ -7,12 +7,13 @@ from remit.stores.views.base import Ask, Values
 from remit.stores.views.journal import JournalQueries, answer_of, event_of
 from remit.stores.views.queue import QueueQueries
 from remit.stores.views.sharing import AgentQueries, EntryQueries, MessageQueries
+from remit.stores.views.tally import TallyQueries
 from remit.stores.views.tasks import TaskQueries, run_facts
 
 __all__ = ["Ask", "SqlView", "Values", "answer_of", "event_of", "run_facts"]
 
 
-class SqlView(JournalQueries, TaskQueries, QueueQueries, AgentQueries, EntryQueries, MessageQueries):
+class SqlView(JournalQueries, TaskQueries, QueueQueries, AgentQueries, EntryQueries, MessageQueries, TallyQueries):
     """All of it: what `ports.View` is for a SQL database."""
 
     __slots__ = ()

@@ -1,5 +1,6 @@
 """Nothing crosses from one workspace to another."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -26,9 +27,10 @@ from remit.core.kinds import (
 from remit.core.message import Message
 from remit.core.projection import KEYS
 from remit.core.scope import Scope
+from remit.core.tally import HOUR_WIDE, Figures, Period, Root, UnderWay, Window
 from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.ports import Beat, Database, Decision, Span, Store, View, Which
+from remit.ports import Beat, Database, Decision, Span, Store, Tallied, TallyRow, View, Which
 from remit.testing.clauses.making import NOW, child_remit, entry_event, equal, first_remit, must, sound
 
 # Every way to read, asked for what both workspaces have under the same name.
@@ -98,6 +100,13 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
         + view.events(Span(session="s", latest=True))
     ),
     "tables": lambda view: view.tables(),
+    "tallied": lambda view: view.tallied(),
+    "tally": lambda view: view.tally(Period(HOUR_WIDE, 0, HOUR_WIDE)),
+    "tally_row": lambda view: view.tally_row(HOUR_WIDE, 0, "helper"),
+    "under_way": lambda view: view.under_way("root"),
+    "open_runs": lambda view: view.open_runs(Window()),
+    "events_between": lambda view: view.events_between(0, 100, 100),
+    "events_of_run_before": lambda view: view.events_of_run_before("root", 100),
     "page": lambda view: [view.page(table, None, 10) for table in KEYS],
 }
 
@@ -166,7 +175,11 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
             cards_published([Card("helper", mark)], NOW),
             ended(root, "task.completed", NOW, {"result": mark}),
         )
-        return Decision(mark, events, Beat("worker", mark, 1))
+        figures = Figures(refusals=Counter([mark]))
+        tally = Tallied(
+            1, [TallyRow(HOUR_WIDE, 0, "helper", 1, 1, figures)], {"root": UnderWay(root=Root(mark, 0, "a"))}
+        )
+        return Decision(mark, events, Beat("worker", mark, 1), tally=tally)
 
     await store.tx("fill", decide)
 
