@@ -8,7 +8,7 @@ is answered.
 import asyncio
 from typing import Any
 
-from peers import need
+from measure import need
 from pingpong import LEAD, WORKER, strands_agent, strands_call
 
 MEMBERS, EACH, LIMIT = 8, 1_000, 2_000

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from peers import need
+from measure import need
 
 LEAD, WORKER = "lead", "worker"
 _OTHER = {LEAD: WORKER, WORKER: LEAD}

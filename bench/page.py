@@ -1,0 +1,35 @@
+"""The generated parts of docs/performance.md: each stands between two comments, and all else is left as it is."""
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+
+
+def _marks(part: str) -> tuple[str, str]:
+    return f"<!-- {part}: measured, not written by hand -->", f"<!-- end of {part} -->"
+
+
+def replaced(page: str, part: str, body: str) -> str:
+    """The page with another body between the marks of a part; a page without them is a mistake."""
+    begin, end = _marks(part)
+    pattern = re.compile(rf"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
+    if not pattern.search(page):
+        raise SystemExit(f"{PAGE.name} has no place for '{part}': put {begin} and {end} on lines of their own")
+    return pattern.sub(lambda _: f"{begin}\n\n{body.strip()}\n\n{end}", page)
+
+
+def write(part: str, body: str, path: Path = PAGE) -> None:
+    """Put what was measured onto the page."""
+    path.write_text(replaced(path.read_text(encoding="utf-8"), part, body), encoding="utf-8")
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; the first column is words, the others are figures."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+
+
+def number(value: float) -> str:
+    """A figure with as many digits as it deserves."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
