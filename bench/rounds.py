@@ -36,7 +36,7 @@ class Found(NamedTuple):
     costs: dict[str, list[Cost] | str]
 
     def figure(self, subject: str) -> Figure | str:
-        costs = self.costs[subject]
+        costs = self.costs.get(subject, "")
         return costs if isinstance(costs, str) else _figure(cost.value for cost in costs)
 
     def ratio(self, aim: Aim, *, cpu: bool = False) -> Figure | None:
@@ -59,7 +59,10 @@ class Found(NamedTuple):
         costs = self.costs.get(subject, "")
         if isinstance(costs, str):
             return []
-        return [cost.cpu for cost in costs if cost.cpu] if cpu else [cost.value for cost in costs]
+        if not cpu:
+            return [cost.value for cost in costs]
+        found = [cost.cpu for cost in costs if cost.cpu]
+        return found if len(found) == len(costs) else []
 
 
 def _figure(values: Iterable[float]) -> Figure:

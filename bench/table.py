@@ -20,18 +20,14 @@ def show(lines: Iterable[Found], machine: dict[str, object]) -> None:
     for found in lines:
         table.add_row(
             f"{found.job.name}\n[dim]{found.job.what}, {found.job.unit}[/]",
-            _cell(found, FLOOR),
-            _cell(found, REMIT),
-            "\n".join(f"{name}: {_cell(found, name)}" for name in found.costs if name not in (FLOOR, REMIT)),
+            spread(found.figure(FLOOR)),
+            spread(found.figure(REMIT)),
+            "\n".join(f"{name}: {spread(found.figure(name))}" for name in found.costs if name not in (FLOOR, REMIT)),
             "\n".join(_aim(found, aim) for aim in found.job.aims),
         )
     console = Console(width=max(Console().width, _WIDTH))
     console.print(table)
     console.print(sentence(machine))
-
-
-def _cell(found: Found, subject: str) -> str:
-    return spread(found.figure(subject)) if subject in found.costs else ""
 
 
 def spread(figure: Figure | str) -> str:
@@ -86,7 +82,7 @@ def _row(found: Found) -> list[str]:
 
 
 def _short(found: Found, subject: str) -> str:
-    figure = found.figure(subject) if subject in found.costs else ""
+    figure = found.figure(subject)
     return page.number(figure.median) if isinstance(figure, Figure) else figure
 
 
