@@ -43,7 +43,7 @@ async def pydantic_ai(purse: Purse) -> str:
         await purse.spend()
         return reply([messages.TextPart("done")], EACH)
 
-    async def ask(ctx: library.RunContext) -> str:
+    async def ask(ctx: library.RunContext) -> str:  # pyright: ignore[reportInvalidTypeForm] - it is imported late
         return (await worker.run("go", usage=ctx.usage, usage_limits=limits)).output
 
     limits = usages.UsageLimits(total_tokens_limit=LIMIT)

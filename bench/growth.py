@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import page
-from growing import crowd, day, sizes
+from growing import crowd, sizes
 from machine import Machine, sentence
 from subjects.servers import server
 

@@ -6,6 +6,7 @@ ones run on one event loop, which stands still while others are measured.
 
 import asyncio
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -91,21 +92,32 @@ class Usage(NamedTuple):
     peak: float
 
 
-def child(command: list[str], **more: Any) -> Usage:
+# A process counts the memory of the one it was forked from as its own until it runs its program. So a small one starts
+# it, and tells how it went on a pipe.
+_STARTER = """
+import json, os, sys, time
+start = time.perf_counter()
+pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(pid, 0)
+told = (time.perf_counter() - start) * 1e3, (usage.ru_utime + usage.ru_stime) * 1e3, usage.ru_maxrss / 1024
+os.write(int(sys.argv[1]), json.dumps(told).encode())
+sys.exit(os.waitstatus_to_exitcode(status) and 1)
+"""
+
+
+def child(command: list[str]) -> Usage:
     """Run a process from start to end; one that fails is skipped, with its last words."""
     # As users run it: with the bytecode of earlier runs at hand.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    start = time.perf_counter()
-    made = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, **more)
-    assert made.stderr is not None
-    said = made.stderr.read().decode(errors="replace").strip()
-    _, status, usage = os.wait4(made.pid, 0)
-    wall = time.perf_counter() - start
-    made.stderr.close()
-    made.returncode = os.waitstatus_to_exitcode(status)
-    if made.returncode:
-        raise Skipped(f"it failed: {said.splitlines()[-1][:100] if said else 'no word'}")
-    return Usage(wall * 1e3, (usage.ru_utime + usage.ru_stime) * 1e3, usage.ru_maxrss / 1024)
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as told:
+        starter = [sys.executable, "-I", "-S", "-c", _STARTER, str(writing), *command]
+        done = subprocess.run(starter, capture_output=True, env=environment, pass_fds=[writing], check=False)
+        os.close(writing)
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip()
+            raise Skipped(f"it failed: {said.splitlines()[-1][:100] if said else 'no word'}")
+        return Usage(*json.loads(told.read()))
 
 
 def python(code: str) -> Usage:

@@ -9,6 +9,7 @@ from rich.table import Table
 import page
 from jobs import FLOOR, REMIT, Aim
 from machine import sentence
+from measure import Cost
 from rounds import Figure, Found
 
 _WIDTH = 140  # a pipe has no width of its own
@@ -112,5 +113,5 @@ def _data(found: Found) -> dict[str, object]:
     }
 
 
-def _plain(costs: object) -> object:
-    return costs if isinstance(costs, str) else [cost._asdict() for cost in costs]  # type: ignore[attr-defined]
+def _plain(costs: list[Cost] | str) -> object:
+    return costs if isinstance(costs, str) else [cost._asdict() for cost in costs]

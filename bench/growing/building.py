@@ -19,7 +19,7 @@ DAYS = 10
 TASKS, RUNS_A_SESSION = 6, 10
 EVENTS_A_RUN = 2 * TASKS
 WAITING = 20  # tasks that stay in the queue
-_AT_ONCE = 64
+_AT_ONCE = 256
 _DAY = 86_400 * 1_000_000
 
 
@@ -47,16 +47,10 @@ def team(runtime: remit.Runtime) -> None:
             await turn.delegate("worker", f"part {number} of {turn.task}")
         return "all parts are done"
 
-    async def spreader(turn: remit.Turn) -> str:
-        for number in range(10):
-            await turn.submit("worker", f"part {number} of {turn.task}")
-        return "all parts are on their way"
-
     async def worker(_turn: remit.Turn) -> str:
         return "this part is done"
 
     runtime.agent("lead", asks="*")(lead)
-    runtime.agent("spreader", asks="*")(spreader)
     runtime.agent("worker")(worker)
 
 
@@ -86,7 +80,7 @@ async def _build(address: str, runs: int, clock: FakeClock, step: int) -> None:
                 *[runtime.run("lead", f"task {n}", session=f"session {n // RUNS_A_SESSION}") for n in now]
             )
             clock.advance(step * len(now) / 1e6)
-            if done % (_AT_ONCE * 50) == 0:
+            if done % (_AT_ONCE * 10) == 0:
                 print(f"  {done * EVENTS_A_RUN:,} of {runs * EVENTS_A_RUN:,} events", file=sys.stderr, flush=True)
         for number in range(WAITING):
             await runtime.submit("worker", f"waiting {number}")

@@ -39,11 +39,15 @@ async def day(runs_a_minute: int, folder: Path | None, hours: int = HOURS) -> li
                     {
                         "hour": hour + 1,
                         "resident_mb": resident() / 1024,
-                        "file_mb": sum(path.stat().st_size for path in folder.iterdir()) / 2**20 if folder else 0.0,
+                        "file_mb": _megabytes(folder) if folder else 0.0,
                         "runs": len(await runtime.workspace.runs(100_000)),
                     }
                 )
     return told
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.iterdir()) / 2**20
 
 
 async def _minute(runtime: remit.Runtime, runs: int, minute: int) -> None:

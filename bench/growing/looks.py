@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,12 +74,22 @@ async def _written(runtime: remit.Runtime, rounds: int) -> dict[str, Took]:
 
 async def _cancelled(runtime: remit.Runtime, rounds: int) -> dict[str, Took]:
     """Cancel runs of eleven tasks, ten of which wait in the queue; then see that nothing of them is open."""
+    ready: asyncio.Queue[str] = asyncio.Queue()
+
+    async def spreader(turn: remit.Turn) -> None:
+        for number in range(10):
+            await turn.submit("worker", f"part {number} of {turn.task}")
+        ready.put_nowait(turn.remit.root)
+        await asyncio.Event().wait()
+
+    runtime.agent("spreader", asks="*")(spreader)
     cancels, settles = [], []
     for number in range(rounds):
-        outcome = await runtime.outcome("spreader", f"spread {number} of {time.time_ns()}")
-        run = outcome.id
-        cancels.append(await _took(lambda run=run: runtime.workspace.cancel(run)))
-        settles.append(await _took(lambda run=run: runtime.workspace.settled(run)))
+        running = asyncio.create_task(runtime.outcome("spreader", f"spread {number} of {time.time_ns()}"))
+        run = await ready.get()
+        cancels.append(await _took(partial(runtime.workspace.cancel, run)))
+        await running
+        settles.append(await _took(partial(runtime.workspace.settled, run)))
     return {"cancel 11 tasks": _middle(cancels), "settled": _middle(settles)}
 
 

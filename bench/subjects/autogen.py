@@ -1,4 +1,4 @@
-"""The same runs in autogen-core: two agents of its runtime that send messages. It is a layer below agents with models."""
+"""The same runs in autogen-core: two agents of its runtime that send messages, a layer below agents with models."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -31,7 +31,7 @@ def session(events: int, *, count_bytes: bool = False) -> Subject:
 
     async def costs(load: Load) -> AsyncCosts:
         with team(load.folder) as runtime:
-            await runtime.run("sequence", str(events), session="one")
+            await runtime.run("sequence", str(load.of(events)), session="one")
             while True:
                 before = written()
                 value, cpu = await runtime.run("sequence", "100", session="one")

