@@ -19,6 +19,13 @@ def replaced(page: str, part: str, body: str) -> str:
     return pattern.sub(lambda _: f"{begin}\n\n{body.strip()}\n\n{end}", page)
 
 
+def rows(part: str, path: Path = PAGE) -> dict[str, str]:
+    """The lines of a part's table that stand on the page, by the name in backticks that each begins with."""
+    begin, end = _marks(part)
+    text = path.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    return {found[1]: found[0] for found in re.finditer(r"^\| `([^`]+)`.*$", text, re.MULTILINE)}
+
+
 def write(part: str, body: str, path: Path = PAGE) -> None:
     """Put what was measured onto the page."""
     path.write_text(replaced(path.read_text(encoding="utf-8"), part, body), encoding="utf-8")
@@ -26,8 +33,12 @@ def write(part: str, body: str, path: Path = PAGE) -> None:
 
 def table(head: list[str], rows: list[list[str]]) -> str:
     """A Markdown table; the first column is words, the others are figures."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+    return "\n".join(line(cells) for cells in [head, ["---", *["---:"] * (len(head) - 1)], *rows])
+
+
+def line(cells: list[str]) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
 def number(value: float) -> str:

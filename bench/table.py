@@ -1,13 +1,14 @@
 """The figures of `make bench`: a table for people, JSON for programs, Markdown for the page."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from rich.console import Console
 from rich.table import Table
 
 import page
-from jobs import FLOOR, REMIT, Aim
+from jobs import FLOOR, JOBS, REMIT, Aim
 from machine import sentence
 from measure import Cost
 from rounds import Figure, Found
@@ -64,10 +65,15 @@ def ratio(value: float) -> str:
 # -- the page --------------------------------------------------------------------------------------------
 
 
-def markdown(lines: Iterable[Found], machine: dict[str, object], *, quick: bool) -> str:
-    short = " A tenth of the load in three rounds: a first look, not figures to quote." if quick else ""
-    rows = [_row(found) for found in lines]
-    return f"{sentence(machine)}{short}\n\n{page.table(['what', 'unit', 'floor', 'remit', 'others', 'aims'], rows)}"
+def markdown(lines: Iterable[Found], told: str, kept: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What is told of the machine, and the table; jobs that were not measured keep the lines that they had."""
+    fresh = {found.job.name: page.line(_row(found)) for found in lines}
+    merged = {**kept, **fresh}
+    order = [job.name for job in JOBS]
+    every = sorted(merged, key=lambda name: order.index(name) if name in order else len(order))
+    before = f" The last run was of {', '.join(fresh)}; the other lines are from runs before it." if kept else ""
+    head = page.table(["what", "unit", "floor", "remit", "others", "aims"], [])
+    return "\n".join([f"{told}{before}\n", head, *(merged[name] for name in every)])
 
 
 def _row(found: Found) -> list[str]:

@@ -13,8 +13,8 @@ import pytest
 BENCH = Path(__file__).parent.parent / "bench"
 sys.path.append(str(BENCH))  # its scripts find each other as scripts do
 
-child, jobs, measure, page, rounds, table = (
-    import_module(name) for name in ("child", "jobs", "measure", "page", "rounds", "table")
+child, jobs, machine, measure, page, rounds, table = (
+    import_module(name) for name in ("child", "jobs", "machine", "measure", "page", "rounds", "table")
 )
 building, crowd, day, looks, sizes = (
     import_module(f"growing.{name}") for name in ("building", "crowd", "day", "looks", "sizes")
@@ -86,7 +86,7 @@ def test_an_aim_that_was_not_measured_is_neither_reached_nor_missed():
     aim = jobs.Aim(1 / 2, ("one",))
     found = rounds.Found(job_of(aim), {"remit": costs(1), "one": "not installed"})
     assert found.reached(aim) is None
-    assert "not measured" in table.markdown([found], MACHINE, quick=True)
+    assert "not measured" in table.markdown([found], "a machine")
 
 
 MACHINE = {
@@ -106,7 +106,7 @@ def test_the_page_written_twice_is_the_page_written_once(tmp_path: Path):
     copy = tmp_path / "performance.md"
     copy.write_text(page.PAGE.read_text())
     found = rounds.Found(job_of(jobs.Aim(5)), {"remit": costs(1, 2), "floor": costs(1, 1)})
-    body = table.markdown([found], MACHINE, quick=False)
+    body = table.markdown([found], machine.sentence(MACHINE))
     page.write("bench", body, copy)
     once = copy.read_text()
     page.write("bench", body, copy)
@@ -114,6 +114,19 @@ def test_the_page_written_twice_is_the_page_written_once(tmp_path: Path):
     assert body in once
     page.write("growth", "| a | b |", copy)
     assert body in copy.read_text()
+
+
+def test_a_job_that_is_measured_alone_leaves_the_others_on_the_page(tmp_path: Path):
+    copy = tmp_path / "performance.md"
+    copy.write_text(page.PAGE.read_text())
+    one, other = (
+        rounds.Found(job_of()._replace(name=name), {"remit": costs(figure)})
+        for name, figure in (("handoff", 1), ("chain", 2))
+    )
+    page.write("bench", table.markdown([one, other], "a machine"), copy)
+    again = one._replace(costs={"remit": costs(7)})
+    page.write("bench", table.markdown([again], "a machine", {"chain": page.rows("bench", copy)["chain"]}), copy)
+    assert [line.split(" | ")[3] for line in page.rows("bench", copy).values()] == ["7", "2"]
 
 
 def test_a_page_without_a_place_for_the_table_is_refused():
@@ -130,7 +143,7 @@ def test_a_journal_is_built_once_and_measured_whole(tmp_path: Path):
     built = building.build(str(tmp_path / "small.db"), 300)
     assert building.build(str(tmp_path / "small.db"), 300) == built
     found = asyncio.run(looks.looked(built, 1))
-    assert {"open it", "newest 20 tasks", "run of 6 tasks", "submit", "cancel 11 tasks", "settled"} < found.keys()
+    assert {"open it", "newest 20 tasks", "delegation", "submit", "cancel 11 tasks", "settled"} < found.keys()
     assert {"prune, nothing is old", "prune 100 runs"} < found.keys()
     told = sizes.markdown(sizes.Grown("SQLite", [300, 300], [found, found]))
     assert "| prune 100 runs |" in told

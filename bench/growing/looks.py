@@ -18,6 +18,7 @@ from growing.building import RUNS_A_SESSION, Built, team
 from remit.settings import Serving
 
 _PRUNED = 100
+_DELEGATIONS = 50  # in one run
 Deed = Callable[[], Awaitable[object]]
 
 
@@ -65,11 +66,19 @@ async def _opened(address: str) -> None:
 async def _written(runtime: remit.Runtime, rounds: int) -> dict[str, Took]:
     number = iter(range(1_000_000))
 
+    async def sequence(turn: remit.Turn) -> None:
+        for part in range(_DELEGATIONS):
+            await turn.delegate("worker", f"part {part}")
+
     async def submit() -> None:
         await runtime.submit("worker", f"one more {next(number)}", key=f"{time.time_ns()}")
 
-    runs = await _median(rounds, lambda: runtime.run("lead", f"one more {next(number)}"), times=20)
-    return {"run of 6 tasks": runs, "submit": await _median(rounds, submit, times=20)}
+    runtime.agent("sequence", asks="*")(sequence)
+    await runtime.run("sequence", "warm")
+    await submit()
+    runs = await _median(rounds, lambda: runtime.run("sequence", f"one more {next(number)}"))
+    each = Took(runs.wall / _DELEGATIONS, runs.cpu / _DELEGATIONS, runs.peak)
+    return {"delegation": each, "submit": await _median(rounds, submit, times=20)}
 
 
 async def _cancelled(runtime: remit.Runtime, rounds: int) -> dict[str, Took]:
