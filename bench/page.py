@@ -31,9 +31,10 @@ def write(part: str, body: str, path: Path = PAGE) -> None:
     path.write_text(replaced(path.read_text(encoding="utf-8"), part, body), encoding="utf-8")
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table; the first column is words, the others are figures."""
-    return "\n".join(line(cells) for cells in [head, ["---", *["---:"] * (len(head) - 1)], *rows])
+def table(head: list[str], rows: list[list[str]], words: tuple[str, ...] = ()) -> str:
+    """A Markdown table; the first column and those named as `words` are text, the others are figures."""
+    under = ["---" if name in (head[0], *words) else "---:" for name in head]
+    return "\n".join(line(cells) for cells in [head, under, *rows])
 
 
 def line(cells: list[str]) -> str:

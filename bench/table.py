@@ -72,7 +72,7 @@ def markdown(lines: Iterable[Found], told: str, kept: Mapping[str, str] = Mappin
     order = [job.name for job in JOBS]
     every = sorted(merged, key=lambda name: order.index(name) if name in order else len(order))
     before = f" The last run was of {', '.join(fresh)}; the other lines are from runs before it." if kept else ""
-    head = page.table(["what", "unit", "floor", "remit", "others", "aims"], [])
+    head = page.table(["what", "unit", "floor", "remit", "others", "aims"], [], words=("unit", "others", "aims"))
     return "\n".join([f"{told}{before}\n", head, *(merged[name] for name in every)])
 
 
