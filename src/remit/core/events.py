@@ -129,8 +129,8 @@ def genuine(event: Event, head: Head, key: SealKey | None = None) -> bool:
     return event == seal(unsealed, event.text, event.workspace, head, Stamp(event.op, event.answer), with_key)
 
 
-class Trace(NamedTuple):
-    """What stays of an event when what it said is taken out."""
+class Mark(NamedTuple):
+    """An event without what it says: that it happened, and its seal. It is what a prune leaves of it."""
 
     seq: int
     kind: str
@@ -143,7 +143,7 @@ class Trace(NamedTuple):
     hash: str
 
     @classmethod
-    def of(cls, event: Event) -> "Trace":
+    def of(cls, event: Event) -> "Mark":
         _, seq, kind, at, run, session, task, agent, _, op, _, hash_, _ = event
         return cls(seq, kind, at, run, session, task, agent, op, hash_)
 
@@ -160,18 +160,18 @@ class Outline:
         self.events = 0
         self._digest = ""
 
-    def add(self, trace: Trace) -> None:
+    def add(self, mark: Mark) -> None:
         self.events += 1
-        self._digest = hashlib.sha256(f"{self._digest}{(*trace,)!r}".encode()).hexdigest()
+        self._digest = hashlib.sha256(f"{self._digest}{(*mark,)!r}".encode()).hexdigest()
 
     @property
     def digest(self) -> str:
         return f"{self.events}:{self._digest}"
 
 
-def outline(emptied: Iterable[Trace]) -> str:
+def outline(emptied: Iterable[Mark]) -> str:
     """Give the digest of those events of a run that a prune empties."""
     drawn = Outline()
-    for trace in emptied:
-        drawn.add(trace)
+    for mark in emptied:
+        drawn.add(mark)
     return drawn.digest

@@ -1,7 +1,7 @@
 """What the engine needs from outside, as protocols by role: a clock, ids, views, a store."""
 
 from remit.ports.clock import Clock, Ids, Timer
-from remit.ports.looking import Beat, Mark, Root, RunLine, Span, Tallied, TallyRow, Which
+from remit.ports.looking import Beat, Root, RunLine, Span, Tallied, TallyRow, Which
 from remit.ports.store import (
     FAULTS,
     NOTHING,
@@ -34,7 +34,6 @@ __all__ = [
     "Fault",
     "Ids",
     "JournalView",
-    "Mark",
     "MessageView",
     "Pulse",
     "QueueView",

@@ -21,15 +21,6 @@ class Beat(NamedTuple):
     hands: int = 0
 
 
-class Mark(NamedTuple):
-    """That an event is there, without what it says."""
-
-    seq: int
-    kind: str
-    task: str
-    hash: str
-
-
 class Root(NamedTuple):
     """The first task of a run, as far as it tells how old the run is."""
 

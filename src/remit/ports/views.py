@@ -6,7 +6,7 @@ from typing import Protocol
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Entry
-from remit.core.events import Event, Head, Trace
+from remit.core.events import Event, Head, Mark
 from remit.core.identity import UsedKey
 from remit.core.message import Message
 from remit.core.projection import Key, Row, Table, Tables
@@ -15,7 +15,7 @@ from remit.core.scope import Scope
 from remit.core.tally import Period, UnderWay, Window
 from remit.core.text import INT_LIMIT
 from remit.core.values import Json
-from remit.ports.looking import Beat, Mark, Root, RunLine, Span, TallyRow, Which
+from remit.ports.looking import Beat, Root, RunLine, Span, TallyRow, Which
 
 
 class JournalView(Protocol):
@@ -31,7 +31,7 @@ class JournalView(Protocol):
         """List the events from that number on, without what they say."""
         ...
 
-    def to_empty(self, run: str) -> list[Trace]:
+    def to_empty(self, run: str) -> list[Mark]:
         """List what stays of the events of a run that a prune empties, in order."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, cast
 
 from remit.core import lifecycle
-from remit.core.events import KEPT_KINDS, KEYED, Event, Head, Outline, SealKey, Trace, genuine
+from remit.core.events import KEPT_KINDS, KEYED, Event, Head, Mark, Outline, SealKey, genuine
 from remit.core.kinds import PrunedRun
 from remit.core.projection import KEYS, Key, Row, Table, Tables, fold_in
 
@@ -89,7 +89,7 @@ class _Seals:
             return  # everything after a break is unproven; one sentence says so
         emptied = not event.text and event.kind not in KEPT_KINDS and event.seq == head.seq + 1
         if emptied:
-            self._emptied.setdefault(event.run, Outline()).add(Trace.of(event))
+            self._emptied.setdefault(event.run, Outline()).add(Mark.of(event))
             return
         self._key_of(event)
         if not self.broken and not self._proven(event, head):

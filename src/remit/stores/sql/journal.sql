@@ -31,7 +31,8 @@ WHERE workspace = :workspace AND seq = :seq;
 
 -- name: marks
 -- What happened to which task, from a place on; what the events say may be long, and is not read.
-SELECT seq, kind, task, hash FROM event WHERE workspace = :workspace AND seq >= :since ORDER BY seq LIMIT :limit;
+SELECT seq, kind, at, run, session, task, agent, op, hash FROM event
+WHERE workspace = :workspace AND seq >= :since ORDER BY seq LIMIT :limit;
 
 -- name: events
 -- In order, so many of those after one event and before another; '*' stands for any.

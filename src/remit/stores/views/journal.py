@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from remit.codec import decode
-from remit.core.events import Event, Head, Trace
+from remit.core.events import Event, Head, Mark
 from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
 from remit.core.values import Json
 from remit.errors import StoreError
-from remit.ports import Mark, Span
+from remit.ports import Span
 from remit.stores.views.base import FOREVER, Queries, Values
 
 _PAGES: Final[dict[Table, str]] = {
@@ -83,8 +83,8 @@ class JournalQueries(Queries):
             limit=size,
         )
 
-    def to_empty(self, run: str) -> list[Trace]:
-        return [Trace(*row) for row in self._rows("to_empty", run=run)]
+    def to_empty(self, run: str) -> list[Mark]:
+        return [Mark(*row) for row in self._rows("to_empty", run=run)]
 
     def tables(self) -> Tables:
         return {table: dict(self._whole(table)) for table in _PAGES}

@@ -6,7 +6,7 @@ from typing import Final
 
 from remit.core import lifecycle
 from remit.core.chain import STAND_IN
-from remit.core.events import Event, Trace, Unsealed
+from remit.core.events import Event, Mark, Unsealed
 from remit.core.identity import UsedKey
 from remit.core.kinds import (
     Begun,
@@ -160,7 +160,7 @@ async def old_runs_are_found_and_pruned(database: Database) -> None:
         equal(listed and sorted(listed), tasks, f"the tasks of {run}, if all of them ended before {before}")
     events = await journal(store)
     emptied = await look(store, lambda view: view.to_empty("run0"))
-    equal([*emptied], [Trace.of(event) for event in events if event.run == "run0"], "what stays of what is pruned")
+    equal([*emptied], [Mark.of(event) for event in events if event.run == "run0"], "what stays of what is pruned")
     await append(store, "prune", runs_pruned([pruned_run(roots[0], "part0")], NOW + 20))
     gone = await look(store, lambda view: (view.record("run0"), view.record("part0"), len(view.of_run("run0"))))
     equal(gone, (None, None, 0), "the tasks of a run that was pruned")
