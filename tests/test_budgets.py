@@ -127,7 +127,7 @@ BUDGETS: dict[Job, Budget] = {
     runs: Budget(reads=0, writes=4, transactions=2, pages=18, calls=290),
     handoffs: Budget(reads=0, writes=7, transactions=3, pages=26, calls=532),
     submissions: Budget(reads=14, writes=4, transactions=2, pages=21, calls=530),
-    entries: Budget(reads=1, writes=2, transactions=1, pages=6, calls=82),
+    entries: Budget(reads=1, writes=2, transactions=1, pages=6, calls=90),
 }
 
 

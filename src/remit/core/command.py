@@ -175,7 +175,7 @@ def merged(state: HandoffState, update: Update) -> HandoffState:
         retries=state.retries + metrics.get("retries", 0),
     )
     if metrics:
-        checked([after.tokens, after.seconds, after.retries], "the sum of metrics")
+        checked({name: getattr(after, name) for name in _FIGURES}, "what is handed over")
     must_fit(after.text, "what is handed over", STATE_LIMIT)
     return after
 

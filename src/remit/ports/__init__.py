@@ -1,7 +1,7 @@
 """What the engine needs from outside, as protocols by role: a clock, ids, views, a store."""
 
 from remit.ports.clock import Clock, Ids, Timer
-from remit.ports.looking import Beat, Root, RunLine, Span, Tallied, TallyRow, Which
+from remit.ports.looking import Beat, RunAge, RunLine, Span, Tallied, TallyRow, Which
 from remit.ports.store import (
     FAULTS,
     NOTHING,
@@ -37,7 +37,7 @@ __all__ = [
     "MessageView",
     "Pulse",
     "QueueView",
-    "Root",
+    "RunAge",
     "RunLine",
     "Sink",
     "Span",

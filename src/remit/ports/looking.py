@@ -21,7 +21,7 @@ class Beat(NamedTuple):
     hands: int = 0
 
 
-class Root(NamedTuple):
+class RunAge(NamedTuple):
     """The first task of a run, as far as it tells how old the run is."""
 
     id: str

@@ -15,7 +15,7 @@ from remit.core.scope import Scope
 from remit.core.tally import Period, UnderWay, Window
 from remit.core.text import INT_LIMIT
 from remit.core.values import Json
-from remit.ports.looking import Beat, Root, RunLine, Span, TallyRow, Which
+from remit.ports.looking import Beat, RunAge, RunLine, Span, TallyRow, Which
 
 
 class JournalView(Protocol):
@@ -91,7 +91,7 @@ class TaskView(Protocol):
         ...
 
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]: ...
-    def roots(self, after: int, limit: int) -> list[Root]:
+    def roots(self, after: int, limit: int) -> list[RunAge]:
         """List the first tasks of runs in the order in which they began, from behind that one on."""
         ...
 

@@ -1,4 +1,4 @@
-"""Following a store: events as they come, whichever process writes them."""
+"""The journal page by page as far as it goes, and on from there: events as they come, whichever process writes."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -56,3 +56,21 @@ async def following(store: Store, clock: Clock, span: Span) -> AsyncGenerator[Fo
     finally:
         for stop in unsubscribe:
             stop()
+
+
+async def followed(store: Store, clock: Clock, span: Span, *, from_now: bool) -> AsyncGenerator[list[Event]]:
+    """Give the events that `span` selects as they are written, for ever."""
+    if from_now:
+        span = replace(span, after=await store.read(lambda view: view.head().seq))
+    async with following(store, clock, span) as follow:
+        while True:
+            if events := await follow.next():
+                yield events
+
+
+async def pages(store: Store, span: Span) -> AsyncGenerator[list[Event]]:
+    """Give the events that `span` selects and that are there now, `span.limit` at a time."""
+    span = replace(span, before=await store.read(lambda view: view.head().seq) + 1)
+    while events := await store.browse(lambda view, span=span: view.events(span)):
+        yield events
+        span = replace(span, after=events[-1].seq)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from operator import methodcaller
 from typing import Never, Self, TypeVar, Unpack
 
 from remit.core import checks
@@ -44,7 +44,7 @@ from remit.runtime.filters import (
     which_figures,
     which_tasks,
 )
-from remit.runtime.following import Follow, following
+from remit.runtime.following import Follow, followed, following, pages
 from remit.runtime.leading import Leader
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.runtime.workers import Crew
@@ -196,8 +196,7 @@ class Workspace:
 
     async def has_ended(self, run: str) -> bool:
         """Whether everything in a run has ended; what it submitted may outlive it."""
-        id_ = _id(run, "a run's id")
-        tasks = await self.read(lambda view: view.of_run(id_))
+        tasks = await self.read(methodcaller("of_run", _id(run, "a run's id")))
         return all(state in TERMINAL for _, state, _ in tasks)
 
     # -- what happened ------------------------------------------------------------------------------------
@@ -212,14 +211,10 @@ class Workspace:
         span = which_events("history", which, HistoryFilter)
         return await self.browse(lambda view: view.events(span))
 
-    async def pages(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
+    def pages(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
         """Read the journal as far as it goes now, or the part of it that meets every condition, `limit` events at a
         time: however long it is, no more than that is held."""
-        wanted: EventFilter = {"limit": PAGE, **which}
-        span = replace(which_events("pages", wanted), before=await self.head() + 1)
-        while events := await self.browse(lambda view, span=span: view.events(span)):
-            yield events
-            span = replace(span, after=events[-1].seq)
+        return pages(self.store, which_events("pages", {"limit": PAGE, **which}))
 
     async def stats(self, **which: Unpack[StatsFilter]) -> Stats:
         """Tell who works, how long, how often tasks change hands and what is refused: in all, since or until a moment,
@@ -228,16 +223,11 @@ class Workspace:
         found = await figures(self.store, window, agent)
         return summed(found.figures, found.open_runs, agent or "")
 
-    async def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
+    def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
         """Give events as they are written, by whichever process, in lists: those from now on, or those after event
         number `after`. It goes on until the caller leaves the loop."""
-        wanted: EventFilter = {"limit": PAGE, **which}
-        if "after" not in wanted:
-            wanted["after"] = await self.head()
-        async with self.following(**wanted) as follow:
-            while True:
-                if events := await follow.next():
-                    yield events
+        wanted = which_events("follow", {"limit": PAGE, **which})
+        return followed(self.store, self.clock, wanted, from_now="after" not in which)
 
     def following(self, **which: Unpack[EventFilter]) -> AbstractAsyncContextManager[Follow]:
         """Follow with a look at least every half second, for whoever waits for something else too."""
@@ -301,11 +291,8 @@ class Workspace:
 
     async def prune(self, days: float, *, op: str = "", told: Callable[[int], None] | None = None) -> int:
         """Delete the runs that ended longer ago than that; tells how many. The journal keeps a line of each, and the
-        idempotency keys that were used: what was done under one is not done again.
-
-        It goes in small steps, between which others work on and it may be cancelled; `told` is a function that hears
-        after each how many runs are gone.
-        """
+        idempotency keys: what was done under one is not done again. It goes in small steps, between which others work on
+        and it may be cancelled; after each, `told` is called with how many are gone."""
         older = span(days, "days") * (DAY // SECOND)
         if told is not None:
             checks.callable_(told, "told takes a function that is given the number of runs deleted so far")

@@ -68,10 +68,8 @@ NOT_HANDED: Final = Handoff()  # shared by all tasks: turns are given copies
 
 
 class LiveTask:
-    """One task being run. The engine's own record: what a turn may do is read here, not in the turn.
-
-    Most of what can happen to a task happens to few: a task holds only what it changes, and so there can be many.
-    """
+    """One task being run. The engine's own record: what a turn may do is read here, not in the turn. It holds only what
+    it changes, which of most is little: there may be thousands."""
 
     wrote = NOTHING_WRITTEN
     past = NOBODY_WROTE
@@ -133,10 +131,7 @@ class LiveTask:
         heir = LiveTask(remit, agent, self.attempt, handoff, self.control)
         heir.operations = self.operations
         heir.operations.handed_to(remit.holder)
-        if self.team is not None:
-            heir.team = self.team
-        if self.steps is not None:
-            heir.steps = self.steps
+        heir.team, heir.steps = self.team, self.steps
         heir.take(self.took if remit.holder == self.remit.holder else self.says)
         heir.recall({**self.past, self.remit.holder: self.wrote} if self.wrote else self.past)
         heir.refusals, heir.delegated = self.refusals, self.delegated
@@ -196,9 +191,7 @@ class LiveTask:
         if why := self.control.lost():
             sentence = f"the turn of '{self.remit.holder}' is over: {why}; nothing can be done in its name"
             self.deaf += 1
-            if (
-                self.deaf > _OFTEN and self.control.calls
-            ):  # it asks on and on, and lets nothing else run that could stop it
+            if self.deaf > _OFTEN and self.control.calls:  # it asks on and on, and lets nothing run that could stop it
                 raise asyncio.CancelledError(sentence)
             raise Refused(sentence, rule="over")
 

@@ -42,7 +42,8 @@ SELECT EXISTS (SELECT 1 FROM task
                  AND ready_at >= 1 AND ready_at <= :now AND worker = '');
 
 -- name: due
--- With the event that began each: whoever asks is about to claim it. What was lost more often than so is left out. What
+-- With the event that began each, if it is there: whoever asks is about to claim it, and ends what cannot be read. What
+-- was lost more often than so is left out. What
 -- is due at once stands in the order of asking; of what is due again, those that have been so for the longest are looked
 -- at, because reading them all to put them in order would take longer the more there are.
 SELECT @t.task, @e.event FROM (
@@ -57,7 +58,7 @@ SELECT @t.task, @e.event FROM (
                      AND (worker = '' OR worker = :worker) AND losses <= :losses
                    ORDER BY ready_at, began LIMIT 256) AS again
     ORDER BY began LIMIT :limit
-) AS t JOIN event e ON e.workspace = :workspace AND e.seq = t.began
+) AS t LEFT JOIN event e ON e.workspace = :workspace AND e.seq = t.began
 ORDER BY t.began;
 
 -- name: front
@@ -72,7 +73,7 @@ SELECT @t.task, @e.event FROM (
                      AND worker = ''
                    ORDER BY ready_at LIMIT 256) AS again
     ORDER BY began LIMIT :limit
-) AS t JOIN event e ON e.workspace = :workspace AND e.seq = t.began
+) AS t LEFT JOIN event e ON e.workspace = :workspace AND e.seq = t.began
 ORDER BY t.began;
 
 -- name: next_due

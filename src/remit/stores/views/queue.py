@@ -36,7 +36,7 @@ class QueueQueries(Queries):
         return self._with_events(self._rows("front", now=now, limit=limit))
 
     def _with_events(self, rows: Sequence[Values]) -> list[Record]:
-        self._came_along([row[TASK_WIDTH:] for row in rows])
+        self._came_along([row[TASK_WIDTH:] for row in rows if row[TASK_WIDTH] is not None])
         return [Record(*row[:TASK_WIDTH]) for row in rows]
 
     def _came_along(self, rows: Sequence[Values]) -> None:

@@ -9,7 +9,7 @@ from remit.core.identity import UsedKey
 from remit.core.lifecycle import GONE, OPEN
 from remit.core.projection import COLUMNS
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
-from remit.ports import Root, RunLine, Which
+from remit.ports import RunAge, RunLine, Which
 from remit.stores.queries import after
 from remit.stores.views.base import FOREVER, Queries, Values
 
@@ -92,8 +92,8 @@ class TaskQueries(Queries):
         rows = self._rows("runs", limit=limit, before=FOREVER if before is None else before)
         return [_run_line(row) for row in rows]
 
-    def roots(self, after: int, limit: int) -> list[Root]:
-        return [Root(*row) for row in self._rows("roots", after=after, limit=limit)]
+    def roots(self, after: int, limit: int) -> list[RunAge]:
+        return [RunAge(*row) for row in self._rows("roots", after=after, limit=limit)]
 
     def prunable(self, run: str, before: int) -> list[tuple[str, str, int]] | None:
         rows = self._rows("prunable", run=run, before=before)
