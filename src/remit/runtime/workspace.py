@@ -291,7 +291,7 @@ class Workspace:
 
     async def prune(self, days: float, *, op: str = "", told: Callable[[int], None] | None = None) -> int:
         """Delete the runs that ended longer ago than that; tells how many. The journal keeps a line of each, and the
-        idempotency keys: what was done under one is not done again. It goes in small steps, between which others work on
+        idempotency keys: what was done under one is not done again. It goes in small steps, between which others work
         and it may be cancelled; after each, `told` is called with how many are gone."""
         older = span(days, "days") * (DAY // SECOND)
         if told is not None:
