@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture powercut check bench limits docs pins fmt clean
+.PHONY: help demo test torture powercut check bench bench-growth limits docs pins fmt clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
 
 # The stamp makes set-up a prerequisite that costs nothing the second time.
 $(READY): requirements/dev.txt pyproject.toml
@@ -39,10 +39,14 @@ check: $(READY)  ## lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/basedpyright -p tests --pythonpath $(BIN)/python
+	$(BIN)/basedpyright -p bench --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-cache
 
 bench: $(READY)  ## what remit costs, beside a bare floor and the peers that are installed
 	$(BIN)/python bench/run.py $(ARGS)
+
+bench-growth: $(READY)  ## what grows with the journal, with runs at once and with time: ARGS="--large --postgres" for more
+	$(BIN)/python bench/growth.py $(ARGS)
 
 limits: $(READY)  ## what stops agents that would go on for ever, here and in the peers that are installed
 	$(BIN)/python bench/limits.py $(ARGS)

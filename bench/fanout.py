@@ -8,7 +8,7 @@ is answered.
 import asyncio
 from typing import Any
 
-from peers import need
+from measure import need
 from pingpong import LEAD, WORKER, strands_agent, strands_call
 
 MEMBERS, EACH, LIMIT = 8, 1_000, 2_000
@@ -43,7 +43,7 @@ async def pydantic_ai(purse: Purse) -> str:
         await purse.spend()
         return reply([messages.TextPart("done")], EACH)
 
-    async def ask(ctx: library.RunContext) -> str:
+    async def ask(ctx: library.RunContext) -> str:  # pyright: ignore[reportInvalidTypeForm] - it is imported late
         return (await worker.run("go", usage=ctx.usage, usage_limits=limits)).output
 
     limits = usages.UsageLimits(total_tokens_limit=LIMIT)

@@ -1,58 +1,297 @@
-"""The jobs: what is measured, beside which floor and which peers, and what we aim at."""
+"""The jobs: what is measured, in what, and what we aim at."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple
 
-import context
-import delegation
-import finding
-import floor
-import peers
-import process
-import tasks
-from measure import Effort, Samples
+from measure import Subject
+from subjects import (
+    agent_framework,
+    autogen,
+    context,
+    finding,
+    floor,
+    inside,
+    langgraph,
+    library,
+    openai_agents,
+    ours,
+    process,
+    pydantic_ai,
+    servers,
+    tasks,
+)
 
-Measure: TypeAlias = Callable[[Effort], Samples]
-_NONE: Mapping[str, Measure] = MappingProxyType({})
+FLOOR, REMIT, DURABLE = "floor", "remit", "remit, durable"
+OPENAI, FRAMEWORK, GRAPHS = "openai-agents", "agent-framework", "langgraph"
+PYDANTIC, AUTOGEN = "pydantic-ai", "autogen-core"
+FULL_PEERS = (OPENAI, FRAMEWORK)  # those that have handoffs and delegation between agents as a product
+
+
+class Aim(NamedTuple):
+    """What we want of a subject: a figure, or a ratio to the best of some others in the same round."""
+
+    limit: float
+    against: tuple[str, ...] = ()
+    of: str = REMIT
 
 
 class Job(NamedTuple):
+    """One thing that is measured in several subjects, by name; `fresh` ones have a new process for each round."""
+
     name: str
+    what: str
     unit: str
-    aim: float | None  # None where we only compare
-    remit: Measure
-    floor: Measure | None = None
-    peers: Mapping[str, Measure] = _NONE
+    subjects: Mapping[str, Subject]
+    aims: tuple[Aim, ...] = ()
     more: bool = False  # more is better
+    fresh: bool = False
 
 
-JOBS = (
-    Job("delegate-memory", "µs", 130, delegation.in_memory, floor.hop),
-    Job("delegate-durable", "µs", 500, delegation.durable, floor.two_commits),
-    Job("run-memory", "µs", None, delegation.run_in_memory, peers=peers.RUNS),
-    Job("run-durable", "µs", None, delegation.run_durable, peers=peers.DURABLE_RUNS),
-    Job("delegate-syncs", "syncs", 2.5, process.syncs),
-    Job("concurrent-memory", "ms", 200, delegation.many_in_memory, floor.sleepers),
-    Job("concurrent-durable", "ms", 450, delegation.many_durable, floor.sleepers),
-    Job("in-flight", "KB each", 12, delegation.in_flight),
-    Job("fan-out-50", "ms", 4, delegation.fan_out, floor.fan_out),
-    Job("plan-step", "µs", 100, delegation.scheduling),
-    Job("long-session", "x", 1.6, delegation.long_session),
-    Job("long-session-bytes", "x", 1.1, delegation.long_session_bytes),
-    Job("context-get", "µs", 25, context.get, context.bare_get),
-    Job("context-last-5", "µs", 45, context.last_five, context.bare_last_five),
-    Job("context-prefix-20", "µs", 70, context.prefix, context.bare_prefix),
-    Job("find-1000", "ms", 5, finding.thousand),
-    Job("sets-alone", "/s", 3_000, context.sets_alone, floor.rows_alone, more=True),
-    Job("sets-100-writers", "/s", 12_000, context.sets_together, floor.rows_grouped, more=True),
-    Job("tasks-memory", "/s", None, tasks.in_memory, more=True),
-    Job("tasks-embedded", "/s", 5_000, tasks.embedded, floor.rows_grouped, {"dbos": tasks.dbos_sqlite}, more=True),
-    Job("tasks-latency", "ms", 2, tasks.embedded_latency),
-    Job("tasks-waiting", "KB each", 4, tasks.waiting),
-    Job("tasks-postgres", "/s", 400, tasks.postgres_one, None, {"dbos": tasks.dbos_postgres}, more=True),
-    Job("tasks-postgres-2", "/s", 600, tasks.postgres_two, more=True),
-    Job("tasks-postgres-start", "ms", 10, tasks.postgres_start),
-    Job("import", "ms CPU", 100, process.importing, floor.start),
-    Job("hello", "ms CPU", 180, process.hello, floor.hello),
+def _full(limit: float, of: str = REMIT) -> Aim:
+    return Aim(limit, FULL_PEERS, of)
+
+
+_HANDOFFS = {
+    FLOOR: floor.handoffs,
+    REMIT: ours.handoffs,
+    OPENAI: openai_agents.handoffs,
+    FRAMEWORK: agent_framework.handoffs,
+    GRAPHS: langgraph.handoffs,
+}
+_KEPT = {name: make for name, make in _HANDOFFS.items() if name != FRAMEWORK}  # it keeps checkpoints, not runs
+_DELEGATIONS = {
+    FLOOR: floor.delegation,
+    REMIT: ours.delegation,
+    OPENAI: openai_agents.delegation,
+    FRAMEWORK: agent_framework.delegation,
+    GRAPHS: langgraph.delegation,
+    PYDANTIC: pydantic_ai.delegation,
+    AUTOGEN: autogen.delegation,
+}
+_FANS = {
+    FLOOR: floor.fan_out,
+    REMIT: ours.fan_out,
+    OPENAI: openai_agents.fan_out,
+    FRAMEWORK: agent_framework.fan_out,
+    GRAPHS: langgraph.fan_out,
+    PYDANTIC: pydantic_ai.fan_out,
+    AUTOGEN: autogen.fan_out,
+}
+_HELLOS = {
+    FLOOR: process.floor_hello,
+    REMIT: process.hello(),
+    OPENAI: process.hello_of("agents", "openai_agents"),
+    FRAMEWORK: process.hello_of("agent_framework", "agent_framework"),
+    GRAPHS: process.hello_of("langgraph", "langgraph"),
+    PYDANTIC: process.hello_of("pydantic_ai", "pydantic_ai"),
+    AUTOGEN: process.hello_of("autogen_core", "autogen"),
+}
+_TWO, _FOUR, _APART = "remit, 2 workers", "remit, 4 workers", "remit, 4 workers in 4 workspaces"
+
+RUNS = (
+    Job(
+        "handoff",
+        "run with a handoff, in memory",
+        "µs",
+        {name: library.handoff(make) for name, make in _HANDOFFS.items()},
+        (_full(1 / 15), Aim(1 / 5, (GRAPHS,))),
+    ),
+    Job(
+        "delegation",
+        "run with a delegation, in memory",
+        "µs",
+        {name: library.delegation(make) for name, make in _DELEGATIONS.items()},
+        (_full(1 / 5),),
+    ),
+    Job(
+        "chain",
+        "run with three handoffs, in memory",
+        "µs",
+        {name: library.handoff(make, 3) for name, make in _HANDOFFS.items()},
+        (_full(1 / 12),),
+    ),
+    Job(
+        "fan-out",
+        "50 delegations at once, beyond the 50 ms that each takes",
+        "ms",
+        {name: library.fan_out(make) for name, make in _FANS.items()},
+        (_full(1 / 7),),
+    ),
+    Job(
+        "concurrent",
+        "1,000 runs with a delegation begun at once, each of which sleeps 20 ms three times",
+        "ms",
+        {name: library.many(make) for name, make in _DELEGATIONS.items()}
+        | {DURABLE: library.many(ours.delegation, durable=True)},
+        (_full(1 / 8), _full(1 / 6, DURABLE)),
+    ),
+    Job(
+        "in-flight",
+        "memory of the process for each of 1,000 runs whose workers all work",
+        "KB",
+        {name: library.in_flight(make) for name, make in _DELEGATIONS.items()},
+        (Aim(10),),
+        fresh=True,
+    ),
+    Job(
+        "durable-handoff",
+        "run with a handoff, kept in a file",
+        "µs",
+        {name: library.durable_handoff(make) for name, make in _KEPT.items()},
+        (_full(1 / 10),),
+    ),
+    Job(
+        "durable-handoff-written",
+        "written for that",
+        "KB",
+        {name: library.handoff_written(make) for name, make in _KEPT.items()},
+        (Aim(40),),
+    ),
+    Job(
+        "durable-handoff-syncs",
+        "syncs of the disk for that",
+        "syncs",
+        {
+            FLOOR: process.handoff_syncs("floor"),
+            REMIT: process.handoff_syncs("ours"),
+            OPENAI: process.handoff_syncs("openai_agents", "agents"),
+            GRAPHS: process.handoff_syncs("langgraph", "langgraph.checkpoint.sqlite"),
+        },
+        fresh=True,
+    ),
+    Job(
+        "hello",
+        "a new process that makes a team, does a run with a delegation and ends",
+        "ms",
+        _HELLOS,
+        (_full(1 / 3),),
+    ),
 )
+INSIDE = (
+    Job(
+        "delegate-memory",
+        "a delegation inside of a run, in memory",
+        "µs",
+        {FLOOR: floor.hop, REMIT: inside.delegations(durable=False)},
+        (Aim(80),),
+    ),
+    Job(
+        "delegate-durable",
+        "a delegation inside of a run, kept in a file",
+        "µs",
+        {FLOOR: floor.two_commits, REMIT: inside.delegations(durable=True)},
+        (Aim(500),),
+    ),
+    Job("delegate-syncs", "syncs of the disk for that", "syncs", {REMIT: process.delegation_syncs}, (Aim(2.5),)),
+    Job(
+        "plan-step",
+        "what a step of a plan costs beyond its delegation",
+        "µs",
+        {REMIT: inside.plan_step},
+        (Aim(100),),
+    ),
+    Job(
+        "long-session",
+        "a durable delegation in a session of 10 and of 500",
+        "µs",
+        {REMIT: inside.session(500), "remit, session of 10": inside.session(10)},
+        (Aim(1.6, ("remit, session of 10",)),),
+    ),
+    Job(
+        "long-session-written",
+        "written for that",
+        "B",
+        {
+            REMIT: inside.session(500, count_bytes=True),
+            "remit, session of 10": inside.session(10, count_bytes=True),
+        },
+        (Aim(1.1, ("remit, session of 10",)),),
+    ),
+    Job("find", "rank 1,000 agents", "ms", {REMIT: finding.thousand}, (Aim(5),)),
+)
+CONTEXT = (
+    Job(
+        "context-get",
+        "one of 1,000,000 entries",
+        "µs",
+        {FLOOR: context.bare_get, REMIT: context.get, GRAPHS: context.graph_get},
+        (Aim(2, (FLOOR,)),),
+    ),
+    Job(
+        "context-last",
+        "the newest 5 of 1,000,000 entries",
+        "µs",
+        {FLOOR: context.bare_last, REMIT: context.last, GRAPHS: context.graph_last},
+        (Aim(2, (FLOOR,)),),
+    ),
+    Job(
+        "context-prefix",
+        "20 of 1,000,000 entries by the beginning of their keys",
+        "µs",
+        {FLOOR: context.bare_prefix, REMIT: context.prefix, GRAPHS: context.graph_prefix},
+        (Aim(2.5, (FLOOR,)),),
+    ),
+    Job(
+        "sets-alone",
+        "durable writes, one after the other",
+        "/s",
+        {FLOOR: floor.rows_alone, REMIT: context.sets_alone},
+        (Aim(3_000),),
+        more=True,
+    ),
+    Job(
+        "sets-together",
+        "durable writes by 100 writers at once",
+        "/s",
+        {FLOOR: floor.rows_grouped, REMIT: context.sets_together},
+        (Aim(12_000),),
+        more=True,
+    ),
+)
+TASKS = (
+    Job("tasks-memory", "no-op tasks in memory", "/s", {REMIT: tasks.no_ops(durable=False)}, more=True),
+    Job(
+        "tasks-embedded",
+        "no-op tasks in a file",
+        "/s",
+        {FLOOR: floor.rows_grouped, REMIT: tasks.no_ops(durable=True), "dbos": servers.dbos_embedded},
+        (Aim(6_000),),
+        more=True,
+    ),
+    Job("tasks-latency", "from submit to result in a file, alone", "ms", {REMIT: tasks.latency}, (Aim(2),)),
+    Job(
+        "tasks-waiting",
+        "Python objects for each of 10,000 submitted tasks",
+        "KB",
+        {REMIT: tasks.waiting},
+        (Aim(4),),
+        fresh=True,
+    ),
+    Job(
+        "tasks-postgres",
+        "no-op tasks through PostgreSQL and workers of their own; one unless it is said",
+        "/s",
+        {
+            REMIT: servers.served(1),
+            _TWO: servers.served(2),
+            _FOUR: servers.served(4),
+            _APART: servers.served(4, apart=True),
+            "procrastinate": servers.bare(1),
+            "procrastinate, 2 workers": servers.bare(2),
+            "procrastinate, 4 workers": servers.bare(4),
+            "dbos": servers.dbos_served,
+        },
+        (Aim(1, ("procrastinate",)), Aim(1.3, (REMIT,), _TWO), Aim(1.3, (REMIT,), _APART)),
+        more=True,
+        fresh=True,
+    ),
+    Job(
+        "tasks-postgres-start",
+        "from submit to start in an idle worker",
+        "ms",
+        {REMIT: servers.start_time},
+        (Aim(10),),
+    ),
+    Job("import", "processor time to import it", "ms CPU", {FLOOR: process.floor_importing, REMIT: process.importing}),
+)
+JOBS = (*RUNS, *INSIDE, *CONTEXT, *TASKS)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from peers import need
+from measure import need
 
 LEAD, WORKER = "lead", "worker"
 _OTHER = {LEAD: WORKER, WORKER: LEAD}
@@ -281,7 +281,7 @@ async def pydantic_delegation(rally: Rally) -> str:
         return messages.ModelResponse(parts=[part])
 
     def agent(name: str) -> Any:
-        async def ask(ctx: library.RunContext) -> str:
+        async def ask(ctx: library.RunContext) -> str:  # pyright: ignore[reportInvalidTypeForm] - it is imported late
             return (await team[_OTHER[name]].run("go", usage=ctx.usage)).output
 
         return library.Agent(models.FunctionModel(says), tools=[library.Tool(ask, takes_ctx=True)])

@@ -34,6 +34,9 @@ class WrappedStore:
     async def read(self, look: Callable[[View], T]) -> T:
         return await self._store.read(lambda view: look(self._looking(view)))
 
+    async def browse(self, look: Callable[[View], T]) -> T:
+        return await self._store.browse(lambda view: look(self._looking(view)))
+
 
 class Wrapped:
     """A database whose stores are wrapped."""

@@ -19,13 +19,16 @@ from remit.engine.toolset import Toolset
 from remit.engine.turn import Turn
 from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.looking import RunLine
+from remit.report.stats import AgentStats, BreakerStats, Stats, Times
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.runtime.following import Follow
 from remit.runtime.workers import Crew, Peer
 
 __all__ = [
+    "AgentStats",
     "Board",
     "Breaker",
+    "BreakerStats",
     "Card",
     "Chain",
     "Command",
@@ -57,9 +60,11 @@ __all__ = [
     "RunFacts",
     "RunLine",
     "Send",
+    "Stats",
     "Status",
     "StepOutcome",
     "Task",
+    "Times",
     "Toolset",
     "Turn",
 ]

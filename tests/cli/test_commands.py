@@ -121,6 +121,20 @@ def in_a_terminal(folder: Path, *words: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode())
 
 
+def test_the_doctor_says_at_a_terminal_how_far_it_is_and_nothing_in_a_pipe(folder: Path):
+    remit(folder, "run", "team:rt", "worker2", "the task", "--store", "remit.db")
+    assert re.search(r"default: event 0 of \d+", in_a_terminal(folder, "doctor"))
+    assert "event 0" not in remit(folder, "doctor").stderr
+
+
+@pytest.mark.rule("prune.steps")
+def test_prune_says_on_a_terminal_how_far_it_is(folder: Path):
+    seen = in_a_terminal(ran(folder), "prune", "--days", "1e-9")
+    assert " 1 run deleted" in seen
+    assert "1 run that ended more than 1e-09 days ago deleted" in seen
+    assert remit(folder, "prune", "--days", "1e-9").stderr == ""
+
+
 def test_handoffs_are_shown_as_lines_and_in_the_tree(folder: Path):
     done = remit(folder, "run", "team:rt", "triage", "charged twice", "--store", "remit.db")
     assert done.returncode == 0, done.stderr

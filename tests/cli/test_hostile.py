@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from remit.cli.main import main
+from remit.engine.upkeep.tallying import roll_up_all
 from teams import team
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202etxt\u2066\r[red]:smile:"
@@ -29,6 +30,8 @@ FORMED = {
     *(("message", "id"), ("message", "workspace"), ("breaker", "state"), ("breaker", "workspace"), ("breaker", "name")),
     *(("card", column) for column in ("data", "name", "workspace")),
     *(("run", "id"), ("run", "workspace"), ("worker", "workspace"), ("worker", "id")),
+    *(("tally", "data"), ("tally", "workspace"), ("tally_task", "data"), ("tally_task", "workspace")),
+    *(("tally_mark", "seq"), ("tally_mark", "workspace")),
 }
 
 
@@ -48,6 +51,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
         @rt.agent
         async def other(turn):
+            await roll_up_all(rt.workspace.store)
             raise ValueError(HOSTILE)
 
         async def work() -> str:

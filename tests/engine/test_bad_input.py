@@ -24,7 +24,7 @@ from remit.engine.asking import (
 )
 from remit.engine.sharing.context import Board, Context
 from remit.errors import BadInput, RemitError, StoreError
-from remit.runtime.workspace import EventFilter, TaskFilter
+from remit.runtime.workspace import EventFilter, HistoryFilter, StatsFilter, TaskFilter
 from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
 from teams import echo, team
 
@@ -44,7 +44,7 @@ async def settled(made: object) -> object:
     if inspect.isasyncgen(made):
         with suppress(TimeoutError):
             async with asyncio.timeout(0.01):
-                return await anext(made)
+                return await anext(made, None)
     if inspect.isawaitable(made):
         async with asyncio.timeout(PATIENCE):
             return await made
@@ -110,6 +110,7 @@ NOT_WALKED = {"cards", "available", "serve", "serving", "lend", "running", "clos
 
 OF_WORKSPACE: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "read": ({"look": lambda view: view.head()}, ()),
+    "browse": ({"look": lambda view: view.head()}, ()),
     "submit": ({"agent": "ok", "task": "x"}, (Submitting, Starting)),
     "submit_plan": ({"plan": PLAN}, (SubmittingPlan,)),
     "submit_team": ({"goal": "x", "coordinator": "boss"}, (SubmittingPlan,)),
@@ -122,7 +123,9 @@ OF_WORKSPACE: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "orphans": ({}, ()),
     "settled": ({"run": "x"}, ()),
     "has_ended": ({"run": "x"}, ()),
-    "history": ({}, (EventFilter,)),
+    "history": ({}, (HistoryFilter, EventFilter)),
+    "pages": ({}, (EventFilter,)),
+    "stats": ({}, (StatsFilter,)),
     "follow": ({}, (EventFilter,)),
     "following": ({}, (EventFilter,)),
     "watch": ({"sink": lambda _events: None}, ()),

@@ -1,11 +1,18 @@
 """What ended long ago is taken away; that it happened, and what it left on the shelf, is not."""
 
+import sqlite3
+from contextlib import closing
+from typing import Any
+
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, ends, happened, sound
+from engine.growth import counted
+from engine.helping import PATIENCE, ends, found, happened, sound, until
 from remit import Card, Runtime, Turn
+from remit.engine.upkeep.prune import old_runs
 from remit.errors import NotFound
+from remit.stores.sqlite.database import SqliteDatabase
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -131,3 +138,119 @@ async def test_a_pruned_store_opens_again(tmp_path, clock):
         ]
         assert await rt.workspace.history(session="s")
         await sound(rt)
+
+
+# -- in small steps -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("prune.steps")
+async def test_others_get_to_work_between_the_steps_and_it_can_be_cancelled_there(rt: Runtime, clock):
+    rt.add(Card("coder"), echo)
+    for number in range(200):
+        await rt.run("coder", str(number))
+    clock.advance(5 * DAY)
+    told: list[int] = []
+
+    def tell(gone: int) -> None:
+        told.append(gone)
+        scope.cancel()  # it hears of it at the end of the step
+
+    with anyio.CancelScope() as scope:
+        await rt.workspace.prune(4, told=tell)
+    [first] = told
+    assert 0 < first < 200
+    assert len(await rt.workspace.tasks(limit=1_000)) == 200 - first
+    await sound(rt)
+    assert await rt.workspace.prune(4) == 200 - first
+    await sound(rt)
+
+
+@pytest.mark.rule("prune.steps")
+async def test_a_step_has_some_hundred_rows_and_a_larger_run_is_deleted_whole(rt: Runtime, clock):
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> None:
+        for number in range(int(turn.task)):
+            await turn.delegate("coder", str(number))
+
+    rt.add(Card("coder"), echo)
+    for parts in (1, 150, 1, 1):
+        await rt.run("lead", str(parts))
+    clock.advance(5 * DAY)
+    assert await rt.workspace.prune(4) == 4
+    steps: list[Any] = [event.data["runs"] for event in await rt.workspace.history() if event.kind == "runs.pruned"]
+    assert [[len(run["tasks"]) for run in step] for step in steps] == [[2, 151], [2, 2]]
+    await sound(rt)
+
+
+@pytest.mark.rule("prune.steps", "workspace.op")
+async def test_a_prune_that_was_interrupted_goes_on_when_it_is_asked_for_again(rt: Runtime, clock):
+    rt.add(Card("coder"), echo)
+    for number in range(200):
+        await rt.run("coder", str(number))
+    clock.advance(3 * DAY)
+    await rt.run("coder", "young")
+    clock.advance(2 * DAY)
+    with anyio.CancelScope() as scope:
+        await rt.workspace.prune(4, op="click", told=lambda _: scope.cancel())
+    clock.advance(5 * DAY)
+    assert await rt.workspace.prune(4, op="click") == 200, "what was old when it was asked for first"
+    assert await rt.workspace.prune(4, op="click") == 200
+    assert await rt.workspace.prune(4, op="another click") == 1
+    await sound(rt)
+
+
+@pytest.mark.rule("prune.steps")
+@pytest.mark.parametrize("thorough", [False, True])
+async def test_who_looks_every_hour_does_not_read_all_that_is_young(clock, *, thorough: bool):
+    async def cost(runs: int) -> int:
+        database = SqliteDatabase()
+        with team(database, clock=clock) as rt:
+            rt.add(Card("coder"), echo)
+            for number in range(runs):
+                await rt.run("coder", str(number))
+            store = rt.workspace.store
+            with counted(database) as work:
+                async for _ in old_runs(store, clock.now() - DAY, thorough=thorough):
+                    raise AssertionError("there is none")
+            return work.steps
+
+    few, many = await cost(500), await cost(2_500)
+    assert many > 4 * few if thorough else many <= 1.1 * few
+
+
+@pytest.mark.rule("prune.steps")
+async def test_what_is_old_behind_what_is_young_is_found_all_the_same(rt: Runtime, clock):
+    """The clock of whoever wrote it was wrong for a while."""
+    rt.add(Card("coder"), echo)
+    await rt.run("coder", "old")
+    clock.jump(5 * DAY)
+    await rt.run("coder", "from the future")
+    clock.jump(-5 * DAY)
+    await rt.run("coder", "old too")
+    clock.advance(5 * DAY)
+    assert await rt.workspace.prune(4) == 2
+
+
+@pytest.mark.rule("prune.retention")
+async def test_a_worker_prunes_every_hour_if_it_is_told_how_long_to_keep_runs(tmp_path, clock):
+    with team(tmp_path / "team.db", clock=clock, keep_days=1) as rt:
+        rt.add(Card("coder"), echo)
+        await rt.run("coder", "old")
+        async with rt.serving():
+            clock.advance(2 * DAY)
+            await found(rt, lambda view: True if not view.roots(0, 1) else None)
+        await sound(rt)
+
+
+@pytest.mark.rule("prune.retention")
+@pytest.mark.parametrize("data", ["no JSON", "{}"])
+async def test_an_old_record_that_cannot_be_read_does_not_stop_the_work(tmp_path, clock, caplog, data: str):
+    with team(tmp_path / "team.db", clock=clock, keep_days=1) as rt:
+        rt.add(Card("coder"), echo)
+        await rt.run("coder", "old")
+        with closing(sqlite3.connect(tmp_path / "team.db")) as connection, connection:
+            connection.execute("UPDATE event SET data = ? WHERE seq = 1", (data,))
+        async with rt.serving():
+            clock.advance(2 * DAY)
+            await until(lambda: "tried again later" in caplog.text)
+            assert (await (await rt.submit("coder", "new")).wait(PATIENCE)).unwrap() == "new"

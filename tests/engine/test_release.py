@@ -30,7 +30,7 @@ class Slow(Wrapped):
 class SlowStore:
     def __init__(self, store: Any, slow: Slow) -> None:
         self.workspace, self.subscribe, self.listen = store.workspace, store.subscribe, store.listen
-        self.read, self.tx = store.read, store.tx
+        self.read, self.browse, self.tx = store.read, store.browse, store.tx
         self._store, self._slow = store, slow
 
     async def transact(self, op: str, *given: Any) -> Any:

@@ -91,6 +91,9 @@ class Spoilt:
     async def read(self, look):
         return await self._store.read(look)
 
+    async def browse(self, look):
+        return await self.read(look)
+
     def subscribe(self, sink):
         return self._store.subscribe(sink)
 

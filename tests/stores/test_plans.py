@@ -11,22 +11,26 @@ import psycopg
 import pytest
 
 from postgres import Server
-from remit.ports import View, Which
+from remit.core.kinds import Queued
+from remit.core.times import SECOND
+from remit.ports import Span, View, Which
 from remit.stores.queries import queries
 from remit.stores.sqlite.database import SqliteDatabase
-from remit.testing.clauses.making import NOW, child_remit, ending, first_remit, starting
+from remit.testing.clauses.making import NOW, child_remit, ending, first_remit, queueing, starting
 
 QUERIES = queries()
 VALUES = {name: 1 for query in QUERIES.values() for name in query.names}
 # These read a whole workspace of their table on purpose: the table is small, or all of it is wanted.
 WHOLE = {
-    *("breakers", "cards", "workers", "namespaces"),
+    *("breakers", "cards", "workers", "namespaces", "ids_ending"),
     "head",  # from its end, one row
+    *("tally_mark", "tally_mark_put"),  # one row a workspace
 }
 # These put what they found in order: few rows, because a condition is narrow or few tasks are open.
 SORTED = {
-    *("below", "held", "late", "same_requests", "tasks_open", "tasks_of_run", "tasks_of_parent"),
+    *("below", "held", "due", "front", "same_requests", "tasks_open", "tasks_of_run", "tasks_of_parent"),
     *("entries_recent", "entries_recent_from", "waiting", "orphans", "events_of_run", "events_of_session"),
+    *("events_of_session_latest", "tasks_of_session"),
 }
 
 
@@ -48,7 +52,7 @@ def test_every_query_is_answered_through_an_index(database: SqliteDatabase, name
     steps = plan(database, name)
     for step in steps:
         assert not re.match(r"SEARCH ", step) or "(workspace=?" in step, "another's rows are read as well"
-        assert not re.match(r"SCAN (?!tree|queue|page|letters|news|mail|CONSTANT)", step), (
+        assert not re.match(r"SCAN (?!tree|queue|page|letters|news|mail|fresh|again|t$|CONSTANT)", step), (
             "a table is read through, over all workspaces"
         )
         assert "BLOOM FILTER" not in step, "all tasks are read to find a few"
@@ -64,12 +68,26 @@ def test_every_query_is_answered_through_an_index(database: SqliteDatabase, name
         ("of_run", "SEARCH c USING INDEX task_parent (workspace=? AND parent=?)"),
         ("run", "SEARCH r USING PRIMARY KEY (workspace=? AND id=?) LEFT-JOIN"),
         ("runs", "SEARCH t USING INDEX task_root (workspace=? AND began<?)"),
-        ("tasks", "SEARCH t USING INDEX task_began (workspace=? AND began<?)"),
+        ("tasks", "SEARCH t USING INDEX task_began (workspace=? AND began>? AND began<?)"),
+        ("tasks_gone", "SEARCH t USING INDEX task_gone (workspace=? AND state=? AND began<?)"),
+        ("tasks_of_session", "SEARCH task USING INDEX task_session (workspace=? AND session=?)"),
+        ("events_latest", "SEARCH event USING PRIMARY KEY (workspace=? AND seq>? AND seq<?)"),
+        ("events_of_run_latest", "SEARCH event USING INDEX event_run (workspace=? AND run=? AND seq>? AND seq<?)"),
         ("tasks_of_run", "SEARCH c USING INDEX task_parent (workspace=? AND parent=?)"),
         ("tasks_of_parent", "SEARCH t USING INDEX task_parent (workspace=? AND parent=?)"),
         ("task_page", "SEARCH task USING PRIMARY KEY (workspace=? AND id>?)"),
         ("entry_page", "SEARCH entry USING PRIMARY KEY (workspace=? AND (namespace,key)>(?,?))"),
-        ("due", "SEARCH t USING INDEX task_pending (workspace=? AND holder=?)"),
+        ("tally_rows", "SEARCH tally USING PRIMARY KEY (workspace=? AND width=? AND start>? AND start<?)"),
+        ("tally_runs", "SEARCH tally_task USING INDEX tally_task_run (workspace=? AND at>? AND at<?)"),
+        ("events_between", "SEARCH event USING PRIMARY KEY (workspace=? AND seq>? AND seq<?)"),
+        ("events_of_run_before", "SEARCH event USING INDEX event_run (workspace=? AND run=? AND seq<?)"),
+        ("due", "SEARCH task USING INDEX task_pending (workspace=? AND holder=? AND ready_at=?)"),
+        ("due", "SEARCH task USING INDEX task_pending (workspace=? AND holder=? AND ready_at>? AND ready_at<?)"),
+        ("has_due", "SEARCH task USING INDEX task_pending (workspace=? AND holder=? AND ready_at=?)"),
+        ("front", "SEARCH task USING INDEX task_first (workspace=?)"),
+        ("front", "SEARCH task USING INDEX task_later (workspace=? AND ready_at>? AND ready_at<?)"),
+        ("next_due", "SEARCH task USING INDEX task_later (workspace=? AND ready_at>?)"),
+        ("late", "SEARCH task USING INDEX task_until (workspace=? AND until<?)"),
     ],
 )
 def test_a_query_uses_the_index_that_is_made_for_it(database: SqliteDatabase, name: str, step: str):
@@ -85,6 +103,13 @@ LOOKS: dict[str, Callable[[View], object]] = {
     "a page of one agent's tasks": lambda view: view.tasks(Which(agent="helper", limit=10)),
     "a page of runs": lambda view: view.runs(10, 100),
     "what is open": lambda view: view.tasks(Which(state="open")),
+    "what failed": lambda view: view.tasks(Which(state="failed")),
+    "what one agent died of": lambda view: view.tasks(Which(state="dead", agent="helper")),
+    "the latest events": lambda view: view.events(Span(latest=True, limit=20)),
+    "the latest events of an agent": lambda view: view.events(Span(agent="helper", latest=True, limit=10)),
+    "the latest events of a session": lambda view: view.events(Span(session="s0", latest=True, limit=10)),
+    "the first events": lambda view: view.events(Span(kinds=frozenset({"task.started"}), limit=10, before=100)),
+    "a run by the beginning of its id": lambda view: view.ids_like("run7", 1, runs=True),
 }
 
 
@@ -97,15 +122,71 @@ def test_a_larger_workspace_costs_no_more(database: SqliteDatabase, look: Callab
     assert instructions(database, look) <= small * 1.05
 
 
-async def fill(database: SqliteDatabase, first: int, last: int) -> None:
-    """Runs of three tasks, of which the first ten are open."""
+QUEUE_LOOKS: dict[str, Callable[[View], object]] = {
+    "who is first of all queues": lambda view: view.front(NOW, 10),
+    "who is first of one queue": lambda view: view.due("agent0", "", NOW, 10),
+    "whether anything stands in a queue": lambda view: view.has_due("agent0", NOW),
+    "whether anything stands in a queue in which all is due later": lambda view: view.has_due("patient", NOW),
+    "what is due next": lambda view: view.next_due(NOW),
+    "what is late": lambda view: view.late(NOW + 1, 10),
+}
+
+
+@pytest.mark.rule("queue.growth")
+@pytest.mark.parametrize("look", QUEUE_LOOKS.values(), ids=QUEUE_LOOKS)
+def test_a_longer_queue_costs_no_more(database: SqliteDatabase, look: Callable[[View], object]):
+    """However much is pending, for however many agents, and however much of it is due later."""
+    asyncio.run(queue(database, 0, 20))
+    small = instructions(database, look)
+    asyncio.run(queue(database, 20, 1_000))
+    assert instructions(database, look) <= small * 1.05
+
+
+async def queue(database: SqliteDatabase, first: int, last: int) -> None:
+    """For each of many agents one task that is due, behind one of an agent that only has what is due later."""
     store = database.store("one")
     for number in range(first, last):
-        root = first_remit(f"run{number}", session="s")
+        for holder, wait in (("patient", 60 * SECOND + number), (f"agent{number}", 0)):
+            work = first_remit(f"{holder} {number}", session="s", holder=holder)
+            queued = Queued("submit", 60 * SECOND, 3, NOW + wait if wait else 0)
+            await store.tx(work.id, queueing(work, queued=queued))
+
+
+@pytest.mark.rule("workspace.lists")
+def test_the_tasks_of_a_session_cost_no_more_wherever_among_all_they_are(database: SqliteDatabase):
+    """In a workspace three times as large. What is looked at first, the latest tasks, is there in both."""
+
+    def look(view: View) -> object:
+        return view.tasks(Which(session="s3", limit=10))
+
+    asyncio.run(fill(database, 0, 400))
+    small = instructions(database, look)
+    asyncio.run(fill(database, 400, 1_200))
+    assert instructions(database, look) <= small * 1.05
+    assert small < 100_000
+
+
+@pytest.mark.rule("workspace.lists")
+def test_a_session_that_is_all_there_is_costs_a_page(database: SqliteDatabase):
+    def look(view: View) -> object:
+        return view.tasks(Which(session="s", limit=10))
+
+    asyncio.run(fill(database, 0, 50, session="s"))
+    small = instructions(database, look)
+    asyncio.run(fill(database, 50, 500, session="s"))
+    assert instructions(database, look) <= small * 1.05
+
+
+async def fill(database: SqliteDatabase, first: int, last: int, session: str = "") -> None:
+    """Runs of three tasks in sessions of ten, unless all are in one; the first ten are open, and one has failed."""
+    store = database.store("one")
+    for number in range(first, last):
+        root = first_remit(f"run{number}", session=session or f"s{number // 10}")
         parts = [child_remit(root, f"run{number}part{part}", holder="helper") for part in range(2)]
         await store.tx(root.id, starting(root, *parts))
         for remit in (*parts, root) if number >= 10 else ():
-            await store.tx(f"end {remit.id}", ending(remit, at=NOW))
+            kind = "task.failed" if number == 20 else "task.completed"
+            await store.tx(f"end {remit.id}", ending(remit, kind, at=NOW))
 
 
 def instructions(database: SqliteDatabase, look: Callable[[View], object]) -> int:
@@ -134,7 +215,7 @@ async def read(database: SqliteDatabase, look: Callable[[View], object]) -> obje
 
 OWN = {"done_of", "standings", "same_requests_of", "run_facts_of", "append"}  # of those only it has, what is about rows
 ARRAYS = {"ops", "tasks", "keys", "runs"}
-TABLES = {"event", "task", "run", "entry", "message", "breaker", "card", "worker"}
+TABLES = {"event", "task", "run", "entry", "message", "breaker", "card", "worker", "tally", "tally_task", "tally_mark"}
 
 
 @pytest.fixture(scope="module")
@@ -169,3 +250,63 @@ def test_every_statement_on_postgresql_is_answered_through_an_index_that_begins_
         assert node["Node Type"] != "Seq Scan", "a table is read through, over all workspaces"
         if node["Node Type"] in ("Index Scan", "Index Only Scan"):
             assert "workspace" in node.get("Index Cond", ""), "another's rows are read as well"
+
+
+# What workers ask again and again, and how many rows of tasks each may read, however many there are.
+EACH_SECOND = {"front": 20, "has_due": 2, "due": 20, "next_due": 1, "late": 10, "held": 31, "cancelling": 0}
+EACH_SECOND |= {"unseen": 4, "working": 40, "resuming": 0, "running": 31}
+EACH_SECOND |= {"prunable": 8, "roots": 10, "below": 8, "of_run": 8}
+FIGURES = {"now": 5_000_000, "limit": 10, "losses": 5, "after": 0, "before": 3_000_000}
+WORDS = {"holder": "a7", "worker": "w1", "run": "t400", "task": "t400"}
+# Of 20,000 tasks 30 are at work, 4,000 pending, and half of these not before long.
+TASKS = """
+INSERT INTO task (workspace, id, run, parent, session, holder, state, asked_how, led_as, worker, fence, attempt,
+                  failures, asked_at, ready_at, until, ended_at, began, ended, dedup_key, origin, losses)
+SELECT 'w', 't' || n, 't' || n - n % 4, CASE WHEN n % 4 = 0 THEN '' ELSE 't' || n - n % 4 END, 's', 'a' || n % 300,
+       CASE WHEN n > 16000 THEN 'pending' WHEN n BETWEEN 101 AND 130 THEN 'running' ELSE 'completed' END, 'submit', '',
+       CASE WHEN n > 16000 THEN '' WHEN n BETWEEN 101 AND 130 THEN 'w1' ELSE 'w' || n % 5 END, 0, 0, 0, n,
+       CASE WHEN n > 18000 THEN 9000000 + n ELSE 0 END, 90000000 + n,
+       CASE WHEN n > 16000 OR n BETWEEN 101 AND 130 THEN NULL ELSE 2000000 + n END, n,
+       CASE WHEN n > 16000 OR n BETWEEN 101 AND 130 THEN NULL ELSE n END, '',
+       CASE WHEN n % 100 = 0 THEN 't' || n - 1 ELSE '' END, 0
+FROM generate_series(1, 20000) AS n
+"""
+EVENTS = """
+INSERT INTO event (workspace, seq, kind, at, run, session, task, agent, data, hash)
+SELECT 'w', n, 'task.started', n, 't' || n - n % 4, 's', 't' || n, 'a' || n % 300, '{}', n::text
+FROM generate_series(1, 20000) AS n
+"""
+
+
+@pytest.fixture(scope="module")
+def crowded(postgres: Server) -> Iterator[psycopg.Connection]:
+    """A workspace with many tasks, whose server knows that, and makes its plans without knowing what is asked for."""
+    where = postgres.database()
+    with psycopg.connect(where, autocommit=True, options="-c search_path=remit,pg_temp") as connection:
+        connection.execute("ALTER TABLE task DISABLE TRIGGER USER")
+        connection.execute(EVENTS)
+        connection.execute(TASKS)
+        connection.execute("ANALYZE event, task")
+        connection.execute("SET plan_cache_mode = force_generic_plan")
+        yield connection
+    postgres.drop(where)
+
+
+@pytest.mark.rule("queue.growth")
+@pytest.mark.parametrize("name", EACH_SECOND)
+def test_what_workers_ask_postgresql_each_second_reads_few_tasks(crowded: psycopg.Connection, name: str):
+    query = queries("%s", "postgres").get(name) or queries("%s")[name]
+    types = ", ".join("bigint" if place in FIGURES else "text" for place in query.names)
+    words = {place: f"'{word}'" for place, word in WORDS.items()}
+    given = ", ".join(str(FIGURES.get(place, words.get(place, "'w'"))) for place in query.names)
+    numbers = iter(range(1, 99))
+    numbered = re.sub("%s", lambda _: f"${next(numbers)}", query.sql)
+    crowded.execute(f"PREPARE asked ({types}) AS {numbered}".encode())
+    try:
+        row = crowded.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE asked ({given})".encode()).fetchone()
+    finally:
+        crowded.execute("DEALLOCATE asked")
+    assert row is not None
+    touched = [node for node in nodes(row[0][0]["Plan"]) if node.get("Relation Name") == "task"]
+    rows = sum((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in touched)
+    assert rows <= EACH_SECOND[name]

@@ -44,6 +44,8 @@ from remit.testing.clauses.making import NOW, child_remit, entry_event, first_re
 
 pytestmark = pytest.mark.anyio
 
+PATIENCE = 20.0
+
 Open = Callable[..., PostgresDatabase]
 SECOND = 1_000_000
 
@@ -750,3 +752,52 @@ async def test_a_worker_that_cannot_look_looks_again(opened: Open, caplog):
     await woken.until("work")
     await stopped(serving)
     assert [record.levelname for record in caplog.records if record.name == "remit"] == ["WARNING"] * 2
+
+
+# -- long looks -----------------------------------------------------------------------------------------------------
+
+
+class Endless:
+    """A look that asks for ever, unless it is stopped."""
+
+    def __init__(self) -> None:
+        self.begun, self.stopped = threading.Event(), threading.Event()
+
+    def __call__(self, view: View) -> None:
+        self.begun.set()
+        try:
+            while True:
+                view.head()
+        except BaseException:
+            self.stopped.set()
+            raise
+
+
+@pytest.mark.rule("store.browse")
+@pytest.mark.parametrize("close", [True, False])
+async def test_a_long_look_stops_when_nobody_waits_for_it_or_the_store_is_closed(opened: Open, close: bool):
+    database, look = opened(), Endless()
+    waiting = asyncio.ensure_future(database.store("one").browse(look))
+    assert await asyncio.to_thread(look.begun.wait, PATIENCE)
+    if close:
+        database.close()
+    else:
+        waiting.cancel()
+    assert await asyncio.to_thread(look.stopped.wait, PATIENCE)
+    with pytest.raises(StoreError if close else asyncio.CancelledError):
+        await waiting
+
+
+@pytest.mark.rule("store.browse")
+async def test_short_looks_do_not_wait_behind_long_ones(opened: Open):
+    """More long looks than there are connections for them."""
+    store, go_on = opened().store("one"), threading.Event()
+
+    def look(view: View) -> int:
+        assert go_on.wait(PATIENCE)
+        return view.head().seq
+
+    waiting = [asyncio.ensure_future(store.browse(look)) for _ in range(5)]
+    assert (await store.read(lambda view: view.head())).seq == 0
+    go_on.set()
+    assert await asyncio.gather(*waiting) == [0] * 5

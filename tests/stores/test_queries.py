@@ -9,6 +9,7 @@ import pytest
 
 from remit.core.projection import tables
 from remit.stores import queries
+from remit.stores.sqlite.database import WORKSPACES
 
 FOLDER = Path(queries.__file__).parent
 MODULES = sorted(FOLDER.rglob("*.py"))
@@ -56,7 +57,9 @@ def test_every_query_names_the_workspace(name: str):
     assert ":workspace" in sql
     if not sql.lstrip().startswith("INSERT"):
         assert re.search(r"\bworkspace = :workspace\b", sql)
-    tables = re.findall(r"\b(?:FROM|JOIN)\s+(event|task|run|entry|message|breaker|card|worker)\b", sql)
+    tables = re.findall(
+        r"\b(?:FROM|JOIN)\s+(event|task|run|entry|message|breaker|card|worker|tally|tally_task|tally_mark)\b", sql
+    )
     conditions = re.findall(r"\bworkspace = (?::workspace|\w+\.workspace)", sql)
     assert len(conditions) >= len(tables), "each table it looks into is bound to the workspace"
 
@@ -65,7 +68,7 @@ def test_every_query_names_the_workspace(name: str):
 def test_what_is_asked_outside_of_the_named_queries_is_not_about_the_content_of_a_workspace():
     found = {text for path in MODULES for text in texts(path) if re.search(r"\bFROM\b", text)}
     assert found <= {
-        "SELECT DISTINCT workspace FROM event ORDER BY workspace",
+        WORKSPACES,
         "SELECT count(*) FROM sqlite_master",
         "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name",
     }

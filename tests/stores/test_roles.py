@@ -11,7 +11,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import remit
 from postgres import Server
+from remit.core.breaker import Breaker
+from remit.core.kinds import Place, breaker_set
+from remit.engine.upkeep.tallying import ENOUGH
 from remit.errors import NotAStore, NotFound, StoreError
+from remit.ports import Decision
 from remit.stores.postgres.address import Address
 from remit.stores.postgres.database import PostgresDatabase
 from teams import echo
@@ -122,6 +126,8 @@ def test_an_onlooker_sees_everything_and_changes_nothing(address: str, role: Rol
     with remit.Runtime(address) as rt:
         rt.add(remit.Card("echo"), echo)
         remit.run(rt, "echo", "done")
+        failed = breaker_set("echo", Breaker("closed", 1, 0, "", ""), Place(), rt.workspace.clock.now())
+        asyncio.run(rt.workspace.store.tx("failed", lambda _view: Decision(None, (failed,) * ENOUGH)))
 
     with remit.Workspace(viewer, create=False) as workspace:
 
@@ -129,8 +135,9 @@ def test_an_onlooker_sees_everything_and_changes_nothing(address: str, role: Rol
             assert (await workspace.examine()).sound
             [line] = await workspace.runs()
             assert await workspace.root(line.record.id) is not None
+            assert (await workspace.stats()).breakers["echo"].failures == 1
             return len(await workspace.history())
 
-        assert asyncio.run(look()) == 2
+        assert asyncio.run(look()) == 2 + ENOUGH
         with pytest.raises(StoreError, match="may not do that"):
             asyncio.run(workspace.trip("echo", "no"))

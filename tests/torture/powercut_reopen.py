@@ -28,8 +28,10 @@ async def _finished(store: Path) -> list[str]:
         rt.workspace.watch(lambda _events: changed.set())
         try:
             async with asyncio.timeout(SECONDS), rt.serving():
-                while await rt.workspace.tasks(state="open"):
-                    changed.clear()
+                while True:
+                    changed.clear()  # before looking: something may happen meanwhile
+                    if not await rt.workspace.tasks(state="open"):
+                        break
                     await changed.wait()
         except TimeoutError:
             left = [f"{one.task!r} is {one.state}" for one in await rt.workspace.tasks(state="open")]

@@ -1,13 +1,15 @@
 """`remit doctor`: verify that a store keeps what it promises."""
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out, where_is
 from remit.core.events import KEYED
 from remit.core.text import shown
-from remit.engine.upkeep.doctor import Health, examine
+from remit.engine.upkeep.doctor import Health, Tell, examine
 from remit.errors import BadInput
 from remit.report import wire
 from remit.report.figures import count
@@ -31,12 +33,26 @@ def doctor(*, place: Where = HERE, head: str = "", json: AsJson = False) -> int:
     kept = _hash(head)
     with opened(place) as workspace:
         where = where_is(workspace.database)
-        health = asyncio.run(examine(workspace.database, workspace.clock.now(), kept=kept))
+        with _telling() as tell:
+            health = asyncio.run(examine(workspace.database, workspace.clock.now(), kept=kept, tell=tell))
     if json:
         emit({"sound": health.sound, **wire.named(health)})
     else:
         show_health(health, where)
     return 0 if health.sound else 1
+
+
+@contextmanager
+def _telling() -> Generator[Tell]:
+    """Tell a person who waits at a terminal how far it is."""
+    console = aside()
+    with console.status("the database itself", spinner="line") if console.is_terminal else nullcontext() as status:
+
+        def tell(workspace: str, event: int, of: int) -> None:
+            if status is not None:
+                status.update(Text(f"{escaped(workspace, 64)}: event {event:,} of {of:,}", "dim"))
+
+        yield tell
 
 
 def _hash(given: str) -> str:

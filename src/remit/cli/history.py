@@ -1,13 +1,21 @@
 """`remit history`: the journal."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, Final
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, AsJson, Where, emitted, opened, out
 from remit.core.checks import limit as checked_limit
-from remit.core.text import canonical
+from remit.core.events import Event
+from remit.core.text import INT_LIMIT, canonical
 from remit.ports import Span
 from remit.report import wire
 from remit.report.lines import plain_line
+from remit.runtime.workspace import Workspace
+
+PAGE: Final = 1_000
 
 
 def history(
@@ -34,13 +42,40 @@ def history(
     json
         Print JSON instead of lines.
     """
-    most = checked_limit(limit, most=1_000_000)
+    most = checked_limit(limit, most=INT_LIMIT)
     span = Span(run=run, session=session, agent=canonical(agent) if agent else None)
     with opened(place) as workspace:
-        events = asyncio.run(workspace.read(lambda view: view.events(span)))[-most:]
-    if json:
-        emit([wire.event(event) for event in events])
-        return
+        asyncio.run(_print(workspace, span, most, as_json=json))
+
+
+async def _print(workspace: Workspace, span: Span, most: int, *, as_json: bool) -> None:
+    """Print page by page: however many events are asked for, few are held."""
     console = out()
-    for event in events:
-        console.print(f"{event.seq:>6} {plain_line(event)}", markup=False)
+    with emitted() if as_json else nullcontext() as emit:
+        async for events in _latest(workspace, span, most):
+            for event in events:
+                if emit is not None:
+                    emit(wire.event(event))
+                else:
+                    console.print(f"{event.seq:>6} {plain_line(event)}", markup=False)
+            if console.quiet:  # nobody reads it any more
+                return
+
+
+async def _latest(workspace: Workspace, span: Span, most: int) -> AsyncGenerator[list[Event]]:
+    """Give the latest events in order, page by page: back to the first of them, and then forward."""
+
+    async def read(**place: Any) -> list[Event]:
+        page = replace(span, **place)
+        return await workspace.browse(lambda view: view.events(page))
+
+    events = await read(latest=True, limit=min(most, PAGE))
+    if most <= PAGE or len(events) < PAGE:
+        yield events
+        return
+    left, first, end = most - len(events), events[0].seq, events[-1].seq + 1
+    while left and (events := await read(latest=True, limit=min(left, PAGE), before=first)):
+        left, first = left - len(events), events[0].seq
+    while events := await read(limit=PAGE, after=first - 1, before=end):
+        yield events
+        first = events[-1].seq + 1

@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
@@ -104,3 +104,18 @@ def aside() -> Console:
 def emit(data: object) -> None:
     """Print for programs: one JSON document. Programs pass it on to terminals, so nothing in it acts there."""
     sys.stdout.write(harmless(json.dumps(data, indent=2, ensure_ascii=False)) + "\n")
+
+
+@contextmanager
+def emitted() -> Generator[Callable[[object], None]]:
+    """Print for programs: one JSON document that is a list, of which each part is printed when it is given."""
+    before = "[\n"
+
+    def emit_one(data: object) -> None:
+        nonlocal before
+        text = json.dumps(data, indent=2, ensure_ascii=False).replace("\n", "\n  ")
+        sys.stdout.write(harmless(f"{before}  {text}"))
+        before = ",\n"
+
+    yield emit_one
+    sys.stdout.write("[]\n" if before == "[\n" else "\n]\n")

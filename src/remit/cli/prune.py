@@ -1,18 +1,16 @@
 """`remit prune`: delete runs that ended long ago."""
 
 import asyncio
-from typing import Annotated, Final
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out
-from remit.core.lifecycle import TERMINAL
+from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out
 from remit.core.times import DAY, SECOND, span
-from remit.ports import View
+from remit.engine.upkeep.prune import old_runs
 from remit.report.figures import count
-
-_LOOKED_AT: Final = 100_000  # runs
+from remit.runtime.workspace import Workspace
 
 
 def prune(
@@ -39,9 +37,9 @@ def prune(
     with opened(place) as workspace:
         if dry_run:
             before = workspace.clock.now() - older
-            number = asyncio.run(workspace.read(lambda view: _old(view, before)))
+            number = asyncio.run(_old(workspace, before))
         else:
-            number = asyncio.run(workspace.prune(days))
+            number = _pruned(workspace, days)
     if json:
         emit({"pruned": 0 if dry_run else number, "old": number})
     elif dry_run:
@@ -50,8 +48,17 @@ def prune(
         out().print(Text(f"{count(number, 'run')} that ended more than {days:g} days ago deleted"))
 
 
-def _old(view: View, before: int) -> int:
-    return sum(
-        all(state in TERMINAL and ended is not None and ended < before for _, state, ended in view.of_run(run))
-        for run in view.old(before, _LOOKED_AT)
-    )
+def _pruned(workspace: Workspace, days: float) -> int:
+    """Prune, and say on a terminal how far it is: of many runs it takes a while."""
+    console = aside()
+    if not console.is_terminal:
+        return asyncio.run(workspace.prune(days))
+    with console.status("looking for old runs") as status:
+        return asyncio.run(workspace.prune(days, told=lambda gone: status.update(f"{count(gone, 'run')} deleted")))
+
+
+async def _old(workspace: Workspace, before: int) -> int:
+    number = 0
+    async for runs in old_runs(workspace.store, before):
+        number += await workspace.read(lambda view, runs=runs: sum(bool(view.prunable(run, before)) for run in runs))
+    return number

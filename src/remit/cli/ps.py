@@ -77,7 +77,7 @@ def ps(
     )
     with opened(place) as workspace:
         now = workspace.clock.now()
-        snapshot = asyncio.run(workspace.read(lambda view: _snapshot(view, which, parent)))
+        snapshot = asyncio.run(workspace.browse(lambda view: _snapshot(view, which, parent)))
         hint = f"remit worker module:runtime{options_for(workspace.database, workspace.name, place.store)}"
     if json:
         emit(_data(snapshot, now))

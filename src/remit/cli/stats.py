@@ -13,14 +13,12 @@ from remit.cli.breakers import breaker_state
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.terminal import tabled
 from remit.core.text import canonical, shown
-from remit.core.times import SECOND, moment
+from remit.core.times import SECOND, aware, moment
 from remit.errors import BadInput
-from remit.ports import Span
 from remit.report import wire
 from remit.report.figures import count, duration
 from remit.report.printable import escaped
 from remit.report.stats import AgentStats, Stats
-from remit.report.stats import stats as counted
 from remit.report.words import states
 
 _AGO = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|min|m|h|d|w)")
@@ -47,8 +45,8 @@ def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str =
         if start is not None and start >= (now if end is None else end):
             raise BadInput("--since must be before --until, which is now unless told otherwise")
         who = canonical(agent) if agent else ""
-        events = asyncio.run(workspace.read(lambda view: view.events(Span(since=start, until=end))))
-    figures = counted(events, who)
+        when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}
+        figures = asyncio.run(workspace.stats(**when, agent=who or None))
     if json:
         emit({"since": start, "until": end, "agent": who, **wire.stats(figures)})
     elif not figures.events:
@@ -63,7 +61,7 @@ def _when(typed: str, option: str, now: int) -> int | None:
         return None
     ago = _AGO.fullmatch(typed.strip())
     if ago is not None:
-        return now - round(float(ago[1]) * _UNITS[ago[2]] * SECOND)
+        return max(0, now - round(float(ago[1]) * _UNITS[ago[2]] * SECOND))
     try:
         when = datetime.fromisoformat(typed.strip())
     except ValueError:
@@ -88,11 +86,11 @@ def _print(console: Console, figures: Stats) -> None:
 
 def _overview(figures: Stats) -> Text:
     runs = states(figures.runs.elements()) or "none"
-    per_task = f"{figures.mean_handoffs:.2f} a task, at most {figures.most_handoffs}"
-    lines = [("runs", runs), ("tasks", f"{len(figures.handoffs):,}"), ("handoffs", f"{figures.total_handoffs:,}")]
+    per_task = f"{figures.mean_handoffs:.2f} a task, " if figures.tasks else ""
+    lines = [("runs", runs), ("tasks", f"{figures.tasks:,}"), ("handoffs", f"{figures.total_handoffs:,}")]
     if figures.total_handoffs:
-        lines[-1] = ("handoffs", f"{figures.total_handoffs:,}, {per_task}")
-    if figures.latency.all:
+        lines[-1] = ("handoffs", f"{figures.total_handoffs:,}, {per_task}at most {figures.most_handoffs}")
+    if figures.latency.count:
         mean, late = duration(figures.latency.mean), duration(figures.latency.percentile(95))
         lines.append(("taken up", f"after {mean} on average, 95 % within {late}"))
     lines += _queue(figures)
@@ -103,7 +101,7 @@ def _overview(figures: Stats) -> Text:
 def _queue(figures: Stats) -> Iterable[tuple[str, str]]:
     """Say how tasks fared that were put into a queue."""
     queue = figures.queue
-    if queue.all:
+    if queue.count:
         mean, late = duration(queue.mean), duration(queue.percentile(95))
         yield "queued", f"{mean} on average, 95 % begun within {late}"
     if figures.retries or figures.dead:
@@ -112,7 +110,7 @@ def _queue(figures: Stats) -> Iterable[tuple[str, str]]:
 
 def _agents(figures: Stats) -> Table:
     names = ["agent", "turns", "completed", "failed", "cancelled", "handed on", "tokens", "time", "a turn"]
-    queued = bool(figures.queue.all or figures.retries or figures.dead)
+    queued = bool(figures.queue.count or figures.retries or figures.dead)
     names += ["tried again", "dead", "queued"] if queued else []
     ranked = sorted(figures.agents.items(), key=lambda item: (-item[1].times.total, item[0]))
     rows = [
@@ -125,7 +123,7 @@ def _turns(agent: AgentStats) -> Iterable[str]:
     yield f"{agent.turns:,}"
     for number in (agent.completed, agent.failed, agent.cancelled, agent.handed, agent.tokens):
         yield f"{number:,}" if number else "-"
-    timed = bool(agent.times.all)
+    timed = bool(agent.times.count)
     yield duration(agent.times.total) if timed else "-"
     yield duration(agent.times.mean) if timed else "-"
 
@@ -133,7 +131,7 @@ def _turns(agent: AgentStats) -> Iterable[str]:
 def _waits(agent: AgentStats) -> Iterable[str]:
     for number in (agent.retries, agent.dead):
         yield f"{number:,}" if number else "-"
-    yield duration(agent.queue.mean) if agent.queue.all else "-"
+    yield duration(agent.queue.mean) if agent.queue.count else "-"
 
 
 def _refusals(figures: Stats) -> Table:

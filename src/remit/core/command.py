@@ -13,7 +13,7 @@ from remit.core.checks import of_type
 from remit.core.scope import NOTHING, Sees, SeesGiven
 from remit.core.text import TASK_LIMIT, canonical, plain, shown
 from remit.core.toolgroups import tools
-from remit.core.values import Json, checked, copied, digest, encode
+from remit.core.values import Json, checked, copied, digest, encode, must_fit
 from remit.errors import BadInput
 
 STATE_LIMIT = 262_144
@@ -93,9 +93,12 @@ class Command:
         put(self, "update", checked_update(self.update))
         put(self, "join", canonical(self.join) if self.join else "")
         put(self, "result", checked(self.result, "a result"))
-        put(self, "sees", scope.scopes(self.sees))
-        put(self, "writes", scope.scopes(self.writes, "writes"))
-        put(self, "tools", tools(self.tools))
+        if self.sees is not NOTHING:
+            put(self, "sees", scope.scopes(self.sees))
+        if self.writes is not NOTHING:
+            put(self, "writes", scope.scopes(self.writes, "writes"))
+        if self.tools is not NONE:
+            put(self, "tools", tools(self.tools))
         of_type(self.within, Bounds, "within takes Bounds(...)")
         if self.join and not isinstance(self.goto, tuple):
             raise BadInput("join goes with a list of Send; a single handoff has nothing to join")
@@ -121,6 +124,7 @@ class HandoffState:
     tokens: int = 0
     seconds: float = 0
     retries: int = 0
+    _text: str = field(default="", init=False, repr=False, compare=False)
 
     def copied(self) -> "HandoffState":
         """Give a copy that can be changed in place."""
@@ -138,6 +142,13 @@ class HandoffState:
             "seconds": self.seconds,
             "retries": self.retries,
         }
+
+    @property
+    def text(self) -> str:
+        """All of it as JSON; it is written once and read again with every handoff."""
+        if not self._text:
+            object.__setattr__(self, "_text", encode(self.data()))
+        return self._text
 
 
 class Move(NamedTuple):
@@ -163,7 +174,9 @@ def merged(state: HandoffState, update: Update) -> HandoffState:
         seconds=state.seconds + metrics.get("seconds", 0),
         retries=state.retries + metrics.get("retries", 0),
     )
-    checked(after.data(), "what is handed over", STATE_LIMIT)  # figures may have grown too large as well
+    if metrics:
+        checked({name: getattr(after, name) for name in _FIGURES}, "what is handed over")
+    must_fit(after.text, "what is handed over", STATE_LIMIT)
     return after
 
 

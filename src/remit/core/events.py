@@ -129,6 +129,25 @@ def genuine(event: Event, head: Head, key: SealKey | None = None) -> bool:
     return event == seal(unsealed, event.text, event.workspace, head, Stamp(event.op, event.answer), with_key)
 
 
+class Mark(NamedTuple):
+    """An event without what it says: that it happened, and its seal. It is what a prune leaves of it."""
+
+    seq: int
+    kind: str
+    at: int
+    run: str
+    session: str
+    task: str
+    agent: str
+    op: str | None
+    hash: str
+
+    @classmethod
+    def of(cls, event: Event) -> "Mark":
+        _, seq, kind, at, run, session, task, agent, _, op, _, hash_, _ = event
+        return cls(seq, kind, at, run, session, task, agent, op, hash_)
+
+
 class Outline:
     """What stays of the events of one run when they are emptied, as one digest: their places, kinds, times and seals.
 
@@ -141,30 +160,18 @@ class Outline:
         self.events = 0
         self._digest = ""
 
-    def add(self, event: Event) -> None:
-        parts = (
-            event.seq,
-            event.kind,
-            event.at,
-            event.run,
-            event.session,
-            event.task,
-            event.agent,
-            event.op,
-            event.hash,
-        )
+    def add(self, mark: Mark) -> None:
         self.events += 1
-        self._digest = hashlib.sha256(f"{self._digest}{parts!r}".encode()).hexdigest()
+        self._digest = hashlib.sha256(f"{self._digest}{(*mark,)!r}".encode()).hexdigest()
 
     @property
     def digest(self) -> str:
         return f"{self.events}:{self._digest}"
 
 
-def outline(events: Iterable[Event]) -> str:
+def outline(emptied: Iterable[Mark]) -> str:
     """Give the digest of those events of a run that a prune empties."""
     drawn = Outline()
-    for event in events:
-        if event.text and event.kind not in KEPT_KINDS:
-            drawn.add(event)
+    for mark in emptied:
+        drawn.add(mark)
     return drawn.digest

@@ -37,6 +37,10 @@ class Outcome:
         """Which rule refused it; empty if none did."""
         return self.error.rule if isinstance(self.error, Refused) else ""
 
+    def as_asked(self, agent: str) -> "Outcome":
+        """Give it as an answer of the agent that was asked, by the one that answered in the end."""
+        return Outcome(agent, self.id, self.state, self.value, self.error, self.agent, self.trust)
+
     def copied(self) -> "Outcome":
         """Give an outcome whose value can be changed without changing this one's."""
         return replace(self, value=copied(self.value)) if isinstance(self.value, list | dict) else self

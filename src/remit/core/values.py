@@ -30,13 +30,22 @@ def decode(text: str) -> Json:
 
 def checked(value: object, what: str, limit: int = VALUE_LIMIT) -> Json:
     """Give the value as plain JSON, or raise an error that says which part of it is not."""
+    if value is None:
+        return None
     if isinstance(value, str):
         return plain(value, what, limit, empty=True)
-    plain_json = _json(value, what, DEPTH_LIMIT)
-    size = len(encode(plain_json))
-    if size > limit:
-        raise BadInput(f"{what} has at most {limit:,} characters as JSON, got {size:,}")
+    try:
+        plain_json = _json(value, DEPTH_LIMIT)
+    except NotJson as no:
+        raise BadInput(no.sentence(what)) from None
+    must_fit(encode(plain_json), what, limit)
     return plain_json
+
+
+def must_fit(text: str, what: str, limit: int) -> None:
+    """Refuse a value whose JSON text is too long."""
+    if len(text) > limit:
+        raise BadInput(f"{what} has at most {limit:,} characters as JSON, got {len(text):,}")
 
 
 def copied(value: Json) -> Json:
@@ -48,49 +57,88 @@ def copied(value: Json) -> Json:
     return value
 
 
-def _json(value: object, where: str, depth: int) -> Json:
+class NotJson(Exception):
+    """What is wrong with a part of a value; where it is becomes known on the way out. So nobody pays for spelling out
+    places in a value with which nothing is wrong."""
+
+    def __init__(self, wrong: str, about: str = "") -> None:
+        super().__init__()
+        self._wrong = wrong
+        self._about = about
+        self._place: list[str] = []
+
+    def inside(self, part: str) -> None:
+        """Note in which part of the value around it this is."""
+        self._place.append(part)
+
+    def sentence(self, what: str) -> str:
+        return f"{self._about}{what}{''.join(reversed(self._place))} {self._wrong}"
+
+
+def _json(value: object, depth: int) -> Json:
     if depth < 0:
-        raise BadInput(f"{where} is nested more than {DEPTH_LIMIT} deep")
-    match value:
-        case None | bool():
-            return value
-        case str():
-            return plain(value, where, VALUE_LIMIT, empty=True)
-        case int():
-            return _whole(value, where)
-        case float():
-            return _finite(value, where)
-        case list() | tuple():
-            items = cast("list[object]", value)
-            return [_json(item, f"{where}[{index}]", depth - 1) for index, item in enumerate(items)]
-        case dict():
-            return _object(cast("dict[object, object]", value), where, depth - 1)
-        case _:
-            raise BadInput(
-                f"{where} is not JSON: {type(value).__name__} {shown(value)}; "
-                "use text, numbers, true, false, null, lists and objects with text keys"
-            )
+        raise NotJson(f"is nested more than {DEPTH_LIMIT} deep")
+    if isinstance(value, str):
+        return _text(value)
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, int):
+        return _whole(value)
+    if isinstance(value, float):
+        return _finite(value)
+    if isinstance(value, dict):
+        return _object(cast("dict[object, object]", value), depth - 1)
+    if isinstance(value, list | tuple):
+        return _list(cast("list[object]", value), depth - 1)
+    raise NotJson(
+        f"is not JSON: {type(value).__name__} {shown(value)}; "
+        "use text, numbers, true, false, null, lists and objects with text keys"
+    )
 
 
-def _whole(value: int, where: str) -> int:
+def _text(value: str, about: str = "") -> str:
+    if value.isascii() and "\0" not in value and len(value) <= VALUE_LIMIT:
+        return value
+    try:
+        return plain(value, "", VALUE_LIMIT, empty=True)
+    except BadInput as no:
+        raise NotJson(str(no).strip(), about) from None
+
+
+def _whole(value: int) -> int:
     if not -INT_LIMIT - 1 <= value <= INT_LIMIT:
-        raise BadInput(f"{where} is a whole number beyond 64 bits; keep it as text")
+        raise NotJson("is a whole number beyond 64 bits; keep it as text")
     return int(value)
 
 
-def _finite(value: float, where: str) -> float:
+def _finite(value: float) -> float:
     if not math.isfinite(value):
-        raise BadInput(f"{where} is {value}, which JSON has no word for")
+        raise NotJson(f"is {value}, which JSON has no word for")
     return float(value)
 
 
-def _object(value: dict[object, object], where: str, depth: int) -> dict[str, Json]:
+def _list(value: list[object], depth: int) -> list[Json]:
+    made: list[Json] = []
+    for item in value:
+        try:
+            made.append(_json(item, depth))
+        except NotJson as no:
+            no.inside(f"[{len(made)}]")
+            raise
+    return made
+
+
+def _object(value: dict[object, object], depth: int) -> dict[str, Json]:
     made: dict[str, Json] = {}
     for key, item in value.items():
         if not isinstance(key, str):
-            raise BadInput(f"{where} has a key that is not text: {shown(key)}")
-        plain(key, f"a key of {where}", VALUE_LIMIT, empty=True)
-        made[key] = _json(item, f"{where}.{shown(key)[1:-1]}", depth)
+            raise NotJson(f"has a key that is not text: {shown(key)}")
+        _text(key, "a key of ")
+        try:
+            made[key] = _json(item, depth)
+        except NotJson as no:
+            no.inside(f".{shown(key)[1:-1]}")
+            raise
     return made
 
 

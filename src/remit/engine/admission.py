@@ -251,7 +251,7 @@ class Admission:
         limited = self._concurrency is not None or agent.card.concurrency is not None
         if limited and (self.room(view, resuming=True) <= 0 or self.room_for(view, holder, now, resuming=True) <= 0):
             return False
-        return not view.due(holder, "", now, 1)
+        return not view.has_due(holder, now)
 
     def trusted(self, view: View, holder: str, now: int) -> int:
         """Tell how many tasks its breaker lets an agent begin now."""

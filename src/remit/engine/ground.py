@@ -18,11 +18,12 @@ class Ground(NamedTuple):
 class StoreAround:
     """A store around another, which does all that is not done otherwise here."""
 
-    __slots__ = ("_store", "listen", "read", "subscribe", "workspace")
+    __slots__ = ("_store", "browse", "listen", "read", "subscribe", "workspace")
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.workspace = store.workspace
         self.read = store.read
+        self.browse = store.browse
         self.subscribe = store.subscribe
         self.listen = store.listen

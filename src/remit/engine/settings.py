@@ -80,12 +80,15 @@ class Serving:
     """What a process does for the queue.
 
     `hands` is how many submitted tasks it runs at a time (0: none). After `silence` seconds without a heartbeat, other
-    processes take over its tasks. What has ended is kept for ever, unless `keep_days` says how long.
+    processes take over its tasks. What has ended is kept for ever, unless `keep_days` says how long. Only in memory,
+    where it would fill it in the end, the newest `keep_events` are kept, with the runs and messages that they are of,
+    and whatever belongs to a run in which something is open (None: all).
     """
 
     hands: int = HANDS
     silence: float = SILENCE_SECONDS
     keep_days: float | None = None
+    keep_events: int | None = 50_000
     pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
@@ -93,6 +96,7 @@ class Serving:
         span(self.silence, "silence")
         if self.keep_days is not None:
             span(self.keep_days, "keep_days")
+        whole(self.keep_events, "keep_events", least=1)
         of_type(self.pace, Pace, "pace takes Pace(...)")
 
     @property

@@ -1,5 +1,6 @@
 """The turn: one call of an agent, and the handle it gets. Its verbs are what agents can do."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple, Never, TypeAlias, Unpack, cast
@@ -149,9 +150,9 @@ class Turn:
                 outcomes[index] = await self._services.delegations.part(self._live, passes[index], watch.again)
 
         with self._live.verb():
-            async with anyio.create_task_group() as group:
+            async with asyncio.TaskGroup() as group:  # a quarter of what one of anyio costs
                 for index in range(len(passes)):
-                    group.start_soon(delegate, index)
+                    group.create_task(delegate(index))
         answers = [outcome for outcome in outcomes if outcome is not None]
         self._live.take(least(outcome.trust for outcome in answers))
         if answers:

@@ -1,7 +1,7 @@
 """What the engine needs from outside, as protocols by role: a clock, ids, views, a store."""
 
 from remit.ports.clock import Clock, Ids, Timer
-from remit.ports.looking import Beat, RunLine, Span, Which
+from remit.ports.looking import Beat, RunAge, RunLine, Span, Tallied, TallyRow, Which
 from remit.ports.store import (
     FAULTS,
     NOTHING,
@@ -17,7 +17,7 @@ from remit.ports.store import (
     Wants,
     no_fault,
 )
-from remit.ports.views import AgentView, EntryView, JournalView, MessageView, QueueView, TaskView, View
+from remit.ports.views import AgentView, EntryView, JournalView, MessageView, QueueView, TallyView, TaskView, View
 
 __all__ = [
     "FAULTS",
@@ -37,10 +37,14 @@ __all__ = [
     "MessageView",
     "Pulse",
     "QueueView",
+    "RunAge",
     "RunLine",
     "Sink",
     "Span",
     "Store",
+    "Tallied",
+    "TallyRow",
+    "TallyView",
     "TaskView",
     "Timer",
     "View",

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from remit.core.events import Event, SealKey, Unsealed
-from remit.ports.looking import Beat
+from remit.ports.looking import Beat, Tallied
 from remit.ports.views import View
 
 T = TypeVar("T")
@@ -32,12 +32,14 @@ class Decision(NamedTuple, Generic[T]):
 
     `answer` must be JSON and is kept: the same operation asked for again gets it again. `events` make it so. `aside`
     goes back to whoever asked in this process and is not kept; it is None for an operation that had been done before.
+    `beat` and `tally` are written along and are no events.
     """
 
     answer: T
     events: Sequence[Unsealed] = ()
     beat: Beat | None = None
     aside: Any = None
+    tally: Tallied | None = None
 
 
 class Decided(NamedTuple, Generic[T]):
@@ -84,7 +86,12 @@ class Store(Protocol):
         ...
 
     async def read(self, look: Callable[[View], T]) -> T:
-        """Look at what is committed."""
+        """Look at what is committed. It is quick, and whatever else there is to do in this process may wait for it."""
+        ...
+
+    async def browse(self, look: Callable[[View], T]) -> T:
+        """Look at much of what is committed, as of one moment, while everything else goes on: `look` may run on another
+        thread, and once more if it is interrupted, so it reads from the view and touches nothing else."""
         ...
 
     def subscribe(self, sink: Sink) -> Callable[[], None]:

@@ -1,19 +1,21 @@
 """Reads within one workspace, by role. Expired entries are returned too: being alive is a rule, not a query."""
 
+from collections import Counter
 from typing import Protocol
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Entry
-from remit.core.events import Event, Head
+from remit.core.events import Event, Head, Mark
 from remit.core.identity import UsedKey
 from remit.core.message import Message
 from remit.core.projection import Key, Row, Table, Tables
 from remit.core.record import Record, RunFacts, Standing
 from remit.core.scope import Scope
+from remit.core.tally import Period, UnderWay, Window
 from remit.core.text import INT_LIMIT
 from remit.core.values import Json
-from remit.ports.looking import Beat, RunLine, Span, Which
+from remit.ports.looking import Beat, RunAge, RunLine, Span, TallyRow, Which
 
 
 class JournalView(Protocol):
@@ -25,6 +27,14 @@ class JournalView(Protocol):
 
     def event(self, seq: int) -> Event | None: ...
     def events(self, span: Span) -> list[Event]: ...
+    def marks(self, since: int, limit: int) -> list[Mark]:
+        """List the events from that number on, without what they say."""
+        ...
+
+    def to_empty(self, run: str) -> list[Mark]:
+        """List what stays of the events of a run that a prune empties, in order."""
+        ...
+
     def done(self, op: str) -> tuple[Json] | None:
         """Tell what an operation answered, if it has happened."""
         ...
@@ -64,10 +74,6 @@ class TaskView(Protocol):
         """List the tasks that were tried again for this one, in order."""
         ...
 
-    def lineage_runs(self, since: int) -> set[str]:
-        """List the runs that must not be pruned: a task of their lineage is open, or ended after `since`."""
-        ...
-
     def used_key(self, key: str) -> UsedKey | None:
         """Tell what an idempotency key was used for, also after that run was pruned."""
         ...
@@ -85,15 +91,26 @@ class TaskView(Protocol):
         ...
 
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]: ...
-    def old(self, before: int, limit: int) -> list[str]:
-        """List runs that ended before then."""
+    def roots(self, after: int, limit: int) -> list[RunAge]:
+        """List the first tasks of runs in the order in which they began, from behind that one on."""
+        ...
+
+    def prunable(self, run: str, before: int) -> list[tuple[str, str, int]] | None:
+        """List every task of a run: its id, its state and when it ended. None if one of them is open or ended later
+        than before then; or if one was tried again, or may be, and that is so of another of its lineage."""
         ...
 
     def of_run(self, run: str) -> list[tuple[str, str, int | None]]:
         """List every task of a run: its id, its state and when it ended."""
         ...
 
-    def ids_like(self, start: str, limit: int) -> list[str]: ...
+    def ids_like(self, start: str, limit: int, *, runs: bool = False) -> list[str]:
+        """List ids that begin so, in order; only those of runs if told so."""
+        ...
+
+    def ids_ending(self, ending: str, limit: int, *, runs: bool = False) -> list[str]:
+        """List ids that end so, in the same way."""
+        ...
 
 
 class QueueView(Protocol):
@@ -115,8 +132,17 @@ class QueueView(Protocol):
         """List the agents that have something pending."""
         ...
 
+    def has_due(self, holder: str, now: int) -> bool:
+        """Whether anything stands in the queue of that agent that anyone could claim."""
+        ...
+
     def due(self, holder: str, worker: str, now: int, limit: int, losses: int = INT_LIMIT) -> list[Record]:
-        """List what this worker could claim for that agent, oldest first, unless it was lost more often than so."""
+        """List what this worker could claim for that agent, oldest first, unless it was lost more often than so. Of
+        what is due again after a failure, the few hundred that have been due for the longest are looked at."""
+        ...
+
+    def front(self, now: int, limit: int) -> list[Record]:
+        """List what anyone could claim of all queues together, oldest first, as `due` does for one."""
         ...
 
     def next_due(self, now: int) -> int | None:
@@ -124,7 +150,7 @@ class QueueView(Protocol):
         ...
 
     def late(self, now: int, limit: int) -> list[Record]:
-        """List what is still pending although its time is up."""
+        """List what is still pending although its time is up; first what has been late for the longest."""
         ...
 
     def held(self, worker: str) -> list[Record]:
@@ -186,5 +212,34 @@ class MessageView(Protocol):
         ...
 
 
-class View(JournalView, TaskView, QueueView, AgentView, EntryView, MessageView, Protocol):
+class TallyView(Protocol):
+    """Figures of the journal, rolled up, and what is needed to roll up the rest."""
+
+    def tallied(self) -> int:
+        """Tell up to which event the tally counts."""
+        ...
+
+    def tally(self, period: Period, agent: str | None = None) -> list[TallyRow]:
+        """List the rows of a period, of one agent or of all."""
+        ...
+
+    def tally_row(self, width: int, start: int, agent: str) -> TallyRow | None: ...
+    def under_way(self, task: str) -> UnderWay | None:
+        """Tell what is remembered of a task that had not ended by then."""
+        ...
+
+    def open_runs(self, window: Window, agent: str | None = None) -> Counter[str]:
+        """Count the runs that had not ended by then and began within a time, by their states."""
+        ...
+
+    def events_between(self, after: int, upto: int, limit: int) -> list[Event]:
+        """List the events of a stretch of the journal, in order."""
+        ...
+
+    def events_of_run_before(self, run: str, seq: int) -> list[Event]:
+        """List the events of a run before that one, in order."""
+        ...
+
+
+class View(JournalView, TaskView, QueueView, AgentView, EntryView, MessageView, TallyView, Protocol):
     """All of it, as of one moment."""

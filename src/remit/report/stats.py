@@ -1,44 +1,18 @@
 """Figures over any stretch of the journal: who works, how long, how often tasks change hands, what is refused."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from remit.core import kinds, lifecycle
 from remit.core.events import Event
-from remit.core.kinds import read
+from remit.core.tally import BreakerStats, Counting, Figures, Times
+
+__all__ = ["AgentStats", "BreakerStats", "Stats", "Times", "stats", "summed"]
 
 _DEADLOCK: Final = "deadlock"
-_BEGINS: Final = frozenset(("task.started", "task.claimed"))
-_LEFT: Final = frozenset(("task.released", "task.lost"))  # a turn that was cut short; for how long it ran is not told
-# what ends a turn, and under what it is counted
-_TURN_ENDS: Final = {"task.handed": "handed", "task.retrying": "retries"} | {
-    kind: lifecycle.lands(kind) for kind in sorted(lifecycle.ENDS)
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Some durations in microseconds."""
-
-    all: tuple[int, ...] = ()
-
-    @property
-    def total(self) -> int:
-        return sum(self.all)
-
-    @property
-    def mean(self) -> int:
-        return self.total // len(self.all) if self.all else 0
-
-    def percentile(self, share: int) -> int:
-        """Find the least duration that so many in a hundred do not exceed."""
-        ranked = sorted(self.all)
-        return ranked[-(-len(ranked) * share // 100) - 1] if ranked else 0
-
-
-_NO_TIMES: Final = Times()
+# Whoever has one of these is listed among the agents.
+_WORK: Final = ("attempts", "turns", "tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +29,25 @@ class AgentStats:
     cancelled: int = 0
     handed: int = 0
     tokens: int = 0
-    times: Times = _NO_TIMES
+    times: Times = field(default_factory=Times)
     attempts: int = 0
     retries: int = 0
     dead: int = 0
-    queue: Times = _NO_TIMES
-
-
-@dataclass(frozen=True, slots=True)
-class BreakerStats:
-    """A breaker as the journal last told of it."""
-
-    state: str
-    failures: int
-    until: int
-    why: str
-    at: int
+    queue: Times = field(default_factory=Times)
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """`handoffs` is how often each task was handed over; tasks that never were are there with 0."""
+    """Figures of the events of some time. `tasks` were asked for in it. `runs` ended in it, by how they ended; those
+    that have not ended count when they began, by how they are now. So over times that do not meet, each run counts
+    once. `most_handoffs` is how often a single task had been handed over by then."""
 
     events: int = 0
     runs: Counter[str] = field(default_factory=Counter[str])
-    handoffs: dict[str, int] = field(default_factory=dict[str, int])
-    latency: Times = _NO_TIMES
+    tasks: int = 0
+    total_handoffs: int = 0
+    most_handoffs: int = 0
+    latency: Times = field(default_factory=Times)
     agents: dict[str, AgentStats] = field(default_factory=dict[str, AgentStats])
     refusals: Counter[str] = field(default_factory=Counter[str])
     breakers: dict[str, BreakerStats] = field(default_factory=dict[str, BreakerStats])
@@ -99,141 +66,60 @@ class Stats:
 
     @property
     def queue(self) -> Times:
-        return Times(tuple(waited for agent in self.agents.values() for waited in agent.queue.all))
+        whole = Times()
+        for agent in self.agents.values():
+            whole.merge(agent.queue)
+        return whole
 
     @property
     def deadlocks(self) -> int:
         return self.refusals[_DEADLOCK]
 
     @property
-    def most_handoffs(self) -> int:
-        return max(self.handoffs.values(), default=0)
-
-    @property
-    def total_handoffs(self) -> int:
-        return sum(self.handoffs.values())
-
-    @property
     def mean_handoffs(self) -> float:
-        return self.total_handoffs / len(self.handoffs) if self.handoffs else 0.0
+        return self.total_handoffs / self.tasks if self.tasks else 0.0
 
 
 def stats(events: Iterable[Event], agent: str = "") -> Stats:
     """Count these events, which are in order; of one agent, what it did itself and what its breaker did."""
-    counting = _Counting(agent)
+    figures: defaultdict[str, Figures] = defaultdict(Figures)
+    counting = Counting(lambda _at, who: figures[who])
     for event in events:
         counting.add(event)
-    return counting.result()
+    return summed(figures, Counter(run.state for run in counting.open_runs() if agent in ("", run.agent)), agent)
 
 
-class _AgentCount:
-    """The figures of one agent while they are counted."""
+def summed(figures: Mapping[str, Figures], open_runs: Mapping[str, int], agent: str = "") -> Stats:
+    """Add up the figures of all agents, or take those of one; `open_runs` have not ended, by their states."""
+    chosen = {who: some for who, some in sorted(figures.items()) if agent in ("", who)}
+    whole = Figures()
+    for some in chosen.values():
+        whole.merge(some)
+    return Stats(
+        events=whole.counts["events"],
+        runs=Counter(open_runs) + whole.runs,
+        tasks=whole.counts["tasks"],
+        total_handoffs=whole.counts["handed"],
+        most_handoffs=whole.most_handed if agent else whole.most_passed,
+        latency=whole.latency,
+        agents={who: _agent(some) for who, some in chosen.items() if any(some.counts[name] for name in _WORK)},
+        refusals=whole.refusals,
+        breakers=whole.breakers,
+    )
 
-    def __init__(self) -> None:
-        self.figures: Counter[str] = Counter()
-        self.times: list[int] = []
-        self.queue: list[int] = []
 
-    def result(self) -> AgentStats:
-        return AgentStats(times=Times(tuple(self.times)), queue=Times(tuple(self.queue)), **self.figures)
-
-
-class _Counting:
-    """Counts events; `ours` says of each whether it is one of the agent that was asked for."""
-
-    def __init__(self, agent: str) -> None:
-        self._agent = agent
-        self._events = 0
-        self._agents: defaultdict[str, _AgentCount] = defaultdict(_AgentCount)
-        self._handoffs: dict[str, int] = {}
-        self._latency: list[int] = []
-        self._refusals: Counter[str] = Counter()
-        self._breakers: dict[str, BreakerStats] = {}
-        self._runs: dict[str, str] = {}
-        self._turns: dict[str, int] = {}  # when the present turn of a task began
-        self._handed: dict[str, int] = {}  # when a task was handed over to someone not heard of since
-        self._asked: dict[str, int] = {}  # when a task was put into a queue that nobody has begun yet
-
-    def result(self) -> Stats:
-        return Stats(
-            events=self._events,
-            runs=Counter(self._runs.values()),
-            handoffs=self._handoffs,
-            latency=Times(tuple(self._latency)),
-            agents={name: count.result() for name, count in self._agents.items()},
-            refusals=self._refusals,
-            breakers=self._breakers,
-        )
-
-    def add(self, event: Event) -> None:
-        ours = not self._agent or event.agent == self._agent
-        self._events += ours
-        if not event.text:  # pruned: that it happened is all that is left
-            return
-        if event.kind == "breaker.set":
-            if ours:
-                self._breaker(event)
-            return  # it is told along with a handoff or an end, and is no sign of the new holder
-        if ours and event.task in self._handed:
-            self._latency.append(event.at - self._handed[event.task])
-        self._handed.pop(event.task, None)
-        if event.kind in lifecycle.MOVES:
-            self._moved(event, ours=ours)
-        elif event.kind == "hop.refused" and ours:
-            self._refusals[read(event, kinds.HopRefused)["rule"]] += 1
-        elif event.kind == "tokens.used" and ours:
-            self._agents[event.agent].figures["tokens"] += read(event, kinds.TokensUsed)["tokens"]
-
-    def _moved(self, event: Event, *, ours: bool) -> None:
-        if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
-            self._asked_for(event, ours=ours)
-        if event.kind in _BEGINS:
-            self._begun(event, ours=ours)
-        elif event.kind in _TURN_ENDS:
-            self._turn_over(event, ours=ours)
-        elif event.kind in _LEFT:
-            self._turns.pop(event.task, None)
-        if event.task == event.run and event.run in self._runs:
-            self._runs[event.run] = lifecycle.lands(event.kind)
-
-    def _asked_for(self, event: Event, *, ours: bool) -> None:
-        if "asked_how" in event.data:  # submitted; it may have been begun at once
-            self._asked[event.task] = event.at
-        if ours:
-            self._handoffs.setdefault(event.task, 0)
-            if event.task == event.run:
-                self._runs[event.run] = ""
-
-    def _begun(self, event: Event, *, ours: bool) -> None:
-        self._turns[event.task] = event.at
-        asked = self._asked.pop(event.task, None)
-        if ours:
-            agent = self._agents[event.agent]
-            agent.figures["attempts"] += 1
-            if asked is not None:
-                agent.queue.append(event.at - asked)
-
-    def _turn_over(self, event: Event, *, ours: bool) -> None:
-        began = self._turns.pop(event.task, None)
-        handed = event.kind == "task.handed"
-        if handed:
-            self._turns[event.task] = self._handed[event.task] = event.at
-        elif event.kind in lifecycle.ENDS and event.task == event.run and ours:
-            self._runs.setdefault(event.run, "")
-        if ours:
-            self._count(event, began)
-            if handed:
-                self._handoffs[event.task] = self._handoffs.get(event.task, 0) + 1
-
-    def _count(self, event: Event, began: int | None) -> None:
-        agent = self._agents[event.agent]
-        agent.figures["turns"] += 1
-        agent.figures[_TURN_ENDS[event.kind]] += 1
-        if began is not None:
-            agent.times.append(event.at - began)
-
-    def _breaker(self, event: Event) -> None:
-        data = read(event, kinds.BreakerSet)
-        self._breakers[data["name"]] = BreakerStats(
-            state=data["state"], failures=data["failures"], until=data["until"], why=data["why"], at=event.at
-        )
+def _agent(figures: Figures) -> AgentStats:
+    counts = figures.counts
+    return AgentStats(
+        turns=counts["turns"],
+        completed=counts["completed"],
+        failed=counts["failed"],
+        cancelled=counts["cancelled"],
+        handed=counts["handed"],
+        tokens=counts["tokens"],
+        times=figures.times,
+        attempts=counts["attempts"],
+        retries=counts["retries"],
+        dead=counts["dead"],
+        queue=figures.queue,
+    )

@@ -19,7 +19,7 @@ from remit.core.record import Record
 from remit.core.values import Json
 from remit.ports import RunLine
 from remit.report.detail import Detail, Failure
-from remit.report.stats import AgentStats, Stats
+from remit.report.stats import AgentStats, BreakerStats, Stats
 from remit.report.tree import Node
 
 Data: TypeAlias = dict[str, Json]
@@ -209,7 +209,7 @@ def stats(stats: Stats) -> Data:
     return {
         "events": stats.events,
         "runs": dict(sorted(stats.runs.items())),
-        "tasks": len(stats.handoffs),
+        "tasks": stats.tasks,
         "handoffs": {
             "total": stats.total_handoffs,
             "mean": round(stats.mean_handoffs, 3),
@@ -227,8 +227,14 @@ def stats(stats: Stats) -> Data:
         "deadlocks": stats.deadlocks,
         "refusals": dict(sorted(stats.refusals.items())),
         "agents": {name: _agent(agent) for name, agent in sorted(stats.agents.items())},
-        "breakers": {name: value(breaker) for name, breaker in sorted(stats.breakers.items())},
+        "breakers": {name: _breaker(breaker) for name, breaker in sorted(stats.breakers.items())},
     }
+
+
+def _breaker(breaker: BreakerStats) -> Data:
+    told = named(breaker)
+    del told["seq"]
+    return told
 
 
 def _agent(agent: AgentStats) -> Data:
@@ -241,6 +247,7 @@ def _agent(agent: AgentStats) -> Data:
         "tokens": agent.tokens,
         "time_total": agent.times.total,
         "time_mean": agent.times.mean,
+        "time_p95": agent.times.percentile(95),
         "attempts": agent.attempts,
         "retries": agent.retries,
         "dead": agent.dead,

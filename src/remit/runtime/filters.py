@@ -6,9 +6,11 @@ from typing import Any, Final, TypedDict
 from remit.core import checks
 from remit.core.kinds import SHAPES
 from remit.core.lifecycle import TRANSITIONS
+from remit.core.tally import Window
 from remit.core.text import INT_LIMIT, NAME_LIMIT, canonical
 from remit.core.times import moment
 from remit.engine import asking
+from remit.errors import BadInput
 from remit.ports import Span, Which
 
 MOST: Final = 100_000  # tasks or runs on one page
@@ -43,6 +45,22 @@ class EventFilter(TypedDict, total=False):
     limit: int
 
 
+class HistoryFilter(EventFilter, total=False):
+    """Which events to read of those that are there: with `latest` the last `limit` of them, else the first; `before` is
+    the `seq` of the first event already seen."""
+
+    latest: bool
+    before: int | None
+
+
+class StatsFilter(TypedDict, total=False):
+    """What figures are wanted of: a time, an agent, or both."""
+
+    since: datetime | None
+    until: datetime | None
+    agent: str | None
+
+
 def which_tasks(given: TaskFilter) -> Which:
     """Read the conditions that a caller gave for tasks, and refuse those that make no sense."""
     wanted = _named("tasks", given, TaskFilter)
@@ -53,9 +71,9 @@ def which_tasks(given: TaskFilter) -> Which:
     return Which(**wanted)
 
 
-def which_events(verb: str, given: EventFilter) -> Span:
+def which_events(verb: str, given: EventFilter, takes: type = EventFilter) -> Span:
     """Read the conditions that a caller gave for events, and refuse those that make no sense."""
-    wanted = _named(verb, given, EventFilter)
+    wanted = _named(verb, given, takes)
     for name in ("since", "until"):
         if wanted.get(name) is not None:
             wanted[name] = moment(wanted[name], name)
@@ -65,7 +83,19 @@ def which_events(verb: str, given: EventFilter) -> Span:
     for name, least in (("after", 0), ("limit", 1)):
         if name in wanted:
             checks.between(wanted[name], name, least, INT_LIMIT)
+    if "latest" in wanted:
+        checks.yes_or_no(wanted["latest"], "latest")
+    wanted["before"] = page(wanted.get("before"))
     return Span(**wanted)
+
+
+def which_figures(given: StatsFilter) -> tuple[Window, str | None]:
+    """Read of what time and of which agent a caller wants figures, and refuse what makes no sense."""
+    wanted = _named("stats", given, StatsFilter)
+    since, until = (None if wanted.get(name) is None else moment(wanted[name], name) for name in ("since", "until"))
+    if since is not None and until is not None and since >= until:
+        raise BadInput("since must be before until")
+    return Window(since, until), wanted.get("agent") or None
 
 
 def page(before: object) -> int | None:
@@ -73,7 +103,7 @@ def page(before: object) -> int | None:
     return checks.whole(before, "before")
 
 
-def _named(verb: str, given: TaskFilter | EventFilter, takes: type) -> dict[str, Any]:
+def _named(verb: str, given: TaskFilter | EventFilter | StatsFilter, takes: type) -> dict[str, Any]:
     wanted = asking.checked(verb, given, takes)
     for name, what in _TEXTS.items():
         if name in wanted:

@@ -6,7 +6,7 @@ from typing import Final
 from remit.core.record import Record
 from remit.core.text import shown
 from remit.errors import BadInput, NotFound
-from remit.ports import View, Which
+from remit.ports import View
 
 LAST: Final = "last"
 MANY: Final = 100_000
@@ -20,7 +20,7 @@ def task_of(view: View, given: str) -> Record:
         if not newest:
             raise NotFound("there are no tasks yet; `remit submit` makes one")
         return newest[0].record
-    record = view.record(_some(given)) or view.record(_only("task", given, _fitting(view, given)))
+    record = view.record(_some(given)) or view.record(_only("task", given, _fitting(view, given, runs=False)))
     assert record is not None  # its id has just been read
     return record
 
@@ -35,16 +35,12 @@ def run_of(view: View, given: str) -> str:
     found = view.record(_some(given))
     if found is not None and not found.parent:
         return found.id
-    ids = (line.record.id for line in view.runs(MANY))
-    return _only("run", given, [one for one in ids if one.startswith(given) or one.endswith(given)])
+    return _only("run", given, _fitting(view, given, runs=True))
 
 
-def _fitting(view: View, given: str) -> Sequence[str]:
-    """Most people copy a whole id, some its beginning: only who types an end has all of them read."""
-    begin = view.ids_like(given, _NAMED + 1)
-    if begin:
-        return begin
-    return [record.id for record, _ in view.tasks(Which(limit=MANY)) if record.id.endswith(given)]
+def _fitting(view: View, given: str, *, runs: bool) -> Sequence[str]:
+    """Most people copy a whole id, some its beginning: only who types an end has all of them looked at."""
+    return view.ids_like(given, _NAMED + 1, runs=runs) or view.ids_ending(given, _NAMED + 1, runs=runs)
 
 
 def _only(what: str, given: str, fits: Sequence[str]) -> str:

@@ -83,7 +83,8 @@ class Opening:
         if self._database is None:
             store = self.store
             if isinstance(store, str | Path):
-                self._database = database_at(store, create=self._create, key=self._key())
+                keep_events = self.settings.serving.keep_events
+                self._database = database_at(store, create=self._create, key=self._key(), keep_events=keep_events)
             else:
                 self._database = store
         return self._database

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
+from operator import methodcaller
 from typing import Never, Self, TypeVar, Unpack
 
 from remit.core import checks
@@ -20,19 +21,30 @@ from remit.engine import asking
 from remit.engine.acts import Act
 from remit.engine.asking import Submitting, SubmittingPlan
 from remit.engine.directory import Directory
-from remit.engine.presence.bell import ANYTHING
 from remit.engine.queue.submitting import Submission
 from remit.engine.queue.task import Status, Task
 from remit.engine.settings import Policy, Serving, System
 from remit.engine.sharing.access import OwnerAccess
 from remit.engine.sharing.context import Context
 from remit.engine.upkeep.doctor import Health, examine
-from remit.engine.upkeep.prune import prune
+from remit.engine.upkeep.prune import Pruning, prune
+from remit.engine.upkeep.tallying import figures
 from remit.errors import BadInput
 from remit.ports import Clock, Database, RunLine, Sink, Store, View
+from remit.report.stats import Stats, summed
 from remit.report.tree import Node, tree
-from remit.runtime.filters import MOST, EventFilter, TaskFilter, page, which_events, which_tasks
-from remit.runtime.following import Follow, following
+from remit.runtime.filters import (
+    MOST,
+    EventFilter,
+    HistoryFilter,
+    StatsFilter,
+    TaskFilter,
+    page,
+    which_events,
+    which_figures,
+    which_tasks,
+)
+from remit.runtime.following import Follow, followed, following, pages
 from remit.runtime.leading import Leader
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.runtime.workers import Crew
@@ -102,6 +114,11 @@ class Workspace:
         checks.callable_(look, "read takes a function that is given a view")
         return await self.store.read(look)
 
+    async def browse(self, look: Callable[[View], T]) -> T:
+        """Look at much of the store, in the same way: whatever else there is to do here goes on meanwhile."""
+        checks.callable_(look, "browse takes a function that is given a view")
+        return await self.store.browse(look)
+
     # -- tasks ------------------------------------------------------------------------------------------
 
     async def submit(
@@ -153,7 +170,7 @@ class Workspace:
     async def runs(self, limit: int = 100, *, before: int | None = None) -> list[RunLine]:
         """List runs, newest first; `before` is the `began` of the last run of the page before."""
         most, start = checks.limit(limit, most=MOST), page(before)
-        return await self.read(lambda view: view.runs(most, start))
+        return await self.browse(lambda view: view.runs(most, start))
 
     async def root(self, run: str) -> Node | None:
         """Give a run as a tree of its tasks; None if there is no such run."""
@@ -175,13 +192,11 @@ class Workspace:
 
     async def settled(self, run: str) -> None:
         """Wait until nothing is open any more of what a run submitted or spawned, in whichever process."""
-        id_ = _id(run, "a run's id")
-        await self._opening.engine.services.bell.until(ANYTHING, lambda view: not view.below(id_) or None)
+        await self._opening.engine.control.settled(_id(run, "a run's id"))
 
     async def has_ended(self, run: str) -> bool:
         """Whether everything in a run has ended; what it submitted may outlive it."""
-        id_ = _id(run, "a run's id")
-        tasks = await self.read(lambda view: view.of_run(id_))
+        tasks = await self.read(methodcaller("of_run", _id(run, "a run's id")))
         return all(state in TERMINAL for _, state, _ in tasks)
 
     # -- what happened ------------------------------------------------------------------------------------
@@ -190,21 +205,29 @@ class Workspace:
         """Tell the number of the newest event; 0 if there is none."""
         return (await self.read(lambda view: view.head())).seq
 
-    async def history(self, **which: Unpack[EventFilter]) -> list[Event]:
-        """Read the journal, or the part of it that meets every condition, in order."""
-        span = which_events("history", which)
-        return await self.read(lambda view: view.events(span))
+    async def history(self, **which: Unpack[HistoryFilter]) -> list[Event]:
+        """Read the journal, or the part of it that meets every condition, in order: all of it, or the first `limit`
+        events; with `latest=True`, the last."""
+        span = which_events("history", which, HistoryFilter)
+        return await self.browse(lambda view: view.events(span))
 
-    async def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
+    def pages(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
+        """Read the journal as far as it goes now, or the part of it that meets every condition, `limit` events at a
+        time: however long it is, no more than that is held."""
+        return pages(self.store, which_events("pages", {"limit": PAGE, **which}))
+
+    async def stats(self, **which: Unpack[StatsFilter]) -> Stats:
+        """Tell who works, how long, how often tasks change hands and what is refused: in all, since or until a moment,
+        or by one agent. It costs about the same however long the journal is."""
+        window, agent = which_figures(which)
+        found = await figures(self.store, window, agent)
+        return summed(found.figures, found.open_runs, agent or "")
+
+    def follow(self, **which: Unpack[EventFilter]) -> AsyncGenerator[list[Event]]:
         """Give events as they are written, by whichever process, in lists: those from now on, or those after event
         number `after`. It goes on until the caller leaves the loop."""
-        wanted: EventFilter = {"limit": PAGE, **which}
-        if "after" not in wanted:
-            wanted["after"] = await self.head()
-        async with self.following(**wanted) as follow:
-            while True:
-                if events := await follow.next():
-                    yield events
+        wanted = which_events("follow", {"limit": PAGE, **which})
+        return followed(self.store, self.clock, wanted, from_now="after" not in which)
 
     def following(self, **which: Unpack[EventFilter]) -> AbstractAsyncContextManager[Follow]:
         """Follow with a look at least every half second, for whoever waits for something else too."""
@@ -258,7 +281,7 @@ class Workspace:
     async def namespaces(self) -> dict[str, int]:
         """List the namespaces, and how many entries are alive in each."""
         now = self.clock.now()
-        return dict(await self.read(lambda view: view.namespaces(now)))
+        return dict(await self.browse(lambda view: view.namespaces(now)))
 
     async def cleanup(self) -> int:
         """Remove the entries that have expired; tells how many."""
@@ -266,11 +289,15 @@ class Workspace:
 
     # -- upkeep -------------------------------------------------------------------------------------------
 
-    async def prune(self, days: float, *, op: str = "") -> int:
+    async def prune(self, days: float, *, op: str = "", told: Callable[[int], None] | None = None) -> int:
         """Delete the runs that ended longer ago than that; tells how many. The journal keeps a line of each, and the
-        idempotency keys that were used: what was done under one is not done again."""
+        idempotency keys: what was done under one is not done again. It goes in small steps, between which others work
+        and it may be cancelled; after each, `told` is called with how many are gone."""
         older = span(days, "days") * (DAY // SECOND)
-        return await prune(self._opening.engine.services.ground, older, _act(op).op)
+        if told is not None:
+            checks.callable_(told, "told takes a function that is given the number of runs deleted so far")
+        pruning = Pruning(self.clock.now() - older, _act(op).op, told=told)
+        return await prune(self._opening.engine.services.ground, pruning)
 
     async def examine(self) -> Health:
         """Check that the store keeps its promises, in this workspace."""

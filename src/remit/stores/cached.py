@@ -14,7 +14,7 @@ from remit.core.identity import UsedKey
 from remit.core.projection import Change, Count
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.errors import StoreError
-from remit.stores.view import Ask, SqlView, Values, event_of, run_facts
+from remit.stores.views import Ask, SqlView, Values, event_of, run_facts
 
 EVENTS: Final = 1_024  # the latest; whoever claims a task reads the event that began it
 RUNS: Final = 4_096

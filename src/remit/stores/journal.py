@@ -10,11 +10,11 @@ from remit.core.projection import COUNTS, ONE_TASK, Count, Key, Row, Table, chan
 from remit.core.record import RunFacts
 from remit.core.values import Json
 from remit.errors import StoreError
-from remit.ports import Decide, Fault, RunLine
+from remit.ports import Decide, Fault, RunLine, Tallied
 from remit.stores.cached import CachedView
 from remit.stores.operations import Applied
 from remit.stores.queries import queries
-from remit.stores.view import answer_of
+from remit.stores.views import answer_of
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
@@ -116,7 +116,7 @@ class Journal:
         """
         view = self._views.get(workspace) or self.view(workspace)
         try:
-            answer, unsealed, beat, aside = decide(view)
+            answer, unsealed, beat, aside, tally = decide(view)
             for event in unsealed:
                 if event.kind in _CHECKED:
                     _check_moves(view, unsealed)
@@ -129,6 +129,8 @@ class Journal:
         if beat is not None:
             name = "worker_beat" if beat.count else "worker_leave"
             self._sql.write(name, _FILL[name]({**beat._asdict(), "workspace": workspace}))
+        if tally is not None:
+            self._roll_up(workspace, tally)
         if not unsealed:
             return self._answer_of(workspace, op) or (answer, [], aside)
         # All of it is text before any of it is written: what cannot be written leaves nothing behind.
@@ -140,6 +142,19 @@ class Journal:
         except (KeyError, TypeError, ValueError) as error:  # half of it is written: the transaction has to go
             raise StoreError(f"an event that no table can take: {type(error).__name__}: {error}") from error
         return (answer, events, aside) if events else (self._answer_of(workspace, op) or (answer, [], aside))
+
+    def _roll_up(self, workspace: str, tally: Tallied) -> None:
+        """Write a slice of the tally: beside the journal, and made of nothing else."""
+        for row in tally.rows:
+            values = {**row._asdict(), "workspace": workspace, "data": encode(row.figures.data())}
+            self._sql.write("tally_put", _FILL["tally_put"](values))
+        for task, known in tally.under_way.items():
+            if known is None:
+                self._sql.write("tally_task_drop", (workspace, task))
+            else:
+                state, at, agent = known.root or ("", 0, "")
+                self._sql.write("tally_task_put", (workspace, task, state, at, agent, encode(known.data())))
+        self._sql.write("tally_mark_put", (workspace, tally.upto))
 
     def _append_all(self, workspace: str, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp) -> list[Event]:
         """Append the events and give them back; none if the operation's id is taken."""

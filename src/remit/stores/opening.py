@@ -10,10 +10,15 @@ from remit.stores.addresses import is_server
 from remit.stores.sqlite.database import SqliteDatabase
 
 
-def database_at(where: str | Path, *, create: bool = True, key: SealKey | None = None) -> Database:
-    """Open a file, `:memory:`, or a PostgreSQL server by its address; with a key, its journals are sealed with it."""
+def database_at(
+    where: str | Path, *, create: bool = True, key: SealKey | None = None, keep_events: int | None = None
+) -> Database:
+    """Open a file, `:memory:`, or a PostgreSQL server by its address; with a key, its journals are sealed with it. With
+    `keep_events`, a database in memory keeps about so many."""
     database = _opened(where, create=create)
     database.seal_with(key)
+    if not database.lasting:
+        database.keep(keep_events)
     return database
 
 

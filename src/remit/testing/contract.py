@@ -24,6 +24,7 @@ from remit.testing.clauses import (
     queue,
     records,
     runs,
+    tally,
     workspaces,
 )
 
@@ -46,6 +47,7 @@ CLAUSES: Final[tuple[Clause, ...]] = (
     *messages.CLAUSES,
     *history.CLAUSES,
     *listeners.CLAUSES,
+    *tally.CLAUSES,
 )
 
 

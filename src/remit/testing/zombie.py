@@ -54,6 +54,7 @@ class DeafStore:
         self._store = store
         self.workspace = store.workspace
         self.read = store.read
+        self.browse = store.browse
         self.subscribe = store.subscribe
 
     def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Awaitable[T]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import anyio
 from anyio.lowlevel import checkpoint
 
 from remit.core import command as commands
@@ -21,7 +21,7 @@ from remit.core.refusals import Refusable
 from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, known_pass
 from remit.core.repeats import repeated
 from remit.core.times import SECOND
-from remit.core.values import Json, encode
+from remit.core.values import Json
 from remit.engine.admission import Admission, Admitted, Handing, Proposal
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.endings import turn_data
@@ -103,7 +103,7 @@ class Handoffs:
         if along.within.deadline is not None:
             clock = self._ground.clock
             heir.control.shorten(clock, (along.within.deadline - clock.now()) / SECOND)
-        heir.receipt.beside([Slice.of(f"handed over by {sender}", "passed", encode(state.data()))])
+        heir.receipt.beside([Slice.of(f"handed over by {sender}", "passed", state.text)])
         _take_results(heir, results)
         return heir
 
@@ -128,9 +128,9 @@ class Handoffs:
         async def send(index: int) -> None:
             results[index] = await self.send(live, known_pass(parts[index].agent, parts[index].task, sends.along))
 
-        async with anyio.create_task_group() as group:
+        async with asyncio.TaskGroup() as group:
             for index in range(len(parts)):
-                group.start_soon(send, index)
+                group.create_task(send(index))
         return tuple(result for result in results if result is not None)
 
     async def _ask(self, live: LiveTask, command: Command, passage: Passage) -> None:

@@ -11,6 +11,7 @@ from typing import Final, Self, TypeAlias, TypeVar, cast
 
 from remit.core import remit as remits
 from remit.core import scope
+from remit.core.allow import ANY
 from remit.core.card import Card
 from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
@@ -37,6 +38,8 @@ from remit.ports import Clock, Decide, Decision, View, Wants
 T = TypeVar("T")
 Written: TypeAlias = dict[tuple[str, str], int]  # the version that stood at an address after writing it
 NOBODY_WROTE: Final[Mapping[str, Written]] = {}
+NOTHING_WRITTEN: Final[Written] = {}  # shared by all tasks that have written nothing: never changed
+NOWHERE: Final[dict[asyncio.Task[object], int]] = {}  # the same for what is under way elsewhere
 
 _OFTEN: Final = 100
 _IN_HAND: Final = frozenset(("running", "waiting", "pending"))  # pending: it waits for a slot to go on
@@ -65,34 +68,41 @@ NOT_HANDED: Final = Handoff()  # shared by all tasks: turns are given copies
 
 
 class LiveTask:
-    """One task being run. The engine's own record: what a turn may do is read here, not in the turn."""
+    """One task being run. The engine's own record: what a turn may do is read here, not in the turn. It holds only what
+    it changes, which of most is little: there may be thousands."""
+
+    wrote = NOTHING_WRITTEN
+    past = NOBODY_WROTE
+    elsewhere = NOWHERE  # where else its verbs are under way than in its own asyncio task
+    tokens = 0  # what the agent said it used, in this turn
+    over = False
+    deaf = 0  # how often it was told that its time is up
+    returned = False  # whether its agent has answered; what it left running is not its own any more
+    alone: asyncio.Event | None = None  # set when nothing of it is under way elsewhere any more
+    left = False  # whether its agent was left behind
+    spared = False  # whether a failure of its agent is not counted, as it is tried again
+    phase = ""  # of a coordinator: planning, or putting together
+    team: frozenset[str] | None = None  # whom it may write to, as a member of a team
+    lead: Lead | None = None  # what the engine does in its holder's place
+    steps: list[Json] | None = None  # what became of the plan that was led
 
     def __init__(
-        self, remit: Remit, agent: Agent, attempt: Attempt = FIRST, handoff: Handoff = NOT_HANDED, turns: int = 0
+        self,
+        remit: Remit,
+        agent: Agent,
+        attempt: Attempt = FIRST,
+        handoff: Handoff = NOT_HANDED,
+        control: Control[LiveTask] | None = None,
     ) -> None:
         self.remit = remit
         self.agent = agent
         self.attempt = attempt
         self.handoff = handoff
-        self.control: Control[LiveTask] = Control()
-        self.operations = Operations(remit.id, attempt, turns, remit.holder)
+        self.control: Control[LiveTask] = control or Control()
+        self.operations = Operations(remit.id, attempt, 0, remit.holder)
         self.receipt = Receipt()
-        self.wrote: Written = {}
-        self.past = NOBODY_WROTE
         self.took: Trust = remit.trust  # the least trusted of what it has taken in
-        self.tokens = 0  # what the agent said it used, in this turn
         self.refusals = Refusals()
-        self.over = False
-        self.deaf = 0  # how often it was told that its time is up
-        self.returned = False  # whether its agent has answered; what it left running is not its own any more
-        self.elsewhere: dict[asyncio.Task[object], int] = {}  # where else its verbs are under way than in its own task
-        self.alone: asyncio.Event | None = None  # set when nothing of it is under way elsewhere any more
-        self.left = False  # whether its agent was left behind
-        self.spared = False  # whether a failure of its agent is not counted, as it is tried again
-        self.phase = ""  # of a coordinator: planning, or putting together
-        self.team: frozenset[str] | None = None  # whom it may write to, as a member of a team
-        self.lead: Lead | None = None  # what the engine does in its holder's place
-        self.steps: list[Json] | None = None  # what became of the plan that was led
 
     def limit_time(self, clock: Clock, now: int, above: Control[LiveTask] | None = None) -> Self:
         """Give the task its time: that of one attempt, but no more than its deadline and its asker leave it."""
@@ -118,10 +128,10 @@ class LiveTask:
 
     def succeeded_by(self, remit: Remit, agent: Agent, handoff: Handoff) -> LiveTask:
         """Make the next turn of the same task, in the same or other hands; this one has no rights any more."""
-        heir = LiveTask(remit, agent, self.attempt, handoff)
-        heir.control, heir.operations, heir.team = self.control, self.operations, self.team
+        heir = LiveTask(remit, agent, self.attempt, handoff, self.control)
+        heir.operations = self.operations
         heir.operations.handed_to(remit.holder)
-        heir.steps = self.steps
+        heir.team, heir.steps = self.team, self.steps
         heir.take(self.took if remit.holder == self.remit.holder else self.says)
         heir.recall({**self.past, self.remit.holder: self.wrote} if self.wrote else self.past)
         heir.refusals, heir.delegated = self.refusals, self.delegated
@@ -181,9 +191,7 @@ class LiveTask:
         if why := self.control.lost():
             sentence = f"the turn of '{self.remit.holder}' is over: {why}; nothing can be done in its name"
             self.deaf += 1
-            if (
-                self.deaf > _OFTEN and self.control.calls
-            ):  # it asks on and on, and lets nothing else run that could stop it
+            if self.deaf > _OFTEN and self.control.calls:  # it asks on and on, and lets nothing run that could stop it
                 raise asyncio.CancelledError(sentence)
             raise Refused(sentence, rule="over")
 
@@ -234,7 +242,7 @@ class LiveTask:
     @cached_property
     def sight(self) -> Sees:
         """Everything the holder sees right now. What it wrote are those versions, not what others put there later."""
-        if not self.wrote:
+        if not self.wrote or self.base is ANY:
             return self.base
         wrote = frozenset(scope.of_key(*where, version) for where, version in self.wrote.items())
         return scope.either(self.base, scope.both(self.remit.bounds.sees, wrote))
@@ -246,6 +254,8 @@ class LiveTask:
 
     def has_written(self, namespace: str, key: str, version: int) -> None:
         """Note what the holder wrote; it sees that version."""
+        if self.wrote is NOTHING_WRITTEN:
+            self.wrote = {}
         self.wrote[namespace, key] = version
         self.__dict__.pop("sight", None)  # worked out anew
         self.__dict__.pop("keeps", None)
@@ -306,6 +316,8 @@ class Elsewhere:
         self._task = task
 
     def __enter__(self) -> None:
+        if self._live.elsewhere is NOWHERE:
+            self._live.elsewhere = {}
         tasks = self._live.elsewhere
         tasks[self._task] = tasks.get(self._task, 0) + 1
 

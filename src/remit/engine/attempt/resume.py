@@ -49,7 +49,8 @@ class Resumed(NamedTuple):
 
     def live(self, agent: Agent) -> LiveTask:
         """Make the task alive again, in the hands of whoever holds it now."""
-        live = LiveTask(self.remit, agent, self.attempt, self.handoff, self.turns)
+        live = LiveTask(self.remit, agent, self.attempt, self.handoff)
+        live.operations = Operations(self.remit.id, self.attempt, self.turns, self.remit.holder)
         live.take(least((self.took, *(result.trust for result in self.handoff.results))))
         live.recall(self.past)
         live.lead = self.lead

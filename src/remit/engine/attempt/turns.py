@@ -3,7 +3,6 @@
 import asyncio
 from asyncio import CancelledError
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from anyio import CancelScope
@@ -89,7 +88,7 @@ class Conductor:
             raise Superseded(f"another process has taken over the task of '{last.remit.holder}'", rule="over")
         outcome = recorded.outcome
         asked = live.remit.holder  # whoever answered in the end, this is whom the asker asked
-        return outcome if outcome.agent == asked else replace(outcome, agent=asked, by=outcome.agent)
+        return outcome if outcome.agent == asked else outcome.as_asked(asked)
 
     async def put_back(self, live: LiveTask) -> None:
         """Requeue a task that was claimed and is not begun here after all."""

@@ -54,14 +54,17 @@ def action_of(op: str, wish: Pass) -> str:
     """Give what tells one delegation of a task from another: whom, what for (its operation has a digest of these), and
     everything passed along."""
     asked = op.rsplit("/", 2)[1]
-    if not wish.passes and wish.within is TOP:  # nearly always
-        return asked
-    return f"{asked}/{digest(encode(said(wish)))}"
+    return asked if _is_plain(wish) else f"{asked}/{digest(encode(said(wish)))}"
 
 
 def action_of_all(wishes: Sequence[Pass]) -> str:
     """Give what tells several delegations that go out at once from others."""
-    return digest(encode([said(wish) for wish in wishes]))
+    return digest(encode([[wish.to, wish.task] if _is_plain(wish) else said(wish) for wish in wishes]))
+
+
+def _is_plain(wish: Pass) -> bool:
+    """Whether nothing goes along, as nearly always: then whom and what for say it all."""
+    return wish.within is TOP and not wish.passes
 
 
 def _came_of(outcome: Outcome) -> str:

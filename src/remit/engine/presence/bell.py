@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
-from remit.core.events import Event
-from remit.core.record import Standing
+from remit.core.events import Event, Head
 from remit.errors import StoreError
 from remit.ports import Clock, Store, View
 
 T = TypeVar("T")
 
 ANYTHING = ""  # whoever waits for this is woken by every task
+_MOVES: Final = "task."  # how the kinds of events begin that someone may wait for
+_BEHIND: Final = 1_000  # events read in one look; after more than that everyone looks for itself
 
 
 class Bell:
@@ -23,7 +24,7 @@ class Bell:
         self._waiting: dict[str, list[asyncio.Event]] = {}
         self._unsubscribe: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._seen: dict[str, Standing | None] = {}  # as it was when another process had last changed something
+        self._known: Head | None = None  # up to where those who wait have been told what happened
         self._looking: asyncio.Task[None] | None = None
         self._look_again = False
 
@@ -45,8 +46,9 @@ class Bell:
         return Listener(self, self._clock, about)
 
     def ring(self) -> None:
-        """Wake those who wait for anything, and look for the others which of their tasks has moved: something may have
-        happened in another process, and a thousand who wait must not look a thousand times."""
+        """Wake those who wait for anything, and look for the others whether their tasks are among those that have
+        moved: something may have happened in another process, and a thousand who wait must not look a thousand
+        times."""
         self._wake(ANYTHING)
         if len(self._waiting) > (ANYTHING in self._waiting) and self._loop is not None:
             self._look_again = True
@@ -56,17 +58,25 @@ class Bell:
     async def _look(self) -> None:
         while self._look_again:
             self._look_again = False
-            tasks = [about for about in self._waiting if about != ANYTHING]
             try:
-                now = await self._store.read(lambda view, tasks=tasks: {task: view.standing(task) for task in tasks})
+                self._known, moved = await self._store.read(self._since)
             except StoreError:
-                for task in tasks:  # each looks for itself, and is told
-                    self._wake(task)
-                return
-            for task, standing in now.items():
-                if task in self._waiting and self._seen.get(task) != standing:
-                    self._seen[task] = standing
-                    self._wake(task)
+                self._known, moved = None, None  # each looks for itself, and is told
+            for task in tuple(self._waiting) if moved is None else moved:
+                self._wake(task)
+
+    def _since(self, view: View) -> tuple[Head, set[str] | None]:
+        """Tell where the journal ends, and which tasks have moved since what is known; None if any of them may have:
+        nothing is known yet, or too much has happened, or it is not the journal that it was."""
+        known, head = self._known, view.head()
+        if known is None or head.seq - known.seq > _BEHIND:
+            return head, None
+        if head == known:
+            return head, set()
+        marks = view.marks(known.seq, _BEHIND + 1)
+        if not marks or (marks[0].seq, marks[0].hash) != known:
+            return head, None
+        return head, {mark.task for mark in marks[1:] if mark.kind.startswith(_MOVES)}
 
     def _wake(self, about: str) -> None:
         for event in self._waiting.get(about, ()):
@@ -77,7 +87,6 @@ class Bell:
         if loop is not self._loop:  # a store outlives an event loop; what waited in the last one is gone with it
             self._stop_listening()
             self._waiting.clear()
-            self._seen.clear()
             self._loop, self._looking = loop, None
         if not self._waiting:
             self._unsubscribe = [self._store.subscribe(self._heard), self._store.listen(self.ring)]
@@ -89,7 +98,6 @@ class Bell:
             events.remove(event)
         if not events:
             self._waiting.pop(about, None)
-            self._seen.pop(about, None)
         if not self._waiting:
             self._stop_listening()
 
@@ -97,10 +105,13 @@ class Bell:
         for stop in self._unsubscribe:
             stop()
         self._unsubscribe = []
+        self._known = None
 
     def _heard(self, events: Sequence[Event]) -> None:
+        if self._known is not None and events[0].seq == self._known.seq + 1:  # nobody else has written in between
+            self._known = Head(events[-1].seq, events[-1].hash)
         for event in events:
-            if not event.kind.startswith("task."):
+            if not event.kind.startswith(_MOVES):
                 continue
             self._wake(event.task)
             self._wake(ANYTHING)

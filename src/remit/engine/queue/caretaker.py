@@ -1,4 +1,4 @@
-"""Looking after what nobody runs: taking over from processes that are gone, ending what is late, pruning."""
+"""Looking after what nobody runs: taking over from processes that are gone, ending what is late."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from remit.engine.presence.peers import Peers
 from remit.engine.queue.losses import all_left_behind, ended_when_alone, not_run
 from remit.engine.services import Services
 from remit.engine.settings import Serving
-from remit.engine.upkeep.prune import prune
+from remit.engine.upkeep.keeping import Upkeep
+from remit.engine.upkeep.tallying import Tallying
 from remit.errors import StoreError
 from remit.ports import Beat, Decision, View
 
@@ -28,11 +29,10 @@ class Caretaker:
         self._services = services
         self._ground = services.ground
         self._busy = busy
-        self._keep = serving.keep
         self._look_every = round(serving.pace.look * SECOND)
-        self._prune_every = round(serving.pace.prune * SECOND)
-        self._pruned = self._ground.clock.ticks()
+        self.upkeep = Upkeep(self._ground, serving)
         self._peers = Peers(self._ground.clock, services.heartbeat.silence, serving.pace.look)
+        self._tallying = Tallying(self._ground)
         self._looked: int | None = None
         self._strays: dict[str, int] = {}
 
@@ -58,9 +58,10 @@ class Caretaker:
         await self._end_late()
         await self._stop_what_is_lost()
         await self._requeue_strays()
-        await self._prune()
+        self.upkeep.look()
         if heartbeat.lasting:  # in memory nobody says that they are there, and nobody outlives this process
             await self._look_at_others(heartbeat.worker)
+        await self._tallying.tidy()
 
     async def _look_at_others(self, own: str) -> None:
         beats, unseen = await self._ground.store.read(lambda view: (view.workers(), view.unseen()))
@@ -93,14 +94,6 @@ class Caretaker:
 
         if await ground.store.read(lambda view: bool(view.late(ground.clock.now(), 1) or view.cancelling(""))):
             await ground.store.tx(ground.ids.new(), decide)
-
-    async def _prune(self) -> None:
-        """Prune once in a while, so that a store does not grow for ever; a process that is here for a moment never
-        does."""
-        now = self._ground.clock.ticks()
-        if self._keep is not None and now - self._pruned >= self._prune_every:
-            self._pruned = now
-            await prune(self._ground, self._keep)
 
     async def requeue_all_strays(self) -> None:
         """Do so at once when this process leaves and no claim is on its way: nobody looks for what it leaves behind."""

@@ -25,9 +25,14 @@ def due(view: View, directory: Directory, room: tuple[str, int], now: int, losse
         return view.due(holder, "", now, most, losses)
     ours: list[Record] = []
     for record in view.due(holder, "", now, _LOOKED_AT, losses):
-        if len(ours) < most and _is_ours(view, directory, record):
+        if len(ours) < most and _has_all(view, directory, record):
             ours.append(record)
     return ours
+
+
+def is_here(view: View, directory: Directory, record: Record) -> bool:
+    """Whether this process can carry out a task whose holder it has."""
+    return record.holder != STAND_IN or _has_all(view, directory, record)
 
 
 def has_members(directory: Directory, plan: Plan) -> bool:
@@ -35,7 +40,7 @@ def has_members(directory: Directory, plan: Plan) -> bool:
     return all(directory.get(step.agent) is not None for step in plan.steps)
 
 
-def _is_ours(view: View, directory: Directory, record: Record) -> bool:
+def _has_all(view: View, directory: Directory, record: Record) -> bool:
     """Whether all members of a plan are here. What cannot be read is anybody's, who then says so and ends it."""
     try:
         began = view.event(record.began)

@@ -21,6 +21,7 @@ from remit.engine.services import Services
 from remit.ports import Decision, View
 
 BATCH: Final = 64  # tasks claimed in one transaction
+_BESIDE: Final = 64  # looked at besides, if some of those in front have no room or are for other processes
 NOTHING_CLAIMED: Final[Decision[int]] = Decision(0)
 
 _log = logging.getLogger("remit")
@@ -60,17 +61,42 @@ class Claims:
         return Decision(len(events), events, self._services.heartbeat.first_beat() if events else None, claims)
 
     def _due(self, view: View, now: int, free: int) -> list[Record]:
-        """List who is first: in the order of asking, as far as each agent and the workspace have room."""
-        admission = self._services.admission
-        most = min(free, BATCH, admission.room(view, resuming=True))
+        """List who is first: in the order of asking, as far as each agent and the workspace have room.
+
+        All queues together tell that at once as long as those in front have room and nobody there is a suspect;
+        otherwise every queue is looked at, so that nobody is held up by who stands before it."""
+        most = min(free, BATCH, self._services.admission.room(view, resuming=True))
         if most <= 0:
             return []
-        rooms: list[tuple[str, int]] = []
-        for holder in view.queues():
-            room = min(most, admission.room_for(view, holder, now, resuming=True))
-            room = min(room, admission.trusted(view, holder, now))
-            if room > 0:
-                rooms.append((holder, room))
+        for looked_at in (most, most + _BESIDE):
+            front = view.front(now, looked_at)
+            if any(record.losses >= SUSPECT for record in front):
+                break
+            first = self._with_room(view, front, now, most)
+            if len(first) == most or len(front) < looked_at:
+                return first
+        return self._due_by_queue(view, now, most)
+
+    def _room(self, view: View, holder: str, now: int, most: int) -> int:
+        admission = self._services.admission
+        room = min(most, admission.room_for(view, holder, now, resuming=True))
+        return min(room, admission.trusted(view, holder, now)) if room > 0 else 0
+
+    def _with_room(self, view: View, front: list[Record], now: int, most: int) -> list[Record]:
+        """Take those that this process can carry out, as many of each agent as there is room for."""
+        left: dict[str, int] = {}
+        taken: list[Record] = []
+        for record in front:
+            holder = record.holder
+            if holder not in left:
+                left[holder] = self._room(view, holder, now, most)
+            if left[holder] > 0 and carriable.is_here(view, self._ground.directory, record):
+                left[holder] -= 1
+                taken.append(record)
+        return taken[:most]
+
+    def _due_by_queue(self, view: View, now: int, most: int) -> list[Record]:
+        rooms = [(holder, room) for holder in view.queues() if (room := self._room(view, holder, now, most)) > 0]
         here = self._ground.directory
         due = [record for room in rooms for record in carriable.due(view, here, room, now)]
         due.sort(key=_asked_first)

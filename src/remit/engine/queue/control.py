@@ -59,7 +59,7 @@ class TaskControl:
         return await self._ground.store.read(look)
 
     async def listed(self, which: Which) -> list[Status]:
-        rows = await self._ground.store.read(lambda view: view.tasks(which))
+        rows = await self._ground.store.browse(lambda view: view.tasks(which))
         return [Status.of(record, text) for record, text in rows]
 
     async def outcome(self, task: str, seconds: float | None = None) -> Outcome:
@@ -90,6 +90,14 @@ class TaskControl:
                 with fail_after(self._ground.clock, seconds):
                     return await outcomes.awaited(self._bell, task)
         raise TimeoutError  # never reached: `fail_after` raises it
+
+    async def settled(self, run: str) -> None:
+        """Wait until nothing is open any more in a run. What is open is waited for one by one, and only then is the
+        tree looked at again for what these have submitted meanwhile: once more for each level that it has."""
+        read = self._ground.store.read
+        while open_ := await read(lambda view: [record.id for record in view.below(run)]):
+            for task in open_:
+                await self._bell.until(task, lambda view, task=task: _has_ended(view, task) or None)
 
     async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None = None) -> PlanOutcome:
         """Tell what became of every step of a plan or a team that has ended like this."""
@@ -194,6 +202,11 @@ class TaskControl:
 
     def _outcome(self, view: View, task: str, asker: LiveTask | None = None) -> Outcome | None:
         return outcomes.of_record(view, self._record(view, task, asker))
+
+
+def _has_ended(view: View, task: str) -> bool:
+    standing = view.standing(task)
+    return standing is None or standing.state in lifecycle.TERMINAL
 
 
 def _is_below(view: View, record: Record, asker: LiveTask) -> bool:

@@ -85,6 +85,7 @@ class Worker:
         with services.heartbeat.while_serving(self._hands.most), services.stops.while_working():
             async with services.bell.listen() as self._listener, anyio.create_task_group() as group:
                 try:
+                    group.start_soon(self._caretaker.upkeep.serve)
                     if self._dispatcher is not None:
                         group.start_soon(self._dispatcher.serve, self.wake)
                     await self._rounds()
@@ -182,7 +183,8 @@ class Worker:
     async def _claim(self) -> list[ClaimedTask]:
         """Claim everything this process may begin now, in one transaction."""
         store, heartbeat = self._ground.store, self._services.heartbeat
-        if not await store.read(lambda view: view.queues()):
+        now = self._ground.clock.now()
+        if not await store.read(lambda view: view.front(now, 1)):
             return []
 
         def decide(view: View) -> Decision[int]:

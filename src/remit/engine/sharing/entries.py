@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from anyio.lowlevel import checkpoint
+
 from remit.core import entry as entries
 from remit.core.entry import Draft, Entry, Writer
+from remit.core.events import Unsealed
 from remit.core.kinds import Place, entries_removed, entry_set, entry_touched
 from remit.core.scope import Scope
 from remit.core.values import Json
@@ -15,7 +18,8 @@ from remit.engine.ground import Ground
 from remit.errors import Refused
 from remit.ports import Decision, View
 
-CLEANUP_BATCH = 500
+CLEANUP_BATCH: Final = 100  # entries removed in one step
+_WRITES: Final = 50  # of one process, before one of them removes what has expired too
 
 
 def anyone(_view: View) -> None:
@@ -56,6 +60,7 @@ class Entries:
         self._ground = ground
         self._store = ground.store
         self._clock = ground.clock
+        self._writes = 0
 
     def now(self) -> int:
         return self._clock.now()
@@ -76,13 +81,23 @@ class Entries:
 
     async def put(self, draft: Draft, authority: Authority) -> int:
         now = self._clock.now()
+        self._writes += 1
+        tidies = self._writes % _WRITES == 0
 
         def decide(view: View) -> Decision[int]:
             authority.check(view)
             entry = self._written(view, draft, authority, now)
-            return Decision(entry.version, (entry_set(entry, authority.at),))
+            events = (entry_set(entry, authority.at),)
+            return Decision(entry.version, (*events, *self._expired(view, entry, now)) if tidies else events)
 
         return await self._store.tx(authority.op, decide)
+
+    @staticmethod
+    def _expired(view: View, written: Entry, now: int) -> tuple[Unsealed, ...]:
+        """Remove some of what has expired along with a write: there may be no worker that does so. Each time more than
+        was written since the last time, so that it does not add up."""
+        where = (written.namespace, written.key)
+        return _removed([gone for gone in view.expired(now, CLEANUP_BATCH) if gone[:2] != where], now)
 
     @staticmethod
     def _written(view: View, draft: Draft, authority: Authority, now: int) -> Entry:
@@ -161,23 +176,22 @@ class Entries:
         return rows[:limit]
 
     async def cleanup(self) -> int:
-        """Remove what has expired; in batches, so that it never holds the store for long."""
+        """Remove what has expired; in small steps, between which others get to do something."""
         removed = 0
-        while True:
-            gone = await self._cleanup_once()
-            removed += gone
-            if gone < CLEANUP_BATCH:
-                return removed
+        while await self._store.read(lambda view: view.expired(self._clock.now(), 1)):
+            now = self._clock.now()
+            removed += await self._store.tx(self._ground.ids.new(), lambda view, now=now: _cleaned_up(view, now))
+            await checkpoint()
+        return removed
 
-    async def _cleanup_once(self) -> int:
-        now = self._clock.now()
 
-        def decide(view: View) -> Decision[int]:
-            keys = view.expired(now, CLEANUP_BATCH)
-            events = (entries_removed(keys, "expired", Writer(""), Place(), now),) if keys else ()
-            return Decision(len(keys), events)
+def _cleaned_up(view: View, now: int) -> Decision[int]:
+    keys = view.expired(now, CLEANUP_BATCH)
+    return Decision(len(keys), _removed(keys, now))
 
-        return await self._store.tx(self._ground.ids.new(), decide)
+
+def _removed(keys: list[tuple[str, str, int]], now: int) -> tuple[Unsealed, ...]:
+    return (entries_removed(keys, "expired", _OWNER, _NOWHERE, now),) if keys else ()
 
 
 def _alive(entry: Entry | None, now: int) -> Entry | None:

@@ -1,19 +1,28 @@
 """The doctor: whether a store still keeps what it promises. The same check for users and for every test."""
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Self, TypeAlias, TypeVar
 
-from remit.core.events import Event, Head, SealKey
+from remit.core.events import Event, Head
 from remit.core.projection import KEYS, Key, Row, Table, fold
 from remit.core.text import shown
 from remit.engine.upkeep.reading import Reading, digest
 from remit.errors import StoreError
 from remit.ports import Database, Span, View
 
+T = TypeVar("T")
+
 _PAGE: Final = 1_000
 _SHOWN: Final = 5  # findings of one kind that are spelled out; the rest is counted
+Tell: TypeAlias = Callable[[str, int, int], None]  # in which workspace, after which event, of how many
+
 _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, StoreError)
+
+
+def _to_no_one(_workspace: str, _event: int, _of: int) -> None:
+    """Tell no one how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +52,25 @@ class Health:
         return not any(finding.level == "broken" for finding in self.findings)
 
 
-async def examine(database: Database, now: int, workspaces: Sequence[str] | None = None, kept: str = "") -> Health:
+async def examine(
+    database: Database, now: int, workspaces: Sequence[str] | None = None, kept: str = "", tell: Tell = _to_no_one
+) -> Health:
     """Check every workspace of a database, or those named. `kept` is the hash of an event, kept elsewhere: whether it
-    is still in a journal is told too."""
-    findings = [Finding("broken", "", what) for what in database.faulty()]
-    findings += [Finding("notice", "", what) for what in database.remarks()]
+    is still in a journal is told too. `tell` is told now and then how far it is, on another thread."""
+    findings = [Finding("broken", "", what) for what in await _beside(database, database.faulty)]
+    findings += [Finding("notice", "", what) for what in await _beside(database, database.remarks)]
     events = tasks = entries = messages = 0
     heads: dict[str, Head] = {}
     found = False
     try:
-        names = database.workspaces() if workspaces is None else workspaces
+        names = await _beside(database, database.workspaces) if workspaces is None else workspaces
     except StoreError as error:
         return Health(0, 0, 0, 0, [*findings, Finding("broken", "", str(error))], {}, [])
     for workspace in names:
-        part = _Part(workspace, now, kept, database.key)
-        await database.store(workspace).read(part.examine)
+        reading = Reading(database.key, forgets=not database.lasting)
+        part = await database.store(workspace).browse(
+            lambda view, name=workspace, reading=reading: _Part(name, now, kept, reading, tell).examine(view)
+        )
         findings += part.findings
         found = found or part.has_kept
         events += part.events
@@ -68,13 +81,18 @@ async def examine(database: Database, now: int, workspaces: Sequence[str] | None
     if kept and not found:
         why = "something before it was changed, or the journal was cut off"
         findings.append(Finding("broken", "", f"no event has the hash {shown(kept)} that was kept: {why}"))
-    return Health(events, tasks, entries, messages, findings, heads, database.advice())
+    return Health(events, tasks, entries, messages, findings, heads, await _beside(database, database.advice))
+
+
+async def _beside(database: Database, ask: Callable[[], T]) -> T:
+    """Ask about the whole database beside the event loop; of one in memory, which is small, where it is."""
+    return await asyncio.to_thread(ask) if database.lasting else ask()
 
 
 class _Part:
     """The examination of one workspace, as of one moment."""
 
-    def __init__(self, workspace: str, now: int, kept: str, key: SealKey | None) -> None:
+    def __init__(self, workspace: str, now: int, kept: str, reading: Reading, tell: Tell) -> None:
         self.findings: list[Finding] = []
         self.rows: dict[Table, int] = dict.fromkeys(KEYS, 0)
         self.head = Head()
@@ -83,13 +101,14 @@ class _Part:
         self._workspace = workspace
         self._now = now
         self._kept = kept
-        self._key = key
+        self._reading = reading
+        self._tell = tell
         self._abandoned: list[str] = []
 
-    def examine(self, view: View) -> None:
-        reading = Reading(self._key)
+    def examine(self, view: View) -> Self:
+        reading = self._reading
         try:
-            for event in _events(view):
+            for event in self._events(view):
                 reading.take(event)
                 self.has_kept = self.has_kept or event.hash == self._kept
             reading.end()
@@ -103,6 +122,14 @@ class _Part:
         if self.has_kept:
             self._notice(["the head that was kept is in the journal: nothing before it was changed"])
         self._notice(self._left())
+        return self
+
+    def _events(self, view: View) -> Iterator[Event]:
+        last, after = view.head().seq, 0
+        while page := view.events(Span(after=after, limit=_PAGE)):
+            self._tell(self._workspace, after, last)
+            yield from page
+            after = page[-1].seq
 
     def _broken(self, sentences: Sequence[str]) -> None:
         self.findings += [Finding("broken", self._workspace, sentence) for sentence in sentences]
@@ -118,12 +145,14 @@ class _Part:
             for key, row in _rows(view, table):
                 self.rows[table] += 1
                 self._see(table, row)
+                if reading.forgotten:
+                    continue
                 told = reading.told(table, key)
                 if told != (digest(row) if isinstance(told, bytes) else row):
                     wrong += 1
                     if wrong <= _SHOWN:
                         sentences.append(_how(table, key, _spelled_out(view, key, told, row), row))
-            for key in reading.untold(table):
+            for key in () if reading.forgotten else reading.untold(table):
                 wrong += 1
                 if wrong <= _SHOWN:
                     sentences.append(f"{_name(table, key)} is in the journal but not in the table")
@@ -145,13 +174,6 @@ class _Part:
         which = f"{', '.join(left[:_SHOWN])}{more}"
         help_ = "`remit worker` ends or resumes what a process left behind"
         return [f"{len(left)} tasks have not ended although their time is up: {which}; {help_}"]
-
-
-def _events(view: View) -> Iterator[Event]:
-    after = 0
-    while page := view.events(Span(after=after, limit=_PAGE)):
-        yield from page
-        after = page[-1].seq
 
 
 def _rows(view: View, table: Table) -> Iterator[tuple[Key, Row]]:

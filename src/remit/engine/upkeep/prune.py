@@ -1,54 +1,122 @@
 """Pruning: deleting what ended long ago. That it happened stays in the journal, in one line a run, with the
-idempotency keys that were used: asked for again under one of them, a task is not done again."""
+idempotency keys that were used: asked for again under one of them, a task is not done again.
+
+It goes in small steps, and whoever else has something to do gets to do it in between: reading a page of runs, or
+deleting so many as have a few hundred rows together. A run is deleted whole, so one that has more takes as long as it
+has to.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+from operator import methodcaller
+from typing import Final, NamedTuple, cast
+
+from anyio.lowlevel import checkpoint
 
 from remit.core.events import outline
 from remit.core.identity import UsedKey
 from remit.core.kinds import PrunedRun, runs_pruned
-from remit.core.lifecycle import TERMINAL
+from remit.core.values import Json
 from remit.engine.ground import Ground
-from remit.ports import Decision, Span, View
+from remit.engine.upkeep.tallying import keep_figures
+from remit.ports import Decision, Store, View
 
-_BATCH: Final = 50
-_LOOKED_AT: Final = 10_000  # runs that may be open at the bottom before those behind them are not seen
+_PAGE: Final = 500  # runs read in one step
+_STEP: Final = 250  # tasks and events deleted in one step
 _TASK: Final = 200  # characters
 
 
-async def prune(ground: Ground, older_than: int, op: str = "") -> int:
-    """Delete the runs in which everything ended before then, in batches; tells how many."""
-    before = ground.clock.now() - older_than
+class Pruning(NamedTuple):
+    """What is to be pruned: runs in which everything ended before then. `told` hears how many are gone so far.
+
+    Runs begin in the order of time, nearly: clocks differ. One who looks every hour need not look at all that are young
+    for that, so unless it is `thorough`, looking ends with a page of runs that are all too young.
+    """
+
+    before: int
+    op: str = ""
+    thorough: bool = True
+    told: Callable[[int], None] | None = None
+
+
+async def prune(ground: Ground, pruning: Pruning) -> int:
+    """Delete the runs in which everything ended before then; tells how many. It may be cancelled between two steps."""
+    store, (before, op, thorough, told) = ground.store, pruning
+    before, pruned = await _done(store, op, before) if op else (before, 0)
+    kept = False
+    async for old in old_runs(store, before, thorough=thorough):
+        if not kept:  # their figures stay
+            await keep_figures(store)
+            kept = True
+        rest = old
+        while rest:
+            id_ = _id(op, pruned) if op else ground.ids.new()
+            step = partial(_step, old=rest, before=before, now=ground.clock.now())
+            answer, looked_at = await store.transact(id_, step)
+            rest = rest[looked_at or 1 :]
+            pruned += _gone(answer)[0]
+            if told is not None:
+                told(pruned)
+            await checkpoint()
+    return pruned
+
+
+async def old_runs(store: Store, before: int, *, thorough: bool = True) -> AsyncGenerator[list[str]]:
+    """Give the runs that ended before then, some at a time; parts of them may be open still."""
+    after = 0
+    while page := await store.read(lambda view, after=after: view.roots(after, _PAGE)):
+        after = page[-1].began
+        if old := [root.id for root in page if root.ended_at is not None and root.ended_at < before]:
+            yield old
+        if not thorough and all(root.asked_at >= before for root in page):
+            return
+        await checkpoint()
+
+
+async def _done(store: Store, op: str, before: int) -> tuple[int, int]:
+    """Tell which moment it was about when the same was asked for earlier, and how many runs it has deleted."""
     pruned = 0
-    while True:
-        id_ = f"prune/{op}/{pruned}" if op else ground.ids.new()
-        gone = await ground.store.tx(id_, lambda view: _batch(view, before, ground.clock.now()))
+    while (done := await store.read(methodcaller("done", _id(op, pruned)))) is not None:
+        gone, before = _gone(done[0])
         pruned += gone
-        if gone < _BATCH:
-            return pruned
+    return before, pruned
 
 
-def _batch(view: View, before: int, now: int) -> Decision[int]:
+def _id(op: str, pruned: int) -> str:
+    return f"prune/{op}/{pruned}"
+
+
+def _gone(answer: Json) -> tuple[int, int]:
+    gone, before = cast("list[int]", answer)
+    return gone, before
+
+
+def _step(view: View, old: list[str], before: int, now: int) -> Decision[Json]:
+    """Delete the first of these runs, as many as make a step; aside is how many of them were looked at."""
     runs: list[PrunedRun] = []
-    needed = view.lineage_runs(before)  # what was finished there is found again by those tried again
-    for run in view.old(before, _LOOKED_AT):
-        if run not in needed and (summary := _summary(view, run, before)) is not None:
+    looked_at = size = 0
+    for run in old:
+        looked_at += 1
+        size += 1
+        tasks = view.prunable(run, before)
+        if tasks:
+            summary, events = _summary(view, run, tasks)
             runs.append(summary)
-            if len(runs) == _BATCH:
-                break
-    return Decision(len(runs), (runs_pruned(runs, now),) if runs else ())
+            size += len(tasks) + events
+        if size >= _STEP:
+            break
+    return Decision([len(runs), before], (runs_pruned(runs, now),) if runs else (), aside=looked_at)
 
 
-def _summary(view: View, run: str, before: int) -> PrunedRun | None:
-    """Sum up what is kept of a run; None if a part of it is still open, or ended later than the rest."""
-    tasks = view.of_run(run)
-    if any(state not in TERMINAL or ended is None or ended >= before for _, state, ended in tasks):
-        return None
+def _summary(view: View, run: str, tasks: list[tuple[str, str, int]]) -> tuple[PrunedRun, int]:
+    """Sum up what is kept of a run, and tell how many events it has."""
     record = view.record(run)
     assert record is not None
     began = view.event(record.began)
     assert began is not None
+    emptied = view.to_empty(run)
     summary: PrunedRun = {
         "id": run,
         "agent": record.holder,
@@ -58,13 +126,13 @@ def _summary(view: View, run: str, before: int) -> PrunedRun | None:
         "asked_at": record.asked_at,
         "ended_at": record.ended_at,
         "tasks": [task for task, _, _ in tasks],
-        "outline": outline(view.events(Span(run=run))),
+        "outline": outline(emptied),
     }
     if used := view.keys_of_run(run):
         ends = {task: (state, ended) for task, state, ended in tasks}
         summary["keys"] = [[*_ended(key, *ends[key.task])] for key in used]
-    return summary
+    return summary, len(emptied)
 
 
-def _ended(key: UsedKey, state: str, ended_at: int | None) -> UsedKey:
+def _ended(key: UsedKey, state: str, ended_at: int) -> UsedKey:
     return key._replace(state=state, ended_at=ended_at)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, cast
 
 from remit.core import lifecycle
-from remit.core.events import KEPT_KINDS, KEYED, Event, Head, Outline, SealKey, genuine
+from remit.core.events import KEPT_KINDS, KEYED, Event, Head, Mark, Outline, SealKey, genuine
 from remit.core.kinds import PrunedRun
 from remit.core.projection import KEYS, Key, Row, Table, Tables, fold_in
 
@@ -16,9 +16,12 @@ _MOST: Final = 20  # sentences about the moves of tasks
 class Reading:
     """Takes the events of one workspace in order, and then tells what is wrong and what should be in the tables."""
 
-    def __init__(self, key: SealKey | None) -> None:
+    def __init__(self, key: SealKey | None, *, forgets: bool = False) -> None:
+        """Begin to read. A store in memory forgets: what is missing there was forgotten."""
         self.head = Head()
         self.events = 0
+        self.forgotten = 0
+        self._forgets = forgets
         self.sentences: list[str] = []
         self.notices: list[str] = []
         self._seals = _Seals(key)
@@ -28,7 +31,10 @@ class Reading:
 
     def take(self, event: Event) -> None:
         self.events += 1
-        self._seals.take(event, self.head)
+        if self._forgets and event.seq != self.head.seq + 1:
+            self.forgotten += event.seq - self.head.seq - 1
+        else:
+            self._seals.take(event, self.head)
         self._moves.take(event)
         fold_in(self._tables, event)
         if event.kind in lifecycle.ENDS:
@@ -45,8 +51,14 @@ class Reading:
     def end(self) -> None:
         """Tell what is wrong with the journal itself."""
         self._seals.end()
-        self.sentences = [*self._seals.broken, *self._moves.broken]
         self.notices = self._seals.notices
+        if self.forgotten:
+            self.sentences = self._seals.broken
+            self.notices.append(
+                f"{self.forgotten} events are forgotten; what they told cannot be compared with the tables"
+            )
+        else:
+            self.sentences = [*self._seals.broken, *self._moves.broken]
 
     def told(self, table: Table, key: Key) -> Row | bytes | None:
         """Give what the journal tells of a row, of a task that has ended its digest; each is asked for once."""
@@ -77,7 +89,7 @@ class _Seals:
             return  # everything after a break is unproven; one sentence says so
         emptied = not event.text and event.kind not in KEPT_KINDS and event.seq == head.seq + 1
         if emptied:
-            self._emptied.setdefault(event.run, Outline()).add(event)
+            self._emptied.setdefault(event.run, Outline()).add(Mark.of(event))
             return
         self._key_of(event)
         if not self.broken and not self._proven(event, head):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from remit.core.events import SealKey
 from remit.errors import NewerStore, StoreError
@@ -20,7 +20,7 @@ try:
     from remit.stores.postgres.notices import Notices
     from remit.stores.postgres.pooling import refuse_shared_sessions
     from remit.stores.postgres.pulse import PostgresPulse
-    from remit.stores.postgres.reader import Reader
+    from remit.stores.postgres.reader import AT_ONCE, Reader
     from remit.stores.postgres.schema import advice, differences, may_compare, newest, set_up
     from remit.stores.postgres.writer import BatchWriter
 except ImportError as missing:  # pragma: no cover - in a process of its own in the tests
@@ -54,6 +54,7 @@ class PostgresDatabase:
         self._sinks = Sinks()
         self._known = KnownSchema(self.where, newest())
         self._reader = Reader(self._address, pool_size, patience, self._known)
+        self._browser = Reader(self._address, AT_ONCE, patience, self._known, long=True)
         self._writer = BatchWriter(self._address, self._sinks.feed, self._reader.learn, fault, patience, self._known)
         self._notices = Notices(self._address, lambda: self._writer.backend, poll, self._look)
         try:
@@ -69,7 +70,8 @@ class PostgresDatabase:
         forks.tell(self)
 
     def store(self, workspace: str) -> "PostgresStore":
-        return PostgresStore(workspace, self._writer, self._reader, self._notices, self._sinks)
+        readers = Readers(self._reader, self._browser)
+        return PostgresStore(workspace, self._writer, readers, self._notices, self._sinks)
 
     def dispatcher(self, workspace: str) -> Procrastinate:
         return Procrastinate(self._notices, workspace)
@@ -137,23 +139,32 @@ class PostgresDatabase:
         self._notices.leave()
         self._writer.leave(why)
         self._reader.leave(why)
+        self._browser.leave(why)
 
     def close(self) -> None:
         forks.no_more(self)
         self._notices.close()
         self._writer.close()
+        self._browser.close()
         self._reader.close()
+
+
+class Readers(NamedTuple):
+    """The reader of short looks and that of long ones."""
+
+    short: Reader
+    long: Reader
 
 
 class PostgresStore:
     """One workspace's part of the database."""
 
-    __slots__ = ("_notices", "_one", "_reader", "_sinks", "_writer", "workspace")
+    __slots__ = ("_notices", "_one", "_readers", "_sinks", "_writer", "workspace")
 
-    def __init__(self, workspace: str, writer: BatchWriter, reader: Reader, notices: Notices, sinks: Sinks) -> None:
+    def __init__(self, workspace: str, writer: BatchWriter, readers: Readers, notices: Notices, sinks: Sinks) -> None:
         self.workspace = workspace
         self._writer = writer
-        self._reader = reader
+        self._readers = readers
         self._notices = notices
         self._sinks = sinks
         self._one = OneLoop()  # the database takes operations from any loop; an engine on it belongs to one
@@ -167,7 +178,10 @@ class PostgresStore:
         return await self._writer.submit(self.workspace, op, decide, wants)
 
     async def read(self, look: Callable[[View], T]) -> T:
-        return await self._reader.look(self.workspace, look)
+        return await self._readers.short.look(self.workspace, look)
+
+    async def browse(self, look: Callable[[View], T]) -> T:
+        return await self._readers.long.look(self.workspace, look)
 
     def subscribe(self, sink: Sink) -> Callable[[], None]:
         return self._sinks.add(self.workspace, sink)

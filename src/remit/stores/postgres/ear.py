@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.types.numeric import IntDumper
 
 from remit.stores.postgres.address import Address, Connection, lost
-from remit.stores.postgres.switching import quick_switching
+from remit.stores.switching import quick_switching
 
 T = TypeVar("T")
 Call = Callable[[str, int], bool]  # a notification's text and the backend that sent it; tells whether it was news

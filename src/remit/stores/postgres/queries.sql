@@ -175,6 +175,27 @@ UNION ALL
 SELECT 'function ' || p.proname, pg_get_functiondef(p.oid)
 FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND left(p.proname, 13) <> 'procrastinate';
 
+-- name: held
+-- By the index of what has not ended, which the planner does not find for a list of states.
+SELECT @task
+FROM task WHERE workspace = :workspace AND worker = :worker AND worker > '' AND ended IS NULL
+ORDER BY began;
+
+-- name: working
+-- What is below one that waits is found from there: joined, the planner would read all that is open.
+WITH RECURSIVE tree (root, id, state) AS (
+    SELECT id, id, state FROM task
+    WHERE workspace = :workspace AND asked_how <> 'delegate' AND (state = 'running' OR state = 'waiting')
+    UNION ALL
+    SELECT tree.root, below.id, below.state FROM tree CROSS JOIN LATERAL (
+        SELECT c.id, c.state FROM task c
+        WHERE c.workspace = :workspace AND c.parent = tree.id AND c.parent <> '' AND c.ended IS NULL
+          AND c.asked_how = 'delegate' AND tree.state <> 'running'
+        OFFSET 0
+    ) AS below
+)
+SELECT count(DISTINCT root) FROM tree WHERE state = 'running';
+
 -- name: unseen
 -- From one worker to the next, so that a long queue, which is nobody's, is not read through.
 WITH RECURSIVE holding (workspace, worker) AS (

@@ -1,4 +1,7 @@
-"""Reading from PostgreSQL: a few connections, each look in a transaction of its own, on threads of their own."""
+"""Reading from PostgreSQL: a few connections, each look in a transaction of its own, on threads of their own.
+
+Short looks and long ones have readers of their own, so that no short look waits behind a long one.
+"""
 
 import asyncio
 import time
@@ -16,48 +19,63 @@ from remit.stores import forks
 from remit.stores.newer import KnownSchema
 from remit.stores.postgres.address import STATEMENTS, Address, Connection, lost, prepare
 from remit.stores.postgres.patience import PatientConnection, broke, reason
-from remit.stores.postgres.switching import quick_switching
-from remit.stores.view import SqlView
+from remit.stores.switching import quick_switching
+from remit.stores.views import SqlView
 
 T = TypeVar("T")
 
 _LONG: Final = 6  # times our patience, for statements that read whole tables
+AT_ONCE: Final = 2  # long looks; the next one waits
+_FOR_GOOD: Final = 600.0  # as long as anyone reads now and then
+_IDLE_SECONDS: Final = 5.0  # after which the connection of a long look is let go
 
 
 class Reader:
-    """Reads. A connection that has died is replaced and the read done again: it changes nothing."""
+    """Reads. A connection that has died is replaced and the read done again: it changes nothing. With `long`, for looks
+    that take long: it has no connection while there are none."""
 
-    def __init__(self, address: Address, size: int, patience: float, known: KnownSchema) -> None:
+    def __init__(self, address: Address, size: int, patience: float, known: KnownSchema, *, long: bool = False) -> None:
         self._address = address
         self._known = known
         self._patience = patience
+        self._long = long
         self._pool: ConnectionPool[PatientConnection] = ConnectionPool(
             connection_class=PatientConnection,
             kwargs=address.settings(),
             min_size=0,
             max_size=size,
+            max_idle=_IDLE_SECONDS if long else _FOR_GOOD,
             timeout=patience,
             reconnect_timeout=patience,
             configure=prepare,
-            name="remit-read",
+            name="remit-browse" if long else "remit-read",
             open=False,
         )
-        self._pool.open()
-        self._threads = ThreadPoolExecutor(size, thread_name_prefix="remit-read")
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix=self._pool.name)
         self._closed = "the store is closed"
+        self._is_open = True
 
     async def look(self, workspace: str, look: Callable[[View], T]) -> T:
         """Answer all that `look` asks as of one moment."""
         self._known.check()
+        asker = _Asker()
         try:
-            answer = self._threads.submit(self._look, workspace, look)
+            answer = self._threads.submit(self._look, workspace, look, asker)
         except RuntimeError:
             raise StoreError(self._closed) from None
-        return await asyncio.wrap_future(answer)
+        try:
+            return await asyncio.wrap_future(answer)
+        except asyncio.CancelledError:
+            asker.is_there = False
+            raise
 
     def rows(self, name: str) -> Sequence[tuple[Any, ...]]:
         """Run a statement of our own, on this thread."""
         return self._retried(lambda connection: connection.execute(STATEMENTS[name]).fetchall(), _LONG)
+
+    def _must_be_open(self) -> None:
+        if not self._is_open:
+            raise StoreError(self._closed)
 
     def learn(self) -> None:
         """Let the planner look at the tables, some time soon."""
@@ -69,25 +87,45 @@ class Reader:
             self._retried(lambda connection: connection.execute(STATEMENTS["analyze"]), _LONG)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=True)
+        """Wait for the looks that are under way; a long one is not waited for, and ends at its next question."""
+        if self._long:
+            self._is_open = False
+        self._threads.shutdown(wait=not self._long)
+        self._is_open = False
         self._pool.close()
 
     def leave(self, why: str) -> None:
         """Refuse what comes, in a child process: the threads and the connections are the parent's."""
         forks.keep((self._pool, self._threads))
+        self._is_open = False
         self._closed = why
         self._threads = ThreadPoolExecutor(1)
         self._threads.shutdown()
         self._pool = ConnectionPool(connection_class=PatientConnection, open=False, min_size=0, max_size=1)
 
-    def _look(self, workspace: str, look: Callable[[View], T]) -> T:
-        return self._retried(lambda connection: _one_picture(connection, workspace, look))
+    def _look(self, workspace: str, look: Callable[[View], T], asker: "_Asker") -> T:
+        def must_be_wanted() -> None:
+            if not asker.is_there or (self._long and not self._is_open):
+                raise StoreError(self._closed)
+
+        def use(connection: Connection) -> T:
+            def ask(name: str, row: Sequence[Any]) -> Sequence[Sequence[Any]]:
+                must_be_wanted()
+                return connection.execute(STATEMENTS[name], row).fetchall()
+
+            answer = _one_picture(connection, lambda: look(SqlView(workspace, ask)))
+            must_be_wanted()  # or it may have taken its end for damage
+            return answer
+
+        return self._retried(use, _LONG if self._long else 1)
 
     def _retried(self, use: Callable[[Connection], T], longer: int = 1) -> T:
         """Use a connection, and another if that one is lost; `longer` is for what makes the server think."""
         until = time.monotonic() + self._patience
         while True:
+            self._must_be_open()
             try:
+                self._pool.open()  # the first time
                 with self._pool.connection() as connection:
                     connection.patience = self._patience * longer
                     try:
@@ -113,16 +151,21 @@ class Reader:
         return StoreError(f"{self._address.where}: all connections for reading are in use; try again")
 
 
-def _one_picture(connection: Connection, workspace: str, look: Callable[[View], T]) -> T:
+class _Asker:
+    """Whoever waits for a look; when it has gone, the look ends at its next question."""
+
+    __slots__ = ("is_there",)
+
+    def __init__(self) -> None:
+        self.is_there = True
+
+
+def _one_picture(connection: Connection, look: Callable[[], T]) -> T:
     """Answer all that `look` asks as of one moment."""
-
-    def ask(name: str, row: Sequence[Any]) -> Sequence[Sequence[Any]]:
-        return connection.execute(STATEMENTS[name], row).fetchall()
-
     try:
         with connection.pipeline():
             connection.execute(STATEMENTS["look"])
-            answer = look(SqlView(workspace, ask))
+            answer = look()
             connection.execute(STATEMENTS["commit"])
             return answer
     except BaseException:

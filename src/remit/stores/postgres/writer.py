@@ -22,8 +22,8 @@ from remit.stores.newer import KnownSchema
 from remit.stores.operations import BATCH, Feed, Operation, answer_all, try_one_by_one
 from remit.stores.postgres.address import STATEMENTS, Address, lost
 from remit.stores.postgres.patience import broke, reason
-from remit.stores.postgres.switching import quick_switching
 from remit.stores.postgres.transactions import Transactions
+from remit.stores.switching import quick_switching
 
 _PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)  # before each attempt to reconnect; then the last one again
 _FEW: Final = 100  # rows written, before the planner is to look at the tables for the first time

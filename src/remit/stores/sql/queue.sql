@@ -33,20 +33,55 @@ WITH RECURSIVE queue (holder) AS (
 )
 SELECT holder FROM queue WHERE holder IS NOT NULL;
 
+-- name: has_due
+-- Whether anything stands in an agent's queue that could be claimed; asked at every submission, so it reads no rows.
+SELECT EXISTS (SELECT 1 FROM task
+               WHERE workspace = :workspace AND state = 'pending' AND holder = :holder AND ready_at = 0 AND worker = '')
+    OR EXISTS (SELECT 1 FROM task
+               WHERE workspace = :workspace AND state = 'pending' AND holder = :holder
+                 AND ready_at >= 1 AND ready_at <= :now AND worker = '');
+
 -- name: due
--- With the event that began each: whoever asks is about to claim it. What was lost more often than so is left out.
-SELECT @t.task, @e.event
-FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
-WHERE t.workspace = :workspace AND t.state = 'pending' AND t.holder = :holder AND t.ready_at <= :now
-  AND (t.worker = '' OR t.worker = :worker) AND t.losses <= :losses
-ORDER BY t.began LIMIT :limit;
+-- With the event that began each, if it is there: whoever asks is about to claim it, and ends what cannot be read. What
+-- was lost more often than so is left out. What
+-- is due at once stands in the order of asking; of what is due again, those that have been so for the longest are looked
+-- at, because reading them all to put them in order would take longer the more there are.
+SELECT @t.task, @e.event FROM (
+    SELECT * FROM (SELECT @task FROM task
+                   WHERE workspace = :workspace AND state = 'pending' AND holder = :holder AND ready_at = 0
+                     AND (worker = '' OR worker = :worker) AND losses <= :losses
+                   ORDER BY began LIMIT :limit) AS fresh
+    UNION ALL
+    SELECT * FROM (SELECT @task FROM task
+                   WHERE workspace = :workspace AND state = 'pending' AND holder = :holder
+                     AND ready_at >= 1 AND ready_at <= :now
+                     AND (worker = '' OR worker = :worker) AND losses <= :losses
+                   ORDER BY ready_at, began LIMIT 256) AS again
+    ORDER BY began LIMIT :limit
+) AS t LEFT JOIN event e ON e.workspace = :workspace AND e.seq = t.began
+ORDER BY t.began;
+
+-- name: front
+-- The same for all queues together.
+SELECT @t.task, @e.event FROM (
+    SELECT * FROM (SELECT @task FROM task
+                   WHERE workspace = :workspace AND state = 'pending' AND ready_at = 0 AND worker = ''
+                   ORDER BY began LIMIT :limit) AS fresh
+    UNION ALL
+    SELECT * FROM (SELECT @task FROM task
+                   WHERE workspace = :workspace AND state = 'pending' AND ready_at > 0 AND ready_at <= :now
+                     AND worker = ''
+                   ORDER BY ready_at LIMIT 256) AS again
+    ORDER BY began LIMIT :limit
+) AS t LEFT JOIN event e ON e.workspace = :workspace AND e.seq = t.began
+ORDER BY t.began;
 
 -- name: next_due
-SELECT min(ready_at) FROM task WHERE workspace = :workspace AND state = 'pending' AND ready_at > :now;
+SELECT min(ready_at) FROM task WHERE workspace = :workspace AND state = 'pending' AND ready_at > 0 AND ready_at > :now;
 
 -- name: late
 SELECT @task
-FROM task WHERE workspace = :workspace AND state = 'pending' AND until <= :now ORDER BY began LIMIT :limit;
+FROM task WHERE workspace = :workspace AND state = 'pending' AND until <= :now ORDER BY until LIMIT :limit;
 
 -- name: held
 -- Each state has an index of its own, so that only what is open is looked at.
@@ -61,7 +96,7 @@ ORDER BY began;
 SELECT id FROM task WHERE workspace = :workspace AND worker = :worker AND state = 'cancelling';
 
 -- name: worker_beat
--- Not history: the one thing that is written and is not an event.
+-- Not history, so it is no event.
 INSERT INTO worker (workspace, id, home, count, hands) VALUES (:workspace, :worker, :home, :count, :hands)
 ON CONFLICT (workspace, id) DO UPDATE SET home = excluded.home, count = excluded.count, hands = excluded.hands;
 

@@ -86,21 +86,40 @@ FROM task WHERE workspace = :workspace AND dedup_key = :dedup_key AND dedup_key 
 SELECT @task
 FROM task WHERE workspace = :workspace AND origin = :origin AND origin <> '';
 
--- name: lineage_runs
--- The runs with a task that was tried again, or may be: one of its line has not ended, or not so long ago.
-SELECT o.run FROM task t JOIN task o ON o.workspace = t.workspace AND o.origin = t.origin AND o.origin <> ''
-WHERE t.workspace = :workspace AND t.origin <> '' AND (t.ended IS NULL OR t.ended_at >= :since)
-UNION
-SELECT o.run FROM task t JOIN task o ON o.workspace = t.workspace AND o.id = t.origin
-WHERE t.workspace = :workspace AND t.origin <> '' AND (t.ended IS NULL OR t.ended_at >= :since);
-
 -- name: tasks
--- Newest first; '*' stands for any. Walks the index on `began`, so that a page costs what is on it.
+-- Newest first, of those that began between two events; '*' stands for any. Walks the index on `began`, so that a page
+-- costs what is on it.
 SELECT @t.task, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND (:session = '*' OR t.session = :session) AND (:agent = '*' OR t.holder = :agent)
-  AND (:state = '*' OR t.state = :state) AND (:parent = '*' OR t.parent = :parent) AND t.began < :before
+  AND (:state = '*' OR t.state = :state) AND (:parent = '*' OR t.parent = :parent)
+  AND t.began > :after AND t.began < :before
 ORDER BY t.began DESC LIMIT :limit;
+
+-- name: tasks_gone
+-- What failed, died or was cancelled, through the index of these: they are few among very many that completed.
+SELECT @t.task, e.data
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+WHERE t.workspace = :workspace AND (t.state = 'failed' OR t.state = 'cancelled' OR t.state = 'dead')
+  AND t.state = :state AND (:agent = '*' OR t.holder = :agent) AND (:parent = '*' OR t.parent = :parent)
+  AND t.began < :before
+ORDER BY t.began DESC LIMIT :limit;
+
+-- name: tasks_of_session
+-- Through the trees of the session's runs; only the page itself is read whole.
+WITH RECURSIVE tree (@task) AS (
+    SELECT @task FROM task WHERE workspace = :workspace AND session = :session AND parent = ''
+    UNION ALL
+    SELECT @c.task FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> '' WHERE c.workspace = :workspace
+), page (@task) AS (
+    SELECT @task FROM tree
+    WHERE began < :before AND (:agent = '*' OR holder = :agent) AND (:state = '*' OR state = :state)
+      AND (:parent = '*' OR parent = :parent)
+    ORDER BY began DESC LIMIT :limit
+)
+SELECT @page.task, e.data
+FROM page JOIN event e ON e.workspace = :workspace AND e.seq = page.began
+ORDER BY page.began DESC;
 
 -- name: tasks_open
 -- What has not ended, through the indexes of the open states: mostly these are few among very many that have ended. The
@@ -145,9 +164,28 @@ LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.parent = '' AND t.began < :before
 ORDER BY t.began DESC LIMIT :limit;
 
--- name: old
--- Runs that ended before then.
-SELECT id FROM task WHERE workspace = :workspace AND parent = '' AND ended_at < :before ORDER BY began LIMIT :limit;
+-- name: roots
+-- Page by page, in the order in which they began: whoever looks for old ones reads them all, and never at once.
+SELECT id, began, asked_at, ended_at FROM task
+WHERE workspace = :workspace AND parent = '' AND began > :after ORDER BY began LIMIT :limit;
+
+-- name: prunable
+-- Every task of a run; and one that was tried again for it, or for the same as it, and has not ended, or not so long
+-- ago. Asked as a value: asked whether there is one, PostgreSQL would read all that were ever tried again.
+WITH RECURSIVE tree (id, state, ended_at, origin) AS (
+    SELECT id, state, ended_at, origin FROM task WHERE workspace = :workspace AND id = :run
+    UNION ALL
+    SELECT c.id, c.state, c.ended_at, c.origin FROM tree JOIN task c ON c.parent = tree.id AND c.parent <> ''
+    WHERE c.workspace = :workspace
+)
+SELECT id, state, ended_at, (
+    SELECT t.id FROM task t
+    WHERE t.workspace = :workspace AND t.origin <> ''
+      AND t.origin = CASE WHEN tree.origin = '' THEN tree.id ELSE tree.origin END
+      AND (t.ended IS NULL OR t.ended_at >= :before)
+    LIMIT 1
+)
+FROM tree;
 
 -- name: of_run
 -- Every task of a run, whatever became of it.
@@ -160,8 +198,16 @@ WITH RECURSIVE tree (id, state, ended_at) AS (
 SELECT id, state, ended_at FROM tree;
 
 -- name: ids_like
--- Ids that begin with what a person typed.
-SELECT id FROM task WHERE workspace = :workspace AND id >= :start AND id < :stop ORDER BY id LIMIT :limit;
+-- Ids that begin with what a person typed; if `runs` says so, those of runs.
+SELECT id FROM task
+WHERE workspace = :workspace AND id >= :start AND id < :stop AND (:runs = '' OR parent = '')
+ORDER BY id LIMIT :limit;
+
+-- name: ids_ending
+-- Ids that end with it. No index has them by their end, so all are looked at.
+SELECT id FROM task
+WHERE workspace = :workspace AND substr(id, length(id) - length(:ending) + 1) = :ending AND (:runs = '' OR parent = '')
+ORDER BY id LIMIT :limit;
 
 -- name: used_key_put
 -- Whoever used a key first has it; when that run is pruned, the row learns how its task ended.

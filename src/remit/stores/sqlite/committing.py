@@ -19,6 +19,7 @@ from remit.ports import Decide, Decided, Fault
 from remit.stores.loops import OneLoop
 from remit.stores.operations import BATCH, Feed, Operation, answer_all, try_one_by_one
 from remit.stores.sqlite.connection import WritingConnection
+from remit.stores.sqlite.forgetting import Forgetting
 
 RETRY_SECONDS: Final = 0.002
 QUICK_SECONDS: Final = 0.001  # a commit that takes no longer than this may hold the loop
@@ -38,6 +39,7 @@ class ImmediateCommit:
         self._operations = 0
         self._open: list[Event] = []  # what the open transaction has, to write it again should it be lost
         self._broken: StoreError | None = None
+        self.forgetting = Forgetting(connection)
         self.one = OneLoop()
 
     def apply(self, workspace: str, op: str, decide: Decide[Any]) -> tuple[Any, Any]:
@@ -68,6 +70,7 @@ class ImmediateCommit:
             self._fault("store.before-commit")
             self._connection.commit()
             self._fault("store.after-commit")
+            self.forgetting.look(self._open)
         except StoreError as error:
             self._broken = error
             raise

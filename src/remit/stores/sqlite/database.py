@@ -4,7 +4,7 @@ import logging
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from remit.core.events import SealKey
 from remit.errors import StoreError
@@ -14,15 +14,26 @@ from remit.stores.newer import KnownSchema
 from remit.stores.sinks import Sinks
 from remit.stores.sqlite import schema
 from remit.stores.sqlite.advice import advice
+from remit.stores.sqlite.browsing import Browser
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
 from remit.stores.sqlite.connection import LostConnection, ReadingConnection, WritingConnection, connect
 from remit.stores.sqlite.files import MEMORY, others, prepare, translated
 from remit.stores.sqlite.polling import Poll
 from remit.stores.sqlite.pulse import SqlitePulse
 from remit.stores.sqlite.schema import set_up
-from remit.stores.view import SqlView
+from remit.stores.views import SqlView
 
 T = TypeVar("T")
+
+# From one to the next, so that the journal is not read through.
+WORKSPACES: Final = """
+WITH RECURSIVE found (workspace) AS (
+    SELECT min(workspace) FROM event
+    UNION ALL
+    SELECT (SELECT min(e.workspace) FROM event e WHERE e.workspace > found.workspace)
+    FROM found WHERE found.workspace IS NOT NULL
+)
+SELECT workspace FROM found WHERE workspace IS NOT NULL"""
 
 _log = logging.getLogger("remit")
 
@@ -65,22 +76,33 @@ class SqliteDatabase:
             self.reader = ReadingConnection(self.where, connect(self.where) if self.lasting else connection, known)
             if self.lasting:
                 self.reader.connection.execute("PRAGMA query_only = ON")
+            self._browser = Browser(self.where, self.writer.place, known, self._busy_seconds)
         except BaseException as error:
             connection.close()
             if isinstance(error, sqlite3.Error):
                 raise translated(error, self.where) from error
             raise
 
+    def keep(self, events: int | None) -> None:
+        """In memory, keep so many of the newest events of each workspace and forget the rest, except what belongs to
+        runs in which something is open; None keeps all. What is in a file is kept."""
+        if isinstance(self._commits, ImmediateCommit):
+            self._commits.forgetting.keep = events
+
     def store(self, workspace: str) -> "FileStore | MemoryStore":
         if isinstance(self._commits, ImmediateCommit):
             return MemoryStore(workspace, self._commits, self.writer, self._sinks)
-        return FileStore(workspace, self._commits, self.reader, self._sinks)
+        return FileStore(workspace, self._commits, self.reader, self._browser, self._sinks)
 
     # -- forks ----------------------------------------------------------------------------------------
 
     def before_fork(self) -> None:
         """Close the file, once nobody reads or writes: SQLite must not be open in two processes by one opening."""
         if not self.lasting or not self.writer.rest(self._busy_seconds):
+            return
+        if not self._browser.rest():
+            self._browser.go_on()
+            self.writer.go_on()
             return
         self.reader.looking.acquire()
         self._at_rest = True
@@ -110,12 +132,14 @@ class SqliteDatabase:
         self.writer.use(lost)
         self.reader.connection = lost
         self._commits.leave(why)
+        self._browser.leave(why)
         self._go_on()
 
     def _go_on(self) -> None:
         if self._at_rest:
             self._at_rest = False
             self.reader.looking.release()
+            self._browser.go_on()
             self.writer.go_on()
 
     def _connect(self) -> None:
@@ -139,7 +163,7 @@ class SqliteDatabase:
         return
 
     def workspaces(self) -> list[str]:
-        return [row[0] for row in self.reader.rows("SELECT DISTINCT workspace FROM event ORDER BY workspace")]
+        return [row[0] for row in self.reader.rows(WORKSPACES)]
 
     @property
     def key(self) -> SealKey | None:
@@ -150,9 +174,10 @@ class SqliteDatabase:
         self.writer.journal.key = key
 
     def faulty(self) -> list[str]:
+        rows = self._browser.rows if self.lasting else self.reader.rows  # others read on meanwhile
         try:
-            findings = [row[0] for row in self.reader.rows("PRAGMA quick_check")]
-            differences = schema.differences(self.reader.rows(schema.OBJECTS))
+            findings = [row[0] for row in rows("PRAGMA quick_check")]
+            differences = schema.differences(rows(schema.OBJECTS))
         except StoreError as error:
             return [f"the file itself is damaged: {error}"]
         return [*(f"the file itself is damaged: {what}" for what in findings if what != "ok"), *differences]
@@ -165,6 +190,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         self._commits.close()
+        self._browser.close()
         with forks.opening():
             forks.no_more(self)
             self.reader.connection.close()
@@ -198,6 +224,10 @@ class MemoryStore:
         except sqlite3.Error as error:
             raise translated(error, MEMORY) from error
 
+    async def browse(self, look: Callable[[View], T]) -> T:
+        """Look in the same way: there is one connection, and whoever writes is on it."""
+        return await self.read(look)
+
     def subscribe(self, sink: Sink) -> Callable[[], None]:
         return self._sinks.add(self.workspace, sink)
 
@@ -209,12 +239,15 @@ class MemoryStore:
 class FileStore:
     """One workspace on a file, where an operation is done when it is on disk."""
 
-    __slots__ = ("_commits", "_reader", "_sinks", "_view", "workspace")
+    __slots__ = ("_browser", "_commits", "_reader", "_sinks", "_view", "workspace")
 
-    def __init__(self, workspace: str, commits: GroupCommit, reader: ReadingConnection, sinks: Sinks) -> None:
+    def __init__(
+        self, workspace: str, commits: GroupCommit, reader: ReadingConnection, browser: Browser, sinks: Sinks
+    ) -> None:
         self.workspace = workspace
         self._commits = commits
         self._reader = reader
+        self._browser = browser
         self._sinks = sinks
         self._view = SqlView(workspace, reader.query)
 
@@ -227,6 +260,10 @@ class FileStore:
     async def read(self, look: Callable[[View], T]) -> T:
         self._commits.one.enter()
         return self._reader.look(self._view, look)
+
+    async def browse(self, look: Callable[[View], T]) -> T:
+        self._commits.one.enter()
+        return await self._browser.look(self.workspace, look)
 
     def subscribe(self, sink: Sink) -> Callable[[], None]:
         return self._sinks.add(self.workspace, sink)

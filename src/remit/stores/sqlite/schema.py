@@ -15,6 +15,8 @@ from remit.stores.sqlite.files import MEMORY, is_busy
 
 APPLICATION_ID: Final = 0x52454D49  # "REMI": what tells a remit store from any other SQLite file
 _PAUSE: Final = 0.005
+# A transaction writes whole pages, some eight of them. Smaller ones still would not hold an event: files would double.
+_PAGE: Final = 2_048
 
 
 def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> None:
@@ -24,6 +26,7 @@ def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> N
     run(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
     recognised(connection, where)  # before anything is changed
     if where != MEMORY:
+        run(f"PRAGMA page_size = {_PAGE}")  # of a new file; one that is there keeps its own
         _use_wal(connection, busy_seconds)
         for pragma in pragmas(sys.platform):
             run(f"PRAGMA {pragma}")

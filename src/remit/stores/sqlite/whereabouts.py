@@ -43,14 +43,21 @@ class Whereabouts:
         if not self._lasting:
             return
         main, written = _file(self._where)
-        if main != self.main:
-            raise StoreError(_LOST.format(where=self._where))
+        self._must_be(main)
         wal, _ = _file(self._wal_name)
         if wal != self._wal and not self._lost:
             self._lost = self._without(wal, connection, touched=written != self._written)
         if self._lost:
             raise StoreError(self._lost)
         self._written = written
+
+    def check_file(self) -> None:
+        """Refuse to open the file once more if it is not the one that was opened."""
+        self._must_be(identity(self._where))
+
+    def _must_be(self, main: Identity | None) -> None:
+        if main != self.main:
+            raise StoreError(_LOST.format(where=self._where))
 
     def _without(self, wal: Identity | None, connection: sqlite3.Connection, *, touched: bool) -> str:
         """Save what is only in the `-wal`, which this process still has open, and say what became of it.

@@ -1,6 +1,8 @@
 """Many at once: everyone gets the own answer, one after the other, and no one is hurt by a neighbour."""
 
 import asyncio
+import threading
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from remit.core.entry import Draft
@@ -19,6 +21,7 @@ from remit.testing.clauses.making import (
 )
 
 _MANY = 300
+_PATIENCE: Final = 20.0
 
 
 class _OwnError(Exception):
@@ -93,10 +96,10 @@ async def reads_see_whole_transactions(database: Database) -> None:
         for number in range(1, 31):
             acknowledged = int(str(await store.tx(f"op {number}", both(number))))
 
-    async def read() -> None:
+    async def read(ask: Callable[[Callable[[View], tuple[Json, Json]]], Awaitable[tuple[Json, Json]]]) -> None:
         while acknowledged < 30:
             least = acknowledged
-            left, right = await store.read(look)
+            left, right = await ask(look)
             equal(left, right, "a read sees whole transactions only")
             must(
                 isinstance(left, int) and left >= least,
@@ -104,7 +107,33 @@ async def reads_see_whole_transactions(database: Database) -> None:
             )
             await asyncio.sleep(0)
 
-    await asyncio.gather(write(), read(), read())
+    await asyncio.gather(write(), read(store.read), read(store.read), read(store.browse))
+
+
+async def a_long_look_holds_up_nothing(database: Database) -> None:
+    """It sees one moment, however much is written and read meanwhile. In memory, where nobody else could go on, there
+    is nothing to try."""
+    store = database.store("one")
+    await store.tx("first", putting(Draft("notes", "a", "first"), answer=None))
+    if not database.lasting:
+        return
+    began, loop_went_on = threading.Event(), threading.Event()
+
+    def look(view: View) -> tuple[object, bool, object]:
+        first = view.entry("notes", "a")
+        began.set()
+        went_on = loop_went_on.wait(_PATIENCE)
+        return first, went_on, view.entry("notes", "a")
+
+    async def go_on() -> None:
+        await asyncio.to_thread(began.wait, _PATIENCE)
+        await store.tx("second", putting(Draft("notes", "a", "second"), answer=None))
+        equal(await value_of(store, "notes", "a"), "second", "a short look beside a long one")
+        loop_went_on.set()
+
+    (first, went_on, again), _ = await asyncio.gather(store.browse(look), go_on())
+    must(went_on, "the loop goes on while a long look is under way")
+    equal(again, first, "what a long look sees does not change")
 
 
 async def a_neighbour_that_raises_anything_hurts_no_one(database: Database) -> None:
@@ -156,6 +185,7 @@ CLAUSES: Final = (
     everyone_gets_the_own_answer,
     one_after_the_other,
     reads_see_whole_transactions,
+    a_long_look_holds_up_nothing,
     a_neighbour_that_raises_anything_hurts_no_one,
     who_stops_waiting_hurts_no_one,
 )

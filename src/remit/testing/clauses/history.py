@@ -5,7 +5,7 @@ from itertools import product
 from typing import Final
 
 from remit.core.entry import Draft, Writer, touched
-from remit.core.events import GENESIS, Event, Head, Unsealed
+from remit.core.events import GENESIS, Event, Head, Mark, Unsealed
 from remit.core.kinds import Place, entries_removed, entry_touched, message_sent, messages_taken, place
 from remit.core.message import Message
 from remit.core.remit import Remit
@@ -34,7 +34,8 @@ from remit.testing.clauses.making import (
 
 
 async def events_are_found_by_every_condition(database: Database) -> None:
-    """All conditions hold together; the limit counts what is found, not what was looked at."""
+    """All conditions hold together; the limit counts what is found, not what was looked at, from the beginning on or
+    from the end."""
     store = database.store("one")
     await _some_history(store)
     everything = await journal(store)
@@ -49,13 +50,19 @@ async def events_are_found_by_every_condition(database: Database) -> None:
         (None, "lead", "helper0", "helper1"),
     )
     times = ((None, None), (NOW + 3, None), (None, NOW + 6), (NOW + 2, NOW + 5), (NOW + 5, NOW + 5))
-    pages = ((0, 1_000_000), (0, 1), (0, 3), (7, 4), (len(everything), 5))
+    pages = ((0, None), (0, 1), (0, 3), (7, 4), (len(everything), 5))
     for run, session, agent, (since, until), (after, limit) in product(runs, sessions, agents, times, pages):
         span = Span(run, session, agent, since, until, after, limit)
-        expected = [event for event in everything if _within(event, span)][:limit]
+        expected = _expected(everything, span)
         events = await store.read(lambda view, span=span: view.events(span))
         equal([event.seq for event in events], [event.seq for event in expected], f"the events of {span}")
         equal(events, expected, f"the events of {span}, whole")
+    places = ((None, None), (None, 2), (9, 3), (1, 3))
+    for run, session, agent, (before, limit) in product((None, "run1"), (None, "s1"), (None, "lead"), places):
+        for latest in (True, False):
+            span = Span(run, session, agent, limit=limit, before=before, latest=latest)
+            events = await store.read(lambda view, span=span: view.events(span))
+            equal(events, _expected(everything, span), f"the events of {span}")
 
 
 async def events_are_found_by_task_and_kind(database: Database) -> None:
@@ -64,10 +71,12 @@ async def events_are_found_by_task_and_kind(database: Database) -> None:
     await _some_history(store)
     everything = await journal(store)
     kinds = (None, frozenset[str](), frozenset({"task.started"}), frozenset({"entry.set", "task.completed"}))
-    tasks, pages = (None, "run1", "run1part0", "none"), ((0, 1_000_000), (3, 2))
-    for task, wanted, run, session, (after, limit) in product(tasks, kinds, (None, "run1"), (None, "s1"), pages):
-        span = Span(run, session, after=after, limit=limit, task=task, kinds=wanted)
-        expected = [event for event in everything if _within(event, span)][:limit]
+    tasks, pages = (None, "run1", "run1part0", "*"), ((0, None, False), (3, 2, False), (0, 2, True))
+    for task, wanted, run, session, (after, limit, latest) in product(
+        tasks, kinds, (None, "run1"), (None, "s1"), pages
+    ):
+        span = Span(run, session, after=after, limit=limit, task=task, kinds=wanted, latest=latest)
+        expected = _expected(everything, span)
         equal(await store.read(lambda view, span=span: view.events(span)), expected, f"the events of {span}")
 
 
@@ -101,6 +110,9 @@ async def an_operation_and_an_event_are_found_again(database: Database) -> None:
     events = await journal(store)
     by_place = await look(store, lambda view: [view.event(1), view.event(2), view.event(3)])
     equal(by_place, [*events, None], "events by their place")
+    for since, limit, expected in ((0, 9, events), (2, 9, events[1:]), (1, 1, events[:1]), (3, 9, [])):
+        marks = await look(store, lambda view, since=since, limit=limit: view.marks(since, limit))
+        equal(marks, [Mark.of(event) for event in expected], f"that there are events, {limit} at most from {since} on")
 
     def within(view: View) -> Decision[Json]:
         return Decision([view.done("some") is not None, view.done("within") is not None])
@@ -142,9 +154,17 @@ async def the_journal_tells_the_tables(database: Database) -> None:
     must(len(kinds) >= 9, f"the operations by chance are of all kinds, got {sorted(kinds)}")
 
 
+def _expected(everything: list[Event], span: Span) -> list[Event]:
+    found = [event for event in everything if _within(event, span)]
+    if span.limit is None:
+        return found
+    return found[-span.limit :] if span.latest else found[: span.limit]
+
+
 def _within(event: Event, span: Span) -> bool:
     return (
         event.seq > span.after
+        and (span.before is None or event.seq < span.before)
         and (span.run is None or event.run == span.run)
         and (span.session is None or event.session == span.session)
         and (span.agent is None or event.agent == span.agent)

@@ -22,6 +22,35 @@ from remit.testing.clauses.making import (
     starting,
 )
 
+_CONDITIONS: Final[tuple[tuple[Which, list[str]], ...]] = (
+    (Which(session="s0"), ["run2part", "run0part", "run2", "run0"]),
+    (Which(agent="helper"), ["run2part", "run1part", "run0part"]),
+    (Which(state="pending"), ["run2part", "run1part"]),
+    (Which(state="open"), ["run2part", "run1part", "run2", "run1", "run0"]),
+    (Which(state="open", session="s0", agent="helper"), ["run2part"]),
+    (Which(state="open", run="run0"), ["run0"]),
+    (Which(state="open", parent=""), ["run2", "run1", "run0"]),
+    (Which(state="failed"), ["run0part"]),
+    (Which(state="failed", agent="lead"), []),
+    (Which(state="failed", parent=""), []),
+    (Which(state="failed", session="s0"), ["run0part"]),
+    (Which(state="dead"), []),
+    (Which(session="s0", parent=""), ["run2", "run0"]),
+    (Which(session="s0", agent="helper", limit=1), ["run2part"]),
+    (Which(session="*"), []),
+    (Which(state="failed", run="run1"), []),
+    (Which(parent="run1"), ["run1part"]),
+    (Which(parent="run1", session="s0"), []),
+    (Which(parent="run1", run="run1", agent="helper", state="pending"), ["run1part"]),
+    (Which(parent=""), ["run2", "run1", "run0"]),
+    (Which(run="run2", agent="lead"), ["run2"]),
+    (Which(run="run2", limit=1), ["run2part"]),
+    (Which(limit=2), ["run2part", "run1part"]),
+    (Which(session="none"), []),
+    (Which(run="none"), []),
+    (Which(parent="none"), []),
+)
+
 
 async def tasks_are_listed_by_every_condition(database: Database) -> None:
     """All conditions hold together, newest first, each task with its text."""
@@ -36,27 +65,7 @@ async def tasks_are_listed_by_every_condition(database: Database) -> None:
     equal([*every], order, "all tasks, newest first")
     equal(every["run1part"][1], parts[1].task, "a task with its text")
     equal(every["run1part"][0], await record_of(store, "run1part"), "a task in the list is as it is alone")
-    for which, expected in (
-        (Which(session="s0"), ["run2part", "run0part", "run2", "run0"]),
-        (Which(agent="helper"), ["run2part", "run1part", "run0part"]),
-        (Which(state="pending"), ["run2part", "run1part"]),
-        (Which(state="open"), ["run2part", "run1part", "run2", "run1", "run0"]),
-        (Which(state="open", session="s0", agent="helper"), ["run2part"]),
-        (Which(state="open", run="run0"), ["run0"]),
-        (Which(state="open", parent=""), ["run2", "run1", "run0"]),
-        (Which(state="failed"), ["run0part"]),
-        (Which(state="failed", run="run1"), []),
-        (Which(parent="run1"), ["run1part"]),
-        (Which(parent="run1", session="s0"), []),
-        (Which(parent="run1", run="run1", agent="helper", state="pending"), ["run1part"]),
-        (Which(parent=""), ["run2", "run1", "run0"]),
-        (Which(run="run2", agent="lead"), ["run2"]),
-        (Which(run="run2", limit=1), ["run2part"]),
-        (Which(limit=2), ["run2part", "run1part"]),
-        (Which(session="none"), []),
-        (Which(run="none"), []),
-        (Which(parent="none"), []),
-    ):
+    for which, expected in _CONDITIONS:
         listed = await look(store, lambda view, which=which: [record.id for record, _ in view.tasks(which)])
         equal(listed, expected, f"the tasks of {which}")
 
@@ -71,6 +80,7 @@ async def tasks_are_listed_page_by_page(database: Database) -> None:
         Which(),
         Which(agent="helper"),
         Which(session="s"),
+        Which(session="s", agent="helper"),
         Which(parent=""),
         Which(state="running"),
         Which(state="open"),
@@ -171,12 +181,14 @@ async def those_tried_for_the_same_are_found(database: Database) -> None:
     for origin, expected in (("first0", ["again2", "again3"]), ("first1", ["again4"]), ("again2", []), ("", [])):
         found = await look(store, lambda view, origin=origin: ids(view.lineage(origin)))
         equal(found, expected, f"those that were tried again for {origin!r}")
-    open_ = {"first0", "again2", "again3"}
-    for since, runs in ((NOW + 4, {*open_, "first1", "again4"}), (NOW + 5, open_)):
-        equal(await look(store, lambda view, since=since: view.lineage_runs(since)), runs, f"runs needed since {since}")
+    tried = ["first0", "first1", "again2", "again3", "again4"]
+    for before, gone in ((NOW + 4, []), (NOW + 5, ["first1", "again4"])):
+        lists = await look(store, lambda view, before=before: [view.prunable(run, before) for run in tried])
+        found = [run for run, tasks in zip(tried, lists, strict=True) if tasks]
+        equal(found, gone, f"the runs that may be pruned if they ended before {before}")
 
 
-async def ids_are_found_by_their_beginning(database: Database) -> None:
+async def ids_are_found_by_their_beginning_and_their_end(database: Database) -> None:
     store = database.store("one")
     known = ("abc", "abd", "ab_", "ab%", "b", "abcd")
     await append(store, "start", *(started(first_remit(task, session="s"), NOW) for task in known))
@@ -184,6 +196,13 @@ async def ids_are_found_by_their_beginning(database: Database) -> None:
         listed = await look(store, lambda view, start=start: view.ids_like(start, 10))
         equal(listed, sorted(task for task in known if task.startswith(start)), f"the ids that begin with {start!r}")
     equal(await look(store, lambda view: view.ids_like("ab", 2)), ["ab%", "ab_"], "the first two that begin with 'ab'")
+    for end in ("", "b", "c", "bc", "_", "%", "abcdabcd"):
+        listed = await look(store, lambda view, end=end: view.ids_ending(end, 10))
+        equal(listed, sorted(task for task in known if task.endswith(end)), f"the ids that end with {end!r}")
+    await append(store, "part", started(child_remit(first_remit("abc", session="s"), "abz", holder="helper"), NOW))
+    runs = await look(store, lambda view: (view.ids_like("ab", 10, runs=True), view.ids_ending("z", 10, runs=True)))
+    equal(runs[0], sorted(task for task in known if task != "b"), "the ids of runs alone that begin with 'ab'")
+    equal(runs[1], [], "the ids of runs alone that end with 'z'")
 
 
 # -- pages --------------------------------------------------------------------------------------------------
@@ -240,5 +259,5 @@ CLAUSES: Final = (
     what_is_below_a_task_is_found_from_the_top_down,
     the_same_requests_are_found_newest_first,
     those_tried_for_the_same_are_found,
-    ids_are_found_by_their_beginning,
+    ids_are_found_by_their_beginning_and_their_end,
 )

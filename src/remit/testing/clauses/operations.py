@@ -125,8 +125,7 @@ async def what_is_said_aside_is_given_once(database: Database) -> None:
     aside = object()
 
     def decide(view: View) -> Decision[Json]:
-        answer, events, _, _ = putting(Draft("notes", "a", 1), answer="done")(view)
-        return Decision(answer, events, aside=aside)
+        return putting(Draft("notes", "a", 1), answer="done")(view)._replace(aside=aside)
 
     first = await store.transact("op", decide)
     must(first.answer == "done" and first.aside is aside, f"the first time gives the aside itself, got {first}")

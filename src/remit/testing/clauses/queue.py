@@ -119,6 +119,36 @@ async def what_is_due_is_found_oldest_first(database: Database) -> None:
     await sound(store)
 
 
+async def what_is_due_in_all_queues_is_found_together(database: Database) -> None:
+    """What is due at once and what is due again after a while, in the order of asking; not before its time."""
+    store = database.store("one")
+    equal(await look(store, lambda view: view.front(NOW, 10)), [], "what is due where nothing is queued")
+    works = [first_remit(f"work{9 - n}", session="s", holder=("zoe", "helper")[n % 2]) for n in range(4)]
+    for work, ready_at in zip(works, (0, NOW + 10, 0, NOW), strict=True):
+        await store.tx(work.id, queueing(work, queued=_QUEUED._replace(ready_at=ready_at)))
+    first = works[0]
+    for at, expected in (
+        (-1, ["work9", "work7"]),
+        (0, ["work9", "work7", "work6"]),
+        (10, ["work9", "work8", "work7", "work6"]),
+    ):
+        found = await look(store, lambda view, at=at: ids(view.front(NOW + at, 10)))
+        equal(found, expected, f"what is due after {at} µs in all queues, in the order it was asked for")
+    equal(
+        await look(store, lambda view: ids(view.front(NOW + 10, 2))), ["work9", "work8"], "the first two that are due"
+    )
+    for holder, at, due in (("zoe", -1, True), ("helper", -1, False), ("helper", 0, True), ("nobody", 10, False)):
+        has = await look(store, lambda view, holder=holder, at=at: view.has_due(holder, NOW + at))
+        equal(has, due, f"whether anything is due for {holder} after {at} µs")
+    await append(store, "claim", claimed(place(first), "zoe", NOW, Claim("w1", 1, 1)))
+    back = Requeue("w1", 2, 0, 1, 0)
+    await append(store, "release", requeued("task.released", place(first), "zoe", NOW, back, {}))
+    equal(
+        await look(store, lambda view: ids(view.front(NOW, 1))), ["work7"], "what is kept for a worker is not anyone's"
+    )
+    await sound(store)
+
+
 async def queues_are_named_in_order_of_their_characters(database: Database) -> None:
     store = database.store("one")
     names = ("b", "a", "a-b", "a2", "zz", "b1", "a1")
@@ -227,6 +257,7 @@ async def heartbeats_come_from_threads_too(database: Database) -> None:
 CLAUSES: Final = (
     a_queued_task_is_kept_through_its_life,
     what_is_due_is_found_oldest_first,
+    what_is_due_in_all_queues_is_found_together,
     what_was_lost_is_found_by_how_often,
     queues_are_named_in_order_of_their_characters,
     what_is_late_is_found,

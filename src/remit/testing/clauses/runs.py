@@ -6,7 +6,7 @@ from typing import Final
 
 from remit.core import lifecycle
 from remit.core.chain import STAND_IN
-from remit.core.events import Event, Unsealed
+from remit.core.events import Event, Mark, Unsealed
 from remit.core.identity import UsedKey
 from remit.core.kinds import (
     Begun,
@@ -146,10 +146,21 @@ async def old_runs_are_found_and_pruned(database: Database) -> None:
         if number < 2:
             await append(store, f"used more {number}", tokens_used(root, 4, NOW + number))
             await append(store, f"end {number}", ended(root, "task.completed", NOW + number, {"tokens": 4}))
-    for before, old in ((NOW, []), (NOW + 1, ["run0"]), (NOW + 9, ["run0", "run1"])):
-        equal(await look(store, lambda view, before=before: view.old(before, 10)), old, f"runs that ended by {before}")
-    equal(await look(store, lambda view: view.old(NOW + 9, 1)), ["run0"], "the first of the old runs")
+    found = await look(store, lambda view: view.roots(0, 10))
+    ends = [("run0", NOW), ("run1", NOW + 1), ("run2", None)]
+    equal([(one.id, one.ended_at) for one in found], ends, "the first tasks of all runs, and when they ended")
+    page = await look(store, lambda view: view.roots(found[0].began, 1))
+    equal(page, found[1:2], "the next of them")
+    for run, before, tasks in (
+        ("run0", NOW, None),
+        ("run0", NOW + 1, [("part0", "completed", NOW), ("run0", "completed", NOW)]),
+        ("run2", NOW + 9, None),
+    ):
+        listed = await look(store, lambda view, run=run, before=before: view.prunable(run, before))
+        equal(listed and sorted(listed), tasks, f"the tasks of {run}, if all of them ended before {before}")
     events = await journal(store)
+    emptied = await look(store, lambda view: view.to_empty("run0"))
+    equal([*emptied], [Mark.of(event) for event in events if event.run == "run0"], "what stays of what is pruned")
     await append(store, "prune", runs_pruned([pruned_run(roots[0], "part0")], NOW + 20))
     gone = await look(store, lambda view: (view.record("run0"), view.record("part0"), len(view.of_run("run0"))))
     equal(gone, (None, None, 0), "the tasks of a run that was pruned")

@@ -1,5 +1,6 @@
 """Nothing crosses from one workspace to another."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -26,9 +27,10 @@ from remit.core.kinds import (
 from remit.core.message import Message
 from remit.core.projection import KEYS
 from remit.core.scope import Scope
+from remit.core.tally import HOUR_WIDE, Figures, Period, Root, UnderWay, Window
 from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.ports import Beat, Database, Decision, Span, Store, View, Which
+from remit.ports import Beat, Database, Decision, Span, Store, Tallied, TallyRow, View, Which
 from remit.testing.clauses.making import NOW, child_remit, entry_event, equal, first_remit, must, sound
 
 # Every way to read, asked for what both workspaces have under the same name.
@@ -40,33 +42,43 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "standing": lambda view: view.standing("root"),
     "record": lambda view: view.record("root"),
     "event": lambda view: (view.event(1), view.event(8)),
+    "marks": lambda view: view.marks(2, 3),
     "done": lambda view: view.done("fill"),
     "done_under": lambda view: view.done_under("fi"),
     "running": lambda view: view.running("helper", NOW),
     "working": lambda view: view.working(),
     "resuming": lambda view: (view.resuming("*"), view.resuming("helper")),
     "queues": lambda view: view.queues(),
+    "has_due": lambda view: (view.has_due("helper", NOW + 10), view.has_due("helper", NOW - 1)),
     "due": lambda view: view.due("helper", "worker", NOW + 10, 10),
+    "front": lambda view: view.front(NOW + 10, 10),
     "next_due": lambda view: view.next_due(NOW - 1),
     "below": lambda view: view.below("root"),
     "spawned": lambda view: view.spawned("root"),
     "same_requests": lambda view: view.same_requests("same", NOW - 1),
     "lineage": lambda view: view.lineage("root"),
-    "lineage_runs": lambda view: view.lineage_runs(NOW - 1),
     "used_key": lambda view: view.used_key("key/k"),
     "keys_of_run": lambda view: view.keys_of_run("root"),
     "key_of_task": lambda view: view.key_of_task("child"),
     "late": lambda view: view.late(NOW + 3600 * SECOND, 10),
     "held": lambda view: view.held("worker"),
     "cancelling": lambda view: view.cancelling("worker"),
-    "tasks": lambda view: view.tasks(Which()) + view.tasks(Which(run="root", state="open")),
+    "tasks": lambda view: [
+        *view.tasks(Which()),
+        *view.tasks(Which(run="root", state="open")),
+        *view.tasks(Which(session="s")),
+        *view.tasks(Which(state="failed")),
+    ],
     "orphans": lambda view: view.orphans(10),
-    "old": lambda view: view.old(NOW + 1, 10),
+    "roots": lambda view: view.roots(0, 10),
+    "prunable": lambda view: view.prunable("root", NOW + 3600 * SECOND),
+    "to_empty": lambda view: view.to_empty("root"),
     "of_run": lambda view: view.of_run("root"),
     "workers": lambda view: view.workers(),
     "unseen": lambda view: view.unseen(),
     "runs": lambda view: view.runs(10),
-    "ids_like": lambda view: view.ids_like("", 10),
+    "ids_like": lambda view: view.ids_like("", 10) + view.ids_like("", 10, runs=True),
+    "ids_ending": lambda view: view.ids_ending("", 10) + view.ids_ending("", 10, runs=True),
     "breaker": lambda view: view.breaker("helper"),
     "breakers": lambda view: view.breakers(),
     "entry": lambda view: view.entry("notes", "a"),
@@ -83,8 +95,18 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
         + view.events(Span(run="root"))
         + view.events(Span(session="s"))
         + view.events(Span(agent="lead"))
+        + view.events(Span(latest=True))
+        + view.events(Span(run="root", latest=True))
+        + view.events(Span(session="s", latest=True))
     ),
     "tables": lambda view: view.tables(),
+    "tallied": lambda view: view.tallied(),
+    "tally": lambda view: view.tally(Period(HOUR_WIDE, 0, HOUR_WIDE)),
+    "tally_row": lambda view: view.tally_row(HOUR_WIDE, 0, "helper"),
+    "under_way": lambda view: view.under_way("root"),
+    "open_runs": lambda view: view.open_runs(Window()),
+    "events_between": lambda view: view.events_between(0, 100, 100),
+    "events_of_run_before": lambda view: view.events_of_run_before("root", 100),
     "page": lambda view: [view.page(table, None, 10) for table in KEYS],
 }
 
@@ -153,7 +175,11 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
             cards_published([Card("helper", mark)], NOW),
             ended(root, "task.completed", NOW, {"result": mark}),
         )
-        return Decision(mark, events, Beat("worker", mark, 1))
+        figures = Figures(refusals=Counter([mark]))
+        tally = Tallied(
+            1, [TallyRow(HOUR_WIDE, 0, "helper", 1, 1, figures)], {"root": UnderWay(root=Root(mark, 0, "a"))}
+        )
+        return Decision(mark, events, Beat("worker", mark, 1), tally=tally)
 
     await store.tx("fill", decide)
 

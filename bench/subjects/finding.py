@@ -2,7 +2,7 @@
 
 import time
 
-from measure import Effort, Samples, rounds
+from measure import Cost, Costs, Load
 from remit import Card
 from remit.core.match import rank
 
@@ -15,14 +15,11 @@ def _card(number: int) -> Card:
     return Card(f"agent {number}", role=f"knows {_SUBJECTS[number % 12]}", can=can)
 
 
-def thousand(effort: Effort) -> Samples:
+def thousand(_load: Load) -> Costs:
     """Rank a thousand agents, in milliseconds."""
     cards = [_card(number) for number in range(1_000)]
     rank("review some code", cards)  # each card is read once
-
-    def once() -> float:
-        start = time.perf_counter()
+    while True:
+        wall, cpu = time.perf_counter(), time.process_time()
         rank("repair the river ship", cards)
-        return (time.perf_counter() - start) * 1e3
-
-    return rounds(effort, once)
+        yield Cost((time.perf_counter() - wall) * 1e3, (time.process_time() - cpu) * 1e3)

@@ -1,0 +1,221 @@
+"""The tally: what the journal comes to in figures, rolled up by hour and day, so that asking does not read all of it.
+
+Nothing is counted while events are written. Workers roll up a slice now and then, whoever asks rolls up what is
+missing, and pruning rolls up what it is about to empty. A slice is counted outside of any transaction, and written if
+nobody else was quicker: the tally says up to which event it counts. It can be dropped and counted anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from remit.core.events import Event
+from remit.core.tally import HOUR_WIDE, WIDTHS, Counting, Figures, Into, Period, Recall, UnderWay, Window, start_of
+from remit.core.times import SECOND
+from remit.engine.ground import Ground
+from remit.errors import StoreError
+from remit.ports import Decision, Store, Tallied, TallyRow, View
+
+SLICE: Final = 2_000  # events that are rolled up at a time: counting them holds nobody up for long
+ENOUGH: Final = 500  # events that are worth it: fewer are counted as quickly as they are rolled up
+EVERY: Final = 60 * SECOND
+_EVER: Final = 2**62
+
+_NOT_ROLLED_UP: Final = "the figures of '%s' could not be rolled up: %s"
+
+_log = logging.getLogger("remit")
+
+
+class Sum(NamedTuple):
+    """What was asked for: the figures of each agent, and the runs that have not ended, by their states."""
+
+    figures: dict[str, Figures]
+    open_runs: Counter[str]
+
+
+class _Slice(NamedTuple):
+    after: int
+    tally: Tallied
+
+
+class Tallying:
+    """Rolls up now and then, for a worker."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._next = ground.clock.ticks() + EVERY  # a process that is here for a moment never does
+
+    async def tidy(self) -> None:
+        """Roll up a slice, if it is time: the next one soon if there is more, and otherwise in a minute."""
+        now = self._ground.clock.ticks()
+        if now < self._next:
+            return
+        self._next = now + EVERY
+        try:
+            if await roll_up(self._ground.store, ENOUGH) == SLICE:
+                self._next = now
+        except StoreError as error:  # figures can wait, and what else a worker looks after cannot
+            _log.warning(_NOT_ROLLED_UP, self._ground.store.workspace, error)
+
+
+async def roll_up(store: Store, least: int = 1, most: int = SLICE) -> int:
+    """Roll up the next events of the journal, so many at most, if there are enough; tells how many there were."""
+    try:
+        found = await store.browse(lambda view: _slice(view, least, most))
+        return 0 if found is None else await _written(store, found)
+    except (OverflowError, TypeError) as error:  # numbers that no event of ours has
+        raise StoreError(
+            f"the figures of '{store.workspace}' cannot be written: {error}; run `remit doctor`"
+        ) from error
+
+
+async def _written(store: Store, found: _Slice) -> int:
+    after, tally = found
+
+    def decide(view: View) -> Decision[bool]:
+        if view.tallied() != after:  # someone else was quicker
+            return Decision(False)
+        return Decision(True, tally=tally)
+
+    await store.tx(f"tally/{tally.upto}", decide)
+    return tally.upto - after
+
+
+async def roll_up_all(store: Store, least: int = 1) -> None:
+    """Roll up the journal to its end."""
+    while await roll_up(store, least) == SLICE:
+        pass
+
+
+async def keep_figures(store: Store) -> None:
+    """Roll up the journal to its end, because something of it is about to be emptied. What cannot be counted is no
+    reason to keep it."""
+    try:
+        await roll_up_all(store)
+    except StoreError as error:
+        _log.warning(_NOT_ROLLED_UP, store.workspace, error)
+
+
+async def figures(store: Store, window: Window, agent: str | None = None) -> Sum:
+    """Add up what happened within a time, of one agent or of all. What is not rolled up yet is rolled up first; in a
+    store that may be read only, it is counted each time."""
+    try:
+        await roll_up_all(store, ENOUGH)
+    except StoreError as error:
+        _log.info("the figures of '%s' are counted and not kept: %s", store.workspace, error)
+    return await store.browse(lambda view: _asked(view, window, agent))
+
+
+# -- rolling up ----------------------------------------------------------------------------------------------
+
+
+def _slice(view: View, least: int, most: int) -> _Slice | None:
+    after = view.tallied()
+    if view.head().seq - after < least:
+        return None
+    seq = after
+    rows: dict[tuple[int, str], TallyRow] = {}
+
+    def into(at: int, agent: str) -> Figures:
+        start = start_of(at, HOUR_WIDE)
+        row = rows.get((start, agent)) or TallyRow(HOUR_WIDE, start, agent, seq, seq, Figures())
+        rows[start, agent] = row._replace(last=seq)
+        return row.figures
+
+    counting = Counting(into, lambda first: view.under_way(first.task))
+    for event in view.events_between(after, _EVER, most):
+        seq = event.seq
+        _count(counting, event)
+    kept = {task: known for task, known in counting.under_way.items() if known is not None or task in counting.recalled}
+    return _Slice(after, Tallied(seq, _merged(view, rows), kept))
+
+
+def _merged(view: View, fresh: dict[tuple[int, str], TallyRow]) -> list[TallyRow]:
+    """Add the rows of a slice to the hours and days that they belong to."""
+    whole: dict[tuple[int, int, str], TallyRow] = {}
+    for row in fresh.values():
+        for width in WIDTHS:
+            place = (width, start_of(row.start, width), row.agent)
+            known = whole.get(place) or view.tally_row(*place) or TallyRow(*place, row.first, row.last, Figures())
+            known.figures.merge(row.figures)
+            whole[place] = known._replace(first=min(known.first, row.first), last=max(known.last, row.last))
+    return list(whole.values())
+
+
+def _count(counting: Counting, event: Event) -> None:
+    try:
+        counting.add(event)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"event {event.seq} of '{event.workspace}' cannot be read ({type(error).__name__}: {error})"
+        raise StoreError(f"{what}; run `remit doctor`") from error
+
+
+# -- asking --------------------------------------------------------------------------------------------------
+
+
+def _asked(view: View, window: Window, agent: str | None) -> Sum:
+    found: defaultdict[str, Figures] = defaultdict(Figures)
+    for period in window.whole():
+        for row in view.tally(period, agent):
+            found[row.agent].merge(row.figures)
+    for edge in window.edges():
+        _add_edge(view, edge, found)
+    return Sum(found, _add_rest(view, window, agent, found))
+
+
+def _add_edge(view: View, edge: Window, found: defaultdict[str, Figures]) -> None:
+    """Count a part of an hour from its events. All between the first and the last of that hour are gone through: a task
+    is followed also where a clock was wrong in between. How it stood before is read from its run."""
+    start = start_of(edge.start, HOUR_WIDE)
+    rows = view.tally(Period(HOUR_WIDE, start, start + HOUR_WIDE))
+    if rows:
+        first, last = min(row.first for row in rows), max(row.last for row in rows)
+        counting = Counting(_within(edge, found), _from_journal(view, first))
+        for event in _events(view, first - 1, last):
+            _count(counting, event)
+
+
+def _add_rest(view: View, window: Window, agent: str | None, found: defaultdict[str, Figures]) -> Counter[str]:
+    """Count what is newer than the tally; give the runs that are open now."""
+    runs = view.open_runs(window, agent)
+
+    def recall(first: Event) -> UnderWay | None:
+        known = view.under_way(first.task)
+        if known is not None and known.root is not None and window.holds(known.root.at):
+            runs[known.root.state] -= agent in (None, known.root.agent)
+        return known
+
+    counting = Counting(_within(window, found), recall)
+    for event in _events(view, view.tallied(), _EVER):
+        _count(counting, event)
+    runs.update(run.state for run in counting.open_runs() if window.holds(run.at) and agent in (None, run.agent))
+    return +runs
+
+
+def _within(window: Window, found: defaultdict[str, Figures]) -> Into:
+    elsewhere = Figures()
+    return lambda at, who: found[who] if window.holds(at) else elsewhere
+
+
+def _events(view: View, after: int, upto: int) -> Iterator[Event]:
+    while page := view.events_between(after, upto, SLICE):
+        yield from page
+        after = page[-1].seq
+
+
+def _from_journal(view: View, before: int) -> Recall:
+    """Recall tasks by what their runs did before that event."""
+    seen: dict[str, Counting] = {}
+
+    def recall(first: Event) -> UnderWay | None:
+        if first.run not in seen:
+            elsewhere = Figures()
+            earlier = seen[first.run] = Counting(lambda _at, _who: elsewhere)
+            for event in view.events_of_run_before(first.run, before):
+                _count(earlier, event)
+        return seen[first.run].under_way.get(first.task)
+
+    return recall

@@ -1,0 +1,50 @@
+-- What only a database in memory needs, by name; everything else is in sql/. Together these forget what is old: all that
+-- was written from one place of the journal to another, but for what belongs to runs that are kept, as a JSON list.
+
+-- name: open_runs
+-- Runs in which something is open, and those whose work may be found by what is tried again and open.
+WITH unfinished (run, origin) AS (
+    SELECT run, origin FROM task
+    WHERE workspace = :workspace AND (state = 'pending' OR state = 'running' OR state = 'waiting' OR state = 'cancelling')
+)
+SELECT run FROM unfinished
+UNION
+SELECT o.run FROM unfinished u JOIN task o ON o.workspace = :workspace AND o.origin = u.origin AND o.origin <> ''
+WHERE u.origin <> ''
+UNION
+SELECT o.run FROM unfinished u JOIN task o ON o.workspace = :workspace AND o.id = u.origin
+WHERE u.origin <> '';
+
+-- name: ended_later
+-- Runs of which a part began there, and has ended only behind a later place.
+SELECT DISTINCT run FROM task
+WHERE workspace = :workspace AND began > :after AND began <= :upto AND (ended IS NULL OR ended > :later);
+
+-- name: forget_keys
+-- Idempotency keys outlive what they were used for; how that ended is noted.
+UPDATE used_key SET state = t.state, ended_at = t.ended_at FROM task t
+WHERE used_key.workspace = :workspace AND t.workspace = :workspace AND used_key.task = t.id
+  AND t.began > :after AND t.began <= :upto AND t.dedup_key <> ''
+  AND t.run NOT IN (SELECT value FROM json_each(:kept));
+
+-- name: forget_messages
+DELETE FROM message WHERE workspace = :workspace AND id IN (
+    SELECT json_extract(e.data, '$.id') FROM event e
+    WHERE e.workspace = :workspace AND e.seq > :after AND e.seq <= :upto AND e.kind = 'message.sent'
+      AND e.run NOT IN (SELECT value FROM json_each(:kept)) AND e.run <> ''
+);
+
+-- name: forget_figures
+DELETE FROM run WHERE workspace = :workspace AND id IN (
+    SELECT t.id FROM task t
+    WHERE t.workspace = :workspace AND t.began > :after AND t.began <= :upto AND t.parent = ''
+      AND t.run NOT IN (SELECT value FROM json_each(:kept))
+);
+
+-- name: forget_tasks
+DELETE FROM task WHERE workspace = :workspace AND began > :after AND began <= :upto
+  AND run NOT IN (SELECT value FROM json_each(:kept));
+
+-- name: forget_events
+DELETE FROM event WHERE workspace = :workspace AND seq > :after AND seq <= :upto
+  AND run NOT IN (SELECT value FROM json_each(:kept));

@@ -1,0 +1,19 @@
+"""Reading: rows of any SQL database as values of the core, always within one workspace.
+
+The classes here are the roles of `ports.views`, one for one; `SqlView` is all of them.
+"""
+
+from remit.stores.views.base import Ask, Values
+from remit.stores.views.journal import JournalQueries, answer_of, event_of
+from remit.stores.views.queue import QueueQueries
+from remit.stores.views.sharing import AgentQueries, EntryQueries, MessageQueries
+from remit.stores.views.tally import TallyQueries
+from remit.stores.views.tasks import TaskQueries, run_facts
+
+__all__ = ["Ask", "SqlView", "Values", "answer_of", "event_of", "run_facts"]
+
+
+class SqlView(JournalQueries, TaskQueries, QueueQueries, AgentQueries, EntryQueries, MessageQueries, TallyQueries):
+    """All of it: what `ports.View` is for a SQL database."""
+
+    __slots__ = ()

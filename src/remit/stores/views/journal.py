@@ -1,0 +1,127 @@
+"""The journal, and the tables page by page."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from remit.codec import decode
+from remit.core.events import Event, Head, Mark
+from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
+from remit.core.values import Json
+from remit.errors import StoreError
+from remit.ports import Span
+from remit.stores.views.base import FOREVER, Queries, Values
+
+_PAGES: Final[dict[Table, str]] = {
+    "task": "task_page",
+    "run": "run_page",
+    "used_key": "used_key_page",
+    "entry": "entry_page",
+    "retired": "retired_page",
+    "message": "message_page",
+    "breaker": "breaker_page",
+    "card": "card_page",
+}
+_FROM_THE_BEGINNING: Final = ("events_of_run", "events_of_session", "events")
+_FROM_THE_END: Final = ("events_of_run_latest", "events_of_session_latest", "events_latest")
+_PAGE: Final = 2_000
+_SEQ, _KIND, _SESSION, _TASK, _AGENT = map(Event._fields.index, ("seq", "kind", "session", "task", "agent"))
+
+
+class JournalQueries(Queries):
+    __slots__ = ()
+
+    def head(self) -> Head:
+        row = self._one("head")
+        return Head(*row) if row else Head()
+
+    def event(self, seq: int) -> Event | None:
+        row = self._one("event", seq=seq)
+        return event_of(row) if row else None
+
+    def marks(self, since: int, limit: int) -> list[Mark]:
+        return [Mark(*row) for row in self._rows("marks", since=since, limit=limit)]
+
+    def done(self, op: str) -> tuple[Json] | None:
+        row = self._one("done", op=op)
+        return None if row is None else (answer_of(row[0]),)
+
+    def done_under(self, prefix: str) -> list[Event]:
+        after = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        events = (event_of(row) for row in self._rows("done_under", prefix=prefix, after=after))
+        return sorted(events, key=lambda event: event.seq)
+
+    def events(self, span: Span) -> list[Event]:
+        """Find events by the narrowest index, page by page: of what is not wanted no more than a page is ever held."""
+        most = FOREVER if span.limit is None else span.limit
+        if span.task is not None and span.run is None and (run := self._one("run_of_task", task=span.task)):
+            span = replace(span, run=run[0])  # the record of a pruned task is gone: then the journal is walked
+        exact = span.kinds is None and (span.run is None or span.session is None)  # the query checks everything
+        found: list[Event] = []
+        while len(found) < most:
+            size = min(most - len(found), _PAGE) if exact else _PAGE
+            rows = self._event_rows(span, size)
+            found += [event_of(row) for row in rows if _is_within(row, span)]
+            if len(rows) < size:
+                break
+            span = replace(span, **{"before" if span.latest else "after": rows[-1][_SEQ]})
+        del found[most:]
+        return found[::-1] if span.latest else found
+
+    def _event_rows(self, span: Span, size: int) -> Sequence[Values]:
+        of_run, of_session, of_all = _FROM_THE_END if span.latest else _FROM_THE_BEGINNING
+        return self._rows(
+            of_run if span.run is not None else of_session if span.session is not None else of_all,
+            run=span.run,
+            session=span.session,
+            after=span.after,
+            before=FOREVER if span.before is None else span.before,
+            since=-FOREVER if span.since is None else span.since,
+            until=FOREVER if span.until is None else span.until,
+            agent="*" if span.agent is None else span.agent,
+            task="*" if span.task is None else span.task,
+            limit=size,
+        )
+
+    def to_empty(self, run: str) -> list[Mark]:
+        return [Mark(*row) for row in self._rows("to_empty", run=run)]
+
+    def tables(self) -> Tables:
+        return {table: dict(self._whole(table)) for table in _PAGES}
+
+    def page(self, table: Table, after: Key | None, limit: int) -> list[tuple[Key, Row]]:
+        names, columns = KEYS[table], COLUMNS[table]
+        values = dict(zip(names, after or ("",) * len(names), strict=True))
+        width = len(names)
+        rows = self._rows(_PAGES[table], **values, limit=limit)
+        return [(tuple(row[:width]), dict(zip(columns, row, strict=True))) for row in rows]
+
+    def _whole(self, table: Table) -> Iterator[tuple[Key, Row]]:
+        page = self.page(table, None, _PAGE)
+        while page:
+            yield from page
+            page = self.page(table, page[-1][0], _PAGE)
+
+
+def _is_within(row: Values, span: Span) -> bool:
+    """Check what the query did not, or not exactly: a star there stands for anything."""
+    return (
+        (span.kinds is None or row[_KIND] in span.kinds)
+        and (span.session is None or row[_SESSION] == span.session)
+        and (span.agent is None or row[_AGENT] == span.agent)
+        and (span.task is None or row[_TASK] == span.task)
+    )
+
+
+def answer_of(text: str | None) -> Json:
+    """Read the answer of an operation from its JSON text; None is kept as no text at all."""
+    return None if text is None else decode(text)
+
+
+def event_of(row: Values) -> Event:
+    """Make the event that a row of the journal tells of."""
+    try:
+        data: Any = decode(row[8]) if row[8] else {}  # a pruned run's events are empty
+    except ValueError as error:
+        raise StoreError(f"event {row[1]} of '{row[0]}' cannot be read ({error}); run `remit doctor`") from error
+    return Event._make((*row, data))

@@ -1,0 +1,166 @@
+"""What each thing may cost, in what can be counted exactly: statements, transactions, pages written, functions called.
+
+Whoever makes something dearer raises its budget here, in the open, and says why. Whoever makes it cheaper lowers it.
+"""
+
+import sqlite3
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import pytest
+
+from remit import Command, Runtime, Turn
+from teams import team
+
+pytestmark = pytest.mark.anyio
+
+TIMES = 20  # of each, one after the other: what happens now and then is spread over them
+PAGE = 2_048
+NUMBERS = count()
+
+
+@dataclass
+class Counted:
+    """What was done, in all."""
+
+    statements: list[str] = field(default_factory=list[str])
+    calls: int = 0
+
+    def of(self, *beginnings: str) -> int:
+        return sum(statement.startswith(beginnings) for statement in self.statements)
+
+
+@contextmanager
+def counting(rt: Runtime) -> Iterator[Counted]:
+    """Count what SQLite is told and which functions are called, on the thread of the loop."""
+    counted = Counted()
+    database: Any = rt.workspace.database
+    connections: set[sqlite3.Connection] = {database.writer.connection, database.reader.connection}
+
+    def called(_frame: FrameType, event: str, _arg: object) -> None:
+        counted.calls += event == "call"
+
+    for connection in connections:
+        connection.set_trace_callback(counted.statements.append)
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        yield counted
+    finally:
+        sys.setprofile(before)
+        for connection in connections:
+            connection.set_trace_callback(None)
+
+
+def agents(rt: Runtime) -> None:
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        for number in range(int(turn.task)):
+            await turn.delegate("worker", f"part {number}")
+        return "done"
+
+    @rt.agent(asks="*")
+    async def fan(turn: Turn) -> str:
+        await turn.delegate_all([("worker", f"part {number}") for number in range(int(turn.task))])
+        return "done"
+
+    @rt.agent
+    async def worker(turn: Turn) -> str:
+        return "done"
+
+    @rt.agent(asks="*")
+    async def sender(turn: Turn) -> Command:
+        return Command("worker", {"phase": "next"})
+
+
+async def delegations(rt: Runtime) -> None:
+    await rt.run("lead", str(TIMES))
+
+
+async def fan_out(rt: Runtime) -> None:
+    await rt.run("fan", str(TIMES))
+
+
+async def runs(rt: Runtime) -> None:
+    for _ in range(TIMES):
+        await rt.run("worker", "x")
+
+
+async def handoffs(rt: Runtime) -> None:
+    for _ in range(TIMES):
+        await rt.run("sender", "x")
+
+
+async def submissions(rt: Runtime) -> None:
+    for _ in range(TIMES):
+        await (await rt.submit("worker", f"task {next(NUMBERS)}")).wait()
+
+
+async def entries(rt: Runtime) -> None:
+    context = rt.workspace.context()
+    for number in range(TIMES):
+        await context.set("notes", f"key {number % 5}", number)
+
+
+Job = Callable[[Runtime], Awaitable[None]]
+
+
+class Budget(NamedTuple):
+    """For one of each: statements, transactions and pages on a file, functions called in memory."""
+
+    reads: float
+    writes: float
+    transactions: float  # each with one sync
+    pages: float
+    calls: float
+
+
+BUDGETS: dict[Job, Budget] = {
+    delegations: Budget(reads=0, writes=5.2, transactions=2.1, pages=19, calls=335),
+    fan_out: Budget(reads=0, writes=4.25, transactions=0.2, pages=3.5, calls=350),
+    runs: Budget(reads=0, writes=4, transactions=2, pages=18, calls=290),
+    handoffs: Budget(reads=0, writes=7, transactions=3, pages=26, calls=532),
+    submissions: Budget(reads=14, writes=4, transactions=2, pages=21, calls=530),
+    entries: Budget(reads=1, writes=2, transactions=1, pages=6, calls=90),
+}
+
+
+def within(what: str, measured: float, budget: float) -> None:
+    each = measured / TIMES
+    assert each <= budget, f"{what}: {each:.2f} each, and {budget} are allowed"
+
+
+@pytest.mark.rule("speed.budget")
+@pytest.mark.parametrize("job", BUDGETS)
+async def test_what_is_written_to_a_file_stays_within_its_budget(job: Job, tmp_path: Path):
+    budget = BUDGETS[job]
+    with team(tmp_path / "team.db") as rt:
+        agents(rt)
+        await job(rt)
+        log = tmp_path / "team.db-wal"
+        database: Any = rt.workspace.database
+        database.writer.connection.execute("PRAGMA wal_autocheckpoint = 0")
+        before = log.stat().st_size
+        with counting(rt) as counted:
+            await job(rt)
+        within("statements that read", counted.of("SELECT", "WITH"), budget.reads)
+        within("statements that write", counted.of("INSERT", "UPDATE", "DELETE"), budget.writes)
+        within("transactions", counted.of("BEGIN IMMEDIATE"), budget.transactions)
+        within("pages written", (log.stat().st_size - before) / (PAGE + 24), budget.pages)
+
+
+@pytest.mark.rule("speed.budget")
+@pytest.mark.parametrize("job", BUDGETS)
+async def test_the_functions_that_are_called_stay_within_their_budget(job: Job):
+    with team() as rt:
+        agents(rt)
+        await job(rt)
+        with counting(rt) as counted:
+            await job(rt)
+        within("functions called", counted.calls, BUDGETS[job].calls)
