@@ -163,7 +163,11 @@ class Asker:
         if agent in FAILING:  # nobody tries it again
             return
         self._ledger.note("asks", how="run", key="", agent=agent, text=text)
-        outcome = await self._rt.outcome(agent, text)
+        try:
+            outcome = await self._rt.outcome(agent, text)
+        except asyncio.CancelledError:  # told to stop while the store was away for long
+            self._ledger.note("gives up", text=text)
+            raise
         self._ledger.note("told", task=outcome.id, state=outcome.state, value=outcome.value)
 
     async def _cancel_one(self) -> None:

@@ -50,6 +50,7 @@ def told(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
 def ended(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
     """Everything has ended, and what did not complete has a reason of its own."""
     by_hand = {line["run"] for line in lines if line["kind"] == "cancels"}
+    given_up = {line["text"] for line in lines if line["kind"] == "gives up"}
     deaths = _deaths(lines)
     for task, row in seen.tasks.items():
         asked = f"task {task} ({row['asked_how']} {row['holder']}: {seen.question(task)!r})"
@@ -60,7 +61,8 @@ def ended(seen: Picture, lines: list[Line]) -> Iterator[Violation]:
             queued = not row["parent"] or row["asked_how"] != "delegate"
             unsure = row["holder"] in UNSURE and said.get("type") == "Conflict"
             poison = row["state"] == "dead" and deaths[task] >= DEADLY
-            if queued and not unsure and not poison:
+            left = row["state"] == "cancelled" and not row["parent"] and seen.question(task) in given_up
+            if queued and not (unsure or poison or left):
                 kind = f"ended.{row['state']}.{said.get('type', '')}"
                 yield Violation(kind, f"{asked} {row['state']}: {said.get('error', '')[:300]}", task)
 
