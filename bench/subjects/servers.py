@@ -64,7 +64,9 @@ rt = remit.Runtime(sys.argv[1], workspace=sys.argv[2])
 async def worker(turn):
     return "ok"
 async def main():
+    await rt.available()  # whoever is told to stop before its store is open goes on
     serving = asyncio.create_task(rt.serve())
+    await asyncio.sleep(0)
     print("ready", flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     await rt.drain(0)
