@@ -1,12 +1,13 @@
 """What a process puts back when it stops: it is taken up where it was, and nothing new is taken."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from engine.helping import PATIENCE, happened, life, quiet, reached, serving, sound
+from engine.helping import PATIENCE, a_few_rounds, happened, life, quiet, reached, serving, sound
 from remit import Card, Runtime, Turn
 from teams import echo, team
 from wrapped import Wrapped
@@ -338,3 +339,14 @@ async def test_cancelling_serve_stops_a_worker_that_was_lent_before(rt: Runtime)
     assert (await task.status()).state == "pending"
     assert rt.running() == 0
     await sound(rt)
+
+
+@pytest.mark.rule("drain.starting")
+async def test_draining_stops_whoever_still_waits_for_its_store():
+    with team("postgresql://127.0.0.1:1/nowhere") as rt:
+        waiting = asyncio.ensure_future(rt.serve())
+        await a_few_rounds()
+        assert not waiting.done()
+        assert await rt.drain(0) == 0
+        with anyio.fail_after(PATIENCE):
+            await waiting

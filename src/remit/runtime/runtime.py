@@ -86,6 +86,7 @@ class Runtime:
             parts = settings(policy, serving, system, Redaction(private.get("secrets", ())))
             self._opening = Opening(store, workspace, Directory(), parts)
         self.workspace = Workspace(self._opening, bounds=self._ceiling)
+        self._starting: set[anyio.CancelScope] = set()  # those who want to serve and wait for the store
 
     def __repr__(self) -> str:
         return f"<Runtime of {len(self.cards())} agents in workspace {self._opening.workspace}>"
@@ -200,7 +201,15 @@ class Runtime:
 
         A store that cannot be opened yet, because its server is starting, is waited for.
         """
-        await (await self._opening.wait()).resident.serve()
+        engine = None
+        with anyio.CancelScope() as starting:
+            self._starting.add(starting)
+            try:
+                engine = await self._opening.wait()
+            finally:
+                self._starting.discard(starting)
+        if engine is not None and not starting.cancel_called:  # else it was drained before it had begun
+            await engine.resident.serve()
 
     async def available(self) -> None:
         """Wait until the store can be opened, as `serve` does: a server that is starting is not there yet."""
@@ -215,6 +224,8 @@ class Runtime:
     async def drain(self, seconds: float = 30.0) -> int:
         """Take no more tasks, give those that run here so long to end, and requeue the rest; tells how many."""
         checks.patience(seconds, "seconds")
+        for starting in self._starting:
+            starting.cancel()
         return await self._opening.engine.resident.drain(seconds) if self._opening.is_open else 0
 
     def lend(self) -> None:
