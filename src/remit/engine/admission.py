@@ -210,7 +210,7 @@ class Admission:
         return (event,)
 
     def probe(self, view: View, proposal: Proposal) -> tuple[Unsealed, ...]:
-        """Give the event that makes this task the one probe of its agent's breaker, if it has cooled off."""
+        """Return the event that makes this task the trial call of an open breaker whose pause is over, if it is."""
         name = proposal.wish.to
         breaker = view.breaker(name)
         if breaker is CLOSED or breakers.admits(breaker, proposal.now) != "probe":

@@ -133,7 +133,7 @@ class QueueView(Protocol):
         ...
 
     def has_due(self, holder: str, now: int) -> bool:
-        """Whether anything stands in the queue of that agent that anyone could claim."""
+        """Tell whether the agent has a pending task that is due and that any worker could claim."""
         ...
 
     def due(self, holder: str, worker: str, now: int, limit: int, losses: int = INT_LIMIT) -> list[Record]:

@@ -52,7 +52,7 @@ class Figures:
             self.told(name, breaker)
 
     def told(self, name: str, breaker: BreakerStats) -> None:
-        """Take note of how a breaker is, unless something later is known of it."""
+        """Record the state of an agent's breaker, unless a later state is recorded already."""
         known = self.breakers.get(name)
         if known is None or known.seq <= breaker.seq:
             self.breakers[name] = breaker
@@ -73,7 +73,7 @@ class Figures:
 
 
 def figures_from(data: Json) -> Figures:
-    """Read what `Figures.data` wrote."""
+    """Restore figures from the JSON object that `Figures.data` made of them."""
     found = cast("dict[str, Any]", data)
     most_passed, most_handed = found.get("most", (0, 0))
     return Figures(

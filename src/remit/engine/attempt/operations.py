@@ -134,7 +134,8 @@ class Operations:
             self._visited.append(self._turn)
 
     def ids(self, what: str, *about: str) -> list[str]:
-        """Give the ids of the next operation of this name: in this try, then in the earlier ones, latest first."""
+        """Return the ids under which the next operation of this name is recorded: the one of this try, then those
+        that earlier tries used, latest first."""
         name = f"{self._turn}/{what}/{digest(chr(0).join(about))}" if about else f"{self._turn}/{what}"
         counted = self._next(name)
         if self._failures == 0:  # nearly always

@@ -207,7 +207,7 @@ def _events(view: View, after: int, upto: int) -> Iterator[Event]:
 
 
 def _from_journal(view: View, before: int) -> Recall:
-    """Recall tasks by what their runs did before that event."""
+    """Return a function that restores what was under way in a task by replaying its run's events up to `before`."""
     seen: dict[str, Counting] = {}
 
     def recall(first: Event) -> UnderWay | None:
