@@ -65,6 +65,7 @@ GONE: Final = TERMINAL - {"completed"}  # what may be asked for again
 OPEN: Final = frozenset(TRANSITIONS) - TERMINAL - {START}
 MOVES: Final = frozenset(kind for moves in TRANSITIONS.values() for kind in moves)
 _LANDS: Final = {kind: after for moves in TRANSITIONS.values() for kind, after in moves.items()}
+QUEUES: Final = frozenset(kind for kind, after in _LANDS.items() if after == "pending")
 ENDS: Final = frozenset(kind for moves in TRANSITIONS.values() for kind, after in moves.items() if after in TERMINAL)
 
 

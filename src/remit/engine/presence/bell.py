@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Self, TypeVar
 
 from remit.core.events import Event, Head
+from remit.core.lifecycle import QUEUES
 from remit.errors import StoreError
 from remit.ports import Clock, Store, View
 
@@ -22,6 +23,7 @@ class Bell:
         self._store = store
         self._clock = clock
         self._waiting: dict[str, list[asyncio.Event]] = {}
+        self._listeners: list[Listener] = []
         self._unsubscribe: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._known: Head | None = None  # up to where those who wait have been told what happened
@@ -31,7 +33,8 @@ class Bell:
     async def until(self, about: str, look: Callable[[View], T | None]) -> T:
         """Wait until `look` finds something, and give that back."""
         event = asyncio.Event()
-        self.enter(about, event)
+        self._open()
+        self._waiting.setdefault(about, []).append(event)
         try:
             while True:
                 event.clear()
@@ -39,17 +42,28 @@ class Bell:
                     return seen
                 await event.wait()
         finally:
-            self.leave(about, event)
+            self._forget(about, event)
 
-    def listen(self, about: str = ANYTHING) -> "Listener":
+    def listen(self) -> "Listener":
         """Make a listener for a loop that has other reasons to wake up too."""
-        return Listener(self, self._clock, about)
+        return Listener(self, self._clock)
+
+    def enter(self, listener: "Listener") -> None:
+        self._open()
+        self._listeners.append(listener)
+
+    def leave(self, listener: "Listener") -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+        self._close_if_idle()
 
     def ring(self) -> None:
         """Wake those who wait for anything, and look for the others whether their tasks are among those that have
         moved: something may have happened in another process, and a thousand who wait must not look a thousand
         times."""
         self._wake(ANYTHING)
+        for listener in self._listeners:
+            listener.wake()
         if len(self._waiting) > (ANYTHING in self._waiting) and self._loop is not None:
             self._look_again = True
             if self._looking is None or self._looking.done():
@@ -82,23 +96,26 @@ class Bell:
         for event in self._waiting.get(about, ()):
             event.set()
 
-    def enter(self, about: str, event: asyncio.Event) -> None:
+    def _open(self) -> None:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # a store outlives an event loop; what waited in the last one is gone with it
             self._stop_listening()
             self._waiting.clear()
+            self._listeners.clear()
             self._loop, self._looking = loop, None
-        if not self._waiting:
+        if not self._waiting and not self._listeners:
             self._unsubscribe = [self._store.subscribe(self._heard), self._store.listen(self.ring)]
-        self._waiting.setdefault(about, []).append(event)
 
-    def leave(self, about: str, event: asyncio.Event) -> None:
+    def _forget(self, about: str, event: asyncio.Event) -> None:
         events = self._waiting.get(about, [])
         if event in events:
             events.remove(event)
         if not events:
             self._waiting.pop(about, None)
-        if not self._waiting:
+        self._close_if_idle()
+
+    def _close_if_idle(self) -> None:
+        if not self._waiting and not self._listeners:
             self._stop_listening()
 
     def _stop_listening(self) -> None:
@@ -115,23 +132,27 @@ class Bell:
                 continue
             self._wake(event.task)
             self._wake(ANYTHING)
+            for listener in self._listeners:
+                if listener.heeds_all or event.kind in QUEUES:
+                    listener.wake()
 
 
 class Listener:
-    """Someone the bell wakes: `async with bell.listen() as listener`, then `await listener.wait(seconds)`."""
+    """Someone the bell wakes: `async with bell.listen() as listener`, then `await listener.wait(seconds)`. Every task
+    that moves wakes it; with `heeds_all` off, only what is put into the queue, and what other processes do."""
 
-    def __init__(self, bell: Bell, clock: Clock, about: str) -> None:
+    def __init__(self, bell: Bell, clock: Clock) -> None:
+        self.heeds_all = True
         self._bell = bell
         self._clock = clock
-        self._about = about
         self._event = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        self._bell.enter(self._about, self._event)
+        self._bell.enter(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._bell.leave(self._about, self._event)
+        self._bell.leave(self)
 
     def wake(self) -> None:
         self._event.set()

@@ -50,6 +50,8 @@ class Worker:
         self._taking = 0  # submissions under way that may begin a task here
         self._changed = asyncio.Event()
         self._rounds_begun = self._rounds_done = 0
+        self._crowded = True  # whether something that could begin may be waiting for a hand, or for room
+        self._next_due: int | None = None  # if it is not: when the first of what is to begin later is due
         self._listener: Listener | None = None
         self._caretaker = Caretaker(services, self._busy, serving)
         self._claims = Claims(services, self._hands.most)
@@ -154,11 +156,18 @@ class Worker:
         """Do what there is to do, and tell for how long there will be nothing."""
         await self._caretaker.tidy()
         self._rounds_begun += 1
+        self._heed_all(True)  # what ends while it looks may make room for what it finds
         while await self._claim_and_start():
             pass
         self._rounds_done = self._rounds_begun
         self._changed.set()
+        self._heed_all(self._crowded)
         return self._pace.look if self._draining or self._free() <= 0 else await self._until_due()
+
+    def _heed_all(self, crowded: bool) -> None:
+        """Look again at whatever happens if something waits, and otherwise only at what comes into the queue."""
+        assert self._listener is not None
+        self._crowded = self._listener.heeds_all = crowded
 
     async def _claim_and_start(self) -> bool:
         """Claim what there is and start it; whoever drains waits for a claim that is under way."""
@@ -175,7 +184,7 @@ class Worker:
 
     async def _until_due(self) -> float:
         now = self._ground.clock.now()
-        due = await self._ground.store.read(lambda view: view.next_due(now))
+        due = await self._ground.store.read(lambda view: view.next_due(now)) if self._crowded else self._next_due
         return self._pace.look if due is None else min(self._pace.look, max(0.001, (due - now) / 1e6))
 
     # -- claiming ---------------------------------------------------------------------------------------------
@@ -184,7 +193,12 @@ class Worker:
         """Claim everything this process may begin now, in one transaction."""
         store, heartbeat = self._ground.store, self._services.heartbeat
         now = self._ground.clock.now()
-        if not await store.read(lambda view: view.front(now, 1)):
+
+        def look(view: View) -> tuple[bool, int | None]:
+            return (True, None) if view.front(now, 1) else (False, view.next_due(now))
+
+        self._crowded, self._next_due = await store.read(look)
+        if not self._crowded:
             return []
 
         def decide(view: View) -> Decision[int]:
@@ -233,7 +247,8 @@ class Worker:
                 del self._busy[task]
             self._claims.suspects.leave(task)
             self._changed.set()
-            self._wake_listener()
+            if self._crowded or self._draining:
+                self._wake_listener()
 
     async def _stop_all(self) -> None:
         """Let nothing run on when `serve` is left; what was claimed is requeued on its way out."""
