@@ -1,7 +1,7 @@
 """A day on a clock of its own: `python -m growing.day WHERE RUNS_A_MINUTE`, as JSON on standard output.
 
-The load is steady, a run of six tasks and a submitted task each time, and what has ended is kept for two hours: after
-that, memory and file should stay as they are.
+The load is steady: a run of six tasks, a submitted task, an entry for an hour and one that is overwritten each time. What
+has ended is kept for two hours, and lines about it for two more: after that, memory and file should stay as they are.
 """
 
 import asyncio
@@ -54,6 +54,10 @@ async def _minute(runtime: remit.Runtime, runs: int, minute: int) -> None:
     await asyncio.gather(
         *[runtime.run("lead", f"run {n} of minute {minute}", session=f"minute {minute}") for n in range(runs)]
     )
+    context = runtime.workspace.context()
+    for n in range(runs):
+        await context.set("notes", f"minute {minute}, {n}", "of the last hour", ttl=3_600)
+        await context.set("board", str(n), f"minute {minute}")
     tasks = [await runtime.submit("worker", f"task {n} of minute {minute}") for n in range(runs)]
     for task in tasks:
         await task.wait()

@@ -5,7 +5,8 @@ from remit.core import kinds
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.entry import Writer
-from remit.core.events import Unsealed
+from remit.core.events import Gap, Unsealed
+from remit.core.identity import UsedKey
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
 from remit.core.lead import Lead, whole
 from remit.core.message import Message
@@ -39,7 +40,7 @@ FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "t
 RETRIED = {"origin": "t0", "failures": 1}  # what a person's retry adds to the first event of the task before
 STEP = {"id": "a", "title": "Gather", "agent": "coder", "capability": "", "after": []}
 KEPT = {"id": "t1", "agent": "lead", "session": "s1", "task": "build it", "state": "completed"}
-PRUNED = {**KEPT, "asked_at": NOW, "ended_at": NOW + 1, "tasks": ["t1"], "outline": "1:a"}
+PRUNED = {**KEPT, "asked_at": NOW, "ended_at": NOW + 1, "tasks": ["t1"]}
 
 
 def with_more(event: Unsealed, **more: object) -> Unsealed:
@@ -93,8 +94,11 @@ MADE = [
     kinds.team_planned(CODER, {"plan": {"steps": [{"id": "a", "title": "Gather"}]}}, NOW),
     kinds.team_planned(CODER, {"plan": whole(PLAN), "trust": "outside"}, NOW),
     kinds.step_ended(CODER, "a", "skipped", "stop", NOW),
-    kinds.runs_pruned([PRUNED], NOW),
-    kinds.runs_pruned([{**PRUNED, "keys": [["key/d", "t1", "t1", "all", "completed", NOW + 1]]}], NOW),
+    kinds.runs_pruned([PRUNED], [], NOW),
+    kinds.runs_pruned([{**PRUNED, "messages": ["m1"]}], [Gap(1, 2, "a"), Gap(4, 4, "b")], NOW),
+    kinds.keys_kept([UsedKey("key/d", "t1", "t1", "all", "completed", NOW + 1)], NOW),
+    kinds.journal_cut([], [], 0, NOW),
+    kinds.journal_cut([Gap(1, 2, "a")], [("notes", "k")], 7, NOW),
     kinds.breaker_set("coder", CLOSED, Place(), NOW),
     kinds.breaker_set("coder", Breaker("half-open", 3, NOW + 5, "t2", "it broke"), HERE, NOW, "ann"),
     kinds.cards_published([Card("coder"), Card("lead", asks="*", tools=["exec"], concurrency=2)], NOW),

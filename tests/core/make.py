@@ -55,11 +55,6 @@ def journal(*unsealed: Unsealed, stamps: tuple[Stamp, ...] = ()) -> list[Event]:
     return events
 
 
-def emptied(event: Event) -> Event:
-    """What pruning leaves of an event."""
-    return event._replace(text="", data={})
-
-
 # --- tasks in a queue --------------------------------------------------------------------------
 
 

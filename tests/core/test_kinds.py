@@ -12,7 +12,7 @@ from remit.core.allow import ANY
 from remit.core.bounds import Bounds
 from remit.core.breaker import Breaker
 from remit.core.entry import Writer
-from remit.core.events import Unsealed
+from remit.core.events import Gap, Unsealed
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
 from remit.core.message import Message
 from remit.core.projection import PROJECTION, changes, counted
@@ -150,9 +150,10 @@ def test_an_effect_is_told_with_its_name_and_what_came_of_it():
 def test_pruned_runs_are_told_by_what_is_kept_of_them():
     kept = [{"id": "t1", "tasks": ["t1", "t2"]}]
 
-    found = kinds.runs_pruned(kept, NOW)
+    found = kinds.runs_pruned(kept, [Gap(2, 3, "abc")], NOW)
 
-    assert found == Unsealed("runs.pruned", NOW, {"runs": [{"id": "t1", "tasks": ["t1", "t2"]}]})
+    told = {"runs": [{"id": "t1", "tasks": ["t1", "t2"]}], "gaps": [[2, 3, "abc"]]}
+    assert found == Unsealed("runs.pruned", NOW, told)
     assert found.data["runs"] is not kept
 
 
@@ -304,7 +305,7 @@ def test_every_event_of_a_journal_has_the_shape_of_its_kind_and_changes_the_tabl
         ("task.claimed", {"worker": "w1", "fence": 1}, "task.claimed lacks attempt"),
         ("task.claimed", {"worker": "w1", "fence": 1, "attempt": True}, "task.claimed.attempt is True, not int"),
         ("task.waiting", {"why": "x"}, "task.waiting has why, which its shape does not know"),
-        ("runs.pruned", {"runs": "t1"}, "runs.pruned.runs is 't1', not list"),
+        ("runs.pruned", {"runs": "t1", "gaps": []}, "runs.pruned.runs is 't1', not list"),
         ("step.ended", {"step": "a", "state": "lost", "reason": ""}, "step.ended.state is 'lost', not one of"),
         ("entries.removed", {"keys": [["n"]], "why": ""}, "entries.removed.keys[0] is ['n'], not tuple"),
         ("messages.taken", {"ids": ["m1", 2]}, "messages.taken.ids[1] is 2, not str"),

@@ -10,7 +10,6 @@ from core.make import (
     NOW,
     SECOND,
     claimed,
-    emptied,
     entry,
     first_remit,
     journal,
@@ -24,11 +23,12 @@ from remit.core import kinds as facts
 from remit.core import lifecycle, projection
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card, restored
-from remit.core.entry import Draft, Writer, touched, written
-from remit.core.events import Unsealed
+from remit.core.entry import Draft, Retired, Writer, touched, written
+from remit.core.events import Gap, Unsealed
+from remit.core.identity import UsedKey
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue
 from remit.core.message import Message
-from remit.core.projection import PROJECTION, Change, changes, fold
+from remit.core.projection import FLOOR, PROJECTION, Change, changes, fold
 from remit.core.remit import Pass
 from remit.core.values import decode, encode
 
@@ -126,12 +126,10 @@ def test_a_key_is_kept_with_what_it_was_used_for_and_with_how_that_ended_once_it
     used = {"key": "key/d", "task": "t1", "run": "t1", "content": "all", "state": "", "ended_at": None}
     for first in (facts.started(first_remit(), NOW, Begun("w1"), queued), facts.submitted(first_remit(), NOW, queued)):
         assert fold(journal(first))["used_key"] == {("key/d",): used}
-        pruned = facts.runs_pruned(
-            [{"id": "t1", "tasks": ["t1"], "keys": [["key/d", "t1", "t1", "all", "failed", NOW]]}], NOW
-        )
+        kept = facts.keys_kept([UsedKey("key/d", "t1", "t1", "all", "failed", NOW)], NOW)
         told = {**used, "state": "failed", "ended_at": NOW}
-        assert fold(journal(first, pruned))["used_key"] == {("key/d",): told}
-        assert fold([emptied(journal(first)[0]), *journal(first, pruned)[1:]])["used_key"] == {("key/d",): told}
+        assert fold(journal(first, kept))["used_key"] == {("key/d",): told}
+        assert fold(journal(first, kept)[1:])["used_key"] == {("key/d",): told}
 
 
 def test_a_task_that_is_submitted_again_keeps_count_of_its_failures():
@@ -224,39 +222,45 @@ def test_a_task_that_has_ended_does_not_move_in_the_tables_either(word):
 
 
 @pytest.mark.rule("prune.summary")
-def test_pruning_takes_the_rows_of_a_run_and_empties_what_its_events_said():
-    kept = [{"id": "t1", "tasks": ["t1", "t2"]}, {"id": "t9", "tasks": ["t9"]}]
-    (event,) = journal(facts.runs_pruned(kept, NOW))
+def test_pruning_takes_the_rows_of_a_run_and_cuts_its_events_out():
+    kept = [{"id": "t1", "tasks": ["t1", "t2"], "messages": ["m1"]}, {"id": "t9", "tasks": ["t9"]}]
+    (event,) = journal(facts.runs_pruned(kept, [Gap(3, 5, "abc")], NOW))
 
     assert changes(event) == [
         Change("task", "drop", ("t1",), {"id": "t1"}),
         Change("task", "drop", ("t2",), {"id": "t2"}),
+        Change("message", "drop", ("m1",), {"id": "m1"}),
         Change("run", "drop", ("t1",), {"id": "t1"}),
-        Change("event", "empty", ("t1",), {"run": "t1"}),
         Change("task", "drop", ("t9",), {"id": "t9"}),
         Change("run", "drop", ("t9",), {"id": "t9"}),
-        Change("event", "empty", ("t9",), {"run": "t9"}),
+        Change("event", "cut", (), {"first": 3, "last": 5}),
+        Change("gap", "cut", (), {"first": 3, "last": 5}),
+        Change("gap", "add", (), {"first": 3, "last": 5, "hash": "abc", "stated": 1}),
     ]
 
 
 @pytest.mark.rule("prune.summary", "journal.one-event")
-def test_a_pruned_journal_folds_to_the_same_tables_whether_it_was_emptied_or_not():
+def test_a_pruned_journal_folds_to_the_same_tables_whether_its_events_are_there_or_not():
     first, other = first_remit(), first_remit()._replace(id="t5", root="t5")
     run = [facts.started(first, NOW), facts.ended(first, "task.completed", NOW + 1, {"result": 1})]
-    told = journal(*run, submitted(other), facts.runs_pruned([{"id": "t1", "tasks": ["t1"]}], NOW + 2))
+    told = journal(*run, submitted(other), facts.runs_pruned([{"id": "t1", "tasks": ["t1"]}], [], NOW + 2))
 
-    whole, pruned = fold(told), fold([emptied(event) if event.run == "t1" else event for event in told])
+    whole, pruned = fold(told), fold([event for event in told if event.run != "t1"])
 
     assert whole == pruned
     assert list(whole["task"]) == [("t5",)]
     assert list(whole["run"]) == []
 
 
-@pytest.mark.rule("prune.summary")
-def test_an_emptied_event_changes_nothing():
-    done = facts.effect_done(first_remit(), "x", "", 1, 1)
-    for event in journal(submitted(first_remit()), claimed(first_remit(), NOW), done):
-        assert changes(emptied(event)) == []
+@pytest.mark.rule("prune.cut")
+def test_what_is_forgotten_of_removed_entries_is_the_highest_of_their_versions():
+    gone = [("n", "a", 3), ("n", "b", 2)]
+    told = journal(
+        facts.entries_removed(gone, "removed", BY, HERE, NOW), facts.journal_cut([], [("n", "a")], 3, NOW + 1)
+    )
+
+    kept = {"namespace": "n", "key": "b", "version": 2}
+    assert fold(told)["retired"] == {("n", "b"): kept, FLOOR: {"namespace": "", "key": "*", "version": 3}}
 
 
 @pytest.mark.parametrize("kind", sorted(lifecycle.ENDS))
@@ -632,7 +636,8 @@ def test_folding_the_events_of_any_history_gives_the_entries_it_ends_with(histor
     told = []
     for now, (what, where, how) in enumerate(history, start=NOW):
         if what == "set":
-            shelf[where] = written(shelf.get(where), Draft("n", where, how, lifetime=50), BY, now, last.get(where, 0))
+            draft, retired = Draft("n", where, how, lifetime=50), Retired(last.get(where, 0))
+            shelf[where] = written(shelf.get(where), draft, BY, now, retired)
             told.append(facts.entry_set(shelf[where], HERE))
         elif what == "touch" and (longer := touched(shelf.get(where), how, now)) is not None:
             shelf[where] = longer

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.histories import AGENTS, HOUR, histories, history
-from core.make import SECOND, emptied, journal
+from core.make import NOW, SECOND, journal
 from remit.codec import decode, encode
-from remit.core import lifecycle
+from remit.core import kinds
 from remit.core.events import Event
 from remit.core.tally import (
     DAY_WIDE,
@@ -165,16 +165,16 @@ def test_what_is_remembered_is_what_is_open(told):
 
 
 def test_of_a_run_that_was_pruned_before_it_was_counted_nothing_is_remembered():
-    began, *rest = journal(*history(7, 60))
-    ends = next(event for event in rest if event.task == began.task and event.kind in lifecycle.ENDS)
+    began = journal(*history(7, 60))[0]
+    [pruned] = journal(kinds.runs_pruned([{"id": began.run, "tasks": [began.task]}], [], NOW))
     known = Counting(lambda _at, _who: Figures())
     known.add(began)
-    later = Counting(lambda _at, _who: Figures(), lambda first: known.under_way[began.task])
+    later = Counting(lambda _at, _who: Figures(), lambda first: known.under_way[first.task])
 
-    later.add(emptied(ends))
+    later.add(pruned)
 
-    assert later.under_way == {ends.task: None}
-    assert later.recalled == {ends.task}
+    assert later.under_way == {began.task: None}
+    assert later.recalled == {began.task}
 
 
 def test_a_history_at_random_has_a_bit_of_everything():

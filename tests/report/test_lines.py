@@ -3,7 +3,7 @@
 import pytest
 
 from core.made import MADE
-from core.make import NOW, emptied, first_remit, journal, submitted
+from core.make import NOW, first_remit, journal, submitted
 from remit.core.kinds import SHAPES
 from remit.report.lines import detail, plain_line
 
@@ -49,6 +49,8 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("entry.set", ": codebase/auth v1"),
         ("message.sent", " to lead"),
         ("runs.pruned", ": 1 run: t1"),
+        ("keys.kept", ": 1 idempotency key"),
+        ("journal.cut", ": up to event 2"),
     ],
 )
 def test_a_line_tells_what_its_event_is_about(kind, said):
@@ -58,8 +60,3 @@ def test_a_line_tells_what_its_event_is_about(kind, said):
 @pytest.mark.parametrize(("asked_how", "said"), [("submit", ": build it"), ("spawn", ": build it (spawn)")])
 def test_a_submitted_task_says_how_it_was_asked_for(asked_how, said):
     assert detail(journal(submitted(first_remit(), NOW, asked_how))[0]) == said
-
-
-@pytest.mark.rule("prune.summary")
-def test_a_pruned_event_says_only_that():
-    assert all(detail(emptied(event)) == " (pruned)" for event in EVENTS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.make import NOW, SECOND, UNTIL, claimed, emptied, first_remit, journal, moved, requeued, submitted
+from core.make import NOW, SECOND, UNTIL, claimed, first_remit, journal, moved, requeued, submitted
 from remit.core import kinds
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.events import Event, Unsealed
@@ -167,11 +167,6 @@ def test_a_retry_of_a_run_that_began_earlier_is_no_run():
 
     assert stats(journal(*again)).runs == {}
     assert stats(journal(*again, moved(LEAD, "died", at(2)))).runs == {"dead": 1}
-
-
-@pytest.mark.rule("prune.summary")
-def test_of_what_was_pruned_only_the_number_is_told():
-    assert stats(map(emptied, a_queue())) == Stats(events=12)
 
 
 def test_the_figures_of_one_agent_are_what_it_did_itself():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.make import NOW, SECOND, UNTIL, claimed, emptied, journal, moved, requeued, submitted
+from core.make import NOW, SECOND, UNTIL, claimed, journal, moved, requeued, submitted
 from remit.core import kinds, lifecycle
 from remit.core.events import Unsealed
 from remit.core.kinds import Begun, Queued
@@ -301,13 +301,6 @@ def test_the_report_follows_the_table_and_ignores_what_the_table_does_not_have(m
         state = lifecycle.TRANSITIONS[state].get(event.kind, state)
 
     assert (growing.root.state if growing.root else lifecycle.START) == state
-
-
-@pytest.mark.rule("prune.summary")
-def test_events_that_were_pruned_are_passed_over():
-    told = journal(submitted(LEAD), claimed(LEAD, NOW), handed(LEAD, "billing", NOW, tokens=3), completed(LEAD))
-
-    assert tree(map(emptied, told)) is None
 
 
 # --- plans -------------------------------------------------------------------------------------

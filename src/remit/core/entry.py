@@ -105,10 +105,21 @@ def lifetime(ttl: object) -> int | None:
     return None if ttl is None else span(ttl, "ttl")
 
 
-def written(old: Entry | None, draft: Draft, by: Writer, now: int, retired: int = 0) -> Entry:
+class Retired(NamedTuple):
+    """Versions that are used up although nothing stands at an address: the last one of what was removed from it, 0 if
+    nothing is known of that, and the highest of what has been forgotten, wherever that was."""
+
+    version: int = 0
+    floor: int = 0
+
+
+NEVER: Final = Retired()
+
+
+def written(old: Entry | None, draft: Draft, by: Writer, now: int, retired: Retired = NEVER) -> Entry:
     """Make the entry after a write. A version the writer did not expect is a conflict and changes nothing.
 
-    `retired` is the last version of what was removed from this address: no version is used again.
+    No version that was retired is used again.
     """
     living = old is not None and old.alive(now)
     current = old.version if old is not None and living else 0
@@ -116,7 +127,12 @@ def written(old: Entry | None, draft: Draft, by: Writer, now: int, retired: int 
         where = f"{draft.namespace}/{draft.key}"
         raise Conflict(f"{where} is at version {current}, not {draft.expect}; read it again and decide anew")
     created_at = old.created_at if old is not None and living else now
-    return _made(draft, by, now, created_at, (old.version if old is not None else retired) + 1)
+    return _made(draft, by, now, created_at, (old.version if old is not None else max(retired)) + 1)
+
+
+def counts_up(version: int) -> bool:
+    """Tell whether a version was counted, as opposed to one of a write without sight."""
+    return version < _BLIND
 
 
 def written_blind(draft: Draft, by: Writer, now: int, op: str) -> Entry:

@@ -16,10 +16,6 @@ from remit.errors import BadInput
 GENESIS: Final = "0" * 64
 KEYED: Final = "hmac-"  # how a hash begins that was made with a key
 KEY_LENGTH: Final = 16
-# What is kept of a pruned run: entries, messages and breakers outlive it.
-KEPT_KINDS: Final = frozenset(
-    ("entry.set", "entry.touched", "entries.removed", "message.sent", "messages.taken", "breaker.set")
-)
 
 
 class Unsealed(NamedTuple):
@@ -130,7 +126,7 @@ def genuine(event: Event, head: Head, key: SealKey | None = None) -> bool:
 
 
 class Mark(NamedTuple):
-    """An event without what it says: that it happened, and its seal. It is what a prune leaves of it."""
+    """An event without what it says: that it happened, and its seal."""
 
     seq: int
     kind: str
@@ -142,36 +138,25 @@ class Mark(NamedTuple):
     op: str | None
     hash: str
 
-    @classmethod
-    def of(cls, event: Event) -> "Mark":
-        _, seq, kind, at, run, session, task, agent, _, op, _, hash_, _ = event
-        return cls(seq, kind, at, run, session, task, agent, op, hash_)
 
+class Gap(NamedTuple):
+    """A stretch of the journal whose events were removed, because nothing needs them any more: the first and the last
+    number that is missing, and the hash of the last, from which the event behind the gap continues.
 
-class Outline:
-    """What stays of the events of one run when they are emptied, as one digest: their places, kinds, times and seals.
-
-    The event that prunes the run carries it, so the chain of hashes vouches for what the emptied events cannot prove.
+    Every gap is stated by an event that is still there, so whoever takes out more than that is found out.
     """
 
-    __slots__ = ("_digest", "events")
-
-    def __init__(self) -> None:
-        self.events = 0
-        self._digest = ""
-
-    def add(self, mark: Mark) -> None:
-        self.events += 1
-        self._digest = hashlib.sha256(f"{self._digest}{(*mark,)!r}".encode()).hexdigest()
-
-    @property
-    def digest(self) -> str:
-        return f"{self.events}:{self._digest}"
+    first: int
+    last: int
+    hash: str
 
 
-def outline(emptied: Iterable[Mark]) -> str:
-    """Give the digest of those events of a run that a prune empties."""
-    drawn = Outline()
-    for mark in emptied:
-        drawn.add(mark)
-    return drawn.digest
+def joined(gaps: Iterable[Gap]) -> list[Gap]:
+    """Put gaps in order, and make one of those that touch."""
+    found: list[Gap] = []
+    for gap in sorted(gaps):
+        if found and found[-1].last + 1 == gap.first:
+            found[-1] = gap._replace(first=found[-1].first)
+        else:
+            found.append(gap)
+    return found

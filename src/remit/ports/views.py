@@ -5,8 +5,8 @@ from typing import Protocol
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
-from remit.core.entry import Entry
-from remit.core.events import Event, Head, Mark
+from remit.core.entry import Entry, Retired
+from remit.core.events import Event, Gap, Head, Mark
 from remit.core.identity import UsedKey
 from remit.core.message import Message
 from remit.core.projection import Key, Row, Table, Tables
@@ -31,8 +31,28 @@ class JournalView(Protocol):
         """List the events from that number on, without what they say."""
         ...
 
-    def to_empty(self, run: str) -> list[Mark]:
-        """List what stays of the events of a run that a prune empties, in order."""
+    def marks_of_run(self, run: str) -> list[Mark]:
+        """List the events of a run in the same way."""
+        ...
+
+    def lasting_of_run(self, run: str) -> list[Event]:
+        """List the events of a run that tell of entries, breakers and messages, in order."""
+        ...
+
+    def gap_before(self, seq: int) -> Gap | None:
+        """Give the gap that ends right before that place."""
+        ...
+
+    def gaps_around(self, first: int, last: int) -> list[Gap]:
+        """List the gaps that begin or end within this stretch or touch it, in order."""
+        ...
+
+    def gaps_stated(self, seq: int) -> list[Gap]:
+        """List the gaps that this event states, in order."""
+        ...
+
+    def gaps_after(self, last: int, limit: int) -> list[Gap]:
+        """List the gaps that end after that place, in order."""
         ...
 
     def done(self, op: str) -> tuple[Json] | None:
@@ -171,6 +191,10 @@ class AgentView(Protocol):
     """Breakers and published cards."""
 
     def breaker(self, name: str) -> Breaker: ...
+    def breaker_set_at(self, name: str) -> int | None:
+        """Tell when a breaker was set the last time; None if it never was."""
+        ...
+
     def breakers(self) -> list[tuple[str, Breaker, int]]: ...
     def card(self, name: str) -> Card | None: ...
     def cards(self) -> list[tuple[Card, int]]:
@@ -184,8 +208,8 @@ class EntryView(Protocol):
     def entry(self, namespace: str, key: str) -> Entry | None: ...
     def recent(self, scope: Scope, now: int, limit: int) -> list[Entry]: ...
     def by_key(self, scope: Scope, now: int, limit: int) -> list[Entry]: ...
-    def retired(self, namespace: str, key: str) -> int:
-        """Tell the last version of what was removed from this address; 0 if nothing was."""
+    def retired(self, namespace: str, key: str) -> Retired:
+        """Tell which versions are used up at this address."""
         ...
 
     def expired(self, now: int, limit: int) -> list[tuple[str, str, int]]: ...
@@ -194,6 +218,10 @@ class EntryView(Protocol):
 
 class MessageView(Protocol):
     """Messages that wait to be read."""
+
+    def has_message(self, message: str) -> bool:
+        """Tell whether there is such a message, read or not."""
+        ...
 
     def waiting(self, run: str, agent: str, task: str, limit: int) -> list[Message]:
         """List messages for this agent in a run, and announcements for this task."""

@@ -21,9 +21,7 @@ def plain_line(event: Event) -> str:
 
 
 def detail(event: Event) -> str:
-    """Say what an event says besides who did what; of one that was pruned, only that."""
-    if not event.text:
-        return " (pruned)"
+    """Say what an event says besides who did what."""
     return escaped(_SAID[event.kind](event), 240) if event.kind in _SAID else ""
 
 
@@ -115,6 +113,13 @@ def _pruned(event: Event) -> str:
     return f": {count(len(runs), 'run')}: {', '.join(run['id'] for run in runs[:_RUNS])}"
 
 
+def _cut(event: Event) -> str:
+    """: up to event 4,711, in 2 places"""
+    gaps = read(event, kinds.JournalCut)["gaps"]
+    places = f", in {len(gaps):,} places" if len(gaps) > 1 else ""
+    return f": up to event {max((last for _, last, _ in gaps), default=0):,}{places}"
+
+
 _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "task.started": _started,
     "task.submitted": _submitted,
@@ -142,4 +147,6 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "entry.set": _entry,
     "message.sent": lambda event: f" to {read(event, kinds.MessageSent)['to']}",
     "runs.pruned": _pruned,
+    "keys.kept": lambda event: f": {count(len(read(event, kinds.KeysKept)['keys']), 'idempotency key')}",
+    "journal.cut": _cut,
 }

@@ -160,8 +160,6 @@ class Growing:
         self._steps: dict[str, PlanStep] = {}  # by the task that carries it out
 
     def add(self, event: Event) -> None:
-        if not event.text:  # it was pruned: that it happened is all that is left
-            return
         node = self._nodes.get(event.task)
         if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
             if node is None:

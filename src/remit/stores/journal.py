@@ -197,7 +197,7 @@ class Journal:
         if changed:
             (self._views.get(event.workspace) or self.view(event.workspace)).learn(event, changed)
         counts = COUNTS.get(event.kind)
-        if counts is not None and event.text and (count := counts(event)) is not None:
+        if counts is not None and (count := counts(event)) is not None:
             self._count(event.workspace, event.run, count)
         self._fault("store.projected")
         return True

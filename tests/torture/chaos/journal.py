@@ -25,17 +25,21 @@ _COMPARED = ("state", "holder", "fence", "began", "ended", "run", "parent")
 
 
 def chain(seen: Picture) -> Iterator[Violation]:
-    """Every event follows from the one before it; what a pruned one said is vouched for by the event that pruned it."""
+    """Every event follows from the one before it, or from the last one of a gap that an event states."""
     last, seq = _GENESIS, 0
     for event in seen.events:
+        gap = seen.gaps.get(event.seq - 1)
+        if gap is not None and gap[0] == seq + 1:
+            _, seq, last = gap
         seq += 1
         if event.seq != seq:
             yield Violation("chain.gap", f"event {event.seq} comes where {seq} should be", event.task)
             seq = event.seq
-        if event.text and event.hash != _sealed(event, last):
+        if event.hash != _sealed(event, last):
             yield Violation("chain.hash", f"event {event.seq} ({event.kind}) is not what was sealed", event.task)
         last = event.hash
-    yield from _outlines(seen)
+    for first, end, _ in sorted(_stated(seen) ^ {*seen.gaps.values()}):
+        yield Violation("chain.stated", f"the gap from {first} to {end} is not as it was stated")
 
 
 def _sealed(event: Event, last: str) -> str:
@@ -44,34 +48,18 @@ def _sealed(event: Event, last: str) -> str:
     return hashlib.sha256(f"{last}{lines}\n".encode()).hexdigest()
 
 
-def _outlines(seen: Picture) -> Iterator[Violation]:
-    emptied: dict[str, list[Event]] = {}
+def _stated(seen: Picture) -> set[tuple[int, int, str]]:
+    stated: dict[int, tuple[int, int, str]] = {}
     for event in seen.events:
-        if not event.text:
-            emptied.setdefault(event.run, []).append(event)
-    vouched: set[str] = set()
-    for event in seen.events:
-        for run in event.data["runs"] if event.kind == "runs.pruned" else ():
-            vouched.add(run["id"])
-            if run["outline"] != _outline(emptied.get(run["id"], [])):
-                yield Violation("chain.outline", f"what is left of pruned run {run['id']} is not what was pruned")
-    for run in emptied.keys() - vouched:
-        yield Violation("chain.emptied", f"run {run} has empty events, and nothing says that it was pruned")
-
-
-def _outline(events: list[Event]) -> str:
-    digest = ""
-    for one in events:
-        parts = (one.seq, one.kind, one.at, one.run, one.session, one.task, one.agent, one.op, one.hash)
-        digest = hashlib.sha256(f"{digest}{parts!r}".encode()).hexdigest()
-    return f"{len(events)}:{digest}"
+        for first, last, hash_ in event.data["gaps"] if event.kind in ("runs.pruned", "journal.cut") else ():
+            stated = {end: gap for end, gap in stated.items() if not first <= end <= last}
+            stated[last] = (first, last, hash_)
+    return {*stated.values()}
 
 
 def fold(seen: Picture) -> Iterator[Violation]:
     """The events of a task tell the row that stands in its table, and a task ends once."""
     told = _told(seen)
-    for task in seen.pruned:
-        told.pop(task, None)
     for task in sorted(told.keys() ^ seen.tasks.keys()):
         where = "the journal, and not in the table" if task in told else "the table, and not in the journal"
         yield Violation("fold.missing", f"task {task} is in {where}", task)
@@ -88,8 +76,6 @@ def fold(seen: Picture) -> Iterator[Violation]:
 def _told(seen: Picture) -> dict[str, Row]:
     rows: dict[str, Row] = {}
     for event in seen.events:
-        if not event.text:
-            continue
         row = rows.setdefault(event.task, {}) if event.kind in _STATES else rows.get(event.task, {})
         if row.get("ended"):
             continue

@@ -163,8 +163,8 @@ def _reason(call: Call, then: Call, harmed: Harmed) -> str:
 def recorded_once(found: list[Effect], seen: Picture) -> Iterator[Violation]:
     """The store has each effect once, whichever tasks and retries it went through."""
     times = {effect.receipt: effect.times for effect in found}
-    records = Counter(event.data["result"] for event in seen.events if event.kind == "effect.done" and event.text)
-    tasks = {event.data["result"]: event.task for event in seen.events if event.kind == "effect.done" and event.text}
+    records = Counter(event.data["result"] for event in seen.events if event.kind == "effect.done")
+    tasks = {event.data["result"]: event.task for event in seen.events if event.kind == "effect.done"}
     for result, number in records.items():
         if result not in times:
             yield Violation("effect.unknown", f"{result!r} is on record, and nobody asked for it", tasks[result])

@@ -41,22 +41,26 @@ class Event(NamedTuple):
 
     @property
     def data(self) -> Row:
-        """What it says; nothing once it was pruned."""
-        return json.loads(self.text) if self.text else {}
+        """What it says."""
+        return json.loads(self.text)
 
 
 class Picture:
-    """The journal and the tables of tasks and messages, as of one moment."""
+    """The journal and the tables of tasks, messages, gaps and used keys, as of one moment."""
 
-    def __init__(self, events: list[Event], tasks: list[Row], messages: list[Row]) -> None:
+    def __init__(self, events: list[Event], tables: dict[str, list[Row]]) -> None:
         self.events = events
-        self.tasks: dict[str, Row] = {row["id"]: row for row in tasks}
-        self.messages = messages
+        self.tables = tables
+        self.tasks: dict[str, Row] = {row["id"]: row for row in tables["task"]}
+        self.messages = tables["message"]
+        self.gaps: dict[int, tuple[int, int, str]] = {
+            row["last"]: (row["first"], row["last"], row["hash"]) for row in tables["gap"]
+        }
 
     @cached_property
     def began(self) -> dict[str, Row]:
         """What the first event of each task says, by the task's id; pruned ones are missing."""
-        found = {event.task: event.data for event in self.events if event.kind in _BEGINNINGS and event.text}
+        found = {event.task: event.data for event in self.events if event.kind in _BEGINNINGS}
         return {task: data for task, data in found.items() if task in self.tasks}
 
     @cached_property
@@ -70,9 +74,10 @@ class Picture:
 
     @cached_property
     def pruned(self) -> set[str]:
-        """The tasks whose records were deleted."""
+        """The tasks whose records were deleted; of those that were long ago only what had a key is known."""
         runs = [run for event in self.events if event.kind == "runs.pruned" for run in event.data["runs"]]
-        return {task for run in runs for task in run["tasks"]}
+        keyed = {row["task"] for row in self.tables["used_key"] if row["state"]}
+        return {task for run in runs for task in run["tasks"]} | keyed
 
     def question(self, task: str) -> str:
         """Give what a task was asked; of a step of a plan its title."""
@@ -85,7 +90,7 @@ class Picture:
 
     def save(self, path: Path) -> None:
         """Keep it for when the server is gone."""
-        path.write_text(json.dumps({"events": self.events, "tasks": [*self.tasks.values()], "messages": self.messages}))
+        path.write_text(json.dumps({"events": self.events, "tables": self.tables}))
 
 
 def picture(folder: Path, store: str) -> Picture:
@@ -93,7 +98,7 @@ def picture(folder: Path, store: str) -> Picture:
     kept = folder / "picture.json"
     if not store and kept.exists():
         found = json.loads(kept.read_text())
-        return Picture([Event(*row) for row in found["events"]], found["tasks"], found["messages"])
+        return Picture([Event(*row) for row in found["events"]], found["tables"])
     file = folder / "team.db"
     if file.exists():
         return _of_file(file)
@@ -119,9 +124,9 @@ def _of_server(store: str) -> Picture:
 
 def _seen(connection: Any, schema: str) -> Picture:
     events = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM {schema}event ORDER BY seq").fetchall()
-    tables: list[list[Row]] = []
-    for table in ("task", "message"):
+    tables: dict[str, list[Row]] = {}
+    for table in ("task", "message", "gap", "used_key"):
         asked = connection.execute(f"SELECT * FROM {schema}{table}")
         names = [column[0] for column in asked.description]
-        tables.append([dict(zip(names, row, strict=True)) for row in asked.fetchall()])
-    return Picture([Event(*row) for row in events], *tables)
+        tables[table] = [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
+    return Picture([Event(*row) for row in events], tables)

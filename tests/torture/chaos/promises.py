@@ -78,7 +78,7 @@ def answered(seen: Picture, found: list[Effect]) -> Iterator[Violation]:
     """Every answer belongs to its question, and every receipt to an effect that took place."""
     done = {effect.receipt for effect in found if effect.doings}
     for task, (end, *_) in seen.ends.items():
-        if end.kind == "task.completed" and end.text and task in seen.began:
+        if end.kind == "task.completed" and task in seen.began:
             result = end.data["result"]
             for violation in (*_wrong(seen.question(task), result, done), *_unheard(seen, result)):
                 yield violation._replace(sentence=f"task {task}: {violation.sentence}", task=task)
@@ -115,7 +115,7 @@ def announced(seen: Picture) -> Iterator[Violation]:
         if messages[task] != wanted:
             sentence = f"task {task} ({row['asked_how']}) was announced {messages[task]} times, not {wanted}"
             yield Violation("announce.times", sentence, task)
-    taken = Counter(one for event in seen.events if event.kind == "messages.taken" for one in event.data.get("ids", ()))
+    taken = Counter(one for event in seen.events if event.kind == "messages.taken" for one in event.data["ids"])
     for message, number in taken.items():
         if number > 1:
             yield Violation("message.twice", f"message {message} was handed out {number} times")

@@ -1,6 +1,6 @@
-"""Events within a task and of a whole workspace: effects, plans, breakers, cards, pruning."""
+"""Events within a task and of a whole workspace: effects, plans, breakers, cards."""
 
-from typing import Literal, NotRequired, TypedDict, cast
+from typing import Literal, NotRequired, TypedDict
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
@@ -71,31 +71,6 @@ def step_ended(remit: Remit, step: str, state: str, reason: str, now: int) -> Un
     """Make the event of a step that ended without a task of its own: it was skipped, or what it waited for failed."""
     data: dict[str, Json] = {"step": step, "state": state, "reason": reason}
     return Unsealed("step.ended", now, data, remit.root, remit.session, remit.id, remit.holder)
-
-
-class PrunedRun(TypedDict):
-    """What is kept of a run whose records are deleted; `keys` are the rows of the idempotency keys used in it."""
-
-    id: str
-    agent: str
-    session: str
-    task: str
-    state: str
-    asked_at: int
-    ended_at: int | None
-    tasks: list[str]
-    outline: str  # the digest of what is left of its events
-    keys: NotRequired[list[list[Json]]]
-
-
-class RunsPruned(TypedDict):
-    """The data of `runs.pruned`."""
-
-    runs: list[PrunedRun]
-
-
-def runs_pruned(runs: list[PrunedRun], now: int) -> Unsealed:
-    return Unsealed("runs.pruned", now, {"runs": cast("list[Json]", [*runs])})
 
 
 class BreakerSet(TypedDict):

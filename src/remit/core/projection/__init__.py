@@ -4,6 +4,7 @@ hold nothing that the journal does not say."""
 from remit.core.projection.counts import COUNTS, ONE_TASK, Count, counted
 from remit.core.projection.tables import (
     COLUMNS,
+    FLOOR,
     KEYS,
     PROJECTION,
     Change,
@@ -19,6 +20,7 @@ from remit.core.projection.tables import (
 __all__ = [
     "COLUMNS",
     "COUNTS",
+    "FLOOR",
     "KEYS",
     "ONE_TASK",
     "PROJECTION",

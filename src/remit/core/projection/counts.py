@@ -66,4 +66,4 @@ COUNTS: Final[dict[str, Callable[[Event], Count | None]]] = {
 def counted(event: Event) -> Count | None:
     """Tell what an event adds to the figures of its run."""
     counts = COUNTS.get(event.kind)
-    return counts(event) if counts is not None and event.text else None
+    return counts(event) if counts is not None else None

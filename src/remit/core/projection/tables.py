@@ -8,16 +8,24 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 from remit.core import lifecycle
 from remit.core.events import Event
 from remit.core.identity import KEYED, UsedKey
-from remit.core.kinds import CardsPublished, EntriesRemoved, EntrySet, FirstData, MessagesTaken, RunsPruned, read
+from remit.core.kinds import (
+    CardsPublished,
+    EntriesRemoved,
+    EntrySet,
+    FirstData,
+    JournalCut,
+    KeysKept,
+    MessagesTaken,
+    RunsPruned,
+    read,
+)
 from remit.core.projection.counts import Count, counted
 from remit.core.record import Record
 from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
 
-Table = Literal["task", "run", "used_key", "entry", "retired", "message", "breaker", "card", "event"]
-Verb = Literal[
-    "add", "put", "claim", "requeue", "lose", "extend", "set", "end", "hand", "touch", "take", "drop", "empty"
-]
+Table = Literal["task", "run", "used_key", "entry", "retired", "message", "breaker", "card", "event", "gap"]
+Verb = Literal["add", "put", "claim", "requeue", "lose", "extend", "set", "end", "hand", "touch", "take", "drop", "cut"]
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
 
@@ -37,6 +45,7 @@ COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     ),
     "breaker": ("name", "state", "failures", "until", "probe", "why", "at"),
     "card": ("name", "data", "at"),
+    "gap": ("first", "last", "hash", "stated"),
     "event": tuple("data" if name == "text" else name for name in Event._fields if name != "data"),
 }
 KEYS: Final[dict[Table, tuple[str, ...]]] = {
@@ -51,8 +60,13 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
 }
 
 
+# Where a version stands that counts for every address from which nothing is known to be removed.
+FLOOR: Final = ("", "*")
+
+
 class Change(NamedTuple):
-    """One row: `add` and `put` write it whole, `drop` removes it, the other verbs change the columns given."""
+    """One row: `add` and `put` write it whole, `drop` removes it, the other verbs change the columns given. Events and
+    gaps have no key: `cut` removes those that lie within."""
 
     table: Table
     verb: Verb
@@ -167,14 +181,38 @@ def _ended(event: Event) -> list[Change]:
 
 
 def _pruned(event: Event) -> list[Change]:
-    """The rows of the runs go, and what their events said; that they happened stays, and so do the keys used."""
+    """The rows of the runs go, and their events."""
+    data = read(event, RunsPruned)
     changes: list[Change] = []
-    for run in read(event, RunsPruned)["runs"]:
+    for run in data["runs"]:
         changes += [Change("task", "drop", (task,), {"id": task}) for task in run["tasks"]]
+        changes += [Change("message", "drop", (id_,), {"id": id_}) for id_ in run.get("messages", ())]
         changes.append(Change("run", "drop", (run["id"],), {"id": run["id"]}))
-        changes.append(Change("event", "empty", (run["id"],), {"run": run["id"]}))
-        changes += [_used(UsedKey(*cast("list[Any]", row))) for row in run.get("keys", ())]
+    return [*changes, *_cut(data["gaps"], event.seq)]
+
+
+def _cut(gaps: list[tuple[int, int, str]], stated: int) -> list[Change]:
+    """Whatever events are in a gap go, and so do the gaps that it takes in; `stated` is the event that says so."""
+    changes: list[Change] = []
+    for first, last, hash_ in gaps:
+        where: Row = {"first": first, "last": last}
+        changes.append(Change("event", "cut", (), {**where}))
+        changes.append(Change("gap", "cut", (), {**where}))
+        changes.append(Change("gap", "add", (), {**where, "hash": hash_, "stated": stated}))
     return changes
+
+
+def _keys_kept(event: Event) -> list[Change]:
+    return [_used(UsedKey(*cast("list[Any]", row))) for row in read(event, KeysKept)["keys"]]
+
+
+def _journal_cut(event: Event) -> list[Change]:
+    """What was removed from these addresses is forgotten. Versions count on from the floor there, wherever it was."""
+    data = read(event, JournalCut)
+    changes = [Change("retired", "drop", (ns, key), {"namespace": ns, "key": key}) for ns, key in data["forgotten"]]
+    if floor := data["floor"]:
+        changes.append(Change("retired", "put", FLOOR, {"namespace": FLOOR[0], "key": FLOOR[1], "version": floor}))
+    return [*changes, *_cut(data["gaps"], event.seq)]
 
 
 def _handed(event: Event) -> list[Change]:
@@ -293,6 +331,8 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "team.planned": _no_table,
     "step.ended": _no_table,
     "runs.pruned": _pruned,
+    "keys.kept": _keys_kept,
+    "journal.cut": _journal_cut,
     "breaker.set": _breaker_set,
     "cards.published": _cards_published,
     "entry.set": _entry_set,
@@ -304,7 +344,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
 
 
 def changes(event: Event) -> list[Change]:
-    return PROJECTION[event.kind](event) if event.text else []
+    return PROJECTION[event.kind](event)
 
 
 Tables: TypeAlias = dict[Table, dict[Key, Row]]
@@ -321,7 +361,7 @@ def fold(events: Iterable[Event]) -> Tables:
 def fold_in(tables: Tables, event: Event) -> None:
     """Change the tables as one event does."""
     for change in changes(event):
-        if change.table != "event":
+        if change.table in tables:
             _apply(tables[change.table], change)
     if (count := counted(event)) is not None:
         _add(tables["run"], event.run, count)

@@ -79,14 +79,12 @@ class Counting:
         figures = self._into(event.at, event.agent)
         figures.counts["events"] += 1
         kind = event.kind
-        if not event.text:  # pruned: that it happened is all that is left
-            if kind in lifecycle.ENDS:
-                self._known(event)
-                self.under_way[event.task] = None
-        elif kind == "breaker.set":  # told along with a handoff or an end, and no sign of the new holder
+        if kind == "breaker.set":  # told along with a handoff or an end, and no sign of the new holder
             _tell_breaker(figures, event)
         elif kind in lifecycle.BEGINNINGS:
             self._asked_for(event, figures)
+        elif kind == "runs.pruned":
+            self._forget(event)
         else:
             self._went_on(event, figures)
 
@@ -100,6 +98,13 @@ class Counting:
             if known is not None:
                 self.recalled.add(event.task)
         return self.under_way[event.task]
+
+    def _forget(self, event: Event) -> None:
+        """Remember nothing of what was pruned. It had been counted to its end, unless that failed."""
+        for run in read(event, kinds.RunsPruned)["runs"]:
+            for task in run["tasks"]:
+                self._known(event._replace(task=task))
+                self.under_way[task] = None
 
     def _asked_for(self, event: Event, figures: Figures) -> None:
         task = self.under_way[event.task] = UnderWay()

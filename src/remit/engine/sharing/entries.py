@@ -107,7 +107,7 @@ class Entries:
             if draft.expect is not None:
                 raise authority.sight.unseen()
             return entries.written_blind(draft, authority.by, now, authority.op)
-        return entries.written(old, draft, authority.by, now, view.retired(*where) if old is None else 0)
+        return entries.written(old, draft, authority.by, now, view.retired(*where) if old is None else entries.NEVER)
 
     async def get(self, namespace: str, key: str, check: Callable[[View], None] = anyone) -> Entry | None:
         entries.address(namespace, key)

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Literal, Self, TypeAlias, TypeVar
 
-from remit.core.events import Event, Head
+from remit.core.events import Event, Gap, Head
 from remit.core.projection import KEYS, Key, Row, Table, fold
 from remit.core.text import shown
 from remit.engine.upkeep.reading import Reading, digest
@@ -79,7 +80,7 @@ async def examine(
         messages += part.rows["message"]
         heads[workspace] = part.head
     if kept and not found:
-        why = "something before it was changed, or the journal was cut off"
+        why = "something before it was changed, the journal ends earlier, or it was pruned; keep a newer one"
         findings.append(Finding("broken", "", f"no event has the hash {shown(kept)} that was kept: {why}"))
     return Health(events, tasks, entries, messages, findings, heads, await _beside(database, database.advice))
 
@@ -109,10 +110,15 @@ class _Part:
         reading = self._reading
         try:
             for event in self._events(view):
+                if event.seq != reading.head.seq + 1 and (gap := view.gap_before(event.seq)) is not None:
+                    reading.pass_over(gap)
+                    self.has_kept = self.has_kept or gap.hash == self._kept
                 reading.take(event)
                 self.has_kept = self.has_kept or event.hash == self._kept
             reading.end()
             self._broken(reading.sentences)
+            if not reading.forgotten:
+                self._broken([*islice(reading.gaps.differences(_gaps(view)), _SHOWN)])
             self._broken(self._differences(view, reading))
         except _UNREADABLE as error:
             sentence = f"the journal or a table has a row that cannot be read ({type(error).__name__}: {error})"
@@ -181,6 +187,13 @@ def _rows(view: View, table: Table) -> Iterator[tuple[Key, Row]]:
     while page:
         yield from page
         page = view.page(table, page[-1][0], _PAGE)
+
+
+def _gaps(view: View) -> Iterator[Gap]:
+    page = view.gaps_after(0, _PAGE)
+    while page:
+        yield from page
+        page = view.gaps_after(page[-1].last, _PAGE)
 
 
 def _spelled_out(view: View, key: Key, told: Row | bytes | None, found: Row) -> Row | None:

@@ -1,5 +1,5 @@
 """What a worker does beside its work so that a store does not grow for ever: it removes the entries that have expired,
-and prunes. In small steps and in a task of its own, so that nothing waits for it."""
+prunes, and cuts the journal. In small steps and in a task of its own, so that nothing waits for it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from remit.core.times import SECOND
 from remit.engine.ground import Ground
 from remit.engine.settings import Serving
 from remit.engine.sharing.entries import Entries
+from remit.engine.upkeep.cutting import cut
 from remit.engine.upkeep.prune import Pruning, prune
 from remit.errors import NewerStore, StoreError
 
 _CLEANUP_EVERY: Final = 60 * SECOND
+_CUT_ALL: Final = 24  # prunes, after which all old events are looked at again
 
 _log = logging.getLogger("remit")
 
@@ -28,6 +30,7 @@ class Upkeep:
         self._keep = serving.keep
         self._prune_every = round(serving.pace.prune * SECOND)
         self._cleaned = self._pruned = ground.clock.ticks()
+        self._rounds = self._cut_upto = 0
         self._wanted = asyncio.Event()
 
     def look(self) -> None:
@@ -57,7 +60,11 @@ class Upkeep:
             await self._entries.cleanup()
         if self._keep is not None and self._prunes(now):
             self._pruned = now
-            await prune(self._ground, Pruning(self._ground.clock.now() - self._keep, thorough=False))
+            before = self._ground.clock.now() - self._keep
+            await prune(self._ground, Pruning(before, thorough=False))
+            # What became old since the last time, and now and then all that was needed until then.
+            self._cut_upto = await cut(self._ground, before, self._cut_upto if self._rounds % _CUT_ALL else 0)
+            self._rounds += 1
 
     def _prunes(self, now: int) -> bool:
         return self._keep is not None and now - self._pruned >= self._prune_every

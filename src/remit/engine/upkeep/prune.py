@@ -1,5 +1,5 @@
-"""Pruning: deleting what ended long ago. That it happened stays in the journal, in one line a run, with the
-idempotency keys that were used: asked for again under one of them, a task is not done again.
+"""Pruning: deleting what ended long ago, and cutting the journal. It has a line of each run until that line is old too.
+The idempotency keys that were used stay: asked for again under one of them, a task is not done again.
 
 It goes in small steps, and whoever else has something to do gets to do it in between: reading a page of runs, or
 deleting so many as have a few hundred rows together. A run is deleted whole, so one that has more takes as long as it
@@ -15,11 +15,12 @@ from typing import Final, NamedTuple, cast
 
 from anyio.lowlevel import checkpoint
 
-from remit.core.events import outline
+from remit.core.events import Mark
 from remit.core.identity import UsedKey
-from remit.core.kinds import PrunedRun, runs_pruned
+from remit.core.kinds import MessageSent, PrunedRun, keys_kept, read, runs_pruned
 from remit.core.values import Json
 from remit.engine.ground import Ground
+from remit.engine.upkeep.cutting import cut, gaps_left_by, outlives
 from remit.engine.upkeep.tallying import keep_figures
 from remit.ports import Decision, Store, View
 
@@ -32,7 +33,8 @@ class Pruning(NamedTuple):
     """What is to be pruned: runs in which everything ended before then. `told` hears how many are gone so far.
 
     Runs begin in the order of time, nearly: clocks differ. One who looks every hour need not look at all that are young
-    for that, so unless it is `thorough`, looking ends with a page of runs that are all too young.
+    for that, so unless it is `thorough`, looking ends with a page of runs that are all too young, and nothing but the
+    events of those that are pruned is cut out of the journal.
     """
 
     before: int
@@ -60,6 +62,8 @@ async def prune(ground: Ground, pruning: Pruning) -> int:
             if told is not None:
                 told(pruned)
             await checkpoint()
+    if thorough:
+        await cut(ground, before)
     return pruned
 
 
@@ -96,27 +100,38 @@ def _gone(answer: Json) -> tuple[int, int]:
 def _step(view: View, old: list[str], before: int, now: int) -> Decision[Json]:
     """Delete the first of these runs, as many as make a step; aside is how many of them were looked at."""
     runs: list[PrunedRun] = []
+    keys: list[UsedKey] = []
+    gone: list[Mark] = []
     looked_at = size = 0
     for run in old:
         looked_at += 1
         size += 1
         tasks = view.prunable(run, before)
         if tasks:
-            summary, events = _summary(view, run, tasks)
-            runs.append(summary)
-            size += len(tasks) + events
+            lasting = view.lasting_of_run(run)
+            messages = [read(event, MessageSent)["id"] for event in lasting if event.kind == "message.sent"]
+            stays = {event.seq for event in lasting if outlives(view, event, messages)}
+            goes = [mark for mark in view.marks_of_run(run) if mark.seq not in stays]
+            runs.append(_summary(view, run, tasks, messages))
+            keys += _keys(view, run, tasks)
+            gone += goes
+            size += len(tasks) + len(goes)
         if size >= _STEP:
             break
-    return Decision([len(runs), before], (runs_pruned(runs, now),) if runs else (), aside=looked_at)
+    if not runs:
+        return Decision([0, before], aside=looked_at)
+    events = [runs_pruned(runs, gaps_left_by(view, gone), now)]
+    if keys:
+        events.append(keys_kept(keys, now))
+    return Decision([len(runs), before], events, aside=looked_at)
 
 
-def _summary(view: View, run: str, tasks: list[tuple[str, str, int]]) -> tuple[PrunedRun, int]:
-    """Sum up what is kept of a run, and tell how many events it has."""
+def _summary(view: View, run: str, tasks: list[tuple[str, str, int]], messages: list[str]) -> PrunedRun:
+    """Sum up what is told of a run."""
     record = view.record(run)
     assert record is not None
     began = view.event(record.began)
     assert began is not None
-    emptied = view.to_empty(run)
     summary: PrunedRun = {
         "id": run,
         "agent": record.holder,
@@ -126,13 +141,14 @@ def _summary(view: View, run: str, tasks: list[tuple[str, str, int]]) -> tuple[P
         "asked_at": record.asked_at,
         "ended_at": record.ended_at,
         "tasks": [task for task, _, _ in tasks],
-        "outline": outline(emptied),
     }
-    if used := view.keys_of_run(run):
-        ends = {task: (state, ended) for task, state, ended in tasks}
-        summary["keys"] = [[*_ended(key, *ends[key.task])] for key in used]
-    return summary, len(emptied)
+    if messages:
+        summary["messages"] = messages
+    return summary
 
 
-def _ended(key: UsedKey, state: str, ended_at: int) -> UsedKey:
-    return key._replace(state=state, ended_at=ended_at)
+def _keys(view: View, run: str, tasks: list[tuple[str, str, int]]) -> list[UsedKey]:
+    """List the idempotency keys that were used in a run, each with how its task ended."""
+    used = view.keys_of_run(run)
+    ends = {task: (state, ended) for task, state, ended in tasks} if used else {}
+    return [key._replace(state=ends[key.task][0], ended_at=ends[key.task][1]) for key in used]

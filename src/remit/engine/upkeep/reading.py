@@ -2,12 +2,13 @@
 and what do all of them tell about the tables? What it keeps grows with what there is, not with what happened."""
 
 import hashlib
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from typing import Final, cast
 
 from remit.core import lifecycle
-from remit.core.events import KEPT_KINDS, KEYED, Event, Head, Mark, Outline, SealKey, genuine
-from remit.core.kinds import PrunedRun
+from remit.core.events import KEYED, Event, Gap, Head, SealKey, genuine
+from remit.core.kinds import JournalCut, PrunedRun, RunsPruned, read
 from remit.core.projection import KEYS, Key, Row, Table, Tables, fold_in
 
 _MOST: Final = 20  # sentences about the moves of tasks
@@ -22,6 +23,7 @@ class Reading:
         self.events = 0
         self.forgotten = 0
         self._forgets = forgets
+        self.gaps = StatedGaps()
         self.sentences: list[str] = []
         self.notices: list[str] = []
         self._seals = _Seals(key)
@@ -46,7 +48,15 @@ class Reading:
                 for task in run["tasks"]:
                     self._ended.pop(task, None)
                 self._moves.forget(run["tasks"])
+            self.gaps.state(read(event, RunsPruned)["gaps"])
+        elif event.kind == "journal.cut":
+            self.gaps.state(read(event, JournalCut)["gaps"])
         self.head = Head(event.seq, event.hash)
+
+    def pass_over(self, gap: Gap) -> None:
+        """Go on behind a gap, if it begins here."""
+        if gap.first == self.head.seq + 1:
+            self.head = Head(gap.last, gap.hash)
 
     def end(self) -> None:
         """Tell what is wrong with the journal itself."""
@@ -73,8 +83,33 @@ class Reading:
             yield from ((task,) for task in self._ended)
 
 
+class StatedGaps:
+    """The gaps that the events state, each by the last event that states it or one that it is part of."""
+
+    def __init__(self) -> None:
+        self._lasts: list[int] = []
+        self._gaps: dict[int, Gap] = {}
+
+    def state(self, gaps: list[tuple[int, int, str]]) -> None:
+        for gap in gaps:
+            first, last, _ = gap
+            begin, end = bisect_left(self._lasts, first), bisect_left(self._lasts, last + 1)
+            for one in self._lasts[begin:end]:
+                del self._gaps[one]
+            self._lasts[begin:end] = [last]
+            self._gaps[last] = Gap(*gap)
+
+    def differences(self, found: Iterable[Gap]) -> Iterator[str]:
+        """Compare with the gaps that there are."""
+        for gap in found:
+            if self._gaps.pop(gap.last, None) != gap:
+                yield f"events {gap.first} to {gap.last} are missing, and no event states that they were removed"
+        for gap in self._gaps.values():
+            yield f"events {gap.first} to {gap.last} are said to be removed, and there is no such gap"
+
+
 class _Seals:
-    """The chain of hashes, and what vouches for events that a prune has emptied."""
+    """The chain of hashes."""
 
     def __init__(self, key: SealKey | None) -> None:
         self.broken: list[str] = []
@@ -82,22 +117,15 @@ class _Seals:
         self._key = key
         self._mark = ""  # how the hashes of the present key begin
         self._unproven = 0
-        self._emptied: dict[str, Outline] = {}  # of runs whose prune has not been seen yet
 
     def take(self, event: Event, head: Head) -> None:
         if self.broken:
             return  # everything after a break is unproven; one sentence says so
-        emptied = not event.text and event.kind not in KEPT_KINDS and event.seq == head.seq + 1
-        if emptied:
-            self._emptied.setdefault(event.run, Outline()).add(Mark.of(event))
-            return
         self._key_of(event)
         if not self.broken and not self._proven(event, head):
             missing = event.seq - head.seq - 1
             why = f"{missing} before it are missing" if missing else "it was changed after it was sealed"
             self.broken.append(f"event {event.seq} ({event.kind}) does not follow from event {head.seq}: {why}")
-        if not self.broken and event.kind == "runs.pruned":
-            self._check_pruned(event)
 
     def _key_of(self, event: Event) -> None:
         """Follow which key seals: once there is one, whatever comes without it is not ours."""
@@ -118,19 +146,7 @@ class _Seals:
             return event.seq == head.seq + 1
         return genuine(event, head, self._key)
 
-    def _check_pruned(self, event: Event) -> None:
-        for run in _pruned(event):
-            outline = self._emptied.pop(run["id"], Outline())
-            if outline.digest != run.get("outline"):
-                self.broken.append(
-                    f"event {event.seq} ({event.kind}) does not fit what is left of run {run['id']}: "
-                    "an event among those that it emptied was changed, taken out or put in"
-                )
-
     def end(self) -> None:
-        if not self.broken and self._emptied:
-            runs = ", ".join([*self._emptied][:3])
-            self.broken.append(f"there are events that say nothing although no prune emptied them, of {runs}")
         if self._unproven and not self.broken:
             self.notices.append(
                 f"{self._unproven} events are sealed with a key that was not given, so they could not be verified; "

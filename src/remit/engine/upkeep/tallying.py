@@ -86,12 +86,12 @@ async def _written(store: Store, found: _Slice) -> int:
 
 async def roll_up_all(store: Store, least: int = 1) -> None:
     """Roll up the journal to its end."""
-    while await roll_up(store, least) == SLICE:
+    while await roll_up(store, least) >= SLICE:  # there may be gaps in it
         pass
 
 
 async def keep_figures(store: Store) -> None:
-    """Roll up the journal to its end, because something of it is about to be emptied. What cannot be counted is no
+    """Roll up the journal to its end, because something of it is about to be removed. What cannot be counted is no
     reason to keep it."""
     try:
         await roll_up_all(store)

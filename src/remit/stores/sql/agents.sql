@@ -9,6 +9,9 @@ ON CONFLICT (workspace, name) DO UPDATE SET
 -- name: breaker
 SELECT state, failures, until, probe, why FROM breaker WHERE workspace = :workspace AND name = :name;
 
+-- name: breaker_set_at
+SELECT at FROM breaker WHERE workspace = :workspace AND name = :agent;
+
 -- name: breakers
 SELECT @breaker FROM breaker WHERE workspace = :workspace ORDER BY name;
 

@@ -54,8 +54,14 @@ VALUES (:workspace, :@retired)
 ON CONFLICT (workspace, namespace, key) DO UPDATE SET
     @set.retired;
 
+-- name: retired_drop
+DELETE FROM retired WHERE workspace = :workspace AND namespace = :namespace AND key = :key;
+
 -- name: retired
-SELECT version FROM retired WHERE workspace = :workspace AND namespace = :namespace AND key = :key;
+-- For this address, and what counts for all others.
+SELECT namespace, version FROM retired WHERE workspace = :workspace AND namespace = :namespace AND key = :key
+UNION ALL
+SELECT namespace, version FROM retired WHERE workspace = :workspace AND namespace = '' AND key = '*';
 
 -- name: retired_page
 SELECT @retired

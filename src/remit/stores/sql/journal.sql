@@ -19,11 +19,33 @@ INSERT INTO event (@event)
 VALUES (:@event)
 ON CONFLICT DO NOTHING;
 
--- name: event_empty
--- What the events of a pruned run said; that they happened stays, and so does the chain of hashes.
-UPDATE event SET data = '', answer = NULL
-WHERE workspace = :workspace AND run = :run AND run <> ''
-  AND kind NOT IN ('entry.set', 'entry.touched', 'entries.removed', 'message.sent', 'messages.taken', 'breaker.set');
+-- name: event_cut
+DELETE FROM event WHERE workspace = :workspace AND seq >= :first AND seq <= :last;
+
+-- name: gap_cut
+DELETE FROM gap WHERE workspace = :workspace AND last >= :first AND last <= :last;
+
+-- name: gap_add
+INSERT INTO gap (workspace, @gap)
+VALUES (:workspace, :@gap);
+
+-- name: gap_before
+-- Which gap ends right before an event.
+SELECT first, last, hash FROM gap WHERE workspace = :workspace AND last = :last;
+
+-- name: gaps_around
+-- Those that end within a stretch, or right before it, and the next one, which may begin within it.
+SELECT first, last, hash FROM gap WHERE workspace = :workspace AND last >= :before AND last <= :last
+UNION ALL
+SELECT * FROM (SELECT first, last, hash FROM gap
+               WHERE workspace = :workspace AND last > :last ORDER BY last LIMIT 1) AS again;
+
+-- name: gaps_stated
+SELECT first, last, hash FROM gap WHERE workspace = :workspace AND stated = :seq ORDER BY last;
+
+-- name: gaps_after
+-- All of them page by page.
+SELECT first, last, hash FROM gap WHERE workspace = :workspace AND last > :last ORDER BY last LIMIT :limit;
 
 -- name: event
 SELECT @event FROM event
@@ -64,11 +86,17 @@ WHERE workspace = :workspace AND run = :run AND run <> '' AND seq > :after AND s
   AND at >= :since AND at < :until AND (:agent = '*' OR agent = :agent) AND (:task = '*' OR task = :task)
 ORDER BY seq DESC LIMIT :limit;
 
--- name: to_empty
--- What a prune will empty, and only what stays of it: what the events say may be long.
+-- name: marks_of_run
+-- That they happened; what the events say may be long, and is not read.
 SELECT seq, kind, at, run, session, task, agent, op, hash FROM event
-WHERE workspace = :workspace AND run = :run AND run <> '' AND data <> ''
-  AND kind NOT IN ('entry.set', 'entry.touched', 'entries.removed', 'message.sent', 'messages.taken', 'breaker.set')
+WHERE workspace = :workspace AND run = :run AND run <> ''
+ORDER BY seq;
+
+-- name: lasting_of_run
+-- Of entries and breakers, which outlive it, and of messages, which go with it.
+SELECT @event FROM event
+WHERE workspace = :workspace AND run = :run AND run <> ''
+  AND kind IN ('entry.set', 'entry.touched', 'entries.removed', 'breaker.set', 'message.sent', 'messages.taken')
 ORDER BY seq;
 
 -- name: events_of_session

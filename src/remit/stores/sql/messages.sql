@@ -9,6 +9,12 @@ VALUES (:workspace, :@message);
 UPDATE message SET taken_at = :taken_at, taken_by = :taken_by
 WHERE workspace = :workspace AND id = :id AND taken_at IS NULL;
 
+-- name: message_drop
+DELETE FROM message WHERE workspace = :workspace AND id = :id;
+
+-- name: has_message
+SELECT count(*) FROM message WHERE workspace = :workspace AND id = :id;
+
 -- name: waiting
 -- For an agent in a run, and announcements for its task; each by an index that has them in order.
 SELECT id, session, sender, recipient, text, sent_at, reader, about, trust FROM (

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from remit.codec import decode
-from remit.core.events import Event, Head, Mark
+from remit.core.events import Event, Gap, Head, Mark
 from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
 from remit.core.values import Json
 from remit.errors import StoreError
@@ -83,8 +83,25 @@ class JournalQueries(Queries):
             limit=size,
         )
 
-    def to_empty(self, run: str) -> list[Mark]:
-        return [Mark(*row) for row in self._rows("to_empty", run=run)]
+    def marks_of_run(self, run: str) -> list[Mark]:
+        return [Mark(*row) for row in self._rows("marks_of_run", run=run)]
+
+    def lasting_of_run(self, run: str) -> list[Event]:
+        return [event_of(row) for row in self._rows("lasting_of_run", run=run)]
+
+    def gap_before(self, seq: int) -> Gap | None:
+        row = self._one("gap_before", last=seq - 1)
+        return Gap(*row) if row else None
+
+    def gaps_around(self, first: int, last: int) -> list[Gap]:
+        found = sorted(Gap(*row) for row in self._rows("gaps_around", before=first - 1, last=last))
+        return [gap for gap in found if gap.first <= last + 1]
+
+    def gaps_stated(self, seq: int) -> list[Gap]:
+        return [Gap(*row) for row in self._rows("gaps_stated", seq=seq)]
+
+    def gaps_after(self, last: int, limit: int) -> list[Gap]:
+        return [Gap(*row) for row in self._rows("gaps_after", last=last, limit=limit)]
 
     def tables(self) -> Tables:
         return {table: dict(self._whole(table)) for table in _PAGES}
@@ -121,7 +138,7 @@ def answer_of(text: str | None) -> Json:
 def event_of(row: Values) -> Event:
     """Make the event that a row of the journal tells of."""
     try:
-        data: Any = decode(row[8]) if row[8] else {}  # a pruned run's events are empty
+        data: Any = decode(row[8])
     except ValueError as error:
         raise StoreError(f"event {row[1]} of '{row[0]}' cannot be read ({error}); run `remit doctor`") from error
     return Event._make((*row, data))

@@ -8,7 +8,7 @@ from remit.codec import decode
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.card import restored as card_restored
-from remit.core.entry import Entry
+from remit.core.entry import Entry, Retired
 from remit.core.message import Message
 from remit.core.scope import Scope
 from remit.core.values import Json
@@ -22,6 +22,10 @@ class AgentQueries(Queries):
     def breaker(self, name: str) -> Breaker:
         rows = self._ask("breaker", (self.workspace, name))  # read at every hop: filled by hand
         return Breaker(*rows[0]) if rows else CLOSED
+
+    def breaker_set_at(self, name: str) -> int | None:
+        row = self._one("breaker_set_at", agent=name)
+        return row[0] if row else None
 
     def breakers(self) -> list[tuple[str, Breaker, int]]:
         return [(row[0], Breaker(*row[1:6]), row[6]) for row in self._rows("breakers")]
@@ -63,9 +67,9 @@ class EntryQueries(Queries):
         start, stop = scope.prefix, after(scope.prefix)
         return self._rows(name, namespace=scope.namespace, start=start, stop=stop, now=now, limit=limit)
 
-    def retired(self, namespace: str, key: str) -> int:
-        rows = self._rows("retired", namespace=namespace, key=key)
-        return rows[0][0] if rows else 0
+    def retired(self, namespace: str, key: str) -> Retired:
+        versions = {row[0]: row[1] for row in self._rows("retired", namespace=namespace, key=key)}
+        return Retired(versions.get(namespace, 0), versions.get("", 0))
 
     def expired(self, now: int, limit: int) -> list[tuple[str, str, int]]:
         return [(row[0], row[1], row[2]) for row in self._rows("expired", now=now, limit=limit)]
@@ -80,6 +84,9 @@ class MessageQueries(Queries):
     def waiting(self, run: str, agent: str, task: str, limit: int) -> list[Message]:
         rows = self._rows("waiting", run=run, agent=agent, task=task, limit=limit)
         return [Message(*row) for row in rows]
+
+    def has_message(self, message: str) -> bool:
+        return self._count("has_message", id=message) > 0
 
     def still_waiting(self, run: str, agent: str, limit: int) -> list[str]:
         return [row[0] for row in self._rows("still_waiting", run=run, agent=agent, limit=limit)]

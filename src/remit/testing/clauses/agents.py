@@ -1,12 +1,14 @@
-"""Agents: their breakers and the cards that processes publish."""
+"""Agents: their breakers, the cards that processes publish, and the messages that each reader gets once, in order."""
 
 from typing import Final
 
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
-from remit.core.kinds import Place, breaker_set, cards_published
-from remit.ports import Database, Decision
-from remit.testing.clauses.making import NOW, append, equal, look, sound
+from remit.core.kinds import Place, breaker_set, cards_published, messages_taken, place
+from remit.core.message import Message
+from remit.core.values import Json
+from remit.ports import Database, Decision, Store, View
+from remit.testing.clauses.making import NOW, append, ending, equal, first_remit, look, sending, sound, starting
 
 
 async def a_breaker_is_kept_as_it_was_last_set(database: Database) -> None:
@@ -18,6 +20,7 @@ async def a_breaker_is_kept_as_it_was_last_set(database: Database) -> None:
     ):
         await append(store, f"set {number}", breaker_set("helper", breaker, Place(), NOW + number))
         equal(await look(store, lambda view: view.breaker("helper")), breaker, "a breaker as it was last set")
+        equal(await look(store, lambda view: view.breaker_set_at("helper")), NOW + number, "when it was set")
         within = await store.tx("look", lambda view: Decision([*view.breaker("helper")]))
         equal(within, [*breaker], "a breaker as it was last set, within a decision")
         expected = [("helper", breaker, NOW + number)]
@@ -54,4 +57,87 @@ async def a_card_is_kept_as_it_was_last_published(database: Database) -> None:
     await sound(store)
 
 
-CLAUSES: Final = (a_breaker_is_kept_as_it_was_last_set, a_card_is_kept_as_it_was_last_published)
+async def messages_wait_until_they_are_taken(database: Database) -> None:
+    """In the order they were sent, for one agent in one run; what is taken waits no more."""
+    store = database.store("one")
+    mail = [Message(f"m{9 - n}", "s", "lead", "helper", f"text {n} ü%'\U0001f600", NOW + n % 2) for n in range(4)]
+    others = [Message("o1", "s", "lead", "another", "x", NOW), Message("o2", "t", "lead", "helper", "y", NOW)]
+    for message in (*mail, *others):
+        await store.tx(message.id, sending(message, Place(f"run of {message.session}")))
+    equal(await _waiting(store, 10), mail, "messages in the order they were sent")
+    equal(await _waiting(store, 2), mail[:2], "the first two messages")
+    equal(
+        await store.read(lambda view: view.waiting("run of s", "another", "", 10)),
+        others[:1],
+        "messages of another agent",
+    )
+    equal(
+        await store.read(lambda view: view.waiting("run of t", "helper", "", 10)),
+        others[1:],
+        "messages of another run",
+    )
+
+    def take(view: View) -> Decision[Json]:
+        ids = [message.id for message in view.waiting("run of s", "helper", "", 2)]
+        return Decision(list(ids), (messages_taken(ids, "helper", Place("run", "s", "task"), NOW),))
+
+    equal(await store.tx("take", take), ["m9", "m8"], "the messages taken")
+    equal(await _waiting(store, 10), mail[2:], "what is taken waits no more")
+    equal(
+        await store.tx("take", take),
+        ["m9", "m8"],
+        "taking again under the same operation gives the same messages",
+    )
+    equal(await _waiting(store, 10), mail[2:], "taking again under the same operation takes nothing more")
+    await sound(store)
+
+
+async def messages_are_counted_by_sender_without_reading_them(database: Database) -> None:
+    store = database.store("one")
+    for number, sender in enumerate(("lead", "writer", "lead", "lead")):
+        letter = Message(f"m{number}", "s", sender, "helper", "text", NOW)
+        await store.tx(letter.id, sending(letter, Place("run of s")))
+    news = Message("news", "s", "lead", "helper", "text", NOW, "root", "part")
+    await store.tx(news.id, sending(news, Place("run of s")))
+    await append(store, "take", messages_taken(["m0"], "helper", Place("run of s", "s", "task"), NOW))
+
+    def counted(view: View) -> list[int]:
+        return [view.unread("run of s", "helper", sender) for sender in ("lead", "writer", "nobody")]
+
+    equal(await look(store, counted), [2, 1, 0], "what waits of each sender, announcements apart")
+    equal(await look(store, lambda view: view.unread("run of t", "helper", "lead")), 0, "what waits in another run")
+    still = await look(store, lambda view: view.still_waiting("run of s", "helper", 2))
+    equal(still, ["m1", "m2"], "the ids of the first that wait")
+    await sound(store)
+
+
+async def announcements_reach_the_task_that_asked(database: Database) -> None:
+    """Not the agent's other tasks; those that nobody will read are found once the task has ended."""
+    store = database.store("one")
+    root = first_remit("root", session="s")
+    await store.tx("start", starting(root))
+    news = [Message(f"news{n}", "s", "helper", "lead", f"text {n}", NOW, "root", f"part{n}") for n in range(2)]
+    letter = Message("letter", "s", "helper", "lead", "for any of its tasks", NOW)
+    for message in (*news, letter):
+        await store.tx(message.id, sending(message, place(root)))
+    for task, expected in (("root", [*news, letter]), ("other", [letter]), ("", [letter])):
+        listed = await look(store, lambda view, task=task: view.waiting("root", "lead", task, 10))
+        equal(listed, expected, f"what waits for {task!r}")
+    equal(await look(store, lambda view: view.orphans(10)), [], "no announcement is an orphan while its reader lives")
+    await append(store, "take", messages_taken(["news0"], "lead", place(root), NOW))
+    await store.tx("end", ending(root))
+    equal(await look(store, lambda view: view.orphans(10)), news[1:], "announcements that nobody will read")
+    await sound(store)
+
+
+async def _waiting(store: Store, limit: int) -> list[Message]:
+    return await store.read(lambda view: view.waiting("run of s", "helper", "", limit))
+
+
+CLAUSES: Final = (
+    a_breaker_is_kept_as_it_was_last_set,
+    a_card_is_kept_as_it_was_last_published,
+    messages_wait_until_they_are_taken,
+    messages_are_counted_by_sender_without_reading_them,
+    announcements_reach_the_task_that_asked,
+)

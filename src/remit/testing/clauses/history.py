@@ -5,7 +5,7 @@ from itertools import product
 from typing import Final
 
 from remit.core.entry import Draft, Writer, touched
-from remit.core.events import GENESIS, Event, Head, Mark, Unsealed
+from remit.core.events import GENESIS, Event, Head, Unsealed
 from remit.core.kinds import Place, entries_removed, entry_touched, message_sent, messages_taken, place
 from remit.core.message import Message
 from remit.core.remit import Remit
@@ -25,6 +25,7 @@ from remit.testing.clauses.making import (
     first_remit,
     journal,
     look,
+    mark_of,
     must,
     putting,
     raising,
@@ -112,7 +113,7 @@ async def an_operation_and_an_event_are_found_again(database: Database) -> None:
     equal(by_place, [*events, None], "events by their place")
     for since, limit, expected in ((0, 9, events), (2, 9, events[1:]), (1, 1, events[:1]), (3, 9, [])):
         marks = await look(store, lambda view, since=since, limit=limit: view.marks(since, limit))
-        equal(marks, [Mark.of(event) for event in expected], f"that there are events, {limit} at most from {since} on")
+        equal(marks, [mark_of(event) for event in expected], f"that there are events, {limit} at most from {since} on")
 
     def within(view: View) -> Decision[Json]:
         return Decision([view.done("some") is not None, view.done("within") is not None])

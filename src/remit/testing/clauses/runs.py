@@ -1,13 +1,11 @@
-"""Runs: their figures are what their events say, whatever happens meanwhile; and old runs are pruned."""
+"""Runs: their figures are what their events say, whatever happens meanwhile."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 from remit.core import lifecycle
 from remit.core.chain import STAND_IN
-from remit.core.events import Event, Mark, Unsealed
-from remit.core.identity import UsedKey
+from remit.core.events import Event, Unsealed
 from remit.core.kinds import (
     Begun,
     Queued,
@@ -19,7 +17,6 @@ from remit.core.kinds import (
     read,
     refused,
     requeued,
-    runs_pruned,
     started,
     submitted,
     tokens_used,
@@ -36,14 +33,13 @@ from remit.testing.clauses.making import (
     Dice,
     answer_or_error,
     append,
+    both_ways,
     child_remit,
     equal,
     first_remit,
     journal,
     look,
     must,
-    pruned_run,
-    record_of,
     sound,
     starting,
     unchanged,
@@ -108,11 +104,11 @@ async def whoever_leads_a_plan_for_a_person_is_no_member(database: Database) -> 
     store = database.store("one")
     root = first_remit("root", session="s")
     await append(store, "start", started(root, NOW, Begun(led_as=STAND_IN)))
-    equal(await _both_ways(store, lambda view: [*view.run("root")]), ["root", set[str](), 1, 0, 0, 0], "a plan's run")
+    equal(await both_ways(store, lambda view: [*view.run("root")]), ["root", set[str](), 1, 0, 0, 0], "a plan's run")
     part = child_remit(root, "part", holder="helper")
     await append(store, "part", started(part, NOW, Begun(joins=True)))
     figures: list[object] = ["root", {"helper"}, 2, 0, 0, 0]
-    equal(await _both_ways(store, lambda view: [*view.run("root")]), figures, "a plan's run with one step")
+    equal(await both_ways(store, lambda view: [*view.run("root")]), figures, "a plan's run with one step")
 
 
 async def what_is_undone_does_not_count(database: Database) -> None:
@@ -134,84 +130,14 @@ async def what_is_undone_does_not_count(database: Database) -> None:
     await sound(store)
 
 
-async def old_runs_are_found_and_pruned(database: Database) -> None:
-    """Their tasks and figures go; that they happened stays, and the chain of hashes with it."""
-    store = database.store("one")
-    roots = [first_remit(f"run{number}", session="s") for number in range(3)]
-    for number, root in enumerate(roots):
-        part = child_remit(root, f"part{number}", holder="helper")
-        await store.tx(f"start {number}", starting(root, part))
-        await append(store, f"used {number}", tokens_used(part, 3, NOW + number))
-        await append(store, f"part {number}", ended(part, "task.completed", NOW + number, {"tokens": 3}))
-        if number < 2:
-            await append(store, f"used more {number}", tokens_used(root, 4, NOW + number))
-            await append(store, f"end {number}", ended(root, "task.completed", NOW + number, {"tokens": 4}))
-    found = await look(store, lambda view: view.roots(0, 10))
-    ends = [("run0", NOW), ("run1", NOW + 1), ("run2", None)]
-    equal([(one.id, one.ended_at) for one in found], ends, "the first tasks of all runs, and when they ended")
-    page = await look(store, lambda view: view.roots(found[0].began, 1))
-    equal(page, found[1:2], "the next of them")
-    for run, before, tasks in (
-        ("run0", NOW, None),
-        ("run0", NOW + 1, [("part0", "completed", NOW), ("run0", "completed", NOW)]),
-        ("run2", NOW + 9, None),
-    ):
-        listed = await look(store, lambda view, run=run, before=before: view.prunable(run, before))
-        equal(listed and sorted(listed), tasks, f"the tasks of {run}, if all of them ended before {before}")
-    events = await journal(store)
-    emptied = await look(store, lambda view: view.to_empty("run0"))
-    equal([*emptied], [Mark.of(event) for event in events if event.run == "run0"], "what stays of what is pruned")
-    await append(store, "prune", runs_pruned([pruned_run(roots[0], "part0")], NOW + 20))
-    gone = await look(store, lambda view: (view.record("run0"), view.record("part0"), len(view.of_run("run0"))))
-    equal(gone, (None, None, 0), "the tasks of a run that was pruned")
-    equal([line.record.id for line in await look(store, lambda view: view.runs(10))], ["run2", "run1"], "what is left")
-    pruned = await journal(store)
-    equal([event.hash for event in pruned[:-1]], [event.hash for event in events], "the hashes of a journal stay")
-    texts = [event.text for event in pruned if event.run == "run0"]
-    must(bool(texts) and not any(texts), "what the events of a run that was pruned said is gone")
-    await record_of(store, "run1")
-    await _figures_are_told(store, "run1", "run2")
-    equal(await _both_ways(store, lambda view: [*view.run("run0")]), [*NO_RUN], "the figures of a run that was pruned")
-    equal((await look(store, lambda view: view.run("run1"))).tokens, 7, "the figures of another run")
-
-
-async def a_used_key_outlives_its_run(database: Database) -> None:
-    """What an idempotency key was used for is known while its task is there, and after its run was pruned."""
-    store = database.store("one")
-    root = first_remit("root", session="s")
-    queued = Queued("submit", timeout=1, attempts=1, ready_at=NOW, dedup_key="key/k", content="all of it")
-    used = UsedKey("key/k", "root", "root", "all of it", "", None)
-    equal(await look(store, lambda view: view.used_key("key/k")), None, "a key that nobody used")
-    await append(store, "start", started(root, NOW, Begun("w"), queued))
-    equal(await _both_ways(store, _keys), [[*used]] * 3, "a key that was used")
-    await append(store, "end", ended(root, "task.completed", NOW + 1, {"result": None}))
-    used = used._replace(state="completed", ended_at=NOW + 1)
-    await append(store, "prune", runs_pruned([{**pruned_run(root), "keys": [[*used]]}], NOW + 2))
-    equal(await look(store, lambda view: view.record("root")), None, "the task of a run that was pruned")
-    equal(await _both_ways(store, _keys), [[*used]] * 3, "a key whose run was pruned")
-
-
-def _keys(view: View) -> list[object]:
-    found = (view.used_key("key/k"), view.key_of_task("root"), *view.keys_of_run("root"))
-    return [[*used] if used is not None else None for used in found]
-
-
 # -- what the events say ------------------------------------------------------------------------------------
 
 
 async def _figures_are_told(store: Store, *runs: str) -> None:
     events = await journal(store)
     for run in runs:
-        figures = await _both_ways(store, lambda view, run=run: [*view.run(run)])
+        figures = await both_ways(store, lambda view, run=run: [*view.run(run)])
         equal(figures, [*_told([event for event in events if event.run == run])], f"the figures of {run}")
-
-
-async def _both_ways(store: Store, read: Callable[[View], list[object]]) -> list[object]:
-    """Read within a decision, where a store may answer from memory, and outside of one."""
-    _, within = await store.transact("look", lambda view: Decision(None, aside=read(view)))
-    outside = await store.read(read)
-    equal(within, outside, "what a decision sees is what a reader sees")
-    return outside
 
 
 def _told(events: list[Event]) -> RunFacts:
@@ -272,6 +198,4 @@ CLAUSES: Final = (
     the_figures_of_a_run_are_told_one_by_one,
     whoever_leads_a_plan_for_a_person_is_no_member,
     what_is_undone_does_not_count,
-    old_runs_are_found_and_pruned,
-    a_used_key_outlives_its_run,
 )

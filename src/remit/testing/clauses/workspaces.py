@@ -7,6 +7,7 @@ from typing import Final
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Draft
+from remit.core.events import Gap
 from remit.core.kinds import (
     Begun,
     Claim,
@@ -18,10 +19,12 @@ from remit.core.kinds import (
     cards_published,
     claimed,
     ended,
+    journal_cut,
     message_sent,
     moved,
     requeued,
     started,
+    step_ended,
     submitted,
 )
 from remit.core.message import Message
@@ -72,7 +75,12 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "orphans": lambda view: view.orphans(10),
     "roots": lambda view: view.roots(0, 10),
     "prunable": lambda view: view.prunable("root", NOW + 3600 * SECOND),
-    "to_empty": lambda view: view.to_empty("root"),
+    "marks_of_run": lambda view: view.marks_of_run("root"),
+    "lasting_of_run": lambda view: view.lasting_of_run("root"),
+    "gap_before": lambda view: view.gap_before(16),
+    "gaps_around": lambda view: view.gaps_around(14, 16),
+    "gaps_stated": lambda view: view.gaps_stated(17),
+    "gaps_after": lambda view: view.gaps_after(0, 10),
     "of_run": lambda view: view.of_run("root"),
     "workers": lambda view: view.workers(),
     "unseen": lambda view: view.unseen(),
@@ -80,6 +88,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "ids_like": lambda view: view.ids_like("", 10) + view.ids_like("", 10, runs=True),
     "ids_ending": lambda view: view.ids_ending("", 10) + view.ids_ending("", 10, runs=True),
     "breaker": lambda view: view.breaker("helper"),
+    "breaker_set_at": lambda view: view.breaker_set_at("helper"),
     "breakers": lambda view: view.breakers(),
     "entry": lambda view: view.entry("notes", "a"),
     "recent": lambda view: view.recent(Scope("notes"), NOW, 10),
@@ -87,6 +96,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "retired": lambda view: view.retired("notes", "gone"),
     "expired": lambda view: view.expired(NOW + 10, 10),
     "namespaces": lambda view: view.namespaces(NOW),
+    "has_message": lambda view: view.has_message("message"),
     "waiting": lambda view: view.waiting("root", "helper", "claimed", 10),
     "still_waiting": lambda view: view.still_waiting("root", "helper", 10),
     "unread": lambda view: view.unread("root", "helper", "lead"),
@@ -173,6 +183,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
             message_sent(Message("news", "s", "helper", "lead", mark, NOW, "root", "claimed"), place),
             breaker_set("helper", Breaker("open", 3, NOW, "", mark), place, NOW),
             cards_published([Card("helper", mark)], NOW),
+            step_ended(root, mark, "skipped", mark, NOW),
             ended(root, "task.completed", NOW, {"result": mark}),
         )
         figures = Figures(refusals=Counter([mark]))
@@ -182,6 +193,12 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
         return Decision(mark, events, Beat("worker", mark, 1), tally=tally)
 
     await store.tx("fill", decide)
+    await store.tx("cut", _cut)
+
+
+def _cut(view: View) -> Decision[Json]:
+    [step] = view.events(Span(kinds=frozenset({"step.ended"})))
+    return Decision(None, (journal_cut([Gap(step.seq, step.seq, step.hash)], [], 7, NOW),))
 
 
 CLAUSES: Final = (workspaces_never_cross, workspaces_are_told_apart_exactly)
