@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from remit import Command, Runtime, Turn
+from remit.testing import FakeClock
 from teams import team
 
 pytestmark = pytest.mark.anyio
@@ -140,7 +141,7 @@ def within(what: str, measured: float, budget: float) -> None:
 @pytest.mark.parametrize("job", BUDGETS)
 async def test_what_is_written_to_a_file_stays_within_its_budget(job: Job, tmp_path: Path):
     budget = BUDGETS[job]
-    with team(tmp_path / "team.db") as rt:
+    with team(tmp_path / "team.db", clock=FakeClock()) as rt:  # nothing is done because time passes
         agents(rt)
         await job(rt)
         log = tmp_path / "team.db-wal"
@@ -158,7 +159,7 @@ async def test_what_is_written_to_a_file_stays_within_its_budget(job: Job, tmp_p
 @pytest.mark.rule("speed.budget")
 @pytest.mark.parametrize("job", BUDGETS)
 async def test_the_functions_that_are_called_stay_within_their_budget(job: Job):
-    with team() as rt:
+    with team(clock=FakeClock()) as rt:
         agents(rt)
         await job(rt)
         with counting(rt) as counted:

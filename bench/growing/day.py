@@ -1,7 +1,7 @@
 """A day on a clock of its own: `python -m growing.day WHERE RUNS_A_MINUTE`, as JSON on standard output.
 
-The load is steady: a run of six tasks, a submitted task, an entry for an hour and one that is overwritten each time. What
-has ended is kept for two hours, and lines about it for two more: after that, memory and file should stay as they are.
+The load is steady: a run of six tasks, a submitted task, an entry for an hour and one that is overwritten each time.
+What has ended is kept for two hours, and lines about it for two more: after that, memory and file should stay the same.
 """
 
 import asyncio

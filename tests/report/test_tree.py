@@ -13,7 +13,7 @@ from remit.core.remit import Pass
 from remit.core.values import checked
 from remit.report import wire
 from remit.report.receipts import Withheld
-from remit.report.tally import receipts, sentence, tally, tokens_seen
+from remit.report.summary import receipts, sentence, summary, tokens_seen
 from remit.report.tree import GONE, Growing, Node, result_text, tree
 from report.events import (
     BILLING,
@@ -130,10 +130,10 @@ def test_the_tree_of_the_first_events_is_the_run_as_it_was_then(run, data):
     _, events = run
     upto = data.draw(st.integers(1, len(events)))
 
-    then = tally(tree(events[:upto]))
+    then = summary(tree(events[:upto]))
 
     assert then.tasks == sum(event.kind == "task.started" for event in events[:upto])
-    assert then.tasks <= tally(tree(events)).tasks
+    assert then.tasks <= summary(tree(events)).tasks
 
 
 def test_a_run_may_be_deeper_than_the_stack():
@@ -145,7 +145,7 @@ def test_a_run_may_be_deeper_than_the_stack():
 
     root = run_of(*told)
 
-    assert tally(root).depth == 2999
+    assert summary(root).depth == 2999
     assert sentence(root).startswith("lead asked 1 agent")
     assert wire.tree(root)["id"] == "t1"
 
@@ -180,7 +180,7 @@ def test_parts_that_are_handed_out_leave_the_holder_in_charge():
     assert root.agent == root.first == "lead"
     assert (root.trail[0].to, root.trail[0].parallel) == (("coder", "tester"), True)
     assert root.children[0].turn == 1
-    assert tally(root).handoffs == 1
+    assert summary(root).handoffs == 1
     assert sentence(root) == "lead began and holds it; 1 agent asked; coder still working"
 
 
@@ -263,10 +263,10 @@ def test_an_attempt_that_is_tried_again_leaves_a_note_with_what_it_saw_and_used(
     assert (pending.state, pending.attempts, pending.started_at) == ("pending", 1, NOW + 1)
     assert sentence(pending) == "lead worked alone; 1 task pending; tried again 1 time"
     assert (root.state, root.attempts, root.started_at, root.tokens) == ("completed", 2, NOW + 1, 12)
-    assert (root.more_refused, tally(root).refused) == (2, 2)
+    assert (root.more_refused, summary(root).refused) == (2, 2)
     assert root.retries == [(NOW + 3, 1, "lead", "it broke", RECEIPT, 0)]
     assert receipts(root) == [RECEIPT, RECEIPT]
-    assert tokens_seen(root) == tally(root).tokens_seen == 2 * RECEIPT["tokens"]
+    assert tokens_seen(root) == summary(root).tokens_seen == 2 * RECEIPT["tokens"]
     assert wire.tree(root)["retries"][0]["error"] == "it broke"  # pyright: ignore[reportCallIssue]
     assert checked(wire.tree(root), "a tree") == wire.tree(root)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from remit.cli.demo_team import team
 from remit.cli.options import STORE_NAMES, AsJson, emit, out
 from remit.cli.screen import watching
-from remit.cli.terminal import answer, colour, receipts, refusals, summary
+from remit.cli.terminal import answer, colour, receipts, refusals, summed_up
 from remit.engine.system import SystemClock
 from remit.report import wire
 from remit.report.looks import mark
@@ -63,7 +63,7 @@ async def _run(runtime: Runtime, console: Console | None) -> Node:
 def _tell(root: Node, store: str) -> None:
     console = out()
     console.print()
-    console.print(summary(root, SystemClock().now()))
+    console.print(summed_up(root, SystemClock().now()))
     _heading(console, "Planned, each step apart from the others")
     for text in _steps(root):
         console.print(text)

@@ -12,7 +12,7 @@ from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import load
 from remit.cli.options import AsJson, OwnStore, aside, emit, options_for, out
 from remit.cli.screen import watching
-from remit.cli.terminal import answer, summary
+from remit.cli.terminal import answer, summed_up
 from remit.core.bounds import TOP, Bounds
 from remit.core.credits import credits as money
 from remit.core.events import Event
@@ -217,7 +217,7 @@ async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
         emit(wire.tree(root))
         return
     console = out()
-    console.print(summary(root, SystemClock().now()))
+    console.print(summed_up(root, SystemClock().now()))
     console.print(answer(root))
     if workspace.database.lasting:
         where = options_for(workspace.database, workspace.name, ask.store)

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
-from remit.cli.terminal import answer, drawn, moment, receipts, refusals, summary
+from remit.cli.terminal import answer, drawn, moment, receipts, refusals, summed_up
 from remit.core.events import Event
 from remit.core.text import NAME_LIMIT, line, shown
 from remit.engine.system import SystemClock
@@ -51,7 +51,7 @@ def show(
     now = SystemClock().now()
     console = out()
     console.print(Text.assemble((root.id, "bold"), (f"  {moment(root.started_at)}", "dim")))
-    console.print(summary(root, now))
+    console.print(summed_up(root, now))
     console.print()
     console.print(drawn(root, now, whole=all))
     console.print()

@@ -16,7 +16,7 @@ from remit.report.flow.stays import order
 from remit.report.looks import AGAIN, Role, look, mark
 from remit.report.printable import block, escaped
 from remit.report.receipts import Receipt, saw, tokens, withheld
-from remit.report.tally import sentence, tally
+from remit.report.summary import sentence, summary
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, result_text
 from remit.report.words import (
     called,
@@ -222,9 +222,9 @@ def _more(number: int, which: str) -> Text:
     return Text(f"… and {number:,} more ({which}); `remit show --all` lists them", "dim")
 
 
-def summary(root: Node, now: int) -> RenderableType:
+def summed_up(root: Node, now: int) -> RenderableType:
     """Write the sentence and the figures of a run."""
-    figures = tally(root)
+    figures = summary(root)
     time = took(root, root.elapsed(now), now)
     parts = [count(figures.tasks, "task"), f"depth {figures.depth}", f"{figures.refused} refused", time]
     if figures.handoffs:

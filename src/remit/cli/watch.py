@@ -10,7 +10,7 @@ from rich.text import Text
 from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, options_for, out
 from remit.cli.screen import Screen, on_screen, show
 from remit.cli.status import Seen, read_task, seen_data
-from remit.cli.terminal import outcome_text, summary
+from remit.cli.terminal import outcome_text, summed_up
 from remit.core.events import Event
 from remit.core.lifecycle import TERMINAL
 from remit.core.record import Record
@@ -151,5 +151,5 @@ def answered(seen: Seen, *, as_json: bool, seconds: float | None) -> int:
 def print_end(console: Console, seen: Seen, screen: Screen) -> None:
     """Print the end of a run: its sentence and figures, and what came of it."""
     for root in screen.roots()[-1:]:
-        console.print(summary(root, SystemClock().now()))
+        console.print(summed_up(root, SystemClock().now()))
     console.print(outcome_text(seen.record.state, seen.detail.result, seen.detail.error))

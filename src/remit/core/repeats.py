@@ -4,7 +4,6 @@ One detector for whatever a task does: delegations, and tool calls. It is told o
 counts over the last few, and takes a changing outcome for progress. Handoffs have a rule of their own: see `repeated`.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -51,7 +50,7 @@ class Repeats:
     __slots__ = ("_latest", "_window")
 
     def __init__(self) -> None:
-        self._window: deque[tuple[str, str]] = deque()
+        self._window: list[tuple[str, str]] = []  # short; a deque takes ten times the room
         self._latest: dict[str, list[str]] = {}  # of each action in the window: its outcomes, in order
 
     def asks(self, action: str) -> Repetition:
@@ -83,7 +82,7 @@ class Repeats:
         else:
             outcomes.append(outcome)
         if len(self._window) > WINDOW:
-            oldest, _ = self._window.popleft()
+            oldest, _ = self._window.pop(0)
             outcomes = self._latest[oldest]
             if len(outcomes) == 1:
                 del self._latest[oldest]

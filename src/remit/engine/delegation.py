@@ -134,13 +134,14 @@ class Delegations:
             return Attempted(live, answer)
 
         with services.heartbeat.while_working(), services.stops.while_working():
-            attempted = await services.busy.admitted(wish, attempt)
-            if isinstance(attempted.answer, str):
-                services.heartbeat.beat_written()
+            live, answer = await services.busy.admitted(wish, attempt)
+            if not isinstance(answer, str):
+                return _refused(live, answer)
+            services.heartbeat.beat_written()
             try:
-                return await self._carried(attempted)
+                return await services.conductor.carry(live)
             except Superseded:
-                return await outcomes.awaited(services.bell, attempted.live.remit.id)
+                return await outcomes.awaited(services.bell, live.remit.id)
 
     async def delegate(self, asker: LiveTask, wish: Pass, step: StepOf | None = None) -> Outcome:
         """Pass a part of the asker's task on. The child's remit is derived here, from the engine's own record."""
@@ -191,8 +192,10 @@ class Delegations:
                 return await self._taken_up_again(asker, known.open, op)
             origin = known.origin or asker.operations.failed_before(op)
             attempt = partial(self._attempt, asker, Wanted(wish, known.op or op, step, again, lead, origin))
-            attempted = await services.busy.admitted(wish, attempt, asker)
-            return self._noted(asker, op, attempted.live, await self._carried(attempted))
+            live, answer = await services.busy.admitted(wish, attempt, asker)
+            if not isinstance(answer, str):
+                return self._noted(asker, op, live, _refused(live, answer))
+            return self._noted(asker, op, live, await services.conductor.carry(live))
         finally:
             if control.step_up():  # hardly ever: its agent has a limit, or its whole line waited
                 await services.slots.take_again(asker)
@@ -243,12 +246,6 @@ class Delegations:
         if isinstance(answer, dict):
             proposal.note_refusal()
         return Attempted(live, answer)
-
-    async def _carried(self, attempted: Attempted) -> Outcome:
-        live, answer = attempted
-        if isinstance(answer, str):
-            return await self._services.conductor.carry(live)
-        return outcomes.refused(live.remit, Refused.read(cast("dict[str, Json]", answer)))
 
     # -- run again --------------------------------------------------------------------------------------------
 
@@ -346,6 +343,10 @@ def _no(admitted: Admitted, *, patient: bool) -> Decision[Json]:
     if patient and admitted.verdict.rule == BUSY:
         return Decision(None)
     return Decision({**admitted.refusal.data()}, admitted.events)
+
+
+def _refused(live: LiveTask, answer: Json) -> Outcome:
+    return outcomes.refused(live.remit, Refused.read(cast("dict[str, Json]", answer)))
 
 
 def _live(remit: Remit, agent: Agent | None) -> LiveTask:

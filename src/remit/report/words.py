@@ -8,7 +8,7 @@ from remit.report import receipts as receipts_
 from remit.report.figures import count, duration
 from remit.report.looks import LOOKS, known, urgency
 from remit.report.printable import escaped
-from remit.report.tally import receipts, steps_sentence, tokens_seen
+from remit.report.summary import receipts, steps_sentence, tokens_seen
 from remit.report.tree import Node, PlanStep, Refusal, Retry
 
 ASKED: Final = {"submit": "submitted", "spawn": "spawned"}  # what nobody waits for

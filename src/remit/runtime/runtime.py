@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
 
@@ -146,15 +146,18 @@ class Runtime:
         An agent that is busy is waited for, 30 seconds unless `wait` says otherwise.
         """
         asking.nothing_more("run", "an agent and a task", strange)
-        outcome = await self.outcome(agent, task, **how)
+        outcome = await self._begun(agent, task, how)
         return outcome.unwrap()
 
     async def outcome(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> Outcome:
         """Ask an agent to do a task and tell what came of it, with the id of the run."""
         asking.nothing_more("outcome", "an agent and a task", strange)
+        return await self._begun(agent, task, how)
+
+    def _begun(self, agent: str, task: str, how: Running) -> Coroutine[Any, Any, Outcome]:
         self._opening.must_be_outside("run", "turn.delegate")
         asked = asking.asked("run", agent, task, how, self._opening.settings.policy.classify)
-        return await self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
+        return self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
 
     async def run_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> PlanOutcome:
         """Run a plan on behalf of a person and tell what became of every step."""

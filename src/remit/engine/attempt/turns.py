@@ -16,7 +16,7 @@ from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
 from remit.engine.attempt.effects import unaccounted
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
-from remit.engine.attempt.live import Control, LiveTask, LiveTasks
+from remit.engine.attempt.live import LiveTask, LiveTasks
 from remit.engine.attempt.outcomes import Ending
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
@@ -98,17 +98,13 @@ class Conductor:
             self.alive.leave(live)
 
     async def _ran(self, live: LiveTask, sends: Sends | None) -> Ending:
-        try:
-            return await self._run(live, sends)
-        except StoreError as error:  # a handoff could not be recorded: that is a failure like others, and is told
-            return outcomes.failed(self.alive.latest(live).remit, error)
-
-    async def _run(self, live: LiveTask, sends: Sends | None) -> Ending:
         ending: Ending | None = None
         control = live.control
         try:
             with control.limited(self._ground.clock):
                 ending = await self._turns(live, sends)
+        except StoreError as error:  # a handoff could not be recorded: that is a failure like others, and is told
+            return outcomes.failed(self.alive.latest(live).remit, error)
         finally:
             control.settle()
         last = self.alive.latest(live).remit
@@ -168,7 +164,8 @@ class Conductor:
             return outcomes.unusable(remit, no)
 
     async def call(self, live: LiveTask, agent: Agent) -> object:
-        """Have an agent answer with a turn of its own, which is the current one meanwhile."""
+        """Have an agent answer with a turn of its own, which is the current one meanwhile. An answer that comes after
+        someone wanted it stopped does not count, and a CancelledError that nobody wanted is not passed on as one."""
         turn = self.take_turn(live)
         control = live.control
         outer = CURRENT_TURN.set(turn)
@@ -176,7 +173,19 @@ class Conductor:
         try:
             call = Call(agent.card.name, agent.answer(turn), control.scope, self._leaving)
             control.calls.append(call)
-            return await _answered(call, control)
+            try:
+                answer = await call
+            except LeftBehind:
+                if not control.is_over:  # it is not this task that was stopped, but something around it
+                    await _stopped_from_outside(call)
+                raise
+            except CancelledError as error:
+                if call.is_cancelled or control.scope.cancel_called:
+                    raise
+                raise Stray(error) from error
+            if call.is_cancelled:
+                await _stopped_from_outside(call)
+            return answer
         finally:
             CURRENT_TURN.reset(outer)
             live.returned = True
@@ -232,24 +241,6 @@ class Conductor:
             return True
         queued, stopped = (any(task.attempt.queued for task in line), any(task.control.stopped for task in line))
         return self.closing() and queued and not stopped
-
-
-async def _answered(call: Call, control: Control[LiveTask]) -> object:
-    """Give the agent's answer. One that comes after someone wanted it stopped does not count, and a CancelledError that
-    nobody wanted is not passed on as one."""
-    try:
-        answer = await call
-    except LeftBehind:
-        if not control.is_over:  # it is not this task that was stopped, but something around it
-            await _stopped_from_outside(call)
-        raise
-    except CancelledError as error:
-        if call.is_cancelled or control.scope.cancel_called:
-            raise
-        raise Stray(error) from error
-    if call.is_cancelled:
-        await _stopped_from_outside(call)
-    return answer
 
 
 async def _stopped_from_outside(call: Call) -> None:

@@ -26,7 +26,7 @@ from remit.report.flow.theme import Theme, style
 from remit.report.flow.tiles import SIBLINGS, Stack, outline
 from remit.report.looks import FOLDED, LOOKS, known, look
 from remit.report.printable import cleaned
-from remit.report.tally import steps_sentence, tally, waits_for
+from remit.report.summary import steps_sentence, summary, waits_for
 from remit.report.tree import Node, Refusal, result_text
 from remit.report.words import called, reason, refused_word, retried, states, took
 
@@ -96,7 +96,7 @@ def _header(root: Node, now: int, width: int) -> str:
 
 def _summary(root: Node, now: int) -> str:
     """Tell the run in figures, from its events and nothing else."""
-    figures = tally(root)
+    figures = summary(root)
     parts = [
         f"{cleaned(root.agent, 40)} {cleaned(root.state, 20)} · {took(root, root.elapsed(now), now)}",
         f"{count(figures.tasks, 'task')} ({states(figures.states.elements())})",

@@ -13,7 +13,7 @@ from remit.report.tree import STEP_STATES, WAYS, Node
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Summary:
     """Figures of a run; each is counted at exactly one node, so sums match everywhere.
 
     `handoffs` has the parallel ones too, after which a task may still be in the same hands.
@@ -29,9 +29,9 @@ class Tally:
     retries: int = 0
 
 
-def tally(root: Node) -> Tally:
+def summary(root: Node) -> Summary:
     nodes = list(root.walk())
-    return Tally(
+    return Summary(
         tasks=len(nodes),
         states=Counter(node.state for node in nodes),
         refused=sum(len(node.refusals) + node.more_refused for node in nodes),
@@ -64,7 +64,7 @@ def receipts(node: Node) -> list[Receipt]:
 
 def sentence(root: Node) -> str:
     """Tell the run in one plain sentence."""
-    figures = tally(root)
+    figures = summary(root)
     parts = _opening(root)
     moved = sum(not handoff.parallel for node in root.walk() for handoff in node.trail)
     if moved:
@@ -93,7 +93,7 @@ def steps_sentence(states: Counter[str]) -> str:
 _OWN_WORDS: Final = ("completed", "running", "dead")  # the sentence speaks of these in other ways
 
 
-def _told(figures: Tally) -> list[tuple[str, int]]:
+def _told(figures: Summary) -> list[tuple[str, int]]:
     """How many tasks there are in each of the other states that have a look."""
     return [(state, figures.states[state]) for state in LOOKS if figures.states[state] and state not in _OWN_WORDS]
 

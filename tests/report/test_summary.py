@@ -7,7 +7,7 @@ from hypothesis import given
 
 from core.make import NOW, claimed, moved, submitted
 from remit.core import kinds, lifecycle
-from remit.report.tally import Tally, sentence, tally, waits_for
+from remit.report.summary import Summary, sentence, summary, waits_for
 from remit.report.tree import Node, tree
 from report.events import (
     BILLING,
@@ -29,7 +29,7 @@ from report.events import (
 def test_the_tally_of_any_run_is_the_count_of_its_events(run):
     _, events = run
 
-    found = tally(tree(events))
+    found = summary(tree(events))
 
     happened = [event.kind for event in events]
     ends = {lifecycle.lands(kind): happened.count(kind) for kind in lifecycle.ENDS}
@@ -44,19 +44,19 @@ def test_the_tally_of_any_run_is_the_count_of_its_events(run):
 def test_the_figures_of_a_run_are_the_sum_of_its_parts(run):
     root = tree(run[1])
 
-    whole = tally(root)
-    alone = tally(Node("", "", "", 0, 0, root.state, receipt=root.receipt, refusals=root.refusals))
-    parts = [alone, *(tally(child) for child in root.children)]
+    whole = summary(root)
+    alone = summary(Node("", "", "", 0, 0, root.state, receipt=root.receipt, refusals=root.refusals))
+    parts = [alone, *(summary(child) for child in root.children)]
 
     assert whole.tasks == sum(part.tasks for part in parts)
     assert whole.refused == sum(part.refused for part in parts)
     assert whole.tokens_seen == sum(part.tokens_seen for part in parts)
     assert whole.states == sum((part.states for part in parts), Counter())
-    assert whole.depth == max((1 + tally(child).depth for child in root.children), default=0)
+    assert whole.depth == max((1 + summary(child).depth for child in root.children), default=0)
 
 
 def test_a_run_of_one_is_counted():
-    assert tally(run_of(kinds.started(LEAD, NOW))) == Tally(tasks=1, states=Counter(running=1))
+    assert summary(run_of(kinds.started(LEAD, NOW))) == Summary(tasks=1, states=Counter(running=1))
 
 
 def test_the_sentence_of_a_task_that_came_back():
@@ -64,7 +64,7 @@ def test_the_sentence_of_a_task_that_came_back():
     told += [handed(LEAD, "billing", NOW + 1), handed(BILLING, "lead", NOW + 2)]
 
     assert sentence(run_of(*told, completed(LEAD))) == "lead began and ended it; 1 agent asked; changed hands 2 times"
-    assert tally(run_of(*told, completed(LEAD))).tokens_seen == 2 * 4
+    assert summary(run_of(*told, completed(LEAD))).tokens_seen == 2 * 4
 
 
 def test_whoever_submits_goes_on_and_whoever_delegates_waits():
