@@ -195,8 +195,9 @@ async def test_cutting_goes_in_steps_and_can_be_cancelled_between_them(rt: Runti
     for value in range(600):
         await context.set("notes", str(value % 2), value)
     clock.advance(2 * DAY)
-    with anyio.CancelScope() as scope:
-        stop = rt.workspace.store.subscribe(lambda events: scope.cancel() if events[0].kind == "journal.cut" else None)
+    scope = anyio.CancelScope()
+    stop = rt.workspace.store.subscribe(lambda events: scope.cancel() if events[0].kind == "journal.cut" else None)
+    with scope:
         await rt.workspace.prune(1)
     stop()
     assert scope.cancelled_caught
