@@ -2,16 +2,18 @@
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.helping import PATIENCE, happened, sound
 from remit import Card, Runtime, Turn
-from remit.core.events import Gap
+from remit.core.events import Gap, Mark
 from remit.core.kinds import Begun, ended, message_sent, messages_taken, place, started
 from remit.core.message import Message
 from remit.engine.upkeep.cutting import gaps_left_by
 from remit.errors import Conflict
-from remit.ports import Decision, Span
-from remit.testing.clauses.making import Dice, child_remit, first_remit
+from remit.ports import Decision
+from remit.testing.clauses.making import Dice, first_remit
 from remit.testing.clock import FakeClock
 from teams import echo, team
 
@@ -222,36 +224,39 @@ async def test_nothing_is_cut_behind_the_first_event_that_is_young(rt: Runtime, 
     await sound(rt)
 
 
-@pytest.mark.rule("prune.cut")
-async def test_gaps_that_touch_become_one(rt: Runtime):
-    root = first_remit("root", session="s")
-    tasks = [child_remit(root, f"t{number}", holder="helper") for number in range(8)]
-    events = [started(root, 1, Begun("w")), *(started(task, 1) for task in tasks)]
-    store = rt.workspace.store
-    await store.tx("events", lambda _view: Decision(None, events))
-    whole = await store.read(lambda view: view.events(Span()))
-
-    def after(*gone: int) -> list[tuple[int, int, str]]:
-        return [(gap.first, gap.last, gap.hash) for gap in found(*gone)]
-
-    def found(*gone: int) -> list[Gap]:
-        return list(gaps_left_by(Around([Gap(3, 4, "d"), Gap(7, 7, "g")]), [whole[seq - 1] for seq in gone]))
-
-    assert after(9) == [(9, 9, whole[8].hash)]
-    assert after(5) == [(3, 5, whole[4].hash)]
-    assert after(2) == [(2, 4, "d")]
-    assert after(5, 6) == [(3, 7, "g")]
-    assert after(2, 8) == [(2, 4, "d"), (7, 8, whole[7].hash)]
-
-
 class Around:
     """A view that knows these gaps."""
 
-    def __init__(self, known: list[Gap]) -> None:
-        self._known = known
+    def __init__(self) -> None:
+        self.gaps: list[Gap] = []
 
     def gaps_around(self, first: int, last: int) -> list[Gap]:
-        return [gap for gap in self._known if gap.last >= first - 1 and gap.first <= last + 1]
+        return [gap for gap in self.gaps if gap.last >= first - 1 and gap.first <= last + 1]
+
+    def remove(self, places: list[int]) -> None:
+        """Remove events as the table of gaps is told to."""
+        for new in gaps_left_by(self, [Mark(seq, "", 0, "", "", "", "", None, str(seq)) for seq in places]):  # pyright: ignore[reportArgumentType]
+            self.gaps = [*(gap for gap in self.gaps if not new.first <= gap.last <= new.last), new]
+
+
+@pytest.mark.rule("prune.cut")
+@given(st.lists(st.sets(st.integers(1, 12) | st.integers(580, 592), min_size=1), max_size=8))
+def test_the_gaps_are_where_events_are_missing_and_no_two_of_them_touch(steps: list[set[int]]):
+    view, gone = Around(), {*range(100, 560)}
+    view.remove(sorted(gone))
+    for step in steps:
+        view.remove(sorted(step - gone))
+        gone |= step
+    assert sorted(seq for gap in view.gaps for seq in range(gap.first, gap.last + 1)) == sorted(gone)
+    assert all(gap.hash == str(gap.last) and gap.last + 1 not in gone for gap in view.gaps)
+
+
+@pytest.mark.rule("prune.cut")
+def test_a_gap_between_two_that_are_far_apart_joins_them():
+    view = Around()
+    view.remove([*range(11, 1_000)])
+    view.remove([10, 1_000])
+    assert view.gaps == [Gap(10, 1_000, "1000")]
 
 
 @pytest.mark.rule("prune.flat")

@@ -61,23 +61,22 @@ def gaps_left_by(view: View, gone: Iterable[Event | Mark], restated: Sequence[Ga
     """Give the gaps that there are when these events are gone: those that are new, joined with what they touch, and
     those whose event is among what goes, so that they have to be stated anew."""
     fresh = joined(Gap(event.seq, event.seq, event.hash) for event in gone)
-    found: list[Gap] = []
-    for stretch in _stretches(fresh):
-        known = view.gaps_around(stretch[0].first, stretch[-1].last)
-        found += [gap for gap in joined([*stretch, *known]) if gap not in known]
+    known = {gap for first, last in _stretches(fresh) for gap in view.gaps_around(first, last)}
+    found = [gap for gap in joined({*fresh, *known}) if gap not in known]
     return sorted([*found, *(gap for gap in restated if not any(_holds(one, gap) for one in found))])
 
 
-def _stretches(gaps: list[Gap]) -> Iterator[list[Gap]]:
-    """Split gaps where they are far apart, so that what lies between need not be read."""
-    stretch: list[Gap] = []
+def _stretches(gaps: list[Gap]) -> Iterator[tuple[int, int]]:
+    """Tell from where to where gaps lie; apart where they are far apart, so that what is between need not be read."""
+    if not gaps:
+        return
+    first, last = gaps[0].first, gaps[0].last
     for gap in gaps:
-        if stretch and gap.first - stretch[-1].last > _APART:
-            yield stretch
-            stretch = []
-        stretch.append(gap)
-    if stretch:
-        yield stretch
+        if gap.first - last > _APART:
+            yield first, last
+            first = gap.first
+        last = gap.last
+    yield first, last
 
 
 def _holds(outer: Gap, inner: Gap) -> bool:

@@ -20,7 +20,12 @@ VALUES (:@event)
 ON CONFLICT DO NOTHING;
 
 -- name: event_cut
-DELETE FROM event WHERE workspace = :workspace AND seq >= :first AND seq <= :last;
+-- A gap mostly grows at its end. Where one began already nothing is left, and PostgreSQL would read what was deleted.
+DELETE FROM event
+WHERE workspace = :workspace AND seq <= :last AND seq > (
+    SELECT coalesce(max(g.last), :first - 1) FROM gap g
+    WHERE g.workspace = :workspace AND g.last >= :first AND g.last <= :last AND g.first = :first
+);
 
 -- name: gap_cut
 DELETE FROM gap WHERE workspace = :workspace AND last >= :first AND last <= :last;
