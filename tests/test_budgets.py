@@ -3,8 +3,10 @@
 Whoever makes something dearer raises its budget here, in the open, and says why. Whoever makes it cheaper lowers it.
 """
 
+import re
 import sqlite3
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,6 +37,21 @@ class Counted:
 
     def of(self, *beginnings: str) -> int:
         return sum(statement.startswith(beginnings) for statement in self.statements)
+
+    def reads(self) -> int:
+        """How many read, each as often as it belongs to every time: on a slow machine there are some in between that
+        look for what other processes do."""
+        return sum(round(number / TIMES) * TIMES for number in self._read().values())
+
+    def told(self) -> str:
+        """Which they are, the rarest last."""
+        return "".join(
+            f"\n{number} x {' '.join(statement.split())}" for statement, number in self._read().most_common()
+        )
+
+    def _read(self) -> Counter[str]:
+        read = (one for one in self.statements if one.startswith(("SELECT", "WITH")))
+        return Counter(re.sub(r"'[^']*'|[0-9]+", "?", one) for one in read)
 
 
 @contextmanager
@@ -132,16 +149,16 @@ BUDGETS: dict[Job, Budget] = {
 }
 
 
-def within(what: str, measured: float, budget: float) -> None:
+def within(what: str, measured: float, budget: float, which: str = "") -> None:
     each = measured / TIMES
-    assert each <= budget, f"{what}: {each:.2f} each, and {budget} are allowed"
+    assert each <= budget, f"{what}: {each:.2f} each, and {budget} are allowed{which}"
 
 
 @pytest.mark.rule("speed.budget")
 @pytest.mark.parametrize("job", BUDGETS)
 async def test_what_is_written_to_a_file_stays_within_its_budget(job: Job, tmp_path: Path):
     budget = BUDGETS[job]
-    with team(tmp_path / "team.db", clock=FakeClock()) as rt:  # nothing is done because time passes
+    with team(tmp_path / "team.db", clock=FakeClock(), silence=86_400) as rt:
         agents(rt)
         await job(rt)
         log = tmp_path / "team.db-wal"
@@ -150,7 +167,7 @@ async def test_what_is_written_to_a_file_stays_within_its_budget(job: Job, tmp_p
         before = log.stat().st_size
         with counting(rt) as counted:
             await job(rt)
-        within("statements that read", counted.of("SELECT", "WITH"), budget.reads)
+        within("statements that read", counted.reads(), budget.reads, counted.told())
         within("statements that write", counted.of("INSERT", "UPDATE", "DELETE"), budget.writes)
         within("transactions", counted.of("BEGIN IMMEDIATE"), budget.transactions)
         within("pages written", (log.stat().st_size - before) / (PAGE + 24), budget.pages)
