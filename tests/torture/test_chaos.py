@@ -94,6 +94,15 @@ def test_who_is_killed_between_doing_and_keeping_is_excused(left: Left):
     assert left.kinds() == set()
 
 
+def test_who_did_it_while_it_was_being_killed_is_excused(left: Left):
+    [before] = [line for line in left.call() if line["kind"] == "before"]
+    left.do_again(killed=False, kept=False)
+    assert "effect.repeated" in left.kinds()
+    left.lines.append({"kind": "killed", "who": "", "at": before["at"] - 1, "target": before["who"]})
+    left.lines.append({"kind": "ended", "who": "", "at": before["at"] + 1, "target": before["who"], "code": -9})
+    assert left.kinds() == set()
+
+
 def test_who_is_cancelled_between_doing_and_keeping_is_excused(left: Left):
     left.do_again(killed=False, kept=False, error="CancelledError")
     assert left.kinds() == set()

@@ -16,6 +16,7 @@ from torture.chaos.picture import Picture, Violation
 _STORE = ("StoreError", "StoreBusy", "NotAStore")
 _TAKEN = "another process has taken it over"
 _ALWAYS = 2**62
+_KILLED = -9
 _REASONS = {
     "effect.store-said-no": "the store said no when it was to be kept, and it was not told again",
     "effect.taken-alive": "a process that nothing had happened to lost its task while it did it",
@@ -61,7 +62,7 @@ class Harmed:
         self._ends: dict[str, list[int]] = {}
         self._stood: dict[str, list[tuple[int, int]]] = {}
         for line in lines:
-            if line["kind"] in ("killed", "terminated"):
+            if line["kind"] in ("killed", "terminated") or line.get("code") == _KILLED:  # it is noted, and then sent
                 self._ends.setdefault(line["target"], []).append(line["at"])
             elif line["kind"] == "stopped":
                 self._stood.setdefault(line["target"], []).append((line["at"], _ALWAYS))
