@@ -47,7 +47,7 @@ _COMMANDS: Final = (
     (LOOK, "breakers", "breakers:breakers", "List agents that are not asked because they fail."),
     (MEND, "cancel", "cancel:cancel", "Stop a task and everything below it, wherever it runs."),
     (MEND, "retry", "retry:retry", "Run a task again that did not complete."),
-    (MEND, "prune", "prune:prune", "Delete runs that ended long ago; the journal keeps a line of each."),
+    (MEND, "prune", "prune:prune", "Delete runs that ended long ago, and what the journal needs no more."),
     (MEND, "backup", "backup:backup", "Copy a store's file while it is used."),
     (MEND, "doctor", "doctor:doctor", "Verify that a store keeps what it promises."),
 )

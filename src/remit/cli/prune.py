@@ -20,7 +20,8 @@ def prune(
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Delete runs that ended long ago; the journal keeps a line of each, and the idempotency keys they used.
+    """Delete runs that ended long ago, and what the journal needs no more. It keeps a line of each run until that is as
+    old, and the idempotency keys they used.
 
     Nothing is deleted by itself, unless a worker's `keep_days` says so.
 

@@ -129,7 +129,7 @@ async def waited(
 def _ended(view: View, task: str) -> bool:
     standing = view.standing(task)
     if standing is None:
-        raise NotFound(f"task {task} was pruned meanwhile; `remit history` has a line of it")
+        raise NotFound(f"task {task} was pruned meanwhile; `remit history` has a line of it for a while")
     return standing.state in TERMINAL
 
 

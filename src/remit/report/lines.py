@@ -21,7 +21,7 @@ def plain_line(event: Event) -> str:
 
 
 def detail(event: Event) -> str:
-    """Say what an event says besides who did what."""
+    """Write the end of an event's line: what it was about, as ": 2 runs: 0123, 4567"; nothing if the kind says it."""
     return escaped(_SAID[event.kind](event), 240) if event.kind in _SAID else ""
 
 

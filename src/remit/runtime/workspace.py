@@ -290,9 +290,9 @@ class Workspace:
     # -- upkeep -------------------------------------------------------------------------------------------
 
     async def prune(self, days: float, *, op: str = "", told: Callable[[int], None] | None = None) -> int:
-        """Delete the runs that ended longer ago than that; tells how many. The journal keeps a line of each, and the
-        idempotency keys: what was done under one is not done again. It goes in small steps, between which others work
-        and it may be cancelled; after each, `told` is called with how many are gone."""
+        """Delete the runs that ended longer ago than that, with what the journal needs no more; tells how many. A line
+        of each stays until it is as old, and idempotency keys stay for good. It goes in small steps, between which
+        others work and it may be cancelled; after each, `told` is called with how many are gone."""
         older = span(days, "days") * (DAY // SECOND)
         if told is not None:
             checks.callable_(told, "told takes a function that is given the number of runs deleted so far")

@@ -86,7 +86,7 @@ async def examine(
 
 
 async def _beside(database: Database, ask: Callable[[], T]) -> T:
-    """Ask about the whole database beside the event loop; of one in memory, which is small, where it is."""
+    """Ask a database on a thread, so that the event loop goes on; one in memory is asked at once, as it is small."""
     return await asyncio.to_thread(ask) if database.lasting else ask()
 
 

@@ -40,7 +40,7 @@ class Upkeep:
             self._wanted.set()
 
     async def serve(self) -> None:
-        """Do what is due, until cancelled."""
+        """Remove expired entries and prune, each when `look` has found it due, until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()

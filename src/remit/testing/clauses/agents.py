@@ -12,7 +12,7 @@ from remit.testing.clauses.making import NOW, append, ending, equal, first_remit
 
 
 async def a_breaker_is_kept_as_it_was_last_set(database: Database) -> None:
-    """As a reader sees it, and as a decision does."""
+    """The last setting counts, for whoever reads and for a decision."""
     store = database.store("one")
     equal(await look(store, lambda view: view.breaker("helper")), CLOSED, "the breaker of an agent that never failed")
     for number, breaker in enumerate(

@@ -81,7 +81,7 @@ def pruned_run(root: Remit, *parts: str, at: int = NOW) -> PrunedRun:
 
 
 def putting(draft: Draft, *, answer: Json = None, at: int = NOW, agent: str = "writer") -> Decide[Json]:
-    """Decide to write a draft."""
+    """Make a decision that writes this draft as an entry."""
     return lambda view: Decision(answer, (entry_event(view, draft, at=at, agent=agent),))
 
 
