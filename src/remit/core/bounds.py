@@ -9,6 +9,7 @@ from remit.core.allow import ANY, Names, NamesGiven, names_data, names_restored
 from remit.core.checks import whole
 from remit.core.credits import CreditsGiven, credits  # noqa: A004 - the word of the domain
 from remit.core.scope import Sees, SeesGiven
+from remit.core.text import INT_LIMIT
 from remit.core.times import moment
 from remit.core.toolgroups import tools
 from remit.core.values import Json
@@ -24,9 +25,9 @@ class Bounds:
     """Each field left out bounds nothing; each one given can only ever be narrowed further down.
 
     `agents` who may take part, `tools` what may be used, `sees` and `writes` which stored context may be read and
-    written, `depth` how many hops, `deadline` until when, `credits` and `tokens` how much may be spent, `handoffs`
-    how often tasks may change hands, `members` how many different agents and `tasks` how many tasks there may be. From
-    `tokens` on they are counted for the whole run, at once.
+    written, `depth` how many hops, `deadline` until when, `credits` and `tokens` how much may be spent at and
+    below it, `handoffs` how often tasks may change hands, `members` how many different agents and `tasks` how many
+    tasks there may be. From `handoffs` on they are counted for the whole run, at once.
     """
 
     agents: Names = ANY
@@ -121,6 +122,20 @@ class Bounds:
             self.members,
             self.tasks,
         )
+
+    def at_most(self, credits: int) -> "Bounds":
+        """Give the same bounds, but no more money than that."""
+        figures = {name: getattr(self, name) for name in _FIGURES}
+        figures["credits"] = _least(self.credits, credits)
+        return _exact(self.agents, self.tools, self.sees, self.writes, **figures)
+
+    def later(self, by: int) -> "Bounds":
+        """Give the same bounds with the deadline, if there is one, moved by so many microseconds."""
+        if self.deadline is None:
+            return self
+        deadline = min(self.deadline + by, INT_LIMIT)
+        figures = (getattr(self, name) for name in _FIGURES if name not in ("depth", "deadline"))
+        return _exact(self.agents, self.tools, self.sees, self.writes, self.depth, deadline, *figures)
 
     def on_board(self, session: str) -> "Bounds":
         """Give the same bounds, with BOARD meaning that session's board."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from remit.core import allow, scope
 from remit.core.allow import ANY, NONE, Names, NamesGiven, names_data, names_restored
-from remit.core.checks import whole
+from remit.core.checks import whole, yes_or_no
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
-from remit.core.text import canonical, plain, shown
+from remit.core.text import canonical, plain
 from remit.core.toolgroups import tools
 from remit.core.values import Json
 from remit.errors import BadInput
@@ -24,7 +24,8 @@ class Card:
     `can` is what it can do, in a few words each; `asks` whom it may ask ("*" for anyone); `reads` and `writes`
     which context it is made for, besides its own memory; `tools` what it works with, `denies` what it never uses,
     whoever passes it; `concurrency` how many tasks it takes at once. An agent that `vouches` has checked what it passes
-    on: what it answers and writes is from inside, whatever it took in.
+    on: what it answers and writes is from inside, whatever it took in. With `approve` a person is asked before it works
+    for another agent.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Card:
     denies: Names = NONE
     concurrency: int | None = None
     vouches: bool = False
+    approve: bool = False
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
@@ -53,6 +55,7 @@ class Card:
             denies: NamesGiven = NONE,
             concurrency: int | None = None,
             vouches: bool = False,
+            approve: bool = False,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -66,8 +69,8 @@ class Card:
         put(self, "tools", tools(self.tools))
         put(self, "denies", tools(self.denies, "denies"))
         put(self, "concurrency", whole(self.concurrency, "concurrency", least=1))
-        if not isinstance(self.vouches, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise BadInput(f"vouches is True or False, not {shown(self.vouches)}")
+        yes_or_no(self.vouches, "vouches")
+        yes_or_no(self.approve, "approve")
 
     @property
     def memory(self) -> str:
@@ -88,6 +91,7 @@ class Card:
             "denies": names_data(self.denies),
             "concurrency": self.concurrency,
             "vouches": self.vouches,
+            "approve": self.approve,
         }
 
 
@@ -104,6 +108,7 @@ def restored(data: dict[str, Json]) -> Card:
         denies=names_restored(data["denies"]),
         concurrency=cast("int | None", data["concurrency"]),
         vouches=cast("bool", data["vouches"]),
+        approve=cast("bool", data.get("approve", False)),  # cards of before had none
     )
 
 

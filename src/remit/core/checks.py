@@ -1,6 +1,6 @@
 """Checks of what callers give, each with a sentence that says what is wrong and what to write instead."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final, TypeVar, cast
 
@@ -92,3 +92,32 @@ def between(given: object, what: str, least: int, most: int) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
         raise BadInput(f"{what} is a whole number from {least} to {most:,}, not {shown(given)}")
     return given
+
+
+# What the same thing is called elsewhere.
+_ELSEWHERE: Final = {
+    "timeout": "seconds",
+    "time": "seconds",
+    "ttl": "seconds",
+    "deadline": "within",
+    "bounds": "within",
+    "limits": "within",
+    "budget": "credits",
+    "cost": "credits",
+    "idempotency_key": "key",
+    "retries": "attempts",
+    "max_attempts": "attempts",
+    "session_id": "session",
+    "user": "by",
+    "context": "sees",
+    "reads": "sees",
+    "parallel": "concurrency",
+}
+
+
+def refuse_strange(verb: str, how: Mapping[str, object], takes: Collection[str]) -> None:
+    """Refuse the first keyword that is none of these, and name the one that may have been meant."""
+    if strange := sorted(how.keys() - set(takes)):
+        word = _ELSEWHERE.get(strange[0], "")
+        hint = f"; did you mean {word}?" if word in takes else meant(strange[0], takes) or "."
+        raise BadInput(f"{verb} takes no {shown(strange[0])}{hint} It takes {', '.join(sorted(takes))}")

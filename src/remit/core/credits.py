@@ -1,28 +1,79 @@
-"""Credits: money as whole millionths of a US dollar."""
+"""Credits: money as whole millionths of a US dollar. Whoever writes one says its unit; inside it is a number."""
 
+import math
 import re
-from typing import TypeAlias
+from decimal import Decimal
+from typing import Final, Literal, TypeAlias
 
-from remit.core.text import INT_LIMIT, shown
+from remit.core.text import shown
 from remit.errors import BadInput
 
-DOLLAR = 1_000_000
-CreditsGiven: TypeAlias = str | int | None  # as people write them
-_DOLLARS = re.compile(r"\$?(\d{1,9})(?:\.(\d{1,6}))?")
+DOLLAR: Final = 1_000_000
+PLACES: Final = 6
+MOST: Final = 1_000_000_000 * DOLLAR - 1  # at a time: any number of these can be added up in 64 bits
+CreditsGiven: TypeAlias = str | Literal[0] | None  # as people write them
+# A sign on either side of the dollar is read so that it can be refused for what it is.
+_WRITTEN = re.compile(r"(-?)(\$?)(-?)([0-9]+)(?:\.([0-9]+))? *([Uu][Ss][Dd])?")
+_HOW: Final = '"$0.50" or "0.50 USD"'
 
 
-def credits(given: object) -> int | None:  # noqa: A001 - the word of the domain; nobody exits a REPL in here
-    """Read credits as a person writes them: "$0.50", or a whole number of millionths; None for no limit."""
+def credits(given: object, what: str = "credits") -> int | None:  # noqa: A001 - the word of the domain; nobody exits a REPL in here
+    """Read credits as a person writes them, "$0.50" or "0.50 USD"; 0 for nothing, None for no limit."""
     if given is None:
         return None
-    if isinstance(given, str) and (match := _DOLLARS.fullmatch(given.strip())):
-        return int(match[1]) * DOLLAR + int((match[2] or "").ljust(6, "0"))
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= INT_LIMIT:
-        raise BadInput(f'credits are written "$0.50" or as whole millionths of a dollar, not {shown(given)}')
-    return given
+    if isinstance(given, bool):
+        raise BadInput(f"{what}: {given} is not an amount; write {_HOW}, 0 for nothing or None for no limit")
+    text = _spelled(given, what) if isinstance(given, int | float) else given
+    match = _WRITTEN.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None or (match[2] and match[6]):
+        raise BadInput(f"{what}: an amount is written {_HOW}, not {shown(given)}")
+    if match[1] or match[3]:
+        raise _negative(given, what)
+    found = _millionths(match[4], match[5] or "", given, what)
+    if found and not (match[2] or match[6]):
+        plain = dollars(found)[1:].removesuffix(".00")
+        raise BadInput(f'{what}: {plain} could be dollars or millionths; write "${plain}" or "{plain} USD"')
+    return found
+
+
+def amount(given: object, what: str) -> int:
+    """Read an amount where there must be one: neither None nor nothing will do."""
+    found = credits(given, what)
+    if not found:
+        raise BadInput(f"{what}: an amount of more than nothing is needed, such as {_HOW}, not {shown(given)}")
+    return found
 
 
 def dollars(amount: int) -> str:
     """$0.50, and more places only where they are needed."""
     rest = f"{amount % DOLLAR:06d}".rstrip("0").ljust(2, "0")
     return f"${amount // DOLLAR}.{rest}"
+
+
+def _spelled(number: float, what: str) -> str:
+    """Write a bare number out, to be read like one in a text."""
+    if isinstance(number, float) and not math.isfinite(number):
+        raise BadInput(f"{what}: {number} is not an amount, and None is no limit; write {_HOW}")
+    if number < 0:
+        raise _negative(number, what)
+    if number > MOST:  # asked before a number of any length is written out
+        raise _too_large(number, what)
+    return f"{Decimal(float.__repr__(number)):f}" if isinstance(number, float) else str(int(number))
+
+
+def _millionths(whole: str, places: str, given: object, what: str) -> int:
+    if len(places) > PLACES:
+        raise BadInput(
+            f"{what}: an amount has at most {PLACES} decimal places, a millionth of a dollar: {shown(given)}"
+        )
+    if len(whole.lstrip("0")) > len(str(MOST // DOLLAR)):
+        raise _too_large(given, what)
+    return int(whole.lstrip("0") or "0") * DOLLAR + int(places.ljust(PLACES, "0"))
+
+
+def _negative(given: object, what: str) -> BadInput:
+    return BadInput(f"{what}: an amount is not negative: {shown(given)}")
+
+
+def _too_large(given: object, what: str) -> BadInput:
+    return BadInput(f"{what}: an amount is less than ${MOST // DOLLAR + 1:,}: {shown(given)}")

@@ -108,6 +108,16 @@ class Facts(Protocol):
         ...
 
     @property
+    def approval(self) -> "Verdict":
+        """What a person said about it: allow, also if nobody has to be asked; ask; or deny, with what was said."""
+        ...
+
+    @property
+    def unpaid(self) -> tuple[str, str]:
+        """The rule by which it cannot be paid for, and the sentence that says so; empty if it can."""
+        ...
+
+    @property
     def repetition(self) -> Repetition:
         """How often the asker has asked for the very same, with the same outcome."""
         ...
@@ -203,17 +213,20 @@ def not_broken_for_a_person(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """How many agents take part, and how many tokens they have used, is shared by the whole run."""
+    """How many agents take part is shared by the whole run."""
     bounds = remit.bounds & wish.within
     if bounds.members is not None:
         members = facts.run.members
         if wish.to not in members and len(members) >= bounds.members:
             have = f"{len(members)} of {bounds.members} agents"
             return deny("tier", f"this run has {have}, so '{wish.to}' cannot join; work with them")
-    if bounds.tokens is not None and (used := facts.run.tokens) >= bounds.tokens:
-        tokens = f"{used:,} of {bounds.tokens:,} tokens"
-        return deny("tier", f"this run has used {tokens}; '{wish.to}' was not asked; finish now")
     return ALLOW
+
+
+def affordable(_remit: Remit, _wish: Pass, facts: Facts) -> Verdict:
+    """What is to be set aside has to be there, and something has to be left to spend at all."""
+    rule, sentence = facts.unpaid
+    return deny(rule, sentence) if rule else ALLOW
 
 
 def room_for_task(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
@@ -298,6 +311,11 @@ def no_repeat(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     return deny("deadlock", sentence)
 
 
+def approved(_remit: Remit, _wish: Pass, facts: Facts) -> Verdict:
+    """What a person has to approve is asked for when all other rules say yes."""
+    return facts.approval
+
+
 ORDER: Final[tuple[Guard, ...]] = (
     not_self,
     known,
@@ -307,9 +325,11 @@ ORDER: Final[tuple[Guard, ...]] = (
     in_time,
     not_broken,
     within_tier,
+    affordable,
     room_for_task,
     not_again,
     not_busy,
+    approved,
 )
 
 
@@ -326,7 +346,7 @@ def _waits(guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
     return tuple(guard for guard in guards if guard is not not_busy)
 
 
-_FIRST: Final = (known, admitted, in_time, not_broken_for_a_person, not_busy)
+_FIRST: Final = (known, admitted, in_time, not_broken_for_a_person, affordable, not_busy)
 
 BEGIN: Final = Passage("begin", _FIRST)
 BEGIN_QUEUED: Final = Passage("begin", _waits(_FIRST), queued=True)
@@ -345,7 +365,9 @@ HANDOFF: Final = Passage(
         few_handoffs,
         no_repeat,
         within_tier,
+        affordable,
         not_busy,
+        approved,
     ),
 )
 FAN_OUT: Final = Passage("fan-out", (in_time, few_sends, few_handoffs, no_repeat))

@@ -51,10 +51,11 @@ def said(wish: Pass) -> dict[str, Json]:
 def question(wish: Pass) -> tuple[str, ...]:
     """Return what identifies a delegation when its asker is rerun: the agent, the task and all that is passed along,
     but no time limits."""
-    if wish.within is TOP and not wish.passes and wish.trust == INSIDE:  # nearly always
+    plain = not wish.passes and wish.trust == INSIDE and wish.credits is None
+    if wish.within is TOP and plain:  # nearly always
         return wish.to, wish.task
     within: dict[str, Json] = {name: bound for name, bound in wish.within.data.items() if name != "deadline"}
-    if not within and not wish.passes and wish.trust == INSIDE:
+    if not within and plain:
         return wish.to, wish.task
     timeless = {name: part for name, part in said(wish).items() if name not in _TIMES}
     return wish.to, wish.task, encode({**timeless, "within": within})

@@ -18,6 +18,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
         "task.retrying": "pending",  # it waited, its place was taken, and its time for this attempt ran out
         "task.released": "pending",
         "task.lost": "pending",
+        "task.parked": "waiting",
         "task.fenced": "running",
         "task.cancelling": "cancelling",
         "task.cancelled": "cancelled",
@@ -31,6 +32,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
         "task.retrying": "pending",
         "task.released": "pending",
         "task.lost": "pending",
+        "task.parked": "waiting",  # its process is gone, and a person has to answer first
         "task.fenced": "running",
         "task.cancelling": "cancelling",
         "task.cancelled": "cancelled",
@@ -44,6 +46,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
         "task.queued": "pending",
         "task.released": "pending",
         "task.lost": "pending",
+        "task.parked": "waiting",
         "task.fenced": "running",
         "task.cancelling": "cancelling",
         "task.cancelled": "cancelled",

@@ -14,7 +14,7 @@ class Record:
     or lead a team. `worker` has it, under `fence`; `attempt` counts how often it was claimed, `failures` how often it
     failed and was requeued, `losses` how often a process died that had it. `dedup_key` is what another request for the
     same would have too. `origin` is the first task of those that were tried for the same: what they finished is found
-    again.
+    again. `purse` is the path along which it pays, as JSON; empty if nothing bounds that.
     """
 
     id: str
@@ -39,6 +39,7 @@ class Record:
     dedup_key: str
     origin: str
     losses: int = 0
+    purse: str = ""
 
     @property
     def led_by_program(self) -> bool:
@@ -53,6 +54,8 @@ class Standing(NamedTuple):
     fence: int
     failures: int
     asked_how: str
+    purse: str = ""
+    ties: int = 0  # calls that are held and questions that are open
 
     @property
     def is_rerun(self) -> bool:
@@ -70,6 +73,7 @@ class RunFacts(NamedTuple):
     handoffs: int
     tokens: int
     refusals: int
+    credits: int = 0
 
 
 NO_RUN = RunFacts("", frozenset(), 0, 0, 0, 0)

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Final, cast
 
+from remit.core.secret import REDACTED, Secret
 from remit.core.values import Json
 from remit.errors import BadInput
 
 SHORTEST: Final = 8
-REDACTED: Final = "[secret]"
 
 
 class Redaction:
@@ -18,6 +18,12 @@ class Redaction:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         # The longest first: one may be a part of another.
         self._secrets = sorted({_checked(secret) for secret in _listed(secrets)}, key=len, reverse=True)
+
+    def learn(self, secret: Secret) -> None:
+        """Redact this from now on too, unless it is so short that it would be found everywhere."""
+        if len(secret.reveal()) >= SHORTEST and secret.reveal() not in self._secrets:
+            # A new list, because others may be reading the old one.
+            self._secrets = sorted([*self._secrets, secret.reveal()], key=len, reverse=True)
 
     def __bool__(self) -> bool:
         return bool(self._secrets)

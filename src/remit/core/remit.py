@@ -1,5 +1,6 @@
 """The remit: the assignment that travels, who asked whom so far, and the bounds it stays within."""
 
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, NotRequired, Protocol, TypedDict, cast
@@ -10,6 +11,7 @@ from remit.core.allow import ANY, NONE, Names, NamesGiven, names_data
 from remit.core.bounds import TOP, Bounds
 from remit.core.card import Card
 from remit.core.chain import STAND_IN, Chain, Hop
+from remit.core.credits import CreditsGiven, credits, dollars  # noqa: A004 - the word of the domain
 from remit.core.events import Event
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
 from remit.core.text import TASK_LIMIT, canonical, plain
@@ -31,7 +33,7 @@ class Pass:
     `sees`, `writes` and `tools` are passed beyond what the holder's card has; `within` narrows the bounds further;
     `seconds` is how long it may take, and nothing below it longer; left out, each attempt has its usual time. `wait` is
     how long the holder is waited for if it is busy, 0 for not at all. `trust="outside"` says that the text comes from
-    strangers.
+    strangers. `credits` is set aside for it, out of what the asker has; left out, it shares that.
     """
 
     to: str
@@ -43,6 +45,7 @@ class Pass:
     seconds: float | None = None
     wait: float | None = None
     trust: Trust = INSIDE
+    credits: int | None = None
     microseconds: int | None = field(init=False, repr=False, default=None)
     patience: int | None = field(init=False, repr=False, default=None)  # in microseconds; None: as the runtime is set
 
@@ -60,6 +63,7 @@ class Pass:
             seconds: SpanGiven | None = None,
             wait: SpanGiven | None = None,
             trust: Trust = INSIDE,
+            credits: CreditsGiven = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -79,6 +83,15 @@ class Pass:
             put(self, "patience", patience(self.wait))
         if self.trust is not INSIDE:
             known_trust(self.trust)
+        if self.credits is not None:
+            put(self, "credits", credits(self.credits))
+            _aside_fits(self.credits, self.within.credits)
+
+    def asking_for(self, task: str) -> "Pass":
+        """Give the same with another text: the one that a person approved."""
+        made = copy(self)
+        object.__setattr__(made, "task", plain(task, "a task", TASK_LIMIT))
+        return made
 
     @property
     def passes(self) -> bool:
@@ -89,6 +102,14 @@ class Pass:
 def _ceiling(within: object) -> None:
     if not isinstance(within, Bounds):
         raise BadInput(f"within takes Bounds(...), not {type(within).__name__}; a remit is derived, never given")
+
+
+def _aside_fits(aside: int, within: int | None) -> None:
+    if within is not None and aside > within:
+        raise BadInput(
+            f"credits={dollars(aside)} is to be set aside, and within allows {dollars(within)}; say one of the two: "
+            "credits= sets an amount aside, within=Bounds(credits=) only limits what is shared"
+        )
 
 
 class Kit(NamedTuple):
@@ -186,6 +207,7 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
     put(made, "patience", None)
     put(made, "microseconds", None)
     put(made, "trust", INSIDE)
+    put(made, "credits", None)
     return made
 
 
@@ -232,6 +254,8 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None)
     """Make the first remit of a run. The person who starts it passes on what `wish` says, within the ceiling; `until`
     is the deadline, if one was said."""
     bounds = (ceiling & wish.within).on_board(origin.session)
+    if wish.credits is not None:
+        bounds = bounds.at_most(wish.credits)
     if until is not None:
         bounds = bounds.until(until)
     return Remit(
@@ -259,6 +283,8 @@ def derive(
     bounds = parent.bounds
     if wish.within is not TOP:
         bounds &= wish.within.on_board(parent.session)
+    if wish.credits is not None:
+        bounds = bounds.at_most(wish.credits)
     if until is not None:
         bounds = bounds.until(until)
     passed = own.given(wish, parent.session) if wish.passes else NO_RIGHTS

@@ -10,7 +10,9 @@ from remit.errors import BadInput
 SpanGiven: TypeAlias = float | timedelta  # as people write them
 
 SECOND = 1_000_000
+HOUR = 3_600 * SECOND
 DAY = 86_400 * SECOND
+_LAST = 253_402_300_799 * SECOND  # of the year 9999: what a wrong clock says is still some hour
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST = 200 * 365 * 86_400  # two centuries in seconds: longer is a mistake, not a wish
 
@@ -48,6 +50,11 @@ def moment(when: object, what: str) -> int:
 def iso(at: int) -> str:
     """2026-11-15T02:36:54.123456Z"""
     return f"{datetime.fromtimestamp(at // SECOND, UTC):%Y-%m-%dT%H:%M:%S}.{at % SECOND:06d}Z"
+
+
+def hour_of(at: int) -> str:
+    """2026-11-15T02: the hour in which something happened."""
+    return f"{datetime.fromtimestamp(min(max(0, at), _LAST) // SECOND, UTC):%Y-%m-%dT%H}"
 
 
 def aware(at: int) -> datetime:

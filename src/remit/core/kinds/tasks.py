@@ -1,10 +1,12 @@
 """Events of a task: it begins, moves from state to state, and ends."""
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
 from remit.core import scope
 from remit.core.allow import names_data
 from remit.core.events import Unsealed
+from remit.core.kinds.money import Closes, Opens
 from remit.core.kinds.place import Place
 from remit.core.lead import LeadData
 from remit.core.plan import Payload
@@ -27,7 +29,8 @@ class Begun(NamedTuple):
     `worker` runs it, `step` is the step of a plan it carries out, `led_as` what the engine does in its holder's place,
     `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires, `repeats` how often
     its asker has asked for the very same by now, with the same result, once that is worth a warning; `lineage` is there
-    if it is tried again for another, `lead` if any process can go on with what is led: its data.
+    if it is tried again for another, `lead` if any process can go on with what is led: its data; `funds`
+    if it pays along a path: its purse, and the leases that begin with it.
     """
 
     worker: str = ""
@@ -39,6 +42,7 @@ class Begun(NamedTuple):
     repeats: int = 0
     lineage: Lineage | None = None
     lead: dict[str, Json] | None = None
+    funds: dict[str, Any] | None = None
 
 
 class Queued(NamedTuple):
@@ -53,7 +57,7 @@ class Queued(NamedTuple):
     content: str = ""
 
 
-class FirstData(RemitData, total=False):
+class FirstData(RemitData, Opens, total=False):
     """The data of `task.started` and `task.submitted`. `origin` is the first task of those that were tried for the
     same, by themselves or by hand; `lead` is what whoever runs it leads in its holder's place, a plan or a team."""
 
@@ -96,7 +100,7 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
-    worker, step, led_as, by, joins, until, repeats, lineage, lead = begun  # one by one: done for every task
+    worker, step, led_as, by, joins, until, repeats, lineage, lead, funds = begun  # one by one: done for every task
     if worker:
         data["worker"] = worker
     if step:
@@ -113,8 +117,8 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
         data["repeats"] = repeats
     if lineage is not None:
         data["origin"], data["failures"] = lineage
-    if lead is not None:
-        data["lead"] = lead
+    if lead is not None or funds is not None:
+        data |= {"lead": lead, **(funds or {})} if lead is not None else funds or {}
 
 
 def _asked(remit: Remit) -> dict[str, Json]:
@@ -161,13 +165,13 @@ class TurnData(TypedDict, total=False):
     steps: list[StepTold]
 
 
-class Completed(TurnData):
+class Completed(TurnData, Closes):
     """The data of `task.completed`."""
 
     result: Json
 
 
-class FailedData(TurnData):
+class FailedData(TurnData, Closes):
     """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the breaker;
     `trace` is where in the agent's code it failed; `unheard` says that it was stopped because its asker was over."""
 
@@ -179,7 +183,7 @@ class FailedData(TurnData):
     unheard: NotRequired[bool]
 
 
-class EndData(TurnData, total=False):
+class EndData(TurnData, Closes, total=False):
     """The data of any end, for readers to whom it does not matter which."""
 
     result: Json
@@ -202,6 +206,12 @@ class Nothing(TypedDict):
     """The data of events that say all by their kind."""
 
 
+class Resumes(TypedDict, total=False):
+    """The data of `task.resumed`; `until` is there when it expires at another time now."""
+
+    until: int
+
+
 def ended(remit: Remit, kind: str, now: int, data: dict[str, Json]) -> Unsealed:
     return Unsealed(kind, now, data, remit.root, remit.session, remit.id, remit.holder)
 
@@ -222,13 +232,19 @@ class Requeue(NamedTuple):
 
 
 class Requeued(TurnData):
-    """The data of `task.queued` and `task.released`, and a part of that of `task.lost` and `task.retrying`."""
+    """The data of `task.released`, and a part of that of the others that go back into the queue."""
 
     worker: str
     fence: int
     ready_at: int
     attempt: int
     failures: int
+
+
+class QueuedAgain(Requeued, total=False):
+    """The data of `task.queued`; `until` is there when it expires at another time now."""
+
+    until: int
 
 
 class Retrying(Requeued, total=False):
@@ -242,8 +258,8 @@ class Retrying(Requeued, total=False):
 
 
 class Lost(Requeued, total=False):
-    """The data of `task.lost`: which process had it, how often one died that did, and when it expires if that
-    changes."""
+    """The data of `task.lost` and `task.parked`: which process had it, how often one died that did, and when it
+    expires if that changes."""
 
     lost_by: str
     losses: int
@@ -289,7 +305,7 @@ def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
     return moved("task.fenced", at, agent, now, {**claim._asdict()})
 
 
-class Handed(TurnData):
+class Handed(TurnData, Opens):
     """The data of `task.handed`: to whom, what changed on the way, and a digest of that. `payloads` and `join` are
     there when parts of it go to several at once, `of_parts` when what came of them goes on to someone else, `passed`
     when the command passes something on."""
@@ -311,13 +327,17 @@ def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -
 
 
 class TokensUsed(TypedDict):
-    """The data of `tokens.used`."""
+    """The data of `tokens.used`; `steps` are the leases that they are taken from."""
 
     tokens: int
+    steps: NotRequired[dict[str, list[list[Any]]]]
 
 
-def tokens_used(remit: Remit, tokens: int, now: int) -> Unsealed:
-    return Unsealed("tokens.used", now, {"tokens": tokens}, remit.root, remit.session, remit.id, remit.holder)
+def tokens_used(remit: Remit, tokens: int, now: int, steps: Sequence[Sequence[Any]] = ()) -> Unsealed:
+    data: dict[str, Json] = {"tokens": tokens}
+    if steps:
+        data["steps"] = {"tokens": [[*step] for step in steps]}
+    return Unsealed("tokens.used", now, data, remit.root, remit.session, remit.id, remit.holder)
 
 
 class HopRefused(TypedDict):

@@ -8,7 +8,8 @@ from remit.core.values import Json
 
 
 class PrunedRun(TypedDict):
-    """What is told of a run whose records are deleted; `messages` are those that were sent in it."""
+    """What is told of a run whose records are deleted; `messages` are those that were sent in it, `questions`
+    what was asked in it."""
 
     id: str
     agent: str
@@ -19,6 +20,7 @@ class PrunedRun(TypedDict):
     ended_at: int | None
     tasks: list[str]
     messages: NotRequired[list[str]]
+    questions: NotRequired[list[str]]
 
 
 class RunsPruned(TypedDict):

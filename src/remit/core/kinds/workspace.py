@@ -1,4 +1,4 @@
-"""Events within a task and of a whole workspace: effects, plans, breakers, cards."""
+"""Events within a task and of a whole workspace: effects, plans, breakers, cards, keys."""
 
 from typing import Literal, NotRequired, TypedDict
 
@@ -105,6 +105,7 @@ class CardData(TypedDict):
     denies: str | list[str]
     concurrency: int | None
     vouches: bool
+    approve: NotRequired[bool]
 
 
 class CardsPublished(TypedDict):
@@ -115,3 +116,27 @@ class CardsPublished(TypedDict):
 
 def cards_published(cards: list[Card], now: int) -> Unsealed:
     return Unsealed("cards.published", now, {"cards": [card.data for card in cards]})
+
+
+class KeySet(TypedDict):
+    """The data of `key.set`: a key of the workspace's own was put in, or sealed anew. `key_id` tells with which master
+    key it is sealed since; the key itself is in no event, sealed or not."""
+
+    name: str
+    key_id: str
+    by: str
+
+
+def key_set(name: str, key_id: str, by: str, now: int) -> Unsealed:
+    return Unsealed("key.set", now, {"name": name, "key_id": key_id, "by": by})
+
+
+class KeyRemoved(TypedDict):
+    """The data of `key.removed`."""
+
+    name: str
+    by: str
+
+
+def key_removed(name: str, by: str, now: int) -> Unsealed:
+    return Unsealed("key.removed", now, {"name": name, "by": by})

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, cast
 
 from remit.core import lifecycle
 from remit.core.events import Event
-from remit.core.kinds import FirstData, read
+from remit.core.kinds import SPENDS, FirstData, read, spent_in
 
 
 class Count(NamedTuple):
@@ -19,6 +19,7 @@ class Count(NamedTuple):
     handoffs: int = 0
     tokens: int = 0
     refusals: int = 0
+    credits: int = 0
 
 
 ONE_TASK: Final = Count(tasks=1)
@@ -39,8 +40,9 @@ def _counts_handoff(event: Event) -> Count:
     return Count(f" {to}" if joins else "", 0, 0 if event.data.get("of_parts") else 1, 0, more)
 
 
-def _counts_tokens(event: Event) -> Count:
-    return Count(tokens=cast("int", event.data["tokens"]))
+def _counts_cost(event: Event) -> Count | None:
+    spent = spent_in(event)
+    return Count(tokens=spent.tokens, credits=spent.credits) if any(spent) and event.run else None
 
 
 def _counts_unrecorded(event: Event) -> Count | None:
@@ -58,7 +60,7 @@ COUNTS: Final[dict[str, Callable[[Event], Count | None]]] = {
     "task.started": _counts_task,
     "task.handed": _counts_handoff,
     "hop.refused": _counts_refusal,
-    "tokens.used": _counts_tokens,
+    **dict.fromkeys(sorted(SPENDS), _counts_cost),
     **dict.fromkeys(("task.retrying", *sorted(lifecycle.ENDS)), _counts_unrecorded),
 }
 

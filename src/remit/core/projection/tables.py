@@ -1,9 +1,8 @@
 """What each event does to the rows of the tables, and how the tables are built from all of them."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import fields
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, cast
 
 from remit.core import lifecycle
 from remit.core.events import Event
@@ -19,59 +18,15 @@ from remit.core.kinds import (
     RunsPruned,
     read,
 )
-from remit.core.projection.counts import Count, counted
-from remit.core.record import Record
+from remit.core.projection import ledger, people
+from remit.core.projection.change import COLUMNS, Change, Row
 from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
 
-Table = Literal["task", "run", "used_key", "entry", "retired", "message", "breaker", "card", "event", "gap"]
-Verb = Literal["add", "put", "claim", "requeue", "lose", "extend", "set", "end", "hand", "touch", "take", "drop", "cut"]
-Key: TypeAlias = tuple[str, ...]
-Row: TypeAlias = dict[str, Json]
-
-# The columns of each table in their order, without the workspace. SQL names them as `@task`, `@entry` and so on.
-COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
-    "task": tuple(field.name for field in fields(Record)),
-    "run": ("id", "members", "tasks", "handoffs", "tokens", "refusals"),
-    "used_key": UsedKey._fields,
-    "entry": (
-        *("namespace", "key", "form", "value", "agent", "created_at", "updated_at", "expires_at", "version"),
-        *("digest", "extension", "trust", "task", "chain"),
-    ),
-    "retired": ("namespace", "key", "version"),
-    "message": (
-        *("id", "session", "sender", "recipient", "text", "sent_at", "seq", "taken_at", "taken_by", "reader", "about"),
-        *("trust", "run"),
-    ),
-    "breaker": ("name", "state", "failures", "until", "probe", "why", "at"),
-    "card": ("name", "data", "at"),
-    "gap": ("first", "last", "hash", "stated"),
-    "event": tuple("data" if name == "text" else name for name in Event._fields if name != "data"),
-}
-KEYS: Final[dict[Table, tuple[str, ...]]] = {
-    "task": ("id",),
-    "run": ("id",),
-    "used_key": ("key",),
-    "entry": ("namespace", "key"),
-    "retired": ("namespace", "key"),
-    "message": ("id",),
-    "breaker": ("name",),
-    "card": ("name",),
-}
-
+_CLOSES: Final = frozenset(("leaves", "closing", "closes"))
 
 # Where a version stands that counts for every address from which nothing is known to be removed.
 FLOOR: Final = ("", "*")
-
-
-class Change(NamedTuple):
-    """One row: `add` and `put` write it whole, `drop` removes it, the other verbs change the columns given. Events and
-    gaps have no key: `cut` removes those that lie within."""
-
-    table: Table
-    verb: Verb
-    key: Key
-    row: Row
 
 
 def _started(event: Event) -> list[Change]:
@@ -85,7 +40,7 @@ def _started(event: Event) -> list[Change]:
     row["failures"] = data.get("failures", 0)
     row["fence"] = row["attempt"] = 1
     row["claimed_at"] = event.at
-    return [Change("task", "add", (event.task,), row), *_key_used(event, data)]
+    return [Change("task", "add", (event.task,), row), *_key_used(event, data), *_funded(event, row)]
 
 
 def _submitted(event: Event) -> list[Change]:
@@ -96,7 +51,16 @@ def _submitted(event: Event) -> list[Change]:
     row["dedup_key"] = data["dedup_key"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
     row["failures"] = data.get("failures", 0)
     row["led_as"] = data.get("led_as", "")
-    return [Change("task", "add", (event.task,), row), *_key_used(event, data)]
+    return [Change("task", "add", (event.task,), row), *_key_used(event, data), *_funded(event, row)]
+
+
+def _funded(event: Event, row: Row) -> list[Change]:
+    """The task pays along these paths; leases of its own begin with it."""
+    purse = event.data.get("purse")
+    if not purse:
+        return []
+    row["purse"] = encode(purse)
+    return ledger.leases_moved(event)
 
 
 def _key_used(event: Event, data: FirstData) -> tuple[Change, ...]:
@@ -135,6 +99,7 @@ def _task(event: Event, data: FirstData) -> Row:
         "dedup_key": "",
         "origin": data.get("origin", ""),
         "losses": 0,
+        "purse": "",
     }
 
 
@@ -152,16 +117,15 @@ def _claimed(event: Event) -> list[Change]:
 
 
 def _requeued(event: Event) -> list[Change]:
-    row: Row = {"id": event.task, "state": "pending"}
+    row: Row = {"id": event.task, "state": lifecycle.lands(event.kind)}
     row |= {name: event.data[name] for name in ("worker", "fence", "ready_at", "attempt", "failures")}
     return [Change("task", "requeue", (event.task,), row), *_extended(event)]
 
 
 def _lost(event: Event) -> list[Change]:
-    changes, losses = _requeued(event), event.data.get("losses")
-    if losses is not None:
-        changes.append(Change("task", "lose", (event.task,), {"id": event.task, "losses": losses}))
-    return changes
+    losses = event.data.get("losses")
+    lost = [] if losses is None else [Change("task", "lose", (event.task,), {"id": event.task, "losses": losses})]
+    return [*_requeued(event), *lost]
 
 
 def _extended(event: Event) -> list[Change]:
@@ -171,13 +135,15 @@ def _extended(event: Event) -> list[Change]:
 
 
 def _set(event: Event) -> list[Change]:
-    return [Change("task", "set", (event.task,), {"id": event.task, "state": lifecycle.lands(event.kind)})]
+    row: Row = {"id": event.task, "state": lifecycle.lands(event.kind)}
+    return [Change("task", "set", (event.task,), row), *_extended(event)]
 
 
 def _ended(event: Event) -> list[Change]:
     state = lifecycle.lands(event.kind)
     row: Row = {"id": event.task, "state": state, "ended_at": event.at, "ended": event.seq}
-    return [Change("task", "end", (event.task,), row)]
+    closed = ledger.leases_closed(event) if event.data.keys() & _CLOSES else ()
+    return [Change("task", "end", (event.task,), row), *closed]
 
 
 def _pruned(event: Event) -> list[Change]:
@@ -187,6 +153,7 @@ def _pruned(event: Event) -> list[Change]:
     for run in data["runs"]:
         changes += [Change("task", "drop", (task,), {"id": task}) for task in run["tasks"]]
         changes += [Change("message", "drop", (id_,), {"id": id_}) for id_ in run.get("messages", ())]
+        changes += [Change("question", "drop", (id_,), {"id": id_}) for id_ in run.get("questions", ())]
         changes.append(Change("run", "drop", (run["id"],), {"id": run["id"]}))
     return [*changes, *_cut(data["gaps"], event.seq)]
 
@@ -219,7 +186,12 @@ def _handed(event: Event) -> list[Change]:
     to = event.data["to"]
     if not isinstance(to, str):  # parts of it went to several; the holder is still the holder
         return []
-    return [Change("task", "hand", (event.task,), {"id": event.task, "holder": to})]
+    hands = Change("task", "hand", (event.task,), {"id": event.task, "holder": to})
+    purse = event.data.get("purse")
+    if not purse:
+        return [hands]
+    funds = Change("task", "fund", (event.task,), {"id": event.task, "purse": encode(purse)})
+    return [hands, funds, *ledger.leases_moved(event)]
 
 
 def _breaker_set(event: Event) -> list[Change]:
@@ -320,12 +292,27 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "task.retrying": _requeued,
     "task.released": _requeued,
     "task.lost": _lost,
+    "task.parked": _lost,
     "task.completed": _ended,
     "task.failed": _ended,
     "task.cancelled": _ended,
     "task.died": _ended,
     "hop.refused": _no_table,
-    "tokens.used": _no_table,
+    "tokens.used": ledger.tokens_used,
+    "account.granted": ledger.leases_moved,
+    "account.set": ledger.account_set,
+    "hold.placed": ledger.hold_placed,
+    "hold.started": ledger.hold_started,
+    "hold.settled": ledger.hold_settled,
+    "hold.released": ledger.hold_released,
+    "hold.reconciled": ledger.hold_reconciled,
+    "credits.spent": ledger.spent,
+    "ledger.carried": ledger.carried,
+    "question.asked": people.asked,
+    "question.answered": people.answered,
+    "question.used": people.used,
+    "notice.claimed": _no_table,
+    "notice.sent": _no_table,
     "effect.done": _no_table,
     "plan.started": _no_table,
     "team.planned": _no_table,
@@ -335,6 +322,8 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "journal.cut": _journal_cut,
     "breaker.set": _breaker_set,
     "cards.published": _cards_published,
+    "key.set": _no_table,  # what is kept of keys is no history, and not told by events
+    "key.removed": _no_table,
     "entry.set": _entry_set,
     "entry.touched": _entry_touched,
     "entries.removed": _entries_removed,
@@ -345,50 +334,3 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
 
 def changes(event: Event) -> list[Change]:
     return PROJECTION[event.kind](event)
-
-
-Tables: TypeAlias = dict[Table, dict[Key, Row]]
-
-
-def fold(events: Iterable[Event]) -> Tables:
-    """Build the tables as the journal tells them."""
-    tables: Tables = {table: {} for table in KEYS}
-    for event in events:
-        fold_in(tables, event)
-    return tables
-
-
-def fold_in(tables: Tables, event: Event) -> None:
-    """Change the tables as one event does."""
-    for change in changes(event):
-        if change.table in tables:
-            _apply(tables[change.table], change)
-    if (count := counted(event)) is not None:
-        _add(tables["run"], event.run, count)
-
-
-def _apply(rows: dict[Key, Row], change: Change) -> None:
-    match change.verb:
-        case "add" | "put":
-            rows[change.key] = dict(change.row)
-        case "drop":
-            rows.pop(change.key, None)
-        case _:
-            row = rows.get(change.key)
-            if row is not None and _open(row, change):
-                row.update(change.row)
-
-
-def _add(rows: dict[Key, Row], run: str, count: Count) -> None:
-    before = rows.get((run,))
-    added: Row = {**count._asdict()}
-    if before is not None:
-        added = {name: before[name] + value for name, value in count._asdict().items()}
-    rows[run,] = {"id": run, **added}
-
-
-def _open(row: Row, change: Change) -> bool:
-    """A task ends once, does not move after that, and a message is taken once: the first one counts."""
-    if change.table == "task":
-        return row["ended"] is None
-    return change.verb != "take" or row["taken_at"] is None

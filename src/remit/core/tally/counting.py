@@ -125,8 +125,10 @@ class Counting:
             self._moved(event, task or UnderWay(), figures)
         elif event.kind == "hop.refused":
             figures.refusals[read(event, kinds.HopRefused)["rule"]] += 1
-        elif event.kind == "tokens.used":
-            figures.counts["tokens"] += read(event, kinds.TokensUsed)["tokens"]
+        elif event.kind in kinds.SPENDS:
+            spent = kinds.spent_in(event)
+            figures.counts["tokens"] += spent.tokens
+            figures.counts["credits"] += spent.credits
 
     def _moved(self, event: Event, task: UnderWay, figures: Figures) -> None:
         self.under_way[event.task] = task

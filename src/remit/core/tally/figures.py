@@ -23,9 +23,9 @@ class BreakerStats(NamedTuple):
 class Figures:
     """The figures of one agent.
 
-    `counts` has events, tasks that were asked of it, attempts, turns and how they ended, and tokens. `runs` are those
-    that were begun with it and have ended, by how. `most_passed` is how often one of its tasks had changed hands when
-    it handed it on, `most_handed` how often it handed on one task itself.
+    `counts` has events, tasks that were asked of it, attempts, turns and how they ended, tokens and credits. `runs` are
+    those that were begun with it and have ended, by how. `most_passed` is how often one of its tasks had changed hands
+    when it handed it on, `most_handed` how often it handed on one task itself.
     """
 
     counts: Counter[str] = field(default_factory=Counter[str])

@@ -1,0 +1,112 @@
+"""Prices: what a model's tokens cost, in whole millionths of a US dollar, always rounded up."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from remit.core.checks import counted, items, of_type
+from remit.core.credits import CreditsGiven, credits  # noqa: A004 - the word of the domain
+from remit.core.text import INT_LIMIT, plain, tokens_in
+from remit.errors import BadInput
+
+PER: Final = 1_000_000  # a price is for so many tokens
+PER_MESSAGE: Final = 3  # tokens around each message: who says it, where it begins and ends
+RateGiven: TypeAlias = str | Literal[0]  # as people write them: there is no such thing as no limit to a price
+_LONGEST: Final = 1 << 31  # of a text to count, in characters
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a provider counted. `input` is everything that was read; `cached_input` is the part of it that came from a
+    cache and `cache_written` the part that was put into one. `output` is everything that was written, and `requests`
+    how many requests it took."""
+
+    input: int = 0
+    output: int = 0
+    cached_input: int = 0
+    cache_written: int = 0
+    requests: int = 1
+
+    def __post_init__(self) -> None:
+        for part in fields(self):
+            counted(getattr(self, part.name), f"usage: {part.name}")
+        if self.cached_input + self.cache_written > self.input:
+            raise BadInput(
+                f"usage: input is everything that was read; {self.cached_input:,} from a cache and "
+                f"{self.cache_written:,} put into one are more than {self.input:,}, so add them to it"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost, each given as an amount: `Price(input="$2.50", output="$10")`. What is read from a
+    cache or put into one costs what other input does unless it is said. `request` is added for every request."""
+
+    input: int
+    output: int
+    cached_input: int | None = None
+    cache_written: int | None = None
+    request: int = 0
+
+    if TYPE_CHECKING:  # what people may write; inside there are millionths of a dollar
+
+        def __init__(
+            self,
+            input: RateGiven,
+            output: RateGiven,
+            cached_input: CreditsGiven = None,
+            cache_written: CreditsGiven = None,
+            request: RateGiven = 0,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        for part in fields(self):
+            found = credits(getattr(self, part.name), f"price: {part.name}")
+            if found is None and part.name not in ("cached_input", "cache_written"):
+                raise BadInput(f'price: {part.name} is an amount such as "$2.50", or 0 for nothing, not None')
+            object.__setattr__(self, part.name, found)
+
+
+def cost(price: Price, usage: Usage) -> int:
+    """Tell what that usage costs. Rounded up: whoever adds up many small costs is never short."""
+    of_type(price, Price, "price takes Price(...)")
+    of_type(usage, Usage, "usage takes Usage(...)")
+    cached = price.input if price.cached_input is None else price.cached_input
+    written = price.input if price.cache_written is None else price.cache_written
+    total = (
+        (usage.input - usage.cached_input - usage.cache_written) * price.input
+        + usage.cached_input * cached
+        + usage.cache_written * written
+        + usage.output * price.output
+    )
+    return countable(-(-total // PER) + usage.requests * price.request)
+
+
+def worst(price: Price, input_tokens: int, max_output: int, tries: int = 1) -> int:
+    """Tell what a call can cost at most: all the output that it may have, at every try, and all of the input at the
+    dearest of its prices."""
+    ways = readings(input_tokens, max_output)
+    return countable(max(cost(price, usage) for usage in ways) * counted(tries, "tries", least=1))
+
+
+def readings(input_tokens: int, max_output: int) -> tuple[Usage, ...]:
+    """List the usages of which one costs the most: nothing cached, all of it from a cache, all of it put into one."""
+    return (
+        Usage(input_tokens, max_output),
+        Usage(input_tokens, max_output, cached_input=input_tokens),
+        Usage(input_tokens, max_output, cache_written=input_tokens),
+    )
+
+
+def rough_tokens(messages: Iterable[str]) -> int:
+    """Count the tokens of a prompt roughly, where no tokenizer is at hand: four characters to a token, and three tokens
+    around each message."""
+    texts = items(messages, "rough_tokens takes a list of texts")
+    return sum(tokens_in(plain(text, "a message", _LONGEST, empty=True)) + PER_MESSAGE for text in texts)
+
+
+def countable(millionths: int) -> int:
+    """Give a cost back that a store can hold."""
+    if millionths > INT_LIMIT:
+        raise BadInput("so many tokens cost more than can be counted; look at the usage and at the price")
+    return millionths

@@ -1,0 +1,81 @@
+"""One row that an event changes, and the columns of every table."""
+
+from dataclasses import fields
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from remit.core.events import Event
+from remit.core.identity import UsedKey
+from remit.core.money import Hold, Lease
+from remit.core.question import Question
+from remit.core.record import Record
+from remit.core.values import Json
+
+Table = Literal[
+    "task",
+    "run",
+    "used_key",
+    "entry",
+    "retired",
+    "message",
+    "breaker",
+    "card",
+    "event",
+    "gap",
+    "lease",
+    "hold",
+    "meter",
+    "question",
+]
+_TaskVerb = Literal["claim", "requeue", "lose", "extend", "set", "end", "hand", "fund"]
+_MoneyVerb = Literal["move", "settle", "count"]
+Verb = Literal["add", "put", "drop", "cut", "touch", "take", "answer", "use"] | _TaskVerb | _MoneyVerb
+Key: TypeAlias = tuple[str, ...]
+Row: TypeAlias = dict[str, Json]
+
+# The columns of each table in their order, without the workspace. SQL names them as `@task`, `@entry` and so on.
+COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
+    "task": tuple(field.name for field in fields(Record)),
+    "run": ("id", "members", "tasks", "handoffs", "tokens", "refusals", "credits"),
+    "used_key": UsedKey._fields,
+    "entry": (
+        *("namespace", "key", "form", "value", "agent", "created_at", "updated_at", "expires_at", "version"),
+        *("digest", "extension", "trust", "task", "chain"),
+    ),
+    "retired": ("namespace", "key", "version"),
+    "message": (
+        *("id", "session", "sender", "recipient", "text", "sent_at", "seq", "taken_at", "taken_by", "reader", "about"),
+        *("trust", "run"),
+    ),
+    "breaker": ("name", "state", "failures", "until", "probe", "why", "at"),
+    "card": ("name", "data", "at"),
+    "lease": Lease._fields,
+    "hold": Hold._fields,
+    "meter": ("scope", "name", "unit", "hour", "spent"),
+    "question": Question._fields,
+    "gap": ("first", "last", "hash", "stated"),
+    "event": tuple("data" if name == "text" else name for name in Event._fields if name != "data"),
+}
+KEYS: Final[dict[Table, tuple[str, ...]]] = {
+    "task": ("id",),
+    "run": ("id",),
+    "used_key": ("key",),
+    "entry": ("namespace", "key"),
+    "retired": ("namespace", "key"),
+    "message": ("id",),
+    "breaker": ("name",),
+    "card": ("name",),
+    "lease": ("id", "unit"),
+    "hold": ("id",),
+    "meter": ("scope", "name", "unit", "hour"),
+    "question": ("id",),
+}
+
+
+class Change(NamedTuple):
+    """One row: `add` and `put` write it whole, `drop` removes it, `move` and `count` add to its figures, the other
+    verbs change the columns given. Events and gaps have no key: `cut` removes those that lie within."""
+
+    table: Table
+    verb: Verb
+    key: Key
+    row: Row

@@ -1,0 +1,156 @@
+"""What events do to the tables of the ledger."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from remit.core.events import Event
+from remit.core.kinds import AccountSet, HoldPlaced, HoldReconciled, HoldResolved, LedgerCarried, read
+from remit.core.money import ACCOUNT, UNITS, Lease, moves, opened_by
+from remit.core.projection.change import Change, Row
+from remit.core.times import hour_of
+from remit.core.values import Json, encode
+
+_PARTS: Final = ("available", "reserved", "lent", "spent")
+
+
+def leases_moved(event: Event) -> list[Change]:
+    """Begin leases, and add to the figures of others."""
+    return [*(_begins(lease) for lease in opened_by(event)), *_moves(event)]
+
+
+def _begins(lease: Lease) -> Change:
+    row: Row = {**lease._asdict(), "above": encode([*lease.above])}
+    return Change("lease", "add", (lease.id, lease.unit), row)
+
+
+def _moves(event: Event) -> list[Change]:
+    changes: list[Change] = []
+    for move in moves(event):
+        row: Row = cast("Row", move._asdict())
+        row["id"] = row.pop("lease")
+        changes.append(Change("lease", "move", (move.lease, move.unit), row))
+    return changes
+
+
+def leases_closed(event: Event) -> list[Change]:
+    """Give back what is left of leases that close with a task; their rows go."""
+    data = cast("dict[str, Any]", event.data)
+    closing = [
+        Change("lease", "set", (id_, unit), {"id": id_, "unit": unit, "state": "closing"})
+        for id_, unit in data.get("closing", ())
+    ]
+    closed = [
+        Change("lease", "drop", (row[0], row[1]), {"id": row[0], "unit": row[1]}) for row in data.get("closes", ())
+    ]
+    return [*closing, *_moves(event), *closed]
+
+
+def account_set(event: Event) -> list[Change]:
+    data = read(event, AccountSet)
+    row: Row = {"id": ACCOUNT, "unit": data["unit"], "state": data["state"]}
+    return [Change("lease", "set", (ACCOUNT, data["unit"]), row)]
+
+
+def hold_placed(event: Event) -> list[Change]:
+    data = read(event, HoldPlaced)
+    row: Row = {
+        "id": data["hold"],
+        "task": event.task,
+        "run": event.run,
+        "session": event.session,
+        "agent": event.agent,
+        "fence": data["fence"],
+        "state": data["state"],
+        "credits": data["amounts"].get("credits", 0),
+        "tokens": data["amounts"].get("tokens", 0),
+        "purse": encode(data["purse"]),
+        "until": data["until"],
+        "hour": "",
+        "why": data["why"],
+        "model": data.get("model", ""),
+        "own_key": data.get("own_key", ""),
+    }
+    return [Change("hold", "add", (data["hold"],), row), *_moves(event)]
+
+
+def hold_started(event: Event) -> list[Change]:
+    hold = cast("str", event.data["hold"])
+    return [Change("hold", "set", (hold,), {"id": hold, "state": "started"})]
+
+
+def hold_settled(event: Event) -> list[Change]:
+    data = read(event, HoldResolved)
+    hold, hour = data["hold"], hour_of(event.at)
+    if data.get("uncertain"):
+        row: Row = {"id": hold, "state": "uncertain", "hour": hour, "task": event.task}
+        changes = [Change("hold", "settle", (hold,), row)]
+    else:
+        changes = [Change("hold", "drop", (hold,), {"id": hold, "task": event.task})]
+    return [*changes, *_moves(event), *_metered(event, data.get("costs", {}), hour)]
+
+
+def hold_released(event: Event) -> list[Change]:
+    hold = cast("str", event.data["hold"])
+    return [Change("hold", "drop", (hold,), {"id": hold, "task": event.task}), *_moves(event)]
+
+
+def hold_reconciled(event: Event) -> list[Change]:
+    data = read(event, HoldReconciled)
+    charged, costs = data["charged"], data["costs"]
+    differ = {unit: costs.get(unit, 0) - charged.get(unit, 0) for unit in UNITS}
+    drop = Change("hold", "drop", (data["hold"],), {"id": data["hold"]})  # no call of its task is under way less
+    return [drop, *_moves(event), *_metered(event, differ, data["hour"])]
+
+
+def spent(event: Event) -> list[Change]:
+    costs = cast("dict[str, int]", event.data["costs"])
+    return [*_moves(event), *_metered(event, costs, hour_of(event.at))]
+
+
+def tokens_used(event: Event) -> list[Change]:
+    costs = {"tokens": cast("int", event.data["tokens"])}
+    return [*_moves(event), *_metered(event, costs, hour_of(event.at))]
+
+
+def _metered(event: Event, costs: dict[str, int], hour: str) -> list[Change]:
+    """Count for the workspace, the agent and the session, by the hour."""
+    return [
+        Change(
+            "meter",
+            "count",
+            (),
+            {"unit": unit, "hour": hour, "agent": event.agent, "session": event.session, "spent": cost},
+        )
+        for unit, cost in costs.items()
+        if cost
+    ]
+
+
+def counted_in(row: Row) -> list[tuple[str, ...]]:
+    """Tell in which rows of the meter a charge counts."""
+    unit, hour = cast("str", row["unit"]), cast("str", row["hour"])
+    scopes = (("workspace", ""), ("agent", cast("str", row["agent"])), ("session", cast("str", row["session"])))
+    return [(scope, name, unit, hour) for scope, name in scopes]
+
+
+def carried(event: Event) -> list[Change]:
+    data = read(event, LedgerCarried)
+    changes = [Change("lease", "put", (str(row["id"]), str(row["unit"])), {**row}) for row in data["leases"]]
+    changes += [Change("hold", "put", (str(row["id"]),), {**row}) for row in data["holds"]]
+    for row in data["meters"]:
+        key = (str(row["scope"]), str(row["name"]), str(row["unit"]), str(row["hour"]))
+        changes.append(Change("meter", "put", key, {**row}))
+    forgotten: dict[str, Json] = {"hour": data["forgotten"]}
+    return [*changes, Change("meter", "cut", (), forgotten)]
+
+
+def unbalanced(row: Mapping[str, Any]) -> str:
+    """Say what is wrong with the figures of a lease's row; empty if they balance."""
+    name = f"lease {row['id']} of {row['unit']}"
+    negative = [word for word in ("granted", *_PARTS, "overrun", "users") if row[word] < 0]
+    if negative:
+        return f"{name} has less than nothing in {', '.join(negative)}"
+    parts = sum(row[word] for word in _PARTS)
+    if parts != row["granted"]:
+        return f"{name} does not balance: {' + '.join(_PARTS)} is {parts:,}, and {row['granted']:,} was granted"
+    return ""
