@@ -1,7 +1,9 @@
-"""What the engine needs from outside, as protocols by role: a clock, ids, views, a store."""
+"""What the engine needs from outside, as protocols by role: a clock, ids, prices, views, a store, a vault, channels."""
 
+from remit.ports.channel import Channel, Desk, Down, Hearer, Teller, Undeliverable
 from remit.ports.clock import Clock, Ids, Timer
 from remit.ports.looking import Beat, RunAge, RunLine, Span, Tallied, TallyRow, Which
+from remit.ports.prices import Prices
 from remit.ports.store import (
     FAULTS,
     NOTHING,
@@ -17,28 +19,49 @@ from remit.ports.store import (
     Wants,
     no_fault,
 )
-from remit.ports.views import AgentView, EntryView, JournalView, MessageView, QueueView, TallyView, TaskView, View
+from remit.ports.vault import KeyChange, KeyInfo, KeyRow, Sealed, Vault
+from remit.ports.views import (
+    AgentView,
+    EntryView,
+    JournalView,
+    KeyView,
+    MessageView,
+    QueueView,
+    TallyView,
+    TaskView,
+    View,
+)
 
 __all__ = [
     "FAULTS",
     "NOTHING",
     "AgentView",
     "Beat",
+    "Channel",
     "Clock",
     "Database",
     "Decide",
     "Decided",
     "Decision",
+    "Desk",
     "Dispatcher",
+    "Down",
     "EntryView",
     "Fault",
+    "Hearer",
     "Ids",
     "JournalView",
+    "KeyChange",
+    "KeyInfo",
+    "KeyRow",
+    "KeyView",
     "MessageView",
+    "Prices",
     "Pulse",
     "QueueView",
     "RunAge",
     "RunLine",
+    "Sealed",
     "Sink",
     "Span",
     "Store",
@@ -46,7 +69,10 @@ __all__ = [
     "TallyRow",
     "TallyView",
     "TaskView",
+    "Teller",
     "Timer",
+    "Undeliverable",
+    "Vault",
     "View",
     "Wants",
     "Which",

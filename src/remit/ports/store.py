@@ -5,6 +5,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from remit.core.events import Event, SealKey, Unsealed
 from remit.ports.looking import Beat, Tallied
+from remit.ports.vault import KeyChange
 from remit.ports.views import View
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ class Decision(NamedTuple, Generic[T]):
 
     `answer` must be JSON and is kept: the same operation asked for again gets it again. `events` make it so. `aside`
     goes back to whoever asked in this process and is not kept; it is None for an operation that had been done before.
-    `beat` and `tally` are written along and are no events.
+    `beat` and `tally` are written along and are no events. So is `vault`, but only if there are events to tell of it.
     """
 
     answer: T
@@ -40,6 +41,7 @@ class Decision(NamedTuple, Generic[T]):
     beat: Beat | None = None
     aside: Any = None
     tally: Tallied | None = None
+    vault: KeyChange | None = None
 
 
 class Decided(NamedTuple, Generic[T]):
@@ -60,6 +62,7 @@ class Wants(NamedTuple):
     same_requests: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     used_keys: tuple[str, ...] = ()
+    leases: tuple[str, ...] = ()
 
 
 NOTHING: Final = Wants()

@@ -9,13 +9,16 @@ from remit.core.entry import Entry, Retired
 from remit.core.events import Event, Gap, Head, Mark
 from remit.core.identity import UsedKey
 from remit.core.message import Message
+from remit.core.money import Hold, Lease, Unit
 from remit.core.projection import Key, Row, Table, Tables
+from remit.core.question import Question
 from remit.core.record import Record, RunFacts, Standing
 from remit.core.scope import Scope
 from remit.core.tally import Period, UnderWay, Window
 from remit.core.text import INT_LIMIT
 from remit.core.values import Json
 from remit.ports.looking import Beat, RunAge, RunLine, Span, TallyRow, Which
+from remit.ports.vault import KeyInfo, KeyRow
 
 
 class JournalView(Protocol):
@@ -269,5 +272,93 @@ class TallyView(Protocol):
         ...
 
 
-class View(JournalView, TaskView, QueueView, AgentView, EntryView, MessageView, TallyView, Protocol):
+class LedgerView(Protocol):
+    """Leases, what is held of them, and what was spent by the hour."""
+
+    def lease(self, lease: str, unit: Unit) -> Lease | None: ...
+    def leases(self, after: tuple[str, str], limit: int) -> list[Lease]:
+        """List leases in the order of their ids and units, from behind that one on."""
+        ...
+
+    def hold(self, hold: str) -> Hold | None: ...
+    def holds(self, task: str) -> list[Hold]:
+        """List what is held for calls of a task that have not ended."""
+        ...
+
+    def holds_expired(self, now: int, limit: int) -> list[Hold]:
+        """List what was held for calls that did not leave in time."""
+        ...
+
+    def holds_uncertain(self, after: str, limit: int) -> list[Hold]:
+        """List what was charged without knowing what it cost, in the order of runs, from behind that run on."""
+        ...
+
+    def holds_of_run(self, run: str) -> list[Hold]:
+        """List the same of one run."""
+        ...
+
+    def on_hold(self, unit: Unit, agent: str = "*", session: str = "*") -> int:
+        """Sum up what is held right now: of all, of an agent, or of a session."""
+        ...
+
+    def metered(self, scope: str, name: str, unit: Unit, since: str) -> int:
+        """Sum up what was spent after that hour by the workspace, an agent or a session."""
+        ...
+
+    def meter(self, scope: str, name: str, unit: Unit, hour: str) -> int | None:
+        """Tell what was spent in one hour; None if nothing was."""
+        ...
+
+
+class QuestionView(Protocol):
+    """Questions to people."""
+
+    def question(self, question: str) -> Question | None: ...
+    def questions_of(self, task: str) -> list[Question]:
+        """List what is open in a task."""
+        ...
+
+    def questions_open_in(self, run: str) -> list[Question]:
+        """List what is open in a run."""
+        ...
+
+    def questions_of_run(self, run: str) -> list[str]:
+        """List the ids of all that was asked in a run."""
+        ...
+
+    def questions_expired(self, now: int, limit: int) -> list[Question]:
+        """List what is open although its time is up."""
+        ...
+
+    def questions_open(self, limit: int) -> list[Question]:
+        """List what is open, first what expires first."""
+        ...
+
+    def questions(self, limit: int, before: int | None = None) -> list[Question]:
+        """List questions, the latest first, from before that event on."""
+        ...
+
+
+class KeyView(Protocol):
+    """A workspace's own keys, sealed; nothing is opened here."""
+
+    def secret(self, name: str) -> KeyRow | None: ...
+    def secrets(self) -> list[KeyInfo]:
+        """List what is told of the keys, by name."""
+        ...
+
+
+class View(
+    JournalView,
+    TaskView,
+    QueueView,
+    AgentView,
+    EntryView,
+    MessageView,
+    TallyView,
+    LedgerView,
+    QuestionView,
+    KeyView,
+    Protocol,
+):
     """All of it, as of one moment."""

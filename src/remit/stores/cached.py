@@ -11,19 +11,21 @@ from typing import Any, Final, cast
 from remit.core.breaker import Breaker
 from remit.core.events import Event
 from remit.core.identity import UsedKey
+from remit.core.money import UNITS, Lease, LeaseMove, Unit
 from remit.core.projection import Change, Count
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.errors import StoreError
-from remit.stores.views import Ask, SqlView, Values, event_of, run_facts
+from remit.stores.views import Ask, SqlView, Values, event_of, lease_of, run_facts
 
 EVENTS: Final = 1_024  # the latest; whoever claims a task reads the event that began it
 RUNS: Final = 4_096
+_TIES: Final = {"add": 1, "drop": -1, "settle": -1, "answer": -1}
 
 
 class CachedView(SqlView):
     """A view with a memory. Whoever owns it calls `forget` when another process may have written."""
 
-    __slots__ = ("_breakers", "_events", "_runs", "_same_requests", "_standings", "_used_keys")
+    __slots__ = ("_breakers", "_events", "_leases", "_runs", "_same_requests", "_standings", "_used_keys")
 
     def __init__(self, workspace: str, ask: Ask) -> None:
         super().__init__(workspace, ask)
@@ -33,6 +35,7 @@ class CachedView(SqlView):
         self._runs: dict[str, RunFacts] = {}
         self._same_requests: dict[str, list[Record]] = {}
         self._used_keys: dict[str, UsedKey | None] = {}
+        self._leases: dict[tuple[str, Unit], Lease | None] = {}
 
     def prime(
         self, standings: Sequence[Values], keys: Sequence[str], records: Sequence[Values], runs: Sequence[Values]
@@ -50,6 +53,13 @@ class CachedView(SqlView):
         self._used_keys = dict.fromkeys(keys)
         self._used_keys.update({row[0]: UsedKey(*row) for row in used})
 
+    def prime_leases(self, ids: Sequence[str], leases: Sequence[Values]) -> None:
+        """Remember what was fetched in advance of leases, or that there are none of these ids."""
+        for id_ in ids:
+            for unit in UNITS:
+                self._leases.setdefault((id_, unit), None)
+        self._leases.update({(row[0], row[1]): lease_of(row) for row in leases})
+
     def forget(self) -> None:
         """Drop all that was read in advance: after a write, or in another transaction, it may not be true any more."""
         self._standings.clear()
@@ -58,6 +68,7 @@ class CachedView(SqlView):
         self._runs.clear()
         self._same_requests.clear()
         self._used_keys.clear()
+        self._leases.clear()
 
     def used_key(self, key: str) -> UsedKey | None:
         return self._used_keys[key] if key in self._used_keys else super().used_key(key)
@@ -84,6 +95,12 @@ class CachedView(SqlView):
                 self._remember_run(facts)
         return facts
 
+    def lease(self, lease: str, unit: Unit) -> Lease | None:
+        key = (lease, unit)
+        if key not in self._leases:
+            self._leases[key] = super().lease(lease, unit)
+        return self._leases[key]
+
     def breaker(self, name: str) -> Breaker:
         breaker = self._breakers.get(name)
         if breaker is None:
@@ -107,6 +124,32 @@ class CachedView(SqlView):
                 self._used_keys.pop(key[0], None)
             elif table == "event":
                 self._events.clear()
+            elif table == "lease":
+                self._learn_lease(verb, (row["id"], row["unit"]), row)
+            elif table in ("hold", "question"):
+                self._learn_tie(table, verb, row)
+
+    def _learn_lease(self, verb: str, key: tuple[str, Unit], row: dict[str, Any]) -> None:
+        if verb in ("add", "put"):
+            self._leases[key] = lease_of([row[name] for name in Lease._fields])
+        elif verb == "drop":
+            self._leases.pop(key, None)  # closed for good: no id is used again
+        elif (known := self._leases.get(key)) is None:
+            self._leases.pop(key, None)
+        elif verb == "set":
+            self._leases[key] = known._replace(state=row["state"])
+        else:
+            figures = {name: by for name, by in row.items() if name in LeaseMove._fields and name != "unit"}
+            self._leases[key] = known.moved(LeaseMove(*key, **figures))
+
+    def _learn_tie(self, table: str, verb: str, row: dict[str, Any]) -> None:
+        """Count what is held for a task and asked in it."""
+        task = row.get("task")
+        known = self._standings.get(task) if task is not None else None
+        if known is not None and verb in _TIES:
+            self._standings[cast("str", task)] = known._replace(ties=known.ties + _TIES[verb])
+        elif known is not None or verb == "put":
+            self._standings.pop(cast("str", task), None)
 
     def _learn_task(self, event: Event, verb: str, task: str, row: dict[str, Any]) -> None:
         if self._same_requests:
@@ -114,7 +157,8 @@ class CachedView(SqlView):
             own = row.get("dedup_key")
             self._same_requests = {key: known for key, known in self._same_requests.items() if not known and key != own}
         if verb == "add":
-            self._standings[task] = Standing(row["state"], row["fence"], row["failures"], row["asked_how"])
+            purse = row["purse"]
+            self._standings[task] = Standing(row["state"], row["fence"], row["failures"], row["asked_how"], purse)
             if not row["parent"]:
                 self._remember_run(RunFacts(task, first_members(event.agent, row["led_as"]), 1, 0, 0, 0))
             if row["state"] == "pending":
@@ -122,18 +166,20 @@ class CachedView(SqlView):
         elif verb in ("end", "drop"):
             self._standings.pop(task, None)
             self._runs.pop(task, None)  # most runs are over with their root; the others are read again
+        elif verb == "fund":
+            self._standings.pop(task, None)
         elif verb not in ("hand", "extend", "lose"):
             known = self._standings.pop(task, None)
             if known is not None:
                 fence, failures = row.get("fence", known.fence), row.get("failures", known.failures)
-                self._standings[task] = Standing(row["state"], fence, failures, known.asked_how)
+                self._standings[task] = known._replace(state=row["state"], fence=fence, failures=failures)
 
     def learn_count(self, run: str, count: Count) -> None:
         """Add to the figures of a run what an event that was just written counts."""
         known = self._runs.get(run)
         if known is not None:
-            _, members, tasks, handoffs, tokens, refusals = known
-            joining, more_tasks, more_handoffs, more_tokens, more_refusals = count
+            _, members, tasks, handoffs, tokens, refusals, credits_ = known
+            joining, more_tasks, more_handoffs, more_tokens, more_refusals, more_credits = count
             self._runs[run] = RunFacts(
                 run,
                 members.union(joining.split()) if joining else members,
@@ -141,6 +187,7 @@ class CachedView(SqlView):
                 handoffs + more_handoffs,
                 tokens + more_tokens,
                 refusals + more_refusals,
+                credits_ + more_credits,
             )
 
     def _remember_run(self, facts: RunFacts) -> None:

@@ -10,7 +10,7 @@ from remit.core.projection import COUNTS, ONE_TASK, Count, Key, Row, Table, chan
 from remit.core.record import RunFacts
 from remit.core.values import Json
 from remit.errors import StoreError
-from remit.ports import Decide, Fault, RunLine, Tallied
+from remit.ports import Beat, Decide, Fault, KeyChange, RunLine, Tallied
 from remit.stores.cached import CachedView
 from remit.stores.operations import Applied
 from remit.stores.queries import queries
@@ -49,12 +49,15 @@ class Sql(Protocol):
 
     def query(self, name: str, row: Sequence[Any]) -> Rows: ...
     def write(self, name: str, row: Sequence[Any]) -> None: ...
+    def erase(self, name: str, row: Sequence[Any]) -> None:
+        """Write so that what was there before is really gone, as far as the database can see to that."""
+        ...
 
 
 class Journal:
     """Applies operations: each happens once, however often it is asked for."""
 
-    __slots__ = ("_fault", "_heads", "_sql", "_views", "counts", "key")
+    __slots__ = ("_fault", "_heads", "_sql", "_views", "counts", "key", "unrepeatable")
 
     def __init__(self, sql: Sql, fault: Fault) -> None:
         self._sql = sql
@@ -63,6 +66,7 @@ class Journal:
         self._heads: dict[str, Head] = {}
         self._views: dict[str, CachedView] = {}
         self.counts: dict[tuple[str, str], list[Any]] = {}  # what is yet to be added to the rows of runs
+        self.unrepeatable = False  # something was written that no event could restore
 
     def forget(self) -> None:
         """Forget where the journals end and what the views remember: someone else may have written since."""
@@ -116,7 +120,7 @@ class Journal:
         """
         view = self._views.get(workspace) or self.view(workspace)
         try:
-            answer, unsealed, beat, aside, tally = decide(view)
+            answer, unsealed, beat, aside, tally, vault = decide(view)
             for event in unsealed:
                 if event.kind in _CHECKED:
                     _check_moves(view, unsealed)
@@ -127,8 +131,7 @@ class Journal:
             raise
         self._fault("store.decided")
         if beat is not None:
-            name = "worker_beat" if beat.count else "worker_leave"
-            self._sql.write(name, _FILL[name]({**beat._asdict(), "workspace": workspace}))
+            self._beat(workspace, beat)
         if tally is not None:
             self._roll_up(workspace, tally)
         if not unsealed:
@@ -141,7 +144,13 @@ class Journal:
             events = self._append_all(workspace, unsealed, texts, stamp)
         except (KeyError, TypeError, ValueError) as error:  # half of it is written: the transaction has to go
             raise StoreError(f"an event that no table can take: {type(error).__name__}: {error}") from error
+        if vault is not None and events:  # an operation that was done before changes nothing
+            self._change_keys(workspace, vault)
         return (answer, events, aside) if events else (self._answer_of(workspace, op) or (answer, [], aside))
+
+    def _beat(self, workspace: str, beat: Beat) -> None:
+        name = "worker_beat" if beat.count else "worker_leave"
+        self._sql.write(name, _FILL[name]({**beat._asdict(), "workspace": workspace}))
 
     def _roll_up(self, workspace: str, tally: Tallied) -> None:
         """Write a slice of the tally: beside the journal, and made of nothing else."""
@@ -155,6 +164,13 @@ class Journal:
                 state, at, agent = known.root or ("", 0, "")
                 self._sql.write("tally_task_put", (workspace, task, state, at, agent, encode(known.data())))
         self._sql.write("tally_mark_put", (workspace, tally.upto))
+
+    def _change_keys(self, workspace: str, change: KeyChange) -> None:
+        for name, sealed, set_at in change.puts:
+            self._sql.erase("secret_put", (workspace, name, sealed.key_id, sealed.text, set_at))
+        for name in change.drops:
+            self._sql.erase("secret_drop", (workspace, name))
+        self.unrepeatable = True
 
     def _append_all(self, workspace: str, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp) -> list[Event]:
         """Append the events and give them back; none if the operation's id is taken."""

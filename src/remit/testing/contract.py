@@ -18,6 +18,7 @@ from remit.testing.clauses import (
     history,
     listeners,
     lists,
+    money,
     moves,
     operations,
     pruning,
@@ -48,6 +49,7 @@ CLAUSES: Final[tuple[Clause, ...]] = (
     *history.CLAUSES,
     *listeners.CLAUSES,
     *tally.CLAUSES,
+    *money.CLAUSES,
 )
 
 

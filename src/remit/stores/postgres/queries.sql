@@ -20,7 +20,10 @@ FROM (VALUES (1)) AS always LEFT JOIN LATERAL (
 SELECT op, answer, hash FROM event WHERE workspace = :workspace AND op = ANY(:ops::text[]);
 
 -- name: standings
-SELECT id, state, fence, failures, asked_how FROM task WHERE workspace = :workspace AND id = ANY(:tasks::text[]);
+SELECT t.id, t.state, t.fence, t.failures, t.asked_how, t.purse,
+       (SELECT count(*) FROM hold h WHERE h.workspace = t.workspace AND h.task = t.id AND h.state <> 'uncertain')
+       + (SELECT count(*) FROM question q WHERE q.workspace = t.workspace AND q.task = t.id AND q.state = 'open')
+FROM task t WHERE t.workspace = :workspace AND t.id = ANY(:tasks::text[]);
 
 -- name: same_requests_of
 SELECT @task
@@ -29,8 +32,11 @@ FROM task WHERE workspace = :workspace AND dedup_key = ANY(:keys::text[]) AND de
 -- name: used_keys_of
 SELECT @used_key FROM used_key WHERE workspace = :workspace AND key = ANY(:keys::text[]);
 
+-- name: leases_of
+SELECT @lease FROM lease WHERE workspace = :workspace AND id = ANY(:leases::text[]);
+
 -- name: run_facts_of
-SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals
+SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.id = ANY(:runs::text[]);

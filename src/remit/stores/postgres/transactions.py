@@ -35,6 +35,8 @@ class _Asked(NamedTuple):
     same_requests: _Cursor | None
     runs: _Cursor | None
     used_keys: _Cursor | None
+    lease_ids: list[str]
+    leases: _Cursor | None
 
 
 class Transactions:
@@ -67,6 +69,7 @@ class Transactions:
             view = self._journal.view(each.workspace)
             view.prime(_rows(each.standings), each.same, _rows(each.same_requests), _rows(each.runs))
             view.prime_keys(each.keys, _rows(each.used_keys))
+            view.prime_leases(each.lease_ids, _rows(each.leases))
 
     def _ask(self, workspace: str, operations: Sequence[tuple[str, Wants]]) -> _Asked:
         ops = [op for op, _ in operations]
@@ -74,6 +77,7 @@ class Transactions:
         same = [key for _, wants in operations for key in wants.same_requests]
         keys = [key for _, wants in operations for key in wants.used_keys]
         runs = [run for _, wants in operations for run in wants.runs]
+        leases = [lease for _, wants in operations for lease in wants.leases]
         return _Asked(
             workspace,
             ops,
@@ -85,6 +89,8 @@ class Transactions:
             self._send("same_requests_of", (workspace, same)) if same else None,
             self._send("run_facts_of", (workspace, runs)) if runs else None,
             self._send("used_keys_of", (workspace, keys)) if keys else None,
+            leases,
+            self._send("leases_of", (workspace, leases)) if leases else None,
         )
 
     def _head(self, cursor: _Cursor) -> Head:
@@ -157,6 +163,10 @@ class Transactions:
     def write(self, name: str, row: Sequence[Any]) -> None:
         self.writes += 1
         self._send(name, row)
+
+    def erase(self, name: str, row: Sequence[Any]) -> None:
+        """Write; the server keeps what was there before until it vacuums."""
+        self.write(name, row)
 
     def _send(self, name: str, row: Sequence[Any] | None = None) -> _Cursor:
         cursor = self.connection.cursor()

@@ -98,10 +98,11 @@ WHERE workspace = :workspace AND run = :run AND run <> ''
 ORDER BY seq;
 
 -- name: lasting_of_run
--- Of entries and breakers, which outlive it, and of messages, which go with it.
+-- Of entries and breakers, which outlive it; of messages, which go with it; and what it has cost.
 SELECT @event FROM event
 WHERE workspace = :workspace AND run = :run AND run <> ''
-  AND kind IN ('entry.set', 'entry.touched', 'entries.removed', 'breaker.set', 'message.sent', 'messages.taken')
+  AND kind IN ('entry.set', 'entry.touched', 'entries.removed', 'breaker.set', 'message.sent', 'messages.taken',
+               'hold.settled', 'hold.reconciled', 'credits.spent', 'tokens.used', 'account.set')
 ORDER BY seq;
 
 -- name: events_of_session

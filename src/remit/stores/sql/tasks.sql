@@ -33,6 +33,10 @@ WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 -- name: task_hand
 UPDATE task SET holder = :holder WHERE workspace = :workspace AND id = :id AND ended IS NULL;
 
+-- name: task_fund
+-- A handoff that narrows what it may spend.
+UPDATE task SET purse = :purse WHERE workspace = :workspace AND id = :id AND ended IS NULL;
+
 -- name: task_drop
 DELETE FROM task WHERE workspace = :workspace AND id = :id;
 
@@ -43,13 +47,16 @@ VALUES (:workspace, :@run)
 ON CONFLICT (workspace, id) DO UPDATE SET
     members = run.members || excluded.members, tasks = run.tasks + excluded.tasks,
     handoffs = run.handoffs + excluded.handoffs, tokens = run.tokens + excluded.tokens,
-    refusals = run.refusals + excluded.refusals;
+    refusals = run.refusals + excluded.refusals, credits = run.credits + excluded.credits;
 
 -- name: run_drop
 DELETE FROM run WHERE workspace = :workspace AND id = :id;
 
 -- name: standing
-SELECT state, fence, failures, asked_how FROM task WHERE workspace = :workspace AND id = :task;
+SELECT t.state, t.fence, t.failures, t.asked_how, t.purse,
+       (SELECT count(*) FROM hold h WHERE h.workspace = t.workspace AND h.task = t.id AND h.state <> 'uncertain')
+       + (SELECT count(*) FROM question q WHERE q.workspace = t.workspace AND q.task = t.id AND q.state = 'open')
+FROM task t WHERE t.workspace = :workspace AND t.id = :task;
 
 -- name: record
 SELECT @task
@@ -57,7 +64,7 @@ FROM task WHERE workspace = :workspace AND id = :task;
 
 -- name: run
 -- Who began it, and what has been counted since; a run in which only its root has happened has no row.
-SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals
+SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.id = :run;
@@ -158,7 +165,7 @@ ORDER BY t.began DESC;
 -- name: runs
 -- The newest runs first, each with the number of tasks and refusals in it.
 SELECT @t.task,
-       t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, e.data
+       t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.parent = '' AND t.began < :before

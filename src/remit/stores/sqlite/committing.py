@@ -58,7 +58,8 @@ class ImmediateCommit:
             self._undo()
             raise
         self._open += events
-        if self._operations >= BATCH:  # an operation that raised may have been the one that filled it
+        # An operation that raised may have been the one that filled it.
+        if self._operations >= BATCH or connection.journal.unrepeatable:
             self._commit()
         if events:
             self._feed(events)
@@ -76,6 +77,7 @@ class ImmediateCommit:
             raise
         self._operations = 0
         self._open.clear()
+        self._connection.journal.unrepeatable = False
 
     def _undo(self) -> None:
         """Take back the operation that failed and nothing else."""

@@ -43,6 +43,7 @@ class WritingConnection:
         self._holds = False  # the lock above, for a transaction
         self._changes = 0  # rows changed before the open transaction began
         self._seen = 0  # the last version of the data that no one but us had changed
+        self._erased = False  # something was, and the log may still have it
         self.use(connection)
 
     def use(self, connection: sqlite3.Connection) -> None:
@@ -122,7 +123,18 @@ class WritingConnection:
         except sqlite3.Error as error:
             raise translated(error, self._where) from error
         self.place.check(self.connection)
+        if self._erased:
+            self._wipe()
         self._ended()
+
+    def _wipe(self) -> None:
+        """Empty the log, which still has the pages as they were, into the file. While others read that cannot be; then
+        it is tried again after the next commit, and SQLite does it at the latest when all have closed."""
+        try:
+            busy = self._execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.Error:
+            return
+        self._erased = bool(busy)
 
     def rollback(self) -> None:
         self._journal.forget()
@@ -160,6 +172,13 @@ class WritingConnection:
 
     def write(self, name: str, row: Sequence[Any]) -> None:
         self._execute(_STATEMENTS[name], row)
+
+    def erase(self, name: str, row: Sequence[Any]) -> None:
+        """Write, and have SQLite fill with zeros what is free in the file afterwards."""
+        self._execute("PRAGMA secure_delete = ON").fetchall()
+        self.write(name, row)
+        self._execute("PRAGMA secure_delete = OFF").fetchall()
+        self._erased = self._lasting
 
 
 class ReadingConnection:

@@ -18,7 +18,9 @@ _STEP: Final = 1_000  # events forgotten at once, at most
 _SWEEP: Final = 16  # steps, after which those are looked at that were kept although others around them were not
 
 _QUERIES: Final = queries("?", "sqlite")
-_FORGET: Final = ("forget_keys", "forget_messages", "forget_figures", "forget_tasks", "forget_events")
+_FORGET: Final = (
+    *("forget_keys", "forget_messages", "forget_questions", "forget_figures", "forget_tasks", "forget_events"),
+)
 
 
 class Forgetting:

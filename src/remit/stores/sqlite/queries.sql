@@ -34,6 +34,10 @@ DELETE FROM message WHERE workspace = :workspace AND id IN (
       AND e.run NOT IN (SELECT value FROM json_each(:kept)) AND e.run <> ''
 );
 
+-- name: forget_questions
+DELETE FROM question WHERE workspace = :workspace AND asked > :after AND asked <= :upto
+  AND run NOT IN (SELECT value FROM json_each(:kept));
+
 -- name: forget_figures
 DELETE FROM run WHERE workspace = :workspace AND id IN (
     SELECT t.id FROM task t

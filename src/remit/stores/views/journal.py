@@ -21,6 +21,10 @@ _PAGES: Final[dict[Table, str]] = {
     "message": "message_page",
     "breaker": "breaker_page",
     "card": "card_page",
+    "lease": "lease_page",
+    "hold": "hold_page",
+    "meter": "meter_page",
+    "question": "question_page",
 }
 _FROM_THE_BEGINNING: Final = ("events_of_run", "events_of_session", "events")
 _FROM_THE_END: Final = ("events_of_run_latest", "events_of_session_latest", "events_latest")

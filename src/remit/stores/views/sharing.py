@@ -1,4 +1,4 @@
-"""What agents share, and what is known of them: entries, messages, breakers and cards."""
+"""What agents share, and what is known of them: entries, messages, breakers and cards; and a workspace's own keys."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,6 +12,7 @@ from remit.core.entry import Entry, Retired
 from remit.core.message import Message
 from remit.core.scope import Scope
 from remit.core.values import Json
+from remit.ports import KeyInfo, KeyRow, Sealed
 from remit.stores.queries import after
 from remit.stores.views.base import Queries, Values
 
@@ -96,6 +97,17 @@ class MessageQueries(Queries):
 
     def orphans(self, limit: int) -> list[Message]:
         return [Message(*row) for row in self._rows("orphans", limit=limit)]
+
+
+class KeyQueries(Queries):
+    __slots__ = ()
+
+    def secret(self, name: str) -> KeyRow | None:
+        row = self._one("secret", key=name)
+        return None if row is None else KeyRow(row[0], Sealed(row[1], row[2]), row[3])
+
+    def secrets(self) -> list[KeyInfo]:
+        return [KeyInfo(*row) for row in self._rows("secrets")]
 
 
 def _entry(row: Values) -> Entry:

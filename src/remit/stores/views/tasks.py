@@ -129,8 +129,8 @@ def run_facts(row: Values) -> RunFacts:
     first = first_members(agent, led_as)
     if members is None:
         return RunFacts(id_, first, 1, 0, 0, 0)
-    tasks, handoffs, tokens, refusals = figures
-    return RunFacts(id_, first.union(members.split()), 1 + tasks, handoffs, tokens, refusals)
+    tasks, *others = figures
+    return RunFacts(id_, first.union(members.split()), 1 + tasks, *others)
 
 
 def _run_line(row: Values) -> RunLine:

@@ -1,14 +1,29 @@
-"""Agents: their breakers, the cards that processes publish, and the messages that each reader gets once, in order."""
+"""Agents: their breakers, the cards that processes publish, the messages that each reader gets once, in order; and the
+keys of a workspace, which are no history."""
 
 from typing import Final
 
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
-from remit.core.kinds import Place, breaker_set, cards_published, messages_taken, place
+from remit.core.events import Unsealed
+from remit.core.kinds import Place, breaker_set, cards_published, key_removed, key_set, messages_taken, place
 from remit.core.message import Message
 from remit.core.values import Json
-from remit.ports import Database, Decision, Store, View
-from remit.testing.clauses.making import NOW, append, ending, equal, first_remit, look, sending, sound, starting
+from remit.ports import Database, Decide, Decision, KeyChange, KeyInfo, KeyRow, Sealed, Store, View
+from remit.testing.clauses.making import (
+    NOW,
+    answer_or_error,
+    append,
+    ending,
+    equal,
+    first_remit,
+    journal,
+    look,
+    must,
+    sending,
+    sound,
+    starting,
+)
 
 
 async def a_breaker_is_kept_as_it_was_last_set(database: Database) -> None:
@@ -130,6 +145,61 @@ async def announcements_reach_the_task_that_asked(database: Database) -> None:
     await sound(store)
 
 
+NO_KEYS: Final[tuple[KeyRow | None, list[KeyInfo]]] = (None, [])
+
+
+def _keys(view: View) -> tuple[KeyRow | None, list[KeyInfo]]:
+    return view.secret("openai"), view.secrets()
+
+
+def _keeping(*rows: KeyRow) -> Decide[Json]:
+    told = [key_set(row.name, row.sealed.key_id, "ann", row.set_at) for row in rows]
+    return lambda _view: Decision(None, told, vault=KeyChange(puts=rows))
+
+
+async def a_key_is_kept_as_it_was_last_sealed_and_is_no_event(database: Database) -> None:
+    """What is kept is one row a name; events tell that it was put in and removed, and not what it is."""
+    store = database.store("one")
+    equal(await look(store, _keys), NO_KEYS, "keys where there are none")
+    zed, first = (KeyRow(name, Sealed("m1", f"first of {name} ü"), NOW) for name in ("zed", "openai"))
+    again = KeyRow("openai", Sealed("m2", "again " * 2_000), NOW + 1)
+    await store.tx("put", _keeping(zed, first))
+    await store.tx("again", _keeping(again))
+    for repeated in ("put", "again"):
+        await store.tx(repeated, _keeping(first._replace(set_at=NOW + 9)))
+    equal(await look(store, lambda view: view.secret("openai")), again, "a key as it was last sealed")
+    expected = [KeyInfo("openai", "m2", NOW + 1), KeyInfo("zed", "m1", NOW)]
+    equal(await look(store, lambda view: view.secrets()), expected, "what is told of the keys, by name")
+    _, within = await store.transact("look", lambda view: Decision(None, aside=(view.secret("zed"), view.secrets())))
+    equal(within, (zed, expected), "the keys, within a decision")
+    equal(await look(database.store("two"), _keys), NO_KEYS, "the keys of another workspace")
+    await store.tx("drop", lambda _: Decision(None, (key_removed("zed", "", NOW),), vault=KeyChange(drops=("zed",))))
+    equal(await look(store, lambda view: view.secret("zed")), None, "a key that was removed")
+    equal([event.kind for event in await journal(store)], ["key.set"] * 3 + ["key.removed"], "what tells of keys")
+    told = " ".join(event.text for event in await journal(store))
+    must("first" not in told and "again" not in told, f"a sealed key is in no event: {told}")
+    await sound(store)
+
+
+async def keys_change_with_their_events_or_not_at_all(database: Database) -> None:
+    store = database.store("one")
+    kept, other = KeyRow("openai", Sealed("m1", "kept"), NOW), KeyRow("openai", Sealed("m2", "not kept"), NOW)
+    await store.tx("put", _keeping(kept))
+
+    def fails(_view: View) -> Decision[Json]:
+        begun = (key_set("openai", "m2", "", NOW), Unsealed("task.started", NOW, {"nothing": "of what it needs"}))
+        return Decision(None, begun, vault=KeyChange(puts=(other,)))
+
+    answer = await answer_or_error(store, "fails", fails)
+    must(isinstance(answer, Exception), "an event that no table can take is refused")
+    await store.tx("no event", lambda _: Decision(None, vault=KeyChange(drops=("openai",))))
+    equal(await look(store, lambda view: view.secret("openai")), kept, "a key after changes that were not written")
+    await append(store, "more", key_removed("another", "", NOW))  # what was undone took nothing along
+    equal(len(await journal(store)), 2, "the number of events")
+    equal(await look(store, lambda view: view.secret("openai")), kept, "a key after more was written")
+    await sound(store)
+
+
 async def _waiting(store: Store, limit: int) -> list[Message]:
     return await store.read(lambda view: view.waiting("run of s", "helper", "", limit))
 
@@ -140,4 +210,6 @@ CLAUSES: Final = (
     messages_wait_until_they_are_taken,
     messages_are_counted_by_sender_without_reading_them,
     announcements_reach_the_task_that_asked,
+    a_key_is_kept_as_it_was_last_sealed_and_is_no_event,
+    keys_change_with_their_events_or_not_at_all,
 )

@@ -4,16 +4,18 @@ from typing import Final
 
 from remit.core.breaker import Breaker
 from remit.core.entry import Draft, Writer
-from remit.core.events import Gap
+from remit.core.events import Gap, Unsealed
 from remit.core.identity import UsedKey
 from remit.core.kinds import (
     Begun,
+    Place,
     Queued,
     breaker_set,
     ended,
     entries_removed,
     journal_cut,
     keys_kept,
+    ledger_event,
     message_sent,
     place,
     runs_pruned,
@@ -23,7 +25,7 @@ from remit.core.kinds import (
 )
 from remit.core.message import Message
 from remit.core.record import NO_RUN
-from remit.ports import Database, Decision, View
+from remit.ports import Database, Decision, Store, View
 from remit.testing.clauses.making import (
     NOW,
     NOWHERE,
@@ -73,15 +75,23 @@ async def old_runs_are_found_and_pruned(database: Database) -> None:
         await look(store, lambda view: view.marks_of_run("run0")), [mark_of(event) for event in of_run], "that it was"
     )
     gap = Gap(of_run[0].seq, of_run[-1].seq, of_run[-1].hash)
-    await append(store, "prune", runs_pruned([pruned_run(roots[0], "part0")], [gap], NOW + 20))
+    pruned = runs_pruned([pruned_run(roots[0], "part0")], [gap], NOW + 20)
+    await append(store, "prune", pruned, await _metered(store))
     gone = await look(store, lambda view: (view.record("run0"), view.record("part0"), len(view.of_run("run0"))))
     equal(gone, (None, None, 0), "the tasks of a run that was pruned")
     equal([line.record.id for line in await look(store, lambda view: view.runs(10))], ["run2", "run1"], "what is left")
     left = [event for event in events if event.run != "run0"]
-    equal((await journal(store))[:-1], left, "the events that are left")
+    equal((await journal(store))[:-2], left, "the events that are left")
     equal(await both_ways(store, lambda view: [*view.run("run0")]), [*NO_RUN], "the figures of a run that was pruned")
     equal((await look(store, lambda view: view.run("run1"))).tokens, 7, "the figures of another run")
     await sound(store)
+
+
+async def _metered(store: Store) -> Unsealed:
+    """State what was metered: what a pruned run used still counts."""
+    meters = [*(await look(store, lambda view: view.tables()))["meter"].values()]
+    carried = {"leases": [], "holds": [], "meters": [*meters], "forgotten": ""}
+    return ledger_event("ledger.carried", Place(), "", NOW + 20, carried)
 
 
 async def what_may_outlive_a_run_is_found(database: Database) -> None:

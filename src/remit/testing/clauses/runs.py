@@ -75,7 +75,7 @@ async def the_figures_of_a_run_are_told_one_by_one(database: Database) -> None:
     root = first_remit("root", session="s")
     part, waits = (child_remit(root, name, holder="helper") for name in ("part", "waits"))
     no = refused(root, Pass("no-one", "work"), NOW, rule="unknown", sentence="no")
-    figures: list[object] = ["root", {"lead"}, 1, 0, 0, 0]
+    figures: list[object] = ["root", {"lead"}, 1, 0, 0, 0, 0]
     retried = requeued("task.retrying", place(part), "helper", NOW, Requeue("", 2, NOW, 1, 1), {"more_refused": 4})
     steps: tuple[tuple[Unsealed, dict[int, object]], ...] = (
         (started(root, NOW, Begun(by="ann")), {}),
@@ -104,10 +104,10 @@ async def whoever_leads_a_plan_for_a_person_is_no_member(database: Database) -> 
     store = database.store("one")
     root = first_remit("root", session="s")
     await append(store, "start", started(root, NOW, Begun(led_as=STAND_IN)))
-    equal(await both_ways(store, lambda view: [*view.run("root")]), ["root", set[str](), 1, 0, 0, 0], "a plan's run")
+    equal(await both_ways(store, lambda view: [*view.run("root")]), ["root", set[str](), 1, 0, 0, 0, 0], "a plan's run")
     part = child_remit(root, "part", holder="helper")
     await append(store, "part", started(part, NOW, Begun(joins=True)))
-    figures: list[object] = ["root", {"helper"}, 2, 0, 0, 0]
+    figures: list[object] = ["root", {"helper"}, 2, 0, 0, 0, 0]
     equal(await both_ways(store, lambda view: [*view.run("root")]), figures, "a plan's run with one step")
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Draft
-from remit.core.events import Gap
+from remit.core.events import Gap, Unsealed
 from remit.core.kinds import (
     Begun,
     Claim,
@@ -20,8 +20,11 @@ from remit.core.kinds import (
     claimed,
     ended,
     journal_cut,
+    key_set,
+    ledger_event,
     message_sent,
     moved,
+    question_event,
     requeued,
     started,
     step_ended,
@@ -31,9 +34,22 @@ from remit.core.message import Message
 from remit.core.projection import KEYS
 from remit.core.scope import Scope
 from remit.core.tally import HOUR_WIDE, Figures, Period, Root, UnderWay, Window
-from remit.core.times import SECOND
+from remit.core.times import SECOND, hour_of
 from remit.core.values import Json
-from remit.ports import Beat, Database, Decision, Span, Store, Tallied, TallyRow, View, Which
+from remit.ports import (
+    Beat,
+    Database,
+    Decision,
+    KeyChange,
+    KeyRow,
+    Sealed,
+    Span,
+    Store,
+    Tallied,
+    TallyRow,
+    View,
+    Which,
+)
 from remit.testing.clauses.making import NOW, child_remit, entry_event, equal, first_remit, must, sound
 
 # Every way to read, asked for what both workspaces have under the same name.
@@ -77,9 +93,9 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "prunable": lambda view: view.prunable("root", NOW + 3600 * SECOND),
     "marks_of_run": lambda view: view.marks_of_run("root"),
     "lasting_of_run": lambda view: view.lasting_of_run("root"),
-    "gap_before": lambda view: view.gap_before(16),
-    "gaps_around": lambda view: view.gaps_around(14, 16),
-    "gaps_stated": lambda view: view.gaps_stated(17),
+    "gap_before": lambda view: view.gap_before(17),
+    "gaps_around": lambda view: view.gaps_around(15, 17),
+    "gaps_stated": lambda view: view.gaps_stated(18),
     "gaps_after": lambda view: view.gaps_after(0, 10),
     "of_run": lambda view: view.of_run("root"),
     "workers": lambda view: view.workers(),
@@ -117,6 +133,25 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "open_runs": lambda view: view.open_runs(Window()),
     "events_between": lambda view: view.events_between(0, 100, 100),
     "events_of_run_before": lambda view: view.events_of_run_before("root", 100),
+    "secret": lambda view: view.secret("openai"),
+    "lease": lambda view: (view.lease("account", "credits"), view.lease("account", "tokens")),
+    "leases": lambda view: view.leases(("", ""), 10),
+    "hold": lambda view: view.hold("hold"),
+    "holds": lambda view: view.holds("root"),
+    "holds_expired": lambda view: view.holds_expired(NOW + 10, 10),
+    "holds_uncertain": lambda view: view.holds_uncertain("", 10),
+    "holds_of_run": lambda view: view.holds_of_run("root"),
+    "on_hold": lambda view: view.on_hold("credits"),
+    "metered": lambda view: view.metered("workspace", "", "credits", ""),
+    "meter": lambda view: view.meter("workspace", "", "credits", hour_of(NOW)),
+    "question": lambda view: view.question("question"),
+    "questions_of": lambda view: view.questions_of("root"),
+    "questions_open_in": lambda view: view.questions_open_in("root"),
+    "questions_of_run": lambda view: view.questions_of_run("root"),
+    "questions_expired": lambda view: view.questions_expired(NOW + 10, 10),
+    "questions_open": lambda view: view.questions_open(10),
+    "questions": lambda view: view.questions(10),
+    "secrets": lambda view: view.secrets(),
     "page": lambda view: [view.page(table, None, 10) for table in KEYS],
 }
 
@@ -152,6 +187,31 @@ async def workspaces_are_told_apart_exactly(database: Database) -> None:
     equal(database.workspaces(), sorted(names), "the workspaces there are, in order of their characters")
 
 
+def _money(mark: str, place: Place) -> tuple[Unsealed, ...]:
+    """An account with a call held and one uncertain, and a question."""
+    granted = {"unit": "credits", "amount": 100, "why": mark, "by": "", "first": True}
+    purse = {"credits": [["account"]]}
+    held = {"amounts": {"credits": 3}, "purse": purse, "why": mark}
+    placed = {**held, "state": "held", "fence": 1, "until": NOW}
+    asked: dict[str, Json] = {
+        "question": "question",
+        "kind": "ask",
+        "text": mark,
+        "choices": [],
+        "digest": mark,
+        "until": NOW,
+    }
+    return (
+        ledger_event("account.granted", Place(), "", NOW, granted),
+        ledger_event("hold.placed", place, "lead", NOW, {**placed, "hold": "hold"}),
+        ledger_event("hold.placed", place, "lead", NOW, {**placed, "hold": "unsure"}),
+        ledger_event(
+            "hold.settled", place, "lead", NOW, {**held, "hold": "unsure", "uncertain": True, "costs": {"credits": 3}}
+        ),
+        question_event("question.asked", place, "lead", NOW, {**asked, "expires": "reject"}),
+    )
+
+
 async def _seen(store: Store) -> dict[str, object]:
     return {name: await store.read(look) for name, look in _LOOKS.items()}
 
@@ -183,6 +243,8 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
             message_sent(Message("news", "s", "helper", "lead", mark, NOW, "root", "claimed"), place),
             breaker_set("helper", Breaker("open", 3, NOW, "", mark), place, NOW),
             cards_published([Card("helper", mark)], NOW),
+            key_set("openai", mark, "", NOW),
+            *_money(mark, place),
             step_ended(root, mark, "skipped", mark, NOW),
             ended(root, "task.completed", NOW, {"result": mark}),
         )
@@ -190,7 +252,8 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
         tally = Tallied(
             1, [TallyRow(HOUR_WIDE, 0, "helper", 1, 1, figures)], {"root": UnderWay(root=Root(mark, 0, "a"))}
         )
-        return Decision(mark, events, Beat("worker", mark, 1), tally=tally)
+        keys = KeyChange(puts=(KeyRow("openai", Sealed(mark, mark), NOW),))
+        return Decision(mark, events, Beat("worker", mark, 1), tally=tally, vault=keys)
 
     await store.tx("fill", decide)
     await store.tx("cut", _cut)

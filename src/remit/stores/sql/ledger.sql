@@ -1,0 +1,102 @@
+-- The ledger: leases, holds, and what was spent by the hour.
+
+-- name: lease_add
+INSERT INTO lease (workspace, @lease)
+VALUES (:workspace, :@lease);
+
+-- name: lease_put
+INSERT INTO lease (workspace, @lease)
+VALUES (:workspace, :@lease)
+ON CONFLICT (workspace, id, unit) DO UPDATE SET @set.lease;
+
+-- name: lease_move
+-- The one statement that moves money. The checks of the table say whether it may.
+UPDATE lease SET granted = granted + :granted, available = available + :available, reserved = reserved + :reserved,
+                 lent = lent + :lent, spent = spent + :spent, overrun = overrun + :overrun, users = users + :users
+WHERE workspace = :workspace AND id = :id AND unit = :unit;
+
+-- name: lease_set
+UPDATE lease SET state = :state WHERE workspace = :workspace AND id = :id AND unit = :unit;
+
+-- name: lease_drop
+DELETE FROM lease WHERE workspace = :workspace AND id = :id AND unit = :unit;
+
+-- name: lease
+SELECT @lease FROM lease WHERE workspace = :workspace AND id = :id AND unit = :unit;
+
+-- name: lease_page
+SELECT @lease
+FROM lease WHERE workspace = :workspace AND (id, unit) > (:id, :unit) ORDER BY id, unit LIMIT :limit;
+
+-- name: hold_add
+INSERT INTO hold (workspace, @hold)
+VALUES (:workspace, :@hold);
+
+-- name: hold_put
+INSERT INTO hold (workspace, @hold)
+VALUES (:workspace, :@hold)
+ON CONFLICT (workspace, id) DO UPDATE SET @set.hold;
+
+-- name: hold_set
+UPDATE hold SET state = :state WHERE workspace = :workspace AND id = :id;
+
+-- name: hold_settle
+-- Charged whole, and kept until someone says what it really cost.
+UPDATE hold SET state = :state, hour = :hour WHERE workspace = :workspace AND id = :id;
+
+-- name: hold_drop
+DELETE FROM hold WHERE workspace = :workspace AND id = :id;
+
+-- name: hold
+SELECT @hold FROM hold WHERE workspace = :workspace AND id = :id;
+
+-- name: holds_of
+-- What is held for calls of a task that have not ended.
+SELECT @hold FROM hold WHERE workspace = :workspace AND task = :task AND state <> 'uncertain' ORDER BY id;
+
+-- name: holds_expired
+SELECT @hold FROM hold WHERE workspace = :workspace AND state = 'held' AND until <= :now ORDER BY until LIMIT :limit;
+
+-- name: holds_uncertain
+SELECT @hold
+FROM hold WHERE workspace = :workspace AND state = 'uncertain' AND run > :run ORDER BY run, id LIMIT :limit;
+
+-- name: holds_of_run
+SELECT @hold FROM hold WHERE workspace = :workspace AND state = 'uncertain' AND run = :run ORDER BY id;
+
+-- name: on_hold
+-- What is held right now, of an agent or of a session, or of all.
+SELECT coalesce(sum(credits), 0), coalesce(sum(tokens), 0) FROM hold
+WHERE workspace = :workspace AND state <> 'uncertain'
+  AND (:agent = '*' OR agent = :agent) AND (:session = '*' OR session = :session);
+
+-- name: hold_page
+SELECT @hold FROM hold WHERE workspace = :workspace AND id > :id ORDER BY id LIMIT :limit;
+
+-- name: meter_count
+-- A charge counts for the workspace, for its agent and for its session.
+INSERT INTO meter (workspace, scope, name, unit, hour, spent)
+VALUES (:workspace, 'workspace', '', :unit, :hour, :spent), (:workspace, 'agent', :agent, :unit, :hour, :spent),
+       (:workspace, 'session', :session, :unit, :hour, :spent)
+ON CONFLICT (workspace, scope, name, unit, hour) DO UPDATE SET spent = meter.spent + excluded.spent;
+
+-- name: meter_put
+INSERT INTO meter (workspace, @meter)
+VALUES (:workspace, :@meter)
+ON CONFLICT (workspace, scope, name, unit, hour) DO UPDATE SET spent = excluded.spent;
+
+-- name: meter_cut
+DELETE FROM meter WHERE workspace = :workspace AND hour < :hour;
+
+-- name: metered
+SELECT coalesce(sum(spent), 0) FROM meter
+WHERE workspace = :workspace AND scope = :scope AND name = :of AND unit = :unit AND hour >= :since;
+
+-- name: meter_row
+SELECT @meter FROM meter
+WHERE workspace = :workspace AND scope = :scope AND name = :of AND unit = :unit AND hour = :hour;
+
+-- name: meter_page
+SELECT @meter FROM meter
+WHERE workspace = :workspace AND (scope, name, unit, hour) > (:scope, :name, :unit, :hour)
+ORDER BY scope, name, unit, hour LIMIT :limit;

@@ -1,0 +1,203 @@
+"""Money and questions: leases that balance whatever happens, and what is held, metered and asked."""
+
+from typing import Any, Final
+
+from remit.core.kinds import Place, Queued, ended, ledger_event, place, question_event, started, submitted, tokens_used
+from remit.core.money import ACCOUNT
+from remit.core.remit import Remit
+from remit.core.times import SECOND, hour_of
+from remit.errors import StoreError
+from remit.ports import Database, Store, View
+from remit.testing.clauses.making import NOW, append, both_ways, child_remit, equal, first_remit, look, must, sound
+
+_QUEUED: Final = Queued("spawn", timeout=60 * SECOND, attempts=3, ready_at=NOW)
+_ROOT: Final = first_remit("root", session="s")
+_PART: Final = child_remit(_ROOT, "part", holder="helper")
+_LATER: Final = child_remit(_ROOT, "later", holder="helper")
+_ALONG: Final = {"credits": [["part"], ["root", ACCOUNT]]}
+
+
+def _told(kind: str, remit: Remit, data: dict[str, Any]) -> Any:
+    return ledger_event(kind, place(remit), remit.holder, NOW, data)
+
+
+def _held(hold: str, amount: int, **more: Any) -> dict[str, Any]:
+    return {"hold": hold, "amounts": {"credits": amount}, "purse": _ALONG, "why": "photo", **more}
+
+
+async def _funded(store: Store) -> None:
+    """Grant 100; a run capped at 60; a part with 30 set aside, and one from the queue that shares the cap."""
+    grant = {"unit": "credits", "amount": 100, "why": "", "by": "", "first": True}
+    await append(store, "grant", ledger_event("account.granted", Place(), "", NOW, grant))
+    cap = {"purse": {"credits": [["root", ACCOUNT]]}, "opens": [["credits", "cap", 60]]}
+    carve = {"purse": _ALONG, "opens": [["credits", "carve", 30]]}
+    for op, event, funds in (
+        ("root", started(_ROOT, NOW), cap),
+        ("part", started(_PART, NOW), carve),
+        ("later", submitted(_LATER, NOW, _QUEUED), {"purse": cap["purse"]}),
+    ):
+        await append(store, op, event._replace(data={**event.data, **funds}))
+
+
+async def _figures(store: Store, lease: str) -> list[object]:
+    def of(view: View) -> list[object]:
+        found = view.lease(lease, "credits")
+        return [*found[4:11]] if found is not None else []
+
+    return await both_ways(store, of)
+
+
+async def _ties(store: Store, task: str) -> list[object]:
+    def of(view: View) -> list[object]:
+        standing = view.standing(task)
+        return [standing.ties] if standing is not None else []
+
+    return await both_ways(store, of)
+
+
+async def money_moves_and_is_neither_made_nor_lost(database: Database) -> None:
+    store = database.store("one")
+    await _funded(store)
+    equal(await _figures(store, ACCOUNT), [100, 70, 0, 30, 0, 0, 0], "what is set aside is lent by the account")
+    equal(
+        await _figures(store, "root"), [60, 30, 0, 30, 0, 0, 1], "and goes through the cap, which one more task shares"
+    )
+    placed = _held("h1", 20, state="started", fence=1, until=NOW + SECOND)
+    await append(store, "hold", _told("hold.placed", _PART, placed))
+    equal(await _figures(store, "part"), [30, 10, 20, 0, 0, 0, 0], "what is held is reserved")
+    over = {"steps": {"credits": [["part", 10, 5], ["root", 5, 0], [ACCOUNT, 5, 0]]}, "costs": {"credits": 35}}
+    await append(store, "settle", _told("hold.settled", _PART, _held("h1", 20, **over)))
+    equal(await _figures(store, "part"), [30, 0, 0, 0, 30, 5, 0], "what it cost more is taken where there is money")
+    equal(await _figures(store, ACCOUNT), [100, 65, 0, 30, 5, 0, 0], "above it")
+    closes: dict[str, Any] = {"closes": [["part", "credits", "carve", ["root", ACCOUNT], 30, 30, 5]]}
+    await append(store, "end", ended(_PART, "task.completed", NOW, {"result": 1, **closes}))
+    equal(await _figures(store, "part"), [], "a lease goes with its task")
+    equal(await _figures(store, ACCOUNT), [100, 65, 0, 0, 35, 0, 0], "and what it spent is spent above")
+    equal((await look(store, lambda view: view.run("root"))).credits, 35, "a run has cost what its calls did")
+    await append(store, "end root", ended(_ROOT, "task.completed", NOW, {"closing": [["root", "credits"]]}))
+    closing = await look(store, lambda view: view.lease("root", "credits"))
+    equal(closing and closing.state, "closing", "its owner has ended")
+    last: dict[str, Any] = {
+        "leaves": [["root", "credits"]],
+        "closes": [["root", "credits", "cap", [ACCOUNT], 60, 35, 0]],
+    }
+    await append(store, "end later", ended(_LATER, "task.cancelled", NOW, {"error": "x", "type": "X", **last}))
+    equal(
+        [lease.id for lease in await look(store, lambda view: view.leases(("", ""), 9))], [ACCOUNT], "only it is left"
+    )
+    await sound(store)
+
+
+async def more_than_there_is_cannot_be_written(database: Database) -> None:
+    store = database.store("one")
+    await _funded(store)
+    placed = _held("h1", 31, state="held", fence=1, until=NOW)
+    try:
+        await append(store, "hold", _told("hold.placed", _PART, placed))
+    except StoreError:
+        refused = True
+    else:
+        refused = False
+    must(refused, "a lease never has less than nothing: the database itself says no")
+    equal(await _figures(store, "part"), [30, 30, 0, 0, 0, 0, 0], "and nothing of it is written")
+    await sound(store)
+
+
+async def calls_are_held_until_they_end(database: Database) -> None:
+    store = database.store("one")
+    await _funded(store)
+    for hold, until in (("h1", NOW + 5), ("h2", NOW + 9)):
+        await append(store, hold, _told("hold.placed", _PART, _held(hold, 5, state="held", fence=1, until=until)))
+    equal(await _ties(store, "part"), [2], "a task has calls under way")
+    equal([one.id for one in await look(store, lambda view: view.holds("part"))], ["h1", "h2"], "which are listed")
+    equal([one.id for one in await look(store, lambda view: view.holds_expired(NOW + 5, 9))], ["h1"], "and are late")
+    equal(await look(store, lambda view: view.on_hold("credits")), 10, "what is held in all")
+    equal(await look(store, lambda view: view.on_hold("credits", agent="lead")), 0, "and for one agent")
+    await append(store, "start", _told("hold.started", _PART, {"hold": "h1"}))
+    await append(store, "release", _told("hold.released", _PART, _held("h2", 5)))
+    charged = _held("h1", 5, costs={"credits": 5}, uncertain=True)
+    await append(store, "charge", _told("hold.settled", _PART, charged))
+    equal(await _ties(store, "part"), [0], "once they have ended it has none")
+    uncertain = await look(store, lambda view: view.holds_uncertain("", 9))
+    equal([(one.id, one.state) for one in uncertain], [("h1", "uncertain")], "nobody knows what one of them cost")
+    equal(await look(store, lambda view: view.holds_of_run("root")), uncertain, "in this run")
+    settled = {
+        "hold": "h1",
+        "charged": {"credits": 5},
+        "costs": {"credits": 2},
+        "hour": hour_of(NOW),
+        "why": "",
+        "by": "",
+    }
+    back = {**settled, "back": {"credits": [3, ["part"]]}}
+    await append(store, "reconcile", _told("hold.reconciled", _PART, back))
+    equal(await look(store, lambda view: view.hold("h1")), None, "until someone says so")
+    equal(await _figures(store, "part"), [30, 28, 0, 0, 2, 0, 0], "and the rest goes back")
+    await sound(store)
+
+
+async def what_is_spent_is_metered_by_the_hour(database: Database) -> None:
+    store = database.store("one")
+    await append(store, "root", started(_ROOT, NOW))
+    await append(store, "used", tokens_used(_ROOT, 7, NOW))
+    await append(store, "spent", _told("credits.spent", _ROOT, {"costs": {"credits": 4}, "steps": {}, "why": "x"}))
+    await append(store, "more", tokens_used(_ROOT, 5, NOW + 3600 * SECOND))
+    hour = hour_of(NOW)
+    for scope, name in (("workspace", ""), ("agent", "lead"), ("session", "s")):
+        found = await look(store, lambda view, of=(scope, name): view.metered(*of, "tokens", hour))
+        equal(found, 12, f"what the {scope} has used from that hour on")
+        found = await look(store, lambda view, of=(scope, name): view.meter(*of, "credits", hour))
+        equal(found, 4, f"what the {scope} has spent in it")
+    equal(await look(store, lambda view: view.meter("agent", "helper", "tokens", hour)), None, "others have not")
+    rows = [{"scope": "agent", "name": "lead", "unit": "tokens", "hour": hour_of(NOW), "spent": 3}]
+    carried = {"leases": [], "holds": [], "meters": rows, "forgotten": hour}
+    await append(store, "carried", ledger_event("ledger.carried", Place(), "", NOW, carried))
+    equal(await look(store, lambda view: view.meter("agent", "lead", "tokens", hour)), 3, "stated anew")
+    forgotten = {**carried, "meters": [], "forgotten": hour_of(NOW + 3600 * SECOND)}
+    await append(store, "forgotten", ledger_event("ledger.carried", Place(), "", NOW, forgotten))
+    equal(await look(store, lambda view: view.meter("agent", "lead", "tokens", hour)), None, "and forgotten")
+    await sound(store)
+
+
+async def questions_are_open_until_the_first_answer(database: Database) -> None:
+    store = database.store("one")
+    await append(store, "root", started(_ROOT, NOW))
+    for number in (1, 2):
+        asked: dict[str, Any] = {
+            "question": f"q{number}",
+            "kind": "hop",
+            "text": "?",
+            "choices": [],
+            "digest": "d",
+            "expires": "reject",
+        }
+        event = question_event("question.asked", place(_ROOT), "lead", NOW, {**asked, "until": NOW + number})
+        await append(store, f"ask {number}", event)
+    equal(await _ties(store, "root"), [2], "a task waits for answers")
+    for name, found in {
+        "the task's": await look(store, lambda view: view.questions_of("root")),
+        "the run's": await look(store, lambda view: view.questions_open_in("root")),
+        "all": await look(store, lambda view: view.questions_open(9)),
+    }.items():
+        equal([one.id for one in found], ["q1", "q2"], f"what is open, {name}")
+    late = await look(store, lambda view: view.questions_expired(NOW + 1, 9))
+    equal([one.id for one in late], ["q1"], "what nobody answered in time")
+    for state, by in (("approved", "ann"), ("rejected", "bob")):
+        said = {"question": "q1", "state": state, "by": by, "channel": "", "why": ""}
+        await append(store, f"answer {by}", question_event("question.answered", place(_ROOT), "lead", NOW, said))
+    used = question_event("question.used", place(_ROOT), "lead", NOW, {"question": "q1"})
+    await append(store, "use", used)
+    found = await look(store, lambda view: view.question("q1"))
+    equal(found and (found.state, found.used), ("approved", 1), "the first answer counts, and is used")
+    equal([one.id for one in await look(store, lambda view: view.questions(9))], ["q2", "q1"], "the latest first")
+    equal(await look(store, lambda view: view.questions_of_run("root")), ["q1", "q2"], "all of a run")
+    await sound(store)
+
+
+CLAUSES: Final = (
+    money_moves_and_is_neither_made_nor_lost,
+    more_than_there_is_cannot_be_written,
+    calls_are_held_until_they_end,
+    what_is_spent_is_metered_by_the_hour,
+    questions_are_open_until_the_first_answer,
+)
