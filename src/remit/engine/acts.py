@@ -2,7 +2,10 @@
 
 from typing import Final, NamedTuple
 
+from remit.core.text import NAME_LIMIT, plain
 from remit.engine.ground import Ground
+
+OP_LIMIT: Final = 200  # characters
 
 
 class Act(NamedTuple):
@@ -17,3 +20,8 @@ class Act(NamedTuple):
 
 
 ONCE: Final = Act()
+
+
+def act_of(op: str, by: str = "") -> Act:
+    """Make the act of what an owner says."""
+    return Act(plain(op, "op", OP_LIMIT, empty=True), plain(by, "by", NAME_LIMIT, empty=True))

@@ -3,7 +3,7 @@
 It runs inside the transaction that decides. Everything that is not a plain yes is refused.
 """
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from remit.core import breaker as breakers
 from remit.core.allow import ANY, Names
@@ -11,13 +11,16 @@ from remit.core.bounds import DEFAULT_HANDOFFS
 from remit.core.breaker import CLOSED, Breaker, BreakerPolicy
 from remit.core.card import Card
 from remit.core.events import Unsealed
-from remit.core.guards import ALLOW, SENDS, Answer, Passage, Verdict, judge
+from remit.core.guards import ALLOW, SENDS, Answer, Passage, Verdict, affordable, deny, judge
 from remit.core.kinds import breaker_set, place, refused
+from remit.core.question import QuestionDraft
 from remit.core.record import RunFacts
 from remit.core.refusals import Refusable
 from remit.core.remit import Pass, Remit
 from remit.core.repeats import ONCE, Repetition
 from remit.engine.directory import Directory, askable
+from remit.engine.door.approving import Approving, Permit, analysis_only, automatic, permit
+from remit.engine.door.funding import Funding, funded
 from remit.errors import Refused
 from remit.ports import View
 
@@ -32,6 +35,8 @@ class TaskLimits(NamedTuple):
 
 
 _LIMITS: Final = TaskLimits()
+NOBODY_ASKED: Final = Approving()
+_NO_PERMIT: Final = Permit()
 
 
 class Handing(NamedTuple):
@@ -53,7 +58,8 @@ class Proposal(NamedTuple):
     `child` is the remit of the task that it begins or carries on. It is judged under `under`: the asker's remit, or the
     child's own if no agent asks. `asker` is the asking agent's card; None when a person or a worker asks. `brought` is
     the card of a holder that the engine brings along, and that is in no directory. `handing` is there for a handoff.
-    `tally` has the refusals of the asker's task; `repetition` says how often it has asked for the very same.
+    `tally` has the refusals of the asker's task; `repetition` says how often it has asked for the very same; `op` is
+    the operation that it is, under which a person is asked.
     """
 
     child: Remit
@@ -65,6 +71,7 @@ class Proposal(NamedTuple):
     brought: Card | None = None
     tally: Refusable | None = None
     repetition: Repetition = ONCE
+    op: str = ""
 
     def note_refusal(self) -> None:
         """Note that the answer was no, once it is certain."""
@@ -74,11 +81,14 @@ class Proposal(NamedTuple):
 
 class Admitted(NamedTuple):
     """What the door said, and the events that follow from it: a breaker's probe after a yes, the refusal after a no.
-    `joins` says whether the holder is new to the run."""
+    `joins` says whether the holder is new to the run, `funds` what it pays with; `asks` is what a
+    person has to be asked first."""
 
     verdict: Verdict
     events: tuple[Unsealed, ...] = ()
     joins: bool = False
+    funds: dict[str, Any] | None = None
+    asks: QuestionDraft | None = None
 
     @property
     def ok(self) -> bool:
@@ -92,7 +102,10 @@ class Admitted(NamedTuple):
 class HopFacts:
     """The facts about one hop, each looked up when a guard asks for it."""
 
-    __slots__ = ("_directory", "_limits", "_passage", "_proposal", "_view", "asks", "known", "limit", "now")
+    __slots__ = (
+        *("_approving", "_card", "_directory", "_funding", "_limits", "_passage", "_proposal", "_view"),
+        *("asks", "draft", "known", "limit", "now", "permit"),
+    )
 
     def __init__(self, view: View, door: "Admission", passage: Passage, proposal: Proposal) -> None:
         self._view = view
@@ -100,13 +113,17 @@ class HopFacts:
         self._limits = door.limits
         self._passage = passage
         self._proposal = proposal
-        card = self._card()
+        self._funding: Funding | None = None
+        self._approving = door.approving
+        self.draft: QuestionDraft | None = None
+        self.permit = _NO_PERMIT
+        card = self._card = self._found_card()
         self.known = card is not None
         self.limit = card.concurrency if card is not None else 0
         self.asks: Names = proposal.asker.asks if proposal.asker is not None else ANY
         self.now = proposal.now
 
-    def _card(self) -> Card | None:
+    def _found_card(self) -> Card | None:
         """Find the wanted agent's card: of this process, or for the queue also a published one."""
         if self._proposal.brought is not None:
             return self._proposal.brought
@@ -163,6 +180,44 @@ class HopFacts:
         return self._limits.sends
 
     @property
+    def approval(self) -> Verdict:
+        """What a person said. What is found is used up by whoever goes through."""
+        proposal, kind, card = self._proposal, self._passage.name, self._card
+        child, under, wish = proposal.child, proposal.under, proposal.wish
+        why = self._approving.needed(kind, under, wish, card)
+        if not why or card is None:
+            return ALLOW
+        draft = self._approving.draft(kind, child, under, wish, card, why)
+        if not card.approve and analysis_only(card):
+            self.permit = Permit(automatic(f"q{child.id}", draft, under, self.now))
+            return ALLOW
+        if not proposal.op:
+            return deny("approval", f"{why}, and there is no task that could wait for it; ask a person to start it")
+        self.permit = permit(self._view, proposal.op, draft, under, wish.to, self.now)
+        if self.permit.no:
+            return deny("approval", self.permit.no)
+        edited = self.permit.task and kind != "handoff" and child.task != self.permit.task
+        if self.permit.asks or edited:
+            self.draft = draft
+            return Verdict(Answer.ASK, "approval", why)
+        return ALLOW
+
+    @property
+    def funding(self) -> Funding:
+        """What the task pays with; what a handoff narrows is counted from then on."""
+        if self._funding is None:
+            child, under, wish, *_ = self._proposal
+            times = self._proposal.handing.handoffs + 1
+            lease = f"{child.id}.{times}" if child.id == under.id and child is not under else child.id
+            self._funding = funded(self._view, child, under, wish, lease)
+        return self._funding
+
+    @property
+    def unpaid(self) -> tuple[str, str]:
+        lacks = self.funding.lacks
+        return (self.funding.rule, lacks) if lacks else ("", "")
+
+    @property
     def repetition(self) -> Repetition:
         return self._proposal.repetition
 
@@ -181,9 +236,11 @@ class Admission:
         breaker_policy: BreakerPolicy,
         concurrency: int | None = None,
         limits: TaskLimits = _LIMITS,
+        approving: Approving = NOBODY_ASKED,
     ) -> None:
         self.directory = directory
         self.limits = limits
+        self.approving = approving
         self._breaker_policy = breaker_policy
         self._concurrency = concurrency
         self.asked_for: dict[str, int] = {}  # agents that someone here waits for, and how many do
@@ -191,13 +248,18 @@ class Admission:
     def admit(self, view: View, passage: Passage, proposal: Proposal) -> Admitted:
         """Judge a hop. Callers add one event of their own to a yes: started, submitted, handed or claimed."""
         under, wish = proposal.under, proposal.wish
-        verdict = judge(passage.guards, under, wish, HopFacts(view, self, passage, proposal))
+        facts = HopFacts(view, self, passage, proposal)
+        verdict = judge(passage.guards, under, wish, facts)
+        if facts.draft is not None and verdict.answer is Answer.ASK:
+            return Admitted(verdict, asks=facts.draft)
         if verdict is not ALLOW:
             return Admitted(verdict, self._refused(passage, proposal, verdict))
         joins = under is not proposal.child and wish.to not in view.run(under.root).members
         # What is only queued, or sent out in parts, is not the one probe of a breaker.
         probes = view.breaker(wish.to) is not CLOSED and not passage.queued and passage.name != "fan-out"
-        return Admitted(verdict, self.probe(view, proposal) if probes else (), joins)
+        funds = facts.funding.data if affordable in passage.guards else None
+        events = self.probe(view, proposal) if probes else ()
+        return Admitted(verdict, (*events, *facts.permit.events) if facts.permit.events else events, joins, funds)
 
     @staticmethod
     def _refused(passage: Passage, proposal: Proposal, verdict: Verdict) -> tuple[Unsealed, ...]:

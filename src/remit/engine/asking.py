@@ -3,19 +3,18 @@
 A keyword that a verb does not take is an error that names those it takes.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypedDict
 
 import anyio
 
 from remit.core.allow import ANY, NamesGiven
-from remit.core.bounds import Bounds
+from remit.core.bounds import TOP, Bounds
 from remit.core.chain import STAND_IN
-from remit.core.checks import between, callable_, meant, of_type, yes_or_no
+from remit.core.checks import between, callable_, of_type, refuse_strange, yes_or_no
 from remit.core.credits import CreditsGiven
 from remit.core.lead import Lead
-from remit.core.plan import STEP_LIMIT, Plan, Step
+from remit.core.plan import STEP_LIMIT, Plan
 from remit.core.remit import ATTEMPT_TIME, Pass
 from remit.core.scope import SeesGiven
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, plain, shown
@@ -23,7 +22,7 @@ from remit.core.tiers import tier
 from remit.core.times import SpanGiven, span
 from remit.core.trust import Trust
 from remit.core.values import digest, encode
-from remit.engine.plans.running import PlanOptions
+from remit.engine.plans.running import Approves, PlanOptions
 from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput
 
@@ -32,30 +31,9 @@ MOST_ATTEMPTS: Final = 1_000
 NO_GOAL: Final = "carry out a plan"  # what a plan without a goal is called
 
 
-# What the same thing is called elsewhere.
-_ELSEWHERE: Final = {
-    "timeout": "seconds",
-    "time": "seconds",
-    "ttl": "seconds",
-    "deadline": "within",
-    "bounds": "within",
-    "limits": "within",
-    "budget": "credits",
-    "cost": "credits",
-    "idempotency_key": "key",
-    "retries": "attempts",
-    "max_attempts": "attempts",
-    "session_id": "session",
-    "user": "by",
-    "context": "sees",
-    "reads": "sees",
-    "parallel": "concurrency",
-}
-
-
 class Along(TypedDict, total=False):
     """What may go along with a task: what its holder sees, writes and uses beyond its card, narrower bounds, its time,
-    and whether its text comes from strangers."""
+    whether its text comes from strangers, and what is set aside for it."""
 
     sees: SeesGiven
     writes: SeesGiven
@@ -63,6 +41,7 @@ class Along(TypedDict, total=False):
     within: Bounds
     seconds: SpanGiven
     trust: Trust
+    credits: CreditsGiven
 
 
 class AlongHandoff(TypedDict, total=False):
@@ -88,11 +67,10 @@ class Queueing(Along, total=False):
 
 
 class Starting(Along, total=False):
-    """What a person may say about a run besides: its session, money, tier, whether tasks may change hands, and who
+    """What a person may say about a run besides: its session, tier, whether tasks may change hands, and who
     starts it."""
 
     session: str
-    credits: CreditsGiven
     tier: str
     handoffs: bool
     by: str
@@ -120,9 +98,10 @@ class LeadingKept(TypedDict, total=False):
 
 
 class Planning(LeadingKept, total=False):
-    """How a plan is run: the same, who approves each step, and what stops it."""
+    """How a plan is run: the same, who approves each step (True for a person, or a function that says yes, no or
+    "ask"), and what stops it."""
 
-    approve: Callable[[Step], Awaitable[bool]] | None
+    approve: Approves | bool | None
     abort: anyio.Event | None
 
 
@@ -152,14 +131,6 @@ def checked(verb: str, how: Mapping[str, object], takes: type) -> dict[str, Any]
         return {}
     refuse_strange(verb, how, takes.__annotations__.keys())
     return dict(how)
-
-
-def refuse_strange(verb: str, how: Mapping[str, object], takes: Collection[str]) -> None:
-    """Refuse the first keyword that is none of these, and name the one that may have been meant."""
-    if strange := sorted(how.keys() - set(takes)):
-        word = _ELSEWHERE.get(strange[0], "")
-        hint = f"; did you mean {word}?" if word in takes else meant(strange[0], takes) or "."
-        raise BadInput(f"{verb} takes no {shown(strange[0])}{hint} It takes {', '.join(sorted(takes))}")
 
 
 def nothing_more(verb: str, takes: str, strange: tuple[object, ...]) -> None:
@@ -200,18 +171,15 @@ def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str],
         line(session, "a session", SESSION_LIMIT)
     if by != "":
         line(by, "by", BY_LIMIT)
-    amount, name, handoffs = rest.pop("credits", None), rest.pop("tier", ""), rest.pop("handoffs", True)
-    wish = Pass(agent, task, **rest)
-    within = wish.within
-    if amount is not None:
-        within &= Bounds(credits=amount)
+    name, handoffs = rest.pop("tier", ""), rest.pop("handoffs", True)
+    within = of_type(rest.pop("within", TOP), Bounds, "within takes Bounds(...)")
     if name == "" and classify is not None:
         name = classify(task)
     if name != "":
         within &= tier(name)
     if not yes_or_no(handoffs, "handoffs"):
         within &= Bounds(handoffs=0)
-    return Asked(wish if within is wish.within else replace(wish, within=within), session, by)
+    return Asked(Pass(agent, task, within=within, **rest), session, by)
 
 
 def submitted(agent: str, task: str, how: Submitting, classify: Callable[[str], str] | None) -> tuple[Submission, str]:
@@ -282,8 +250,8 @@ def _options(given: dict[str, Any]) -> PlanOptions:
     options = PlanOptions(**given)
     between(options.concurrency, "concurrency", 1, STEP_LIMIT)
     yes_or_no(options.reveal, "reveal")
-    if options.approve is not None:
-        callable_(options.approve, "approve is an async function that is asked before each step")
+    if options.approve is not None and not isinstance(options.approve, bool):
+        callable_(options.approve, "approve is True, or a function that is asked before each step")
     if options.abort is not None and not all(hasattr(options.abort, name) for name in ("is_set", "wait")):
         raise BadInput(f"abort is an anyio.Event() that stops the plan when it is set, not {shown(options.abort)}")
     return options

@@ -3,21 +3,29 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from remit.core.redaction import NOTHING_SECRET, Redaction
+from remit.core.redaction import Redaction
 from remit.engine.admission import Admission, TaskLimits
+from remit.engine.attempt.alive import LiveTasks
 from remit.engine.attempt.busy import BusyAgents
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs
-from remit.engine.attempt.live import LiveTask, LiveTasks
+from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.slots import Slots
 from remit.engine.attempt.stops import StopListener
 from remit.engine.attempt.turns import Conductor
-from remit.engine.attempt.usage import Usage
 from remit.engine.consequences import Consequent
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
+from remit.engine.door.approving import Approving
 from remit.engine.ground import Ground
+from remit.engine.money.accounts import Accounts
+from remit.engine.money.holding import Holding
+from remit.engine.money.paying import Paying, Tariff
+from remit.engine.money.verbs import MoneyServices
+from remit.engine.people.answers import Answers
+from remit.engine.people.questions import Questions
+from remit.engine.people.verbs import PeopleServices
 from remit.engine.plans.leading import Leading
 from remit.engine.plans.running import PlanRunner, Schemas
 from remit.engine.presence.bell import Bell
@@ -34,7 +42,8 @@ from remit.engine.sharing.inbox import Inbox
 from remit.engine.system import SystemClock
 from remit.engine.turn import Turn, TurnServices
 from remit.engine.upkeep.breakers import Breakers
-from remit.ports import Database, Store
+from remit.engine.upkeep.keys import Keys
+from remit.ports import Database, Store, Vault
 
 
 class EngineSettings(NamedTuple):
@@ -44,7 +53,8 @@ class EngineSettings(NamedTuple):
     serving: Serving
     system: System
     schemas: Callable[[], Schemas]
-    redaction: Redaction = NOTHING_SECRET
+    redaction: Redaction
+    vault: Callable[[], Vault]
 
 
 class Engine(NamedTuple):
@@ -57,6 +67,8 @@ class Engine(NamedTuple):
     leading: Leading
     entries: Entries
     breakers: Breakers
+    accounts: Accounts
+    keys: Keys
     resident: ResidentWorker
 
 
@@ -67,12 +79,10 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     ground = Ground(store, system.clock, system.ids, directory)
     services = _services(ground, database, policy, serving)
     delegations = Delegations(services)
-    queue = TaskQueue(
-        ground, services.admission, services.heartbeat, services.slots, spawn_wait=serving.pace.spawn_wait
-    )
+    queue = TaskQueue(services, spawn_wait=serving.pace.spawn_wait)
     control = TaskControl(ground, services.bell, services.slots, services.conductor.alive, services.heartbeat.worker)
     inbox = Inbox(ground)
-    plans = PlanRunner(ground, delegations, inbox, settings.schemas)
+    plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
     entries = Entries(ground)
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
     handoffs = services.handoffs
@@ -85,8 +95,8 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         plans,
         entries,
         inbox,
-        Effects(ground, services.insisting),
-        Usage(ground),
+        _money(services, settings),
+        PeopleServices(services.questions),
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
@@ -100,7 +110,19 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     services.conductor.closing = lambda: resident.closing
     handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
-    return Engine(services, delegations, queue, control, leading, entries, Breakers(ground), resident)
+    keys, accounts = Keys(ground, settings.vault, settings.redaction), Accounts(ground)
+    return Engine(services, delegations, queue, control, leading, entries, Breakers(ground), accounts, keys, resident)
+
+
+def _money(services: Services, settings: EngineSettings) -> MoneyServices:
+    ground, policy = services.ground, settings.policy
+    holding = Holding(ground, services.slots, services.insisting, policy.limits, settings.serving.pace.money_wait)
+
+    async def has_key(provider: str) -> bool:
+        return await ground.store.read(lambda view: view.secret(provider) is not None)
+
+    tariff = Tariff(settings.system.prices, policy.unknown_price == "refuse", has_key)
+    return MoneyServices(Paying(ground, holding, tariff), Effects(ground, services.insisting))
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:
@@ -113,7 +135,11 @@ def _timely(database: Database, workspace: str, system: System) -> Store:
 
 def _services(ground: Ground, database: Database, policy: Policy, serving: Serving) -> Services:
     admission = Admission(
-        ground.directory, policy.breaker, policy.concurrency, TaskLimits(policy.handoffs, policy.sends)
+        ground.directory,
+        policy.breaker,
+        policy.concurrency,
+        TaskLimits(policy.handoffs, policy.sends),
+        Approving(policy.approve, policy.unanswered),
     )
     bell = Bell(ground.store, ground.clock)
     pulse = database.pulse(ground.store.workspace)
@@ -125,4 +151,6 @@ def _services(ground: Ground, database: Database, policy: Policy, serving: Servi
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, bell, heartbeat)
     busy = BusyAgents(ground, admission, slots, serving.pace.busy_wait)
-    return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy, insisting)
+    questions = Questions(ground, slots, Answers(ground), policy.answer_within)
+    handoffs.ask = questions.ask
+    return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy, insisting, questions)

@@ -16,10 +16,14 @@ from remit.core.breaker import CLOSED, BreakerPolicy
 from remit.core.events import Unsealed
 from remit.core.kinds import FirstData, Place, breaker_set, message_sent, moved, read
 from remit.core.message import Message
+from remit.core.money import Book
 from remit.core.record import Record, Standing
 from remit.core.redaction import NOTHING_SECRET, Redaction
 from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json, encode
+from remit.engine.door.approving import withdrawn
+from remit.engine.door.parking import has_question, is_part, parked, parts, unparked
+from remit.engine.door.resolving import holds_resolve, leases_close
 from remit.engine.ground import StoreAround
 from remit.ports import NOTHING, Decide, Decided, Decision, Store, View, Wants
 
@@ -35,6 +39,14 @@ class Happening(NamedTuple):
     view: View
     events: Sequence[Unsealed]
     breaker_policy: BreakerPolicy
+
+    def is_part(self, task: str) -> bool:
+        record = self.view.record(task)
+        return record is not None and is_part(record)
+
+    def moves(self, task: str) -> bool:
+        """Whether this decision does something with the task already."""
+        return any(event.task == task and event.kind.startswith("task.") for event in self.events)
 
     def ends(self, task: str) -> bool:
         """Whether this decision ends the task anyway."""
@@ -89,17 +101,49 @@ def asker_is_told(happening: Happening, event: Unsealed, standing: Standing | No
     return (announcement(event, asker, parent.origin if parent is not None and parent.origin else record.parent),)
 
 
-# Kind of event -> what follows from it, in this order. Money and approvals add their lines here.
-_END: Final[tuple[Consequence, ...]] = (breaker_learns, delegated_children_end, asker_is_told)
+def questions_withdrawn(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
+    """Take back what a task has asked: nobody waits for the answer any more."""
+    if standing is None or not standing.ties:
+        return ()
+    view = happening.view
+    open_ = view.questions_of(event.task)
+    events = [withdrawn(question, event.at) for question in open_]
+    if open_:  # whoever was parked for the answer does not get one any more
+        events += [back for back in unparked(view, event.task, event.at) if not happening.moves(back.task)]
+    return events
+
+
+def parts_are_parked(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
+    """Park what a parked task delegated: nobody goes on with it before that one does, and it holds no slot."""
+    if standing is None or (standing.asked_how == "delegate" and happening.is_part(event.task)):
+        return ()
+    return [parked(record, event.at) for record in parts(happening.view, event.task) if not happening.ends(record.id)]
+
+
+def calls_end(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
+    """Resolve what was held for calls of this task."""
+    return holds_resolve(happening.view, event, standing)
+
+
+# Kind of event -> what follows from it, in this order.
+_END: Final[tuple[Consequence, ...]] = (
+    breaker_learns,
+    calls_end,
+    questions_withdrawn,
+    delegated_children_end,
+    asker_is_told,
+)
 CONSEQUENCES: Final[dict[str, tuple[Consequence, ...]]] = {
     **dict.fromkeys(sorted(lifecycle.ENDS), _END),
-    "task.retrying": (breaker_learns,),  # only of a probe: the attempts of one task count once, when it ends
+    "task.retrying": (breaker_learns, calls_end),  # only of a probe: the attempts of one task count once, when it ends
     "task.handed": (breaker_learns,),
-    "task.released": (breaker_learns,),
-    "task.lost": (breaker_learns,),
-    "task.fenced": (),
-    "task.claimed": (),
+    "task.released": (breaker_learns, calls_end),
+    "task.lost": (breaker_learns, calls_end),
+    "task.parked": (breaker_learns, calls_end, parts_are_parked),
+    "task.fenced": (calls_end,),
+    "task.claimed": (calls_end,),
 }
+_PUT_BACK: Final = frozenset(("task.lost", "task.released"))
 _FOLLOWED: Final = frozenset(kind for kind, consequences in CONSEQUENCES.items() if consequences)
 _SUCCESSES: Final = frozenset(("task.completed", "task.handed"))
 _FAILURES: Final = frozenset(("task.failed", "task.died"))
@@ -140,19 +184,24 @@ class Consequent(StoreAround):
 
     def _complete(self, view: View, decision: Decision[T]) -> Decision[T]:
         """Add what follows from the events, and what follows from that."""
-        happening = Happening(view, decision.events, self._breaker_policy)
-        place = 0
-        while place < len(happening.events):
-            event = happening.events[place]
-            place += 1
+        events = [*decision.events]
+        happening, book = Happening(view, events, self._breaker_policy), Book(view.lease)
+        for place, event in enumerate(events):  # which grows meanwhile
+            if event.kind in _PUT_BACK and has_question(view, event):
+                event = events[place] = event._replace(kind="task.parked")  # noqa: PLW2901
+            book.note(event)
             consequences = CONSEQUENCES.get(event.kind)
-            if consequences:
-                standing = view.standing(event.task)
-                for consequence in consequences:
-                    if following := consequence(happening, event, standing):
-                        happening = happening._replace(events=(*happening.events, *following))
-        events = happening.events
-        return decision if events is decision.events else decision._replace(events=events)
+            if not consequences:
+                continue
+            standing = view.standing(event.task)
+            for consequence in consequences:
+                events += consequence(happening, event, standing)
+            if standing is not None and standing.purse and event.kind in lifecycle.ENDS:
+                for following in events[place + 1 :]:
+                    book.note(following)
+                if closed := leases_close(book, event, standing):
+                    events[place] = event._replace(data={**event.data, **closed})
+        return decision._replace(events=events)
 
 
 def ended_unrun(record: Record, kind: str, why: str, now: int, *, type_: str = "") -> Unsealed:

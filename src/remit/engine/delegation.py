@@ -17,6 +17,7 @@ from remit.core.kinds import Begun, Claim, Lineage, claimed, messages_taken, pla
 from remit.core.lead import Lead
 from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome
+from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
 from remit.core.remit import Pass, Remit, expires, known_pass
@@ -25,13 +26,14 @@ from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json, encode
 from remit.engine.admission import Admitted, Proposal
 from remit.engine.attempt import outcomes
-from remit.engine.attempt.busy import Attempted
+from remit.engine.attempt.busy import ALONE, Attempted, Batch, Ticket
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import Operations
 from remit.engine.attempt.resume import Resumed, asked, next_of, origin_of, resume
 from remit.engine.attempt.turns import Superseded
 from remit.engine.attempt.watching import Watch, action_of
 from remit.engine.directory import Agent
+from remit.engine.door.said import Said
 from remit.engine.hops import first_proposed, place_of, proposed
 from remit.engine.services import Services
 from remit.errors import Refused
@@ -62,23 +64,52 @@ class StepOf(NamedTuple):
         return (messages_taken(list(self.messages), child.holder, place(child), now),)
 
 
-class Wanted(NamedTuple):
-    """What an agent asks for: the pass, the operation it is, the step of a plan that it is, how often it has been asked
-    for before, what is led in the holder's place, and the first task of those that were tried for it and did not
-    complete."""
+class Edit:
+    """The text of a task as a person approved it; empty if it was not changed."""
 
-    wish: Pass
-    op: str
+    __slots__ = ("task",)
+
+    def __init__(self) -> None:
+        self.task = ""
+
+    def note(self, said: Said) -> None:
+        if said.approved and isinstance(said.value, str):
+            self.task = said.value
+
+    def applied(self, wish: Pass) -> Pass:
+        return wish.asking_for(self.task) if self.task else wish
+
+
+class Besides(NamedTuple):
+    """What a delegation is besides: a step of a plan, something that was asked for before, one that leads something in
+    its holder's place, or one of several that go out at once."""
+
     step: StepOf | None = None
     again: Repetition = ONCE
     lead: Lead | None = None
+    ticket: Ticket = ALONE
+
+
+PLAIN: Final = Besides()
+
+
+class Wanted(NamedTuple):
+    """What an agent asks for: the pass, the operation it is, its text as a person approved it, what it is besides, and
+    the first task of those that were tried for it and did not complete."""
+
+    wish: Pass
+    op: str
+    edit: Edit
+    besides: Besides = PLAIN
     origin: str = ""
 
-    def begun(self, worker: str, until: int, lineage: Lineage | None, *, joins: bool) -> Begun:
+    def begun(self, worker: str, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
         """Make the fields of the task's first event besides its remit."""
-        repeats = self.again.times if self.again.times >= WARN else 0
-        begun = Begun(worker, self.step.id if self.step else "", "", "", joins, until, repeats, lineage)
-        return begun if self.lead is None else begun._replace(led_as=self.lead.led_as, lead=self.lead.data)
+        step, again, lead, _ = self.besides
+        repeats = again.times if again.times >= WARN else 0
+        name, joins, funds = step.id if step else "", admitted.joins, admitted.funds
+        begun = Begun(worker, name, "", "", joins, until, repeats, lineage, None, funds)
+        return begun if lead is None else begun._replace(led_as=lead.led_as, lead=lead.data)
 
 
 class Known(NamedTuple):
@@ -126,7 +157,8 @@ class Delegations:
                 admitted = services.admission.admit(view, BEGIN, proposal)
                 if not admitted.ok:
                     return _no(admitted, patient=patient)
-                events = (started(first, proposal.now, begun), *admitted.events)
+                funded = begun._replace(funds=admitted.funds) if admitted.funds else begun
+                events = (started(first, proposal.now, funded), *admitted.events)
                 return Decision(first.id, events, services.heartbeat.first_beat())
 
             live = _live(first, agent).limit_time(services.ground.clock, proposal.now)
@@ -146,10 +178,10 @@ class Delegations:
     async def delegate(self, asker: LiveTask, wish: Pass, step: StepOf | None = None) -> Outcome:
         """Pass a part of the asker's task on. The child's remit is derived here, from the engine's own record."""
         if step is not None:  # a plan does not repeat itself
-            return await self._delegated(asker, wish, asker.operations.ids("step", step.identity), step)
+            return await self._delegated(asker, wish, asker.operations.ids("step", step.identity), Besides(step))
         ops = asker.operations.ids("delegate", *question(wish))
         watch = Watch(asker, action_of(ops[0], wish))
-        outcome = await self._delegated(asker, wish, ops, again=watch.again)
+        outcome = await self._delegated(asker, wish, ops, Besides(again=watch.again))
         watch.learn((outcome,))
         if outcome.state == "refused":
             await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
@@ -159,26 +191,22 @@ class Delegations:
         """Delegate a goal to a team, through its coordinator."""
         ops = asker.operations.ids(lead.led_as, *question(wish), encode(lead.data))
         watch = Watch(asker, f"{lead.led_as}/{action_of(ops[0], wish)}")
-        outcome = await self._delegated(asker, wish, ops, again=watch.again, lead=lead)
+        outcome = await self._delegated(asker, wish, ops, Besides(again=watch.again, lead=lead))
         watch.learn((outcome,))
         if outcome.state == "refused":
             await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
         return outcome
 
-    async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE) -> Outcome:
+    async def part(self, asker: LiveTask, wish: Pass, again: Repetition = ONCE, batch: Batch | None = None) -> Outcome:
         """Pass on one of several parts that go out at once; whether that is a repeat is judged for all of them."""
-        return await self._delegated(asker, wish, asker.operations.ids("delegate", *question(wish)), again=again)
+        ticket = Ticket(batch)
+        try:
+            ops = asker.operations.ids("delegate", *question(wish))
+            return await self._delegated(asker, wish, ops, Besides(again=again, ticket=ticket))
+        finally:
+            ticket.judged()
 
-    async def _delegated(
-        self,
-        asker: LiveTask,
-        wish: Pass,
-        ops: list[str],
-        step: StepOf | None = None,
-        *,
-        again: Repetition = ONCE,
-        lead: Lead | None = None,
-    ) -> Outcome:
+    async def _delegated(self, asker: LiveTask, wish: Pass, ops: list[str], besides: Besides = PLAIN) -> Outcome:
         asker.must_be_at_work()
         services, control, op = self._services, asker.control, ops[0]
         known = await self._known(asker, ops) if asker.attempt.is_rerun else UNKNOWN
@@ -189,12 +217,16 @@ class Delegations:
         control.step_back()
         try:
             if known.open is not None:
+                besides.ticket.judged()
                 return await self._taken_up_again(asker, known.open, op)
             origin = known.origin or asker.operations.failed_before(op)
-            attempt = partial(self._attempt, asker, Wanted(wish, known.op or op, step, again, lead, origin))
-            live, answer = await services.busy.admitted(wish, attempt, asker)
+            wanted = Wanted(wish, known.op or op, Edit(), besides, origin)
+            attempt = partial(self._attempt, asker, wanted)
+            live, answer = await services.busy.admitted(wish, attempt, asker, besides.ticket)
             if not isinstance(answer, str):
                 return self._noted(asker, op, live, _refused(live, answer))
+            if (batch := besides.ticket.judged()) is not None:
+                await services.conductor.hold_back(live, batch.wait())
             return self._noted(asker, op, live, await services.conductor.carry(live))
         finally:
             if control.step_up():  # hardly ever: its agent has a limit, or its whole line waited
@@ -209,20 +241,11 @@ class Delegations:
 
     async def _attempt(self, asker: LiveTask, wanted: Wanted, patient: bool) -> Attempted:
         """Try once to have a delegation admitted."""
-        services, (wish, op, step, again, lead, origin) = self._services, wanted
-        proposal = proposed(services.ground, asker, wish, step.trust if step is not None else None)
-        if again is not ONCE:
-            proposal = proposal._replace(repetition=again)
-        child = proposal.child
-        live = _live(child, services.ground.directory.get(wish.to))
-        live.limit_time(services.ground.clock, proposal.now, asker.control)
-        live.control.line = asker.control.line
-        kept = kept_back(asker.sight, child.sees, wish.sees) if wish.sees else asker.keeps
-        live.receipt.withhold_all(kept)
-        live.lead = lead
-        if step is not None:
-            live.team, live.spared = step.team, step.again
-            live.receipt.given(step.slices)
+        services, (wish, op, edit, besides, origin) = self._services, wanted
+        step, again = besides.step, besides.again
+        proposal = proposed(services.ground, asker, edit.applied(wish), step.trust if step is not None else None)
+        proposal = proposal._replace(wish=wish, op=op, repetition=again)
+        child, live = proposal.child, self._made_alive(asker, proposal, besides)
         admission, worker, slots = services.admission, services.heartbeat.worker, services.slots
 
         def decide(view: View) -> Decision[Json]:
@@ -232,20 +255,36 @@ class Delegations:
                 return _no(admitted, patient=patient)
             now, until = proposal.now, expires(child.bounds, proposal.now)
             lineage = next_of(view, origin) if origin else None
-            begun = wanted.begun(worker, until, lineage, joins=admitted.joins)
+            begun = wanted.begun(worker, until, lineage, admitted)
             taken = step.taken(view, child, now) if step else ()
             events = (started(child, now, begun), *taken, *admitted.events)
             passing = slots.passing_on(view, asker, now) if slots.concerns(asker) else ()
             return Decision(None) if passing is None else Decision(child.id, (*events, *passing), aside=lineage)
 
-        answer, lineage = await services.conductor.admit(live, op, decide, asker.wants)
-        if lineage is not None:
-            live.tried_again(lineage)
+        answer, aside = await services.conductor.admit(live, op, decide, asker.wants)
+        if isinstance(aside, QuestionDraft):
+            besides.ticket.judged()
+            edit.note(await services.questions.ask(asker, aside, op, stepped_back=True))
+            return Attempted(live, None)  # the door is asked again: much may have changed meanwhile
+        if aside is not None:
+            live.tried_again(aside)
         if slots.concerns(asker) and isinstance(answer, str):
             slots.passed_on(asker)
         if isinstance(answer, dict):
             proposal.note_refusal()
         return Attempted(live, answer)
+
+    def _made_alive(self, asker: LiveTask, proposal: Proposal, besides: Besides) -> LiveTask:
+        """Make the task alive that a delegation begins, in the asker's line and with what is kept from it."""
+        ground, child, wish, step = self._services.ground, proposal.child, proposal.wish, besides.step
+        live = _live(child, ground.directory.get(wish.to)).limit_time(ground.clock, proposal.now, asker.control)
+        live.control.line = asker.control.line
+        live.receipt.withhold_all(kept_back(asker.sight, child.sees, wish.sees) if wish.sees else asker.keeps)
+        live.lead = besides.lead
+        if step is not None:
+            live.team, live.spared = step.team, step.again
+            live.receipt.given(step.slices)
+        return live
 
     # -- run again --------------------------------------------------------------------------------------------
 
@@ -339,7 +378,9 @@ def _finished(view: View, record: Record, operations: Operations) -> Record | No
 
 
 def _no(admitted: Admitted, *, patient: bool) -> Decision[Json]:
-    """Record a refusal; an agent that is only busy is waited for by whoever is patient."""
+    """Record a refusal; an agent that is only busy is waited for by whoever is patient, and a person is asked."""
+    if admitted.asks is not None:
+        return Decision(None, aside=admitted.asks)
     if patient and admitted.verdict.rule == BUSY:
         return Decision(None)
     return Decision({**admitted.refusal.data()}, admitted.events)

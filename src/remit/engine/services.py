@@ -9,6 +9,7 @@ from remit.engine.attempt.slots import Slots
 from remit.engine.attempt.stops import StopListener
 from remit.engine.attempt.turns import Conductor
 from remit.engine.ground import Ground
+from remit.engine.people.questions import Questions
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.presence.insisting import Insisting
@@ -25,3 +26,4 @@ class Services(NamedTuple):
     slots: Slots
     busy: BusyAgents
     insisting: Insisting
+    questions: Questions

@@ -1,23 +1,28 @@
 """What the owner of a runtime decides about it, as values; one for each section of a team's file."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from remit.core.bounds import DEFAULT_HANDOFFS
 from remit.core.breaker import BreakerPolicy
 from remit.core.checks import between, callable_, counted, items, of_type, whole
 from remit.core.events import SealKey
 from remit.core.guards import SENDS
+from remit.core.money.limits import Limit
 from remit.core.text import shown
 from remit.core.times import DAY, SECOND, span
+from remit.engine.door.approving import Approve
 from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput
-from remit.ports import Clock, Ids
+from remit.ports import Channel, Clock, Ids, Prices, Vault
 
 HANDS: Final = 100
 SILENCE_SECONDS: Final = 15.0
 _MANY: Final = 1_000_000
+_CHANNEL: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,10 @@ class Policy:
 
     `breaker` says how soon failing agents are left alone; `classify` chooses the tier of a task that is not given one;
     `concurrency` is how many submitted tasks the workspace works on at a time, in all processes together; `handoffs` is
-    how often one task may change hands, `sends` into how many parts it may go out at once.
+    how often one task may change hands, `sends` into how many parts it may go out at once; `limits` are how much may be
+    spent in an hour, a day, a week or a month; `unknown_price` says whether a call of a model whose price is not known
+    is refused, or only its tokens count. `approve` says which hops a person has to approve: a function from a
+    `WantedHop` to True, False or the reason; `unanswered` is what it means that nobody answers within `answer_days`.
     """
 
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
@@ -34,6 +42,11 @@ class Policy:
     concurrency: int | None = None
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
+    limits: tuple[Limit, ...] = ()
+    unknown_price: Literal["refuse", "tokens"] = "refuse"
+    approve: Approve | None = None
+    unanswered: Literal["reject", "approve"] = "reject"
+    answer_days: float = 7.0
 
     def __post_init__(self) -> None:
         breaker = of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
@@ -45,6 +58,24 @@ class Policy:
         whole(self.concurrency, "concurrency", least=1)
         between(self.handoffs, "handoffs", 0, _MANY)
         between(self.sends, "sends", 1, _MANY)
+        limits = tuple(items(self.limits, "limits is a list of Limit(...)"))
+        for limit in limits:
+            of_type(limit, Limit, "limits is a list of Limit(...)")
+        object.__setattr__(self, "limits", limits)
+        if self.approve is not None:
+            callable_(self.approve, "approve is a function from a WantedHop to True, False or a reason")
+            if iscoroutinefunction(self.approve):
+                raise BadInput("approve is a plain function, not an async one: it is asked while a hop is decided")
+        if self.unanswered not in ("reject", "approve"):
+            raise BadInput(f"unanswered is 'reject' or 'approve', not {shown(self.unanswered)}")
+        span(self.answer_days, "answer_days")
+        if self.unknown_price not in ("refuse", "tokens"):
+            raise BadInput(f"unknown_price is 'refuse' or 'tokens', not {shown(self.unknown_price)}")
+
+    @property
+    def answer_within(self) -> int:
+        """How long a question is open unless it says so itself, in microseconds."""
+        return span(self.answer_days, "answer_days") * (DAY // SECOND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +84,16 @@ class Pace:
 
     `look` between two looks at the queue when nothing wakes it, `retry_store` before a store that failed is tried
     again, each time the next; `spawn_wait` for a spawned task to end before the sixth is refused; `busy_wait` for an
-    agent that is busy before it is refused; `prune` between two looks at what is old; `grace` for an agent that was
-    cancelled to stop, before it is left behind; `insist` for a store that is busy, away or full to keep what has
-    happened, before it is given up (0: that is never waited for).
+    agent that is busy before it is refused; `money_wait` for what others hold of the same money; `prune` between two
+    looks at what is old; `grace` for an agent that was cancelled to stop, before it is left behind; `insist` for a
+    store that is busy, away or full to keep what has happened, before it is given up (0: that is never waited for).
     """
 
     look: float = 1.0
     retry_store: tuple[float, ...] = (0.1, 0.5, 2.0)
     spawn_wait: float = 30.0
     busy_wait: float = 30.0
+    money_wait: float = 30.0
     prune: float = 3_600.0
     grace: float = 5.0
     insist: float = 600.0
@@ -82,7 +114,8 @@ class Serving:
     `hands` is how many submitted tasks it runs at a time (0: none). After `silence` seconds without a heartbeat, other
     processes take over its tasks. What has ended is kept for ever, unless `keep_days` says how long. Only in memory,
     where it would fill it in the end, the newest `keep_events` are kept, with the runs and messages that they are of,
-    and whatever belongs to a run in which something is open (None: all).
+    and whatever belongs to a run in which something is open (None: all). `channels` are by what people are told of
+    questions and answer them, such as `Webhook(...)` of `remit.adapters.webhook`; they are used while it serves.
     """
 
     hands: int = HANDS
@@ -90,6 +123,19 @@ class Serving:
     keep_days: float | None = None
     keep_events: int | None = 50_000
     pace: Pace = field(default_factory=Pace)
+    channels: tuple[Channel, ...] = ()
+
+    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+
+        def __init__(
+            self,
+            hands: int = HANDS,
+            silence: float = SILENCE_SECONDS,
+            keep_days: float | None = None,
+            keep_events: int | None = 50_000,
+            pace: Pace = ...,
+            channels: Iterable[Channel] = (),
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         counted(self.hands, "hands")
@@ -98,6 +144,7 @@ class Serving:
             span(self.keep_days, "keep_days")
         whole(self.keep_events, "keep_events", least=1)
         of_type(self.pace, Pace, "pace takes Pace(...)")
+        object.__setattr__(self, "channels", _channels(self.channels))
 
     @property
     def keep(self) -> int | None:
@@ -107,20 +154,26 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Where time and chance come from, and the secret that seals the journal.
+    """Where time and chance come from, the secret that seals the journal, and the vault that seals keys.
 
     `journal_key` makes each event's hash one that only who has the key can make: text of at least 16 characters, the
-    same in every process that writes. Unless it is given, REMIT_JOURNAL_KEY of the environment is taken.
+    same in every process that writes. Unless it is given, REMIT_JOURNAL_KEY of the environment is taken. `prices` tells
+    what models cost: `KnownPrices()` of `remit.adapters.prices`.
 
     Before the machine's own clock is used to write, it is compared with the server's or with the newest event, and
     refused if it is wrong by more than ten minutes; `check_clock=False`, or REMIT_CHECK_CLOCK=no in the environment,
     takes it as it is.
+
+    `vault` seals a workspace's own keys to providers. Unless one is given it is made from the master keys in
+    REMIT_MASTER_KEY, or in the file that REMIT_MASTER_KEY_FILE names, when keys are first used.
     """
 
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=TimedIds)
     journal_key: str = field(default="", repr=False)
+    prices: Prices | None = None
     check_clock: bool = True
+    vault: Vault | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         of_type(self.check_clock, bool, "check_clock is True or False")
@@ -128,6 +181,26 @@ class System:
         _has(self.ids, ("new", "chance"), "ids takes what makes ids")
         if self.journal_key:
             SealKey(self.journal_key)  # refused where it is said
+        if self.vault is not None and not all(callable(getattr(self.vault, name, None)) for name in ("seal", "open")):
+            kind = type(self.vault).__name__  # not what it is: that may be a master key
+            raise BadInput(f"vault takes a vault with seal, open and newest, not a value of type {kind}")
+
+
+def _channels(given: object) -> tuple[Channel, ...]:
+    """Check channels; each is known by its name, in the journal too."""
+    what = "channels is a list of channels, such as Webhook(...)"
+    channels = items(given, what)
+    names: set[str] = set()
+    for channel in channels:
+        name = getattr(channel, "name", None)
+        if not any(callable(getattr(channel, verb, None)) for verb in ("tell", "listen")):
+            raise BadInput(f"{what}, each with `tell` or `listen`, not a value of type {type(channel).__name__}")
+        if not isinstance(name, str) or not _CHANNEL.fullmatch(name):
+            raise BadInput(f"a channel's name is up to 32 of a-z, 0-9, dot, dash and underscore, not {shown(name)}")
+        if name in names:
+            raise BadInput(f"two channels are named '{name}'; give one of them a name of its own, with name=...")
+        names.add(name)
+    return tuple(cast("list[Channel]", channels))
 
 
 def _has(given: object, names: tuple[str, ...], what: str) -> None:

@@ -42,6 +42,14 @@ class move_on_after:  # noqa: N801 - used like the function of the same name
         """Whether the body was cancelled."""
         return self._scope.cancelled_caught
 
+    def run_for(self, seconds: float | None, *, deadline: bool) -> None:
+        """Begin anew: cancel the body after so much time from now; None for never."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if seconds is not None:
+            self._timer = call_later(self._clock, seconds, self._time_is_up, deadline=deadline)
+
     def __enter__(self) -> Self:
         if self._seconds is not None:
             self._timer = call_later(self._clock, self._seconds, self._time_is_up, deadline=self._deadline)

@@ -1,7 +1,7 @@
 """The turn: one call of an agent, and the handle it gets. Its verbs are what agents can do."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple, Never, TypeAlias, Unpack, cast
 
@@ -22,13 +22,14 @@ from remit.core.text import NAME_LIMIT, TASK_LIMIT, line, plain, shown
 from remit.core.trust import OUTSIDE, Trust, least
 from remit.engine import asking
 from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planning, Queueing
-from remit.engine.attempt.effects import Effects
+from remit.engine.attempt.busy import Batch
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import Handoff, LiveTask
-from remit.engine.attempt.usage import Usage
 from remit.engine.attempt.watching import Watch, action_of_all
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
+from remit.engine.money.verbs import MoneyServices, MoneyVerbs
+from remit.engine.people.verbs import PeopleServices, PeopleVerbs
 from remit.engine.plans.running import PlanOutcome, PlanRunner
 from remit.engine.queue.control import TaskControl
 from remit.engine.queue.submitting import TaskQueue
@@ -54,15 +55,17 @@ class TurnServices(NamedTuple):
     plans: PlanRunner
     entries: Entries
     inbox: Inbox
-    effects: Effects
-    usage: Usage
+    money: MoneyServices
+    people: PeopleServices
 
 
-class Turn:
+class Turn(MoneyVerbs, PeopleVerbs):
     """Given to an agent when it is asked. What it may do is kept by the engine, not in here."""
 
     def __init__(self, services: TurnServices, live: LiveTask) -> None:
         self._services = services
+        self._money = services.money
+        self._people = services.people
         self._live = live
 
     def __repr__(self) -> str:
@@ -133,7 +136,8 @@ class Turn:
     ) -> list[Outcome]:
         """Pass several parts on at the same time and get what came of each, in the order given.
 
-        One that is refused, fails or is slow never loses the others. `at_once` limits how many run together.
+        One that is refused, fails or is slow never loses the others. All are judged before the first of them begins,
+        unless `at_once` limits how many run together.
         """
         given = items(wishes, "delegate_all takes a list of (agent, task) pairs or Pass(...)")
         passes = [_pass(wish, how) for wish in given]
@@ -141,10 +145,11 @@ class Turn:
         most = whole(at_once, "at_once", least=1)
         limiter = anyio.CapacityLimiter(most) if most else None
         watch = Watch(self._live, action_of_all(passes))
+        batch = Batch(len(passes)) if limiter is None else None  # what runs later is judged later
 
         async def delegate(index: int) -> None:
             if limiter is None:
-                outcomes[index] = await self._services.delegations.part(self._live, passes[index], watch.again)
+                outcomes[index] = await self._services.delegations.part(self._live, passes[index], watch.again, batch)
                 return
             async with limiter:
                 outcomes[index] = await self._services.delegations.part(self._live, passes[index], watch.again)
@@ -205,14 +210,6 @@ class Turn:
         self._live.take(outcome.trust)
         return outcome.unwrap()
 
-    async def used(self, tokens: int) -> None:
-        """Say how many tokens this turn has used: `await turn.used(answer.usage.total_tokens)`.
-
-        They are recorded and count for the run at once. If they are more than it may use, this raises `Refused`
-        afterwards; answer with what there is then, or let it through.
-        """
-        await self._services.usage.used(self._live, tokens)
-
     def find(self, capability: str) -> list[Card]:
         """List the agents this holder may ask that can do this, best first."""
         return [match.card for match in self._matches(capability)]
@@ -245,15 +242,6 @@ class Turn:
     def submitted(self, task: str) -> Task:
         """Give the handle of a task that was submitted or spawned, by its id."""
         return Task(self._services.control, line(task, "a task's id", NAME_LIMIT), self._live)
-
-    async def once(self, name: str, do: Callable[..., Awaitable[object] | object], *args: object) -> Any:
-        """Do something that must not be done twice: `await turn.once("charge", charge_card, 5)`.
-
-        What it gives back is JSON and is kept; when the task is run again after a crash or a failure, it is read and
-        not done. Only if the process dies between doing and keeping is it done again: a function that takes
-        `idempotency_key` gets the same key both times. An effect is known by its name and its arguments.
-        """
-        return await self._services.effects.once(self._live, name, do, *args)
 
     async def send(self, to: str, text: str) -> None:
         """Leave a message in another agent's inbox of this run.

@@ -32,6 +32,44 @@ class Attempted(NamedTuple):
 Attempt: TypeAlias = Callable[[bool], Awaitable[Attempted]]
 
 
+class Batch:
+    """Several hops that are asked for at once. Each is judged before the first of them begins, so that none is admitted
+    only because another was quick."""
+
+    __slots__ = ("_all_judged", "_left")
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._all_judged = asyncio.Event()
+
+    def judged(self) -> None:
+        self._left -= 1
+        if self._left <= 0:
+            self._all_judged.set()
+
+    async def wait(self) -> None:
+        await self._all_judged.wait()
+
+
+class Ticket:
+    """One hop of a batch, or one by itself. The others wait until it is judged, or has to wait for something else."""
+
+    __slots__ = ("_batch",)
+
+    def __init__(self, batch: Batch | None = None) -> None:
+        self._batch = batch
+
+    def judged(self) -> Batch | None:
+        """Say that it is; once. Gives the batch to wait for, if there is one."""
+        batch, self._batch = self._batch, None
+        if batch is not None:
+            batch.judged()
+        return batch
+
+
+ALONE: Final = Ticket()
+
+
 class BusyAgents:
     """Those who wait here for each busy agent. Only the first of them looks whether it is free, so that fifty who wait
     do not look fifty times. `patience` is for those who say nothing about it, in seconds."""
@@ -43,7 +81,9 @@ class BusyAgents:
         self._patience = round(patience * SECOND)
         self._places: dict[str, deque[asyncio.Event]] = {}
 
-    async def admitted(self, wish: Pass, attempt: Attempt, asker: LiveTask | None = None) -> Attempted:
+    async def admitted(
+        self, wish: Pass, attempt: Attempt, asker: LiveTask | None = None, ticket: Ticket = ALONE
+    ) -> Attempted:
         """Ask the door, and wait while the wanted agent is busy. An asker gives up its own slot meanwhile."""
         patience = self._patience if wish.patience is None else wish.patience
         if not patience or wish.to not in self._places:
@@ -51,6 +91,7 @@ class BusyAgents:
             attempted = await (self._again(attempt, asker, patient=patience > 0) if rests else attempt(patience > 0))
             if attempted.answer is not None:
                 return attempted
+        ticket.judged()
         said = patience if wish.microseconds is None else wish.microseconds
         until = self._ground.clock.ticks() + min(patience, said)
         async with self._in_line(wish.to) as first:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Generic
+from typing import Final, Generic
 
 from anyio import CancelScope
 
@@ -12,6 +12,8 @@ from remit.engine.attempt.calls import Call
 from remit.engine.attempt.lines import Line, Member
 from remit.engine.timing import call_later, move_on_after
 from remit.ports import Clock, Timer
+
+_NEVER: Final = 1 << 62  # in ticks
 
 
 class Control(Generic[Member]):
@@ -31,11 +33,12 @@ class Control(Generic[Member]):
             "failure",
             "final",
             "line",
+            "own",
             "released",
             "rests",
             "scope",
         ),
-        *("scope", "seconds", "short", "sooner", "stopped", "waits"),
+        *("asking", "hard", "left", "limit", "seconds", "short", "sooner", "stood_still", "stopped", "waits"),
     )
 
     def __init__(self) -> None:
@@ -44,6 +47,7 @@ class Control(Generic[Member]):
         self.above: Control[Member] | None = None  # of the task that waits for this one
         self.clock: Clock | None = None
         self.ends = 0  # when its time is up, in ticks of that clock
+        self.own = 0  # when it would be if its asker had more time
         self.seconds: float | None = None  # how long its own timer runs; None if its asker's own ends it in time
         self.final = True  # whether that is until the deadline, and not only the time of one attempt
         self.short = False  # whether it is less than an agent has when nobody says anything
@@ -55,6 +59,11 @@ class Control(Generic[Member]):
         self.waits = 0  # for how many tasks it waits right now
         self.apart = 0  # for how many of these outside its line of work
         self.rests = False  # whether the store says that it waits
+        self.hard: int | None = None  # when the deadline is that someone said, in ticks
+        self.asking = 0  # how many questions to people are open in it, or below it
+        self.left = 0  # how much time it had left when its clock stopped
+        self.stood_still = False  # whether that has happened, so that its time on record is not when it ends
+        self.limit: move_on_after | None = None  # its own timer
         self.calls: list[Call] = []  # the agent's code that is under way, the innermost last
 
     def stop(self, why: str) -> None:
@@ -74,6 +83,8 @@ class Control(Generic[Member]):
     def shorten(self, clock: Clock, seconds: float) -> None:
         """Shorten the remaining time to this many seconds, if it is longer: a handoff has set a deadline."""
         ends = clock.ticks() + round(max(0.0, seconds) * SECOND)
+        self.hard = ends if self.hard is None else min(self.hard, ends)  # for when its clock stands still
+        self.own = min(self.own, ends)
         if self.clock is not None and self.ends <= ends:
             return
         self.clock, self.ends, self.seconds, self.final = clock, ends, seconds, True
@@ -88,9 +99,38 @@ class Control(Generic[Member]):
 
     def limited(self, clock: Clock) -> AbstractContextManager[object, bool]:
         """Give the scope to run in, which ends when the task's time is up."""
-        if self.seconds is None:
+        if self.seconds is None or self.sooner is not None:  # it was given a timer before it began
             return self.scope
-        return move_on_after(clock, self.seconds, self.scope, self._expire, deadline=self.final)
+        self.limit = move_on_after(clock, self.seconds, self.scope, self._expire, deadline=self.final)
+        return self.limit
+
+    def arm(self) -> None:
+        """Give it a timer of its own if it has none, because its asker's is about to stand still."""
+        if self.clock is None or self.seconds is not None:
+            return
+        self.ends, self.final = self.own, self.hard is not None and self.hard <= self.own
+        self.seconds = max(0, self.own - self.clock.ticks()) / SECOND
+        self._run_for(self.seconds, deadline=self.final)
+
+    def pause(self) -> None:
+        """Stop the clock, because a person is asked. A deadline that someone said comes all the same."""
+        self.asking += 1
+        self.stood_still = True
+        if self.asking > 1 or self.clock is None or self.final:
+            return
+        now = self.clock.ticks()
+        self.left, self.ends = max(0, self.ends - now), _NEVER if self.hard is None else self.hard
+        self._run_for(None if self.hard is None else max(0, self.hard - now) / SECOND, deadline=True)
+
+    def go_on(self) -> None:
+        """Let the clock go on when the last question is answered: with what was left."""
+        self.asking -= 1
+        if self.asking or self.clock is None or self.final:
+            return
+        now = self.clock.ticks()
+        self.ends = now + self.left if self.hard is None else min(now + self.left, self.hard)
+        self.final = self.ends == self.hard
+        self._run_for(max(0, self.ends - now) / SECOND, deadline=self.final)
 
     @property
     def is_over(self) -> bool:
@@ -150,7 +190,18 @@ class Control(Generic[Member]):
 
     # -- inside ----------------------------------------------------------------------------------------------
 
+    def _run_for(self, seconds: float | None, *, deadline: bool) -> None:
+        """Set its timer anew; None for never."""
+        if self.limit is not None:
+            self.limit.run_for(seconds, deadline=deadline)
+            return
+        self.settle()
+        if seconds is not None and self.clock is not None:
+            self.sooner = call_later(self.clock, seconds, self._expire, deadline=deadline)
+
     def _expire(self) -> None:
+        if self.hard is not None and self.clock is not None and self.clock.ticks() >= self.hard:
+            self.final = True
         self.expired = True
         self._cancel()
 

@@ -11,7 +11,8 @@ import asyncio
 import hashlib
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from anyio import CancelScope
 
@@ -31,20 +32,32 @@ from remit.ports import Decision, View
 
 NAME_LIMIT: Final = 128
 KEY: Final = "idempotency_key"
+PAID: Final = "paid"
 _OTHERS_COME: Final = 60.0  # seconds without a sign of those that may come to what was kept
 
 Do = Callable[..., Awaitable[object] | object]
+
+
+class Effect(NamedTuple):
+    """Something to do once: its operation, name and arguments, as they are told and as they are given."""
+
+    op: str
+    name: str
+    told: str
+    do: Do
+    args: tuple[object, ...]
 
 
 class Effects(NamedTuple):
     ground: Ground
     insisting: Insisting
 
-    async def once(self, live: LiveTask, name: str, do: Do, *args: object) -> Any:
+    async def once(self, live: LiveTask, name: str, do: Do, *args: object, paid: Paid | None = None) -> Any:
         """Do it and keep what came of it; or, when the task is run again, give back what was kept.
 
         Nothing is done in the name of a task that is not this process's any more. What is kept is kept exactly once;
-        if the process dies between doing and keeping, it is done again, with the same idempotency key.
+        if the process dies between doing and keeping, it is done again, with the same idempotency key. What is `paid`
+        is held before, and charged in the transaction that keeps the result.
         """
         live.must_be_at_work()
         line(name, "the name of an effect", NAME_LIMIT)
@@ -59,20 +72,29 @@ class Effects(NamedTuple):
             await self.ground.store.read(live.must_hold)
             if live.attempt.is_rerun and (kept := await self._kept(live, op, name)) is not None:
                 return kept[0]
-            result = do(*args, **_key(do, args, op))
-            value = checked(await result if inspect.isawaitable(result) else result, f"the result of effect '{name}'")
-            event = effect_done(live.remit, name, told, value, self.ground.clock.now())
-            return await self._keep(live, op, event, value)
+            effect = Effect(op, name, told, do, args)
+            if paid is None:
+                return await self._done(live, effect)
+            async with paid:
+                return await self._done(live, effect, paid)
         finally:
             live.doing.discard(same)
 
-    async def _keep(self, live: LiveTask, op: str, event: Unsealed, value: Json) -> Json:
+    async def _done(self, live: LiveTask, effect: Effect, call: Paid | None = None) -> Json:
+        op, name, told, do, args = effect
+        given = {PAID: call} if call is not None and _takes(do, args, PAID) else {}
+        result = do(*args, **_key(do, args, op), **given)
+        value = checked(await result if inspect.isawaitable(result) else result, f"the result of effect '{name}'")
+        event = effect_done(live.remit, name, told, value, self.ground.clock.now())
+        return await self._keep(live, op, event, value, call)
+
+    async def _keep(self, live: LiveTask, op: str, event: Unsealed, value: Json, call: Paid | None = None) -> Json:
         """Record what was done, and insist until the store has it: a deadline or a cancel does not undo it."""
         store = self.ground.store
 
         def decide(view: View) -> Decision[Json]:
             live.must_own(view)
-            return Decision(value, (event,))
+            return Decision(value, (event, *(call.charged(view) if call is not None else ())))
 
         what = f"effect '{event.data['key']}' of task {live.remit.id}"
         with CancelScope(shield=True):
@@ -127,18 +149,33 @@ async def unaccounted(ground: Ground, live: LiveTask) -> Conflict | None:
     return None if other is None else _left_over(other)
 
 
+class Paid(Protocol):
+    """A call that is paid for: held while it is done, and charged with what is kept."""
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    def charged(self, view: View) -> list[Unsealed]:
+        """Give the events that charge it, for the transaction that keeps its result."""
+        ...
+
+
 def _key(do: Do, args: tuple[object, ...], op: str) -> dict[str, str]:
     """Return the idempotency key as a keyword argument, if the function takes one."""
+    return {KEY: hashlib.sha256(op.encode()).hexdigest()[:32]} if _takes(do, args, KEY) else {}
+
+
+def _takes(do: Do, args: tuple[object, ...], name: str) -> bool:
+    """Tell whether a function takes a keyword that the caller does not give itself."""
     try:
         takes = inspect.signature(do).parameters
     except (TypeError, ValueError):  # of some built-in functions nothing is known
-        return {}
-    known = takes.get(KEY)
+        return False
+    known = takes.get(name)
     if known is None or known.kind in (known.POSITIONAL_ONLY, known.VAR_POSITIONAL, known.VAR_KEYWORD):
-        return {}
-    if known.kind is known.POSITIONAL_OR_KEYWORD and list(takes).index(KEY) < len(args):
-        return {}  # the caller gives one of its own
-    return {KEY: hashlib.sha256(op.encode()).hexdigest()[:32]}
+        return False
+    return not (known.kind is known.POSITIONAL_OR_KEYWORD and list(takes).index(name) < len(args))
 
 
 def _final(sentence: str) -> Conflict:

@@ -16,21 +16,24 @@ from remit.core.command import END, Command, HandoffState, Move, Send, Update
 from remit.core.guards import FAN_OUT, HANDOFF, Passage
 from remit.core.kinds import handed
 from remit.core.outcome import Outcome
+from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice
 from remit.core.refusals import Refusable
 from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, known_pass
-from remit.core.repeats import repeated
+from remit.core.repeats import ONCE, Repetition, repeated
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.engine.admission import Admission, Admitted, Handing, Proposal
 from remit.engine.attempt import outcomes
+from remit.engine.attempt.alive import LiveTasks
+from remit.engine.attempt.busy import Batch
 from remit.engine.attempt.endings import turn_data
-from remit.engine.attempt.live import Handoff, LiveTask, LiveTasks
+from remit.engine.attempt.live import Handoff, LiveTask
 from remit.engine.attempt.outcomes import Ending
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
 from remit.errors import BadInput, Refused
-from remit.ports import Decision, View
+from remit.ports import Decide, Decision, View
 
 
 class Sends(NamedTuple):
@@ -43,11 +46,12 @@ class Sends(NamedTuple):
 
 
 class Handoffs:
-    """Follows the commands of agents. `send` is delegation itself: a knot that is tied where the engine is put
-    together."""
+    """Follows the commands of agents. `send` is delegation itself, and `ask` asks a person: knots that are tied
+    where the engine is put together."""
 
     def __init__(self, ground: Ground, admission: Admission, alive: LiveTasks) -> None:
-        self.send: Callable[[LiveTask, Pass], Awaitable[Outcome]]
+        self.send: Callable[[LiveTask, Pass, Repetition, Batch], Awaitable[Outcome]]
+        self.ask: Callable[[LiveTask, QuestionDraft, str], Awaitable[object]]
         self._ground = ground
         self._admission = admission
         self._alive = alive
@@ -124,13 +128,18 @@ class Handoffs:
     async def _send_all(self, live: LiveTask, sends: Sends) -> tuple[Outcome, ...]:
         parts = sends.parts
         results: list[Outcome | None] = [None] * len(parts)
+        batch = Batch(len(parts))
 
         async def send(index: int) -> None:
-            results[index] = await self.send(live, known_pass(parts[index].agent, parts[index].task, sends.along))
+            wish = known_pass(parts[index].agent, parts[index].task, sends.along)
+            results[index] = await self.send(live, wish, ONCE, batch)
 
-        async with asyncio.TaskGroup() as group:
-            for index in range(len(parts)):
-                group.create_task(send(index))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for index in range(len(parts)):
+                    group.create_task(send(index))
+        except ExceptionGroup as failed:  # the store is away, or the turn is over: one of them speaks for all
+            raise failed.exceptions[0] from None
         return tuple(result for result in results if result is not None)
 
     async def _ask(self, live: LiveTask, command: Command, passage: Passage) -> None:
@@ -141,7 +150,16 @@ class Handoffs:
             admitted = self._admission.admit(view, passage, proposal)
             return Decision(None) if admitted.ok else _no(admitted)
 
-        await _raise_refusal(proposal, await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
+        await self._decided(live, proposal, decide)
+
+    async def _decided(self, live: LiveTask, proposal: Proposal, decide: Decide[Json]) -> None:
+        """Bring a handoff to the door, and ask a person first if that is what it says."""
+        op, store = live.op("handoff"), self._ground.store
+        answer, asks = await store.transact(op, live.guarded(decide))
+        while isinstance(asks, QuestionDraft):
+            await self.ask(live, asks, proposal.op)
+            answer, asks = await store.transact(op, live.guarded(decide))
+        await _raise_refusal(proposal, answer)
 
     async def _record(
         self, live: LiveTask, command: Command, along: Passing, passage: Passage, *, of_parts: bool = False
@@ -162,10 +180,12 @@ class Handoffs:
             admitted = self._admission.admit(view, passage, proposal)
             if not admitted.ok:
                 return _no(admitted)
-            joins: dict[str, Json] = {"joins": True} if admitted.joins and isinstance(whom, str) else {}
-            return Decision(None, (handed(live.remit, whom, proposal.now, {**data, **joins}), *admitted.events))
+            more: dict[str, Json] = {"joins": True} if admitted.joins and isinstance(whom, str) else {}
+            if admitted.funds and "opens" in admitted.funds:
+                more |= admitted.funds
+            return Decision(None, (handed(live.remit, whom, proposal.now, {**data, **more}), *admitted.events))
 
-        await _raise_refusal(proposal, await self._ground.store.tx(live.op("handoff"), live.guarded(decide)))
+        await self._decided(live, proposal, decide)
         live.turn_recorded()  # said once: a join after a fan-out is another event of the same turn
         return move, self._ground.directory.get(proposal.wish.to)
 
@@ -183,10 +203,13 @@ class Handoffs:
         move = commands.move(remit.holder, called, command.update)
         handing = Handing(len(trail), repeated(trail, move), sends, of_parts)
         now, tally = self._ground.clock.now(), Refusable(live.refusals)
-        return Proposal(heir, remit, wish, live.card, now, handing, tally=tally), move
+        op = live.operations.handing(f"{called}/{move.content}", of_parts=of_parts)
+        return Proposal(heir, remit, wish, live.card, now, handing, tally=tally, op=op), move
 
 
 def _no(admitted: Admitted) -> Decision[Json]:
+    if admitted.asks is not None:
+        return Decision(None, aside=admitted.asks)
     return Decision({**admitted.refusal.data()}, admitted.events)
 
 

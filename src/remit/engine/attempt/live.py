@@ -18,6 +18,7 @@ from remit.core.entry import Entry, Writer
 from remit.core.kinds import Lineage, Place, place
 from remit.core.lead import Lead
 from remit.core.lifecycle import TERMINAL
+from remit.core.money import UNITS, Amounts, Unit
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why, kept_back
 from remit.core.refusals import Refusals
@@ -27,9 +28,7 @@ from remit.core.scope import NOTHING, Sees
 from remit.core.times import SECOND
 from remit.core.trust import INSIDE, OUTSIDE, Trust
 from remit.core.values import Json
-from remit.engine.attempt.calls import Call
 from remit.engine.attempt.control import Control
-from remit.engine.attempt.lines import Hands, Line
 from remit.engine.attempt.operations import FIRST, Attempt, Operations
 from remit.engine.directory import Agent
 from remit.errors import Refused
@@ -39,6 +38,8 @@ T = TypeVar("T")
 Written: TypeAlias = dict[tuple[str, str], int]  # the version that stood at an address after writing it
 NOBODY_WROTE: Final[Mapping[str, Written]] = {}
 NOTHING_WRITTEN: Final[Written] = {}  # shared by all tasks that have written nothing: never changed
+Held: TypeAlias = dict[str, tuple[asyncio.Task[object] | None, Amounts]]
+NOTHING_HELD: Final[Held] = {}  # and for calls that cost something
 NOWHERE: Final[dict[asyncio.Task[object], int]] = {}  # the same for what is under way elsewhere
 
 _OFTEN: Final = 100
@@ -85,6 +86,7 @@ class LiveTask:
     team: frozenset[str] | None = None  # whom it may write to, as a member of a team
     lead: Lead | None = None  # what the engine does in its holder's place
     steps: list[Json] | None = None  # what became of the plan that was led
+    holds = NOTHING_HELD  # for its calls under way: by which flow, and how much
 
     def __init__(
         self,
@@ -113,7 +115,8 @@ class LiveTask:
         if deadline is not None and control.final:
             span = max(0, deadline - now)
         control.clock, control.above = clock, above
-        control.ends = clock.ticks() + span
+        control.hard = None if deadline is None else clock.ticks() + max(0, deadline - now)
+        control.ends = control.own = clock.ticks() + span
         if above is not None and above.clock is not None and above.ends <= control.ends:
             control.ends, control.short = above.ends, True
             return self  # the asker's own timer ends it, as the scopes nest
@@ -204,6 +207,19 @@ class LiveTask:
         if task is None or not self.control.calls or task is self.control.calls[-1].task:
             return _NOTHING_LEFT
         return Elsewhere(self, cast("asyncio.Task[object]", task))
+
+    # -- what it holds ----------------------------------------------------------------------------------------
+
+    def held_by_flow(self) -> dict[Unit, int]:
+        """Sum up what this flow of the turn holds itself: waiting for that would be waiting for itself."""
+        own = asyncio.current_task()
+        amounts = [amounts for task, amounts in self.holds.values() if task is own]
+        return {unit: sum(amount.get(unit, 0) for amount in amounts) for unit in UNITS}
+
+    def note_hold(self, hold: str, amounts: Amounts) -> None:
+        if self.holds is NOTHING_HELD:
+            self.holds = {}
+        self.holds[hold] = (asyncio.current_task(), amounts)
 
     @cached_property
     def doing(self) -> set[str]:
@@ -331,69 +347,3 @@ class Elsewhere:
 
 
 _NOTHING_LEFT: Final = nullcontext()
-
-
-class LiveTasks:
-    """The tasks alive in this process. Cancelling one cancels all below it, because their scopes nest."""
-
-    __slots__ = ("_live", "hands")
-
-    def __init__(self) -> None:
-        self._live: dict[str, LiveTask] = {}
-        self.hands = Hands(0)  # of this process's worker, once there is one
-
-    def enter(self, live: LiveTask) -> LiveTask:
-        """Make a task alive, in the line of its asker or in one of its own."""
-        self._live[live.remit.id] = live
-        line = live.control.line
-        if line is None:
-            line = live.control.line = Line(self.hands if live.attempt.queued else None)
-        line.enter(live.remit.id, live)
-        return live
-
-    def leave(self, live: LiveTask) -> None:
-        """Forget a task that is over, in whoever's hands it ended."""
-        last = self.latest(live)
-        live.over = last.over = True
-        if self._live.get(live.remit.id) is last:
-            del self._live[live.remit.id]
-        control = last.control
-        control.own_line.leave(last.remit.id, waits=control.waits > 0, last=last.attempt.queued)
-
-    def latest(self, live: LiveTask) -> LiveTask:
-        """Return the turn of the present holder under the same claim; a later claim of the same task does not count."""
-        now = self._live.get(live.remit.id)
-        return now if now is not None and now.control is live.control else live
-
-    def lost(self, held: Mapping[str, int]) -> list[LiveTask]:
-        """List the queued tasks that run here although their claim is not ours any more. `held` has the fences of those
-        that are."""
-        queued = (live for live in self._live.values() if live.attempt.queued)
-        return [live for live in queued if held.get(live.remit.id) != live.attempt.fence]
-
-    def nested_in(self, live: LiveTask) -> list[LiveTask]:
-        """List the task and those it is nested in, as far as they are alive here."""
-        line: list[LiveTask] = []
-        above: LiveTask | None = live
-        while above is not None:
-            line.append(above)
-            above = self._live.get(above.remit.parent)
-        return line
-
-    def under(self, control: Control[LiveTask]) -> list[LiveTask]:
-        """List the tasks that one waits for, as far as they are alive here."""
-        return [live for live in self._live.values() if live.control.is_under(control)]
-
-    def calls_inside(self, call: Call) -> list[Call]:
-        """List the calls that are under way inside of this one."""
-        control = next((live.control for live in self._live.values() if call in live.control.calls), None)
-        if control is None:
-            return []
-        own = control.calls[control.calls.index(call) + 1 :]
-        return own + [one for live in self.under(control) for one in live.control.calls]
-
-    def get(self, task: str) -> LiveTask | None:
-        return self._live.get(task)
-
-    def __len__(self) -> int:
-        return len(self._live)

@@ -128,10 +128,13 @@ class Operations:
             self._begin()
 
     def _begin(self) -> None:
-        self._turn = f"{self.turns}.{self._holder}" if self.turns else "0"
+        self._turn = self._named(self.turns)
         self._counts: dict[str, int] = {}
         if self._visited is not None:
             self._visited.append(self._turn)
+
+    def _named(self, turns: int) -> str:
+        return f"{turns}.{self._holder}" if turns else "0"
 
     def ids(self, what: str, *about: str) -> list[str]:
         """Return the ids under which the next operation of this name is recorded: the one of this try, then those
@@ -156,6 +159,21 @@ class Operations:
     def effect(self, name: str, args: str) -> str:
         """Return the id of the next effect with this name and these arguments."""
         return f"{self.effects}{self._next(f'{self._turn}/{digest(name)}/{args}')}"
+
+    def spend(self, why: str, *amounts: str) -> str:
+        """Return the id of the next payment of this kind. Like an effect it is the same in every try."""
+        return f"{self._origin}/spends/{self._next(f'{self._turn}/{digest(chr(0).join((why, *amounts)))}')}"
+
+    def asking(self, what: str, *about: str) -> list[str]:
+        """Return the ids of the next question of this kind: in this try, then in earlier ones. What people said yes to
+        is found in every try, so nobody is asked twice."""
+        return self.ids(f"asks/{what}", *about)
+
+    def handing(self, content: str, *, of_parts: bool = False) -> str:
+        """Return the id under which a handoff is approved: the same whether it is only asked about or made. One that
+        goes on with what came of parts was asked about in the turn before, which sent them out."""
+        turn = self._named(self.turns - 1) if of_parts else self._turn
+        return f"{self._origin}/{self._failures}/{turn}/handing/{digest(content)}"
 
     def _next(self, name: str) -> str:
         count = self._counts[name] = self._counts.get(name, 0) + 1

@@ -14,6 +14,8 @@ import anyio
 
 from remit.core.events import Unsealed
 from remit.core.kinds import Requeue, moved, requeued
+from remit.core.remit import DELEGATION_TIME, LASTS, expires
+from remit.core.values import Json
 from remit.engine.admission import Admission
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.lines import Line
@@ -136,7 +138,7 @@ class Slots(NamedTuple):
         if record.state == "pending":
             return Decision(_QUEUED)
         back = Requeue(self.heartbeat.worker, record.fence, AT_ONCE, record.attempt, record.failures)
-        return Decision(_QUEUED, (requeued("task.queued", asker.place, remit.holder, now, back, {}),))
+        return Decision(_QUEUED, (requeued("task.queued", asker.place, remit.holder, now, back, _anew(asker, now)),))
 
     # -- a line that works on, with another task ---------------------------------------------------------------
 
@@ -188,7 +190,15 @@ class Slots(NamedTuple):
     @staticmethod
     def resumed(members: Iterable[LiveTask], now: int) -> Iterable[Unsealed]:
         """Give the events that say that these work again."""
-        return [_moved("task.resumed", member, now) for member in members]
+        return [moved("task.resumed", member.place, member.remit.holder, now, _anew(member, now)) for member in members]
+
+
+def _anew(live: LiveTask, now: int) -> dict[str, Json]:
+    """Give when a task expires on record from now on, if its clock has stood still: it may be long past its time."""
+    if not live.control.stood_still:
+        return {}
+    lasts = DELEGATION_TIME if live.attempt.asked_how == "delegate" else LASTS
+    return {"until": expires(live.remit.bounds, now, lasts)}
 
 
 def _stands(view: View, live: LiveTask, state: str) -> bool:

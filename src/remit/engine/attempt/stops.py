@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from remit.core.kinds import Cancelling, read
-from remit.engine.attempt.live import LiveTask, LiveTasks
+from remit.engine.attempt.alive import LiveTasks
+from remit.engine.attempt.live import LiveTask
 from remit.engine.timing import While
 from remit.errors import NewerStore, StoreError
 from remit.ports import Span, Store, View

@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio import CancelledError
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from anyio import CancelScope
@@ -12,11 +12,12 @@ from remit.core.command import Command
 from remit.core.outcome import Outcome
 from remit.core.values import Json, checked
 from remit.engine.attempt import outcomes
+from remit.engine.attempt.alive import LiveTasks
 from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
 from remit.engine.attempt.effects import unaccounted
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
-from remit.engine.attempt.live import LiveTask, LiveTasks
+from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.outcomes import Ending
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
@@ -69,6 +70,14 @@ class Conductor:
         if not isinstance(decided.answer, str):
             self.alive.leave(live)
         return decided
+
+    async def hold_back(self, live: LiveTask, until: Awaitable[None]) -> None:
+        """Wait for something between admitting a task and running it."""
+        try:
+            await until
+        except BaseException as error:
+            await self._torn_down(live, error)
+            raise
 
     async def carry(self, live: LiveTask, sends: Sends | None = None) -> Outcome:
         """Run a task that was admitted or claimed, and so is alive, to its end, which is exactly one event.

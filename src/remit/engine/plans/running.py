@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import anyio
 
@@ -26,7 +26,8 @@ from remit.core.values import Json, decode, digest, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.delegation import Delegations, MessagesMoved, StepOf
 from remit.engine.ground import Ground
-from remit.engine.plans.approvals import Approvals
+from remit.engine.people.questions import Questions
+from remit.engine.plans.approvals import ASK, Approvals
 from remit.engine.sharing.inbox import Inbox
 from remit.errors import BadInput, RemitError
 from remit.ports import Decision
@@ -43,12 +44,17 @@ class Schemas(Protocol):
     def check_schema(self, schema: Mapping[str, Any]) -> None: ...
 
 
+# Says whether a step may start: yes, no, or "ask" for a person to say so.
+Approves: TypeAlias = Callable[[Step], "Awaitable[bool | str] | bool | str"]
+
+
 class PlanOptions(NamedTuple):
-    """How a plan is run. `approve` is asked before each step; `abort` stops admitting steps when it is set."""
+    """How a plan is run. `approve` is asked before each step, or is True if a person is; `abort` stops admitting steps
+    when it is set."""
 
     concurrency: int = plans.AT_A_TIME
     reveal: bool = False
-    approve: Callable[[Step], Awaitable[bool]] | None = None
+    approve: Approves | bool | None = None
     abort: anyio.Event | None = None
 
 
@@ -101,6 +107,7 @@ class PlanRunner(NamedTuple):
     ground: Ground
     delegations: Delegations
     inbox: Inbox
+    questions: Questions
     schemas: Callable[[], Schemas]
 
     def cards(self, live: LiveTask) -> dict[str, Card]:
@@ -195,11 +202,16 @@ class PlanRun:
     async def _disapproved(self, step: Step) -> str:
         """Tell why a step may not start. Whoever is to approve and fails has not approved."""
         approve = self._options.approve
-        if approve is None:
+        if not approve:
             return ""
-        approvals = Approvals(self._runner.ground, self._live)
+        approvals = Approvals(self._runner.ground, self._live, self._runner.questions)
+        who, identity = self._who[step.id], self._identities[step.id]
         try:
-            approved = await approvals.once(step.id, self._identities[step.id], lambda: approve(step))
+            if approve is True:
+                return await approvals.person(step, who, identity)
+            approved = await approvals.once(step.id, identity, lambda: approve(step))
+            if approved == ASK:
+                return await approvals.person(step, who, identity)
         except RemitError:
             raise
         except Exception as error:  # noqa: BLE001 - the caller's own code; whatever it raises is not a yes

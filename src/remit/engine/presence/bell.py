@@ -5,14 +5,16 @@ from collections.abc import Callable, Sequence
 from typing import Final, Self, TypeVar
 
 from remit.core.events import Event, Head
-from remit.core.lifecycle import QUEUES
+from remit.core.lifecycle import ENDS, QUEUES
 from remit.errors import StoreError
 from remit.ports import Clock, Store, View
 
 T = TypeVar("T")
 
 ANYTHING = ""  # whoever waits for this is woken by every task
-_MOVES: Final = "task."  # how the kinds of events begin that someone may wait for
+MONEY: Final = "$"  # by whatever frees money
+_MOVES: Final = ("task.", "question.")  # how the kinds of events begin that someone may wait for
+_FREES: Final = frozenset(("hold.settled", "hold.released", "hold.reconciled", "account.granted", "account.set"))
 _BEHIND: Final = 1_000  # events read in one look; after more than that everyone looks for itself
 
 
@@ -44,9 +46,9 @@ class Bell:
         finally:
             self._forget(about, event)
 
-    def listen(self) -> "Listener":
+    def listen(self, heeds: frozenset[str] = QUEUES) -> "Listener":
         """Make a listener for a loop that has other reasons to wake up too."""
-        return Listener(self, self._clock)
+        return Listener(self, self._clock, heeds)
 
     def enter(self, listener: "Listener") -> None:
         self._open()
@@ -90,7 +92,8 @@ class Bell:
         marks = view.marks(known.seq, _BEHIND + 1)
         if not marks or (marks[0].seq, marks[0].hash) != known:
             return head, None
-        return head, {mark.task for mark in marks[1:] if mark.kind.startswith(_MOVES)}
+        moved = {mark.task for mark in marks[1:] if mark.kind.startswith(_MOVES)}
+        return head, {*moved, MONEY}
 
     def _wake(self, about: str) -> None:
         for event in self._waiting.get(about, ()):
@@ -128,21 +131,24 @@ class Bell:
         if self._known is not None and events[0].seq == self._known.seq + 1:  # nobody else has written in between
             self._known = Head(events[-1].seq, events[-1].hash)
         for event in events:
+            if MONEY in self._waiting and (event.kind in _FREES or event.kind in ENDS):
+                self._wake(MONEY)
             if not event.kind.startswith(_MOVES):
                 continue
             self._wake(event.task)
             self._wake(ANYTHING)
             for listener in self._listeners:
-                if listener.heeds_all or event.kind in QUEUES:
+                if listener.heeds_all or event.kind in listener.heeds:
                     listener.wake()
 
 
 class Listener:
     """Someone the bell wakes: `async with bell.listen() as listener`, then `await listener.wait(seconds)`. Every task
-    that moves wakes it; with `heeds_all` off, only what is put into the queue, and what other processes do."""
+    that moves wakes it; with `heeds_all` off, only the kinds of events it `heeds`, and what other processes do."""
 
-    def __init__(self, bell: Bell, clock: Clock) -> None:
+    def __init__(self, bell: Bell, clock: Clock, heeds: frozenset[str]) -> None:
         self.heeds_all = True
+        self.heeds = heeds
         self._bell = bell
         self._clock = clock
         self._event = asyncio.Event()

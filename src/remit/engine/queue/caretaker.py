@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import MutableMapping
+from collections.abc import Callable, Coroutine, MutableMapping
 from typing import Any, Final
 
 from remit.core.times import SECOND
 from remit.engine.consequences import ended_unrun
+from remit.engine.money.accounts import Accounts
+from remit.engine.people.messenger import AnswerDesk, Messenger
 from remit.engine.presence.peers import Peers
 from remit.engine.queue.losses import all_left_behind, ended_when_alone, not_run
 from remit.engine.services import Services
@@ -31,6 +33,7 @@ class Caretaker:
         self._busy = busy
         self._look_every = round(serving.pace.look * SECOND)
         self.upkeep = Upkeep(self._ground, serving)
+        self.beside = [self.upkeep.serve, *_messengers(services, serving)]  # what goes on beside the work
         self._peers = Peers(self._ground.clock, services.heartbeat.silence, serving.pace.look)
         self._tallying = Tallying(self._ground)
         self._looked: int | None = None
@@ -56,6 +59,7 @@ class Caretaker:
         heartbeat = self._services.heartbeat
         heartbeat.set_clock(idle=not len(self._services.conductor.alive))
         await self._end_late()
+        await self._expire()
         await self._stop_what_is_lost()
         await self._requeue_strays()
         self.upkeep.look()
@@ -94,6 +98,11 @@ class Caretaker:
 
         if await ground.store.read(lambda view: bool(view.late(ground.clock.now(), 1) or view.cancelling(""))):
             await ground.store.tx(ground.ids.new(), decide)
+
+    async def _expire(self) -> None:
+        """End what is held or asked and whose time is up."""
+        await Accounts(self._ground).expire()
+        await self._services.questions.answers.expire_all()
 
     async def requeue_all_strays(self) -> None:
         """Do so at once when this process leaves and no claim is on its way: nobody looks for what it leaves behind."""
@@ -155,6 +164,14 @@ class Caretaker:
 
         if await ground.store.tx(ground.ids.new(), decide):
             _log.info("took over what a process left behind that is gone: %s", gone.worker)
+
+
+def _messengers(services: Services, serving: Serving) -> list[Callable[[], Coroutine[Any, Any, None]]]:
+    """Give what tells channels of questions, if there are any."""
+    if not serving.channels:
+        return []
+    desk = AnswerDesk(services.ground, services.questions.answers)
+    return [Messenger(desk, services.bell, services.heartbeat, serving.channels, serving.pace.look).serve]
 
 
 LATE: Final = "its time was up before it could begin"

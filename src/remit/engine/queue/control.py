@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from remit.core import lifecycle
 from remit.core import remit as remits
@@ -17,11 +16,13 @@ from remit.core.times import iso
 from remit.core.values import Json
 from remit.engine.acts import ONCE, Act
 from remit.engine.attempt import outcomes
+from remit.engine.attempt.alive import LiveTasks
 from remit.engine.attempt.endings import AT_ONCE
-from remit.engine.attempt.live import LiveTask, LiveTasks
+from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.resume import next_of, origin_of
 from remit.engine.attempt.slots import Slots
 from remit.engine.consequences import ended_unrun
+from remit.engine.door.funding import funded_again
 from remit.engine.ground import Ground
 from remit.engine.hops import place_of
 from remit.engine.plans.running import PlanOutcome
@@ -179,6 +180,8 @@ class TaskControl:
             record = self._record(view, task, asker)
             began, lineage = _retried_from(view, record)
             data = _once_more(began, record, lineage, ground.clock.now(), until)
+            funds = funded_again(view, record, read(began, FirstData), again).data
+            data = {name: said for name, said in data.items() if name not in ("purse", "opens")} | (funds or {})
             if act.by:
                 data["by"] = act.by
             run = record.run if record.parent else again
@@ -252,9 +255,7 @@ def _once_more(began: Event, record: Record, lineage: Lineage, now: int, until: 
     """Make the first event's data of a retried task: the same bounds, with as much time as there was,
     but no later than `until`."""
     first = read(began, FirstData)
-    bounds = remits.restored(began).bounds
-    if bounds.deadline is not None:
-        bounds = replace(bounds, deadline=now + bounds.deadline - record.asked_at)
+    bounds = remits.restored(began).bounds.later(now - record.asked_at)
     if until is not None:
         bounds = bounds.until(until)
     return {

@@ -15,21 +15,22 @@ from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, question,
 from remit.core.kinds import Begun, Lineage, Queued, started, submitted
 from remit.core.lead import Lead
 from remit.core.lifecycle import GONE
+from remit.core.question import QuestionDraft
 from remit.core.remit import LASTS, Origin, Pass, Remit, expires
 from remit.core.text import shown
 from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.engine.admission import Admission, Proposal
+from remit.engine.admission import Admitted, Proposal
 from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.resume import next_of, origin_of
-from remit.engine.attempt.slots import Slots
 from remit.engine.directory import PLANNER
+from remit.engine.door.said import said_under
 from remit.engine.ground import Ground
 from remit.engine.hops import deadline, first_proposed, proposed
 from remit.engine.presence.bell import ANYTHING
-from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.queue.carriable import has_members
+from remit.engine.services import Services
 from remit.engine.timing import move_on_after
 from remit.errors import Conflict, NotFound, Refused
 from remit.ports import Decision, View, Wants
@@ -99,14 +100,13 @@ class TaskQueue:
     """`hands` gives who runs tasks in this process, if anyone does; that knot is tied where the engine is put
     together."""
 
-    def __init__(
-        self, ground: Ground, admission: Admission, heartbeat: Heartbeat, slots: Slots, *, spawn_wait: float
-    ) -> None:
+    def __init__(self, services: Services, *, spawn_wait: float) -> None:
         self.hands: Callable[[], TakesTasks | None]
-        self._ground = ground
-        self._admission = admission
-        self._heartbeat = heartbeat
-        self._slots = slots
+        self._ground = services.ground
+        self._admission = services.admission
+        self._heartbeat = services.heartbeat
+        self._slots = services.slots
+        self._questions = services.questions
         self._spawn_wait = spawn_wait
 
     async def begin(self, submission: Submission, ceiling: Bounds, session: str) -> Accepted:
@@ -115,7 +115,7 @@ class TaskQueue:
         if submission.lead is not None and submission.lead.plan is not None:
             proposal = proposal._replace(brought=PLANNER.card)
         where = AskedFrom(session=session, ceiling=ceiling)
-        return await self._accepted(_request(BEGIN_QUEUED, proposal, submission, where), f"{proposal.child.id}/submit")
+        return await self._accepted_at_once(_request(BEGIN_QUEUED, proposal, submission, where))
 
     async def begin_for(
         self, asker: str, submission: Submission, ceiling: Bounds, session: str, under: str = ""
@@ -130,7 +130,7 @@ class TaskQueue:
         else:
             proposal = _proposed_by(ground, card, submission.wish, ceiling, session)
             where = AskedFrom("", session, card.name, ceiling)
-        return await self._accepted(_request(SUBMIT, proposal, submission, where), f"{proposal.child.id}/submit")
+        return await self._accepted_at_once(_request(SUBMIT, proposal, submission, where))
 
     async def submit(self, asker: LiveTask, submission: Submission) -> Accepted:
         """Queue a part of the asker's task that it does not wait for."""
@@ -146,7 +146,19 @@ class TaskQueue:
             await self._wait_for_spawned(asker)
         where = AskedFrom(asker.remit.id, asker.remit.session, asker.remit.holder)
         request = _request(SPAWN if spawns else SUBMIT, proposal, submission, where)
-        return await self._accepted(request._replace(origin=origin), ops[0], asker)
+        request = request._replace(origin=origin, proposal=proposal._replace(op=ops[0]))
+        while (accepted := await self._accepted(request, ops[0], asker)) is None:  # a person has said something
+            request = await self._as_approved(asker, request, ops[0])
+        return accepted
+
+    async def _as_approved(self, asker: LiveTask, request: Request, op: str) -> Request:
+        """Propose the same again, with the text that was approved."""
+        said = await self._ground.store.read(lambda view: said_under(view, op))
+        wish, proposal = request.proposal.wish, request.proposal
+        if said is None or not said.approved or not isinstance(said.value, str):
+            return request
+        again = proposed(self._ground, asker, wish.asking_for(said.value))
+        return request._replace(proposal=proposal._replace(child=again.child, now=again.now))
 
     async def _known(self, asker: LiveTask, ops: list[str]) -> tuple[str, str]:
         """Find the task that was submitted when the asker was run before; or of one that did not complete in an
@@ -166,56 +178,74 @@ class TaskQueue:
 
         return await self._ground.store.read(look)
 
-    async def _accepted(self, request: Request, op: str, asker: LiveTask | None = None) -> Accepted:
-        passage, proposal, submission, key, content, _ = request
-        child, now = proposal.child, proposal.now
-        agent = self._ground.directory.holder(child.holder)
-        attempts = submission.attempts or (agent.retry.attempts if agent is not None else 0)
-        queued = Queued(submission.asked_how, submission.timeout, attempts, AT_ONCE, key, content)
-        hands, lead = self.hands(), submission.lead
+    async def _accepted_at_once(self, request: Request) -> Accepted:
+        accepted = await self._accepted(request, f"{request.proposal.child.id}/submit")
+        assert accepted is not None  # nobody is asked where no task could wait
+        return accepted
 
-        def decide(view: View) -> Decision[Json]:
-            if asker is not None:
-                asker.must_hold(view)
-            admitted = self._admission.admit(view, passage, proposal)
-            if not admitted.ok:
-                return Decision({**admitted.refusal.data()}, admitted.events)
-            if (same := _same(view, request)) is not None:  # whoever asked before, this one had to be allowed to ask
-                return Decision([same, True])
-            until = expires(child.bounds, now, LASTS)
-            begun = _begun(submission, until, _lineage(view, request, asker), joins=admitted.joins)
-            if hands is not None and hands.free() and self._may_begin_now(view, child.holder, now, lead):
-                return self._begun_at_once(view, proposal, queued, begun)
-            return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
-
-        standings = (asker.remit.id,) if asker is not None else ()
-        wants = Wants(standings, used_keys=(key,)) if content else Wants(standings, (key,) if key else ())
+    async def _accepted(self, request: Request, op: str, asker: LiveTask | None = None) -> Accepted | None:
+        """Bring a request to the door; None if a person was asked first: then it is to be brought again."""
+        proposal, lead = request.proposal, request.submission.lead
+        queued, hands = self._queued(request), self.hands()
         if hands is not None:
             hands.taking()
         try:
-            answer, at_once = await self._ground.store.transact(op, decide, wants)
-            if at_once is not None and hands is not None:
+            answer, aside = await self._ground.store.transact(
+                op, lambda view: self._decided(view, request, queued, hands, asker), _wants(request, asker)
+            )
+            if isinstance(aside, AtOnce) and hands is not None:
                 self._heartbeat.beat_written()
-                hands.begin(child, queued, now, at_once.lineage, lead)
+                hands.begin(proposal.child, queued, proposal.now, aside.lineage, lead)
         finally:
             if hands is not None:
                 hands.taken()
+        if isinstance(aside, QuestionDraft) and asker is not None:
+            await self._questions.ask(asker, aside, op)
+            return None
         if isinstance(answer, dict):
             proposal.note_refusal()
             await checkpoint()  # whoever asks in vain for ever can be stopped, and holds up nobody else
             raise Refused.read(answer)
         return Accepted(*cast("tuple[str, bool]", answer))
 
+    def _queued(self, request: Request) -> Queued:
+        submission = request.submission
+        agent = self._ground.directory.holder(request.proposal.child.holder)
+        attempts = submission.attempts or (agent.retry.attempts if agent is not None else 0)
+        how, timeout = submission.asked_how, submission.timeout
+        return Queued(how, timeout, attempts, AT_ONCE, request.dedup_key, request.content)
+
+    def _decided(
+        self, view: View, request: Request, queued: Queued, hands: TakesTasks | None, asker: LiveTask | None
+    ) -> Decision[Json]:
+        if asker is not None:
+            asker.must_hold(view)
+        proposal, submission = request.proposal, request.submission
+        child, now = proposal.child, proposal.now
+        admitted = self._admission.admit(view, request.passage, proposal)
+        if not admitted.ok and admitted.asks is None:
+            return Decision({**admitted.refusal.data()}, admitted.events)
+        if (same := _same(view, request)) is not None:  # whoever asked before, this one had to be allowed to ask
+            return Decision([same, True])
+        if admitted.asks is not None:
+            return Decision(None, aside=admitted.asks)
+        begun = _begun(submission, expires(child.bounds, now, LASTS), _lineage(view, request, asker), admitted)
+        if hands is not None and hands.free() and self._may_begin_now(view, child.holder, now, submission.lead):
+            return self._begun_at_once(view, proposal, queued, begun, admitted)
+        return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
+
     def _may_begin_now(self, view: View, holder: str, now: int, lead: Lead | None) -> bool:
         here = lead is None or lead.plan is None or has_members(self._ground.directory, lead.plan)
         return here and self._admission.may_begin_now(view, holder, now)
 
-    def _begun_at_once(self, view: View, proposal: Proposal, queued: Queued, begun: Begun) -> Decision[Json]:
+    def _begun_at_once(
+        self, view: View, proposal: Proposal, queued: Queued, begun: Begun, admitted: Admitted
+    ) -> Decision[Json]:
         """Begin a task here: a hand is free and nothing is queued before it, so going through the queue is a waste."""
         child, now = proposal.child, proposal.now
         event = started(child, now, begun._replace(worker=self._heartbeat.worker), queued)
-        probe = self._admission.probe(view, proposal)
-        return Decision([child.id, False], (event, *probe), self._heartbeat.first_beat(), aside=AtOnce(begun.lineage))
+        events = (event, *admitted.events, *self._admission.probe(view, proposal))
+        return Decision([child.id, False], events, self._heartbeat.first_beat(), aside=AtOnce(begun.lineage))
 
     async def _wait_for_spawned(self, asker: LiveTask) -> None:
         """Wait until one of those it spawned has ended, but not for ever."""
@@ -277,9 +307,14 @@ def _request(passage: Passage, proposal: Proposal, submission: Submission, where
     return Request(passage, proposal, submission, unkeyed(content), "")
 
 
-def _begun(submission: Submission, until: int, lineage: Lineage | None, *, joins: bool) -> Begun:
+def _wants(request: Request, asker: LiveTask | None) -> Wants:
+    key, standings = request.dedup_key, (asker.remit.id,) if asker is not None else ()
+    return Wants(standings, used_keys=(key,)) if request.content else Wants(standings, (key,) if key else ())
+
+
+def _begun(submission: Submission, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
     lead = submission.lead
-    begun = Begun(by=submission.by, joins=joins, until=until, lineage=lineage)
+    begun = Begun(by=submission.by, joins=admitted.joins, until=until, lineage=lineage, funds=admitted.funds)
     return begun if lead is None else begun._replace(led_as=lead.led_as, lead=lead.data)
 
 

@@ -87,7 +87,8 @@ class Worker:
         with services.heartbeat.while_serving(self._hands.most), services.stops.while_working():
             async with services.bell.listen() as self._listener, anyio.create_task_group() as group:
                 try:
-                    group.start_soon(self._caretaker.upkeep.serve)
+                    for beside in self._caretaker.beside:
+                        group.start_soon(beside)
                     if self._dispatcher is not None:
                         group.start_soon(self._dispatcher.serve, self.wake)
                     await self._rounds()

@@ -20,6 +20,7 @@ from remit.core.kinds import journal_cut, read
 from remit.core.projection import FLOOR
 from remit.core.values import Json
 from remit.engine.ground import Ground
+from remit.engine.upkeep.carrying import carried_again, is_metered
 from remit.engine.upkeep.tallying import keep_figures
 from remit.ports import Decision, Span, View
 
@@ -116,6 +117,16 @@ def _card_stands(view: View, event: Event, _going: Container[str]) -> bool:
     return any(view.card(card.name) == card for card in cards)
 
 
+def _is_metered(view: View, event: Event, _going: Container[str]) -> bool:
+    return is_metered(view, event)
+
+
+def _key_stands(view: View, event: Event, _going: Container[str]) -> bool:
+    """Who put in what is kept now."""
+    key = view.secret(read(event, kinds.KeySet)["name"])
+    return key is not None and key.set_at == event.at
+
+
 def _always(_view: View, _event: Event, _going: Container[str]) -> bool:
     return True
 
@@ -128,6 +139,11 @@ _SAYS: Final[dict[str, Callable[[View, Event, Container[str]], bool]]] = {
     "breaker.set": _breaker_stands,
     "cards.published": _card_stands,
     "keys.kept": _always,
+    "account.granted": _always,
+    "account.set": _always,
+    "hold.reconciled": _always,
+    "ledger.carried": _is_metered,
+    "key.set": _key_stands,
 }
 
 
@@ -162,7 +178,8 @@ def _step(view: View, after: int, before: int, now: int) -> Decision[int]:
                 forgotten[namespace, key] = version
     floor = max([floor, *filter(counts_up, forgotten.values())])
     gaps = gaps_left_by(view, gone, restated)
-    return Decision(len(gone), (journal_cut(gaps, [*forgotten], floor, now),))
+    events = (journal_cut(gaps, [*forgotten], floor, now), *carried_again(view, gone, now))
+    return Decision(len(gone), events)
 
 
 def _removes(event: Event) -> bool:

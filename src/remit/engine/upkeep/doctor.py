@@ -8,6 +8,7 @@ from typing import Final, Literal, Self, TypeAlias, TypeVar
 
 from remit.core.events import Event, Gap, Head
 from remit.core.projection import KEYS, Key, Row, Table, fold
+from remit.core.projection.ledger import unbalanced
 from remit.core.text import shown
 from remit.engine.upkeep.reading import Reading, digest
 from remit.errors import StoreError
@@ -105,6 +106,7 @@ class _Part:
         self._reading = reading
         self._tell = tell
         self._abandoned: list[str] = []
+        self._unbalanced: list[str] = []
 
     def examine(self, view: View) -> Self:
         reading = self._reading
@@ -120,6 +122,7 @@ class _Part:
             if not reading.forgotten:
                 self._broken([*islice(reading.gaps.differences(_gaps(view)), _SHOWN)])
             self._broken(self._differences(view, reading))
+            self._broken(_some(self._unbalanced, "leases do not balance"))
         except _UNREADABLE as error:
             sentence = f"the journal or a table has a row that cannot be read ({type(error).__name__}: {error})"
             self._broken([*reading.sentences, sentence])
@@ -167,7 +170,10 @@ class _Part:
         return sentences
 
     def _see(self, table: Table, row: Row) -> None:
-        """Note a task that has not ended although its time is up: nobody runs it. A worker would end it."""
+        """Note a task that has not ended although its time is up: nobody runs it. A worker would end it. And note a
+        lease whose figures do not balance."""
+        if table == "lease" and (sentence := unbalanced(row)):
+            self._unbalanced.append(sentence)
         until = row.get("until")
         if table == "task" and row["ended"] is None and isinstance(until, int) and until <= self._now:
             self._abandoned.append(str(row["id"]))
@@ -180,6 +186,11 @@ class _Part:
         which = f"{', '.join(left[:_SHOWN])}{more}"
         help_ = "`remit worker` ends or resumes what a process left behind"
         return [f"{len(left)} tasks have not ended although their time is up: {which}; {help_}"]
+
+
+def _some(sentences: list[str], rest: str) -> list[str]:
+    more = len(sentences) - _SHOWN
+    return [*sentences[:_SHOWN], *([f"and {more} more {rest}"] if more > 0 else [])]
 
 
 def _rows(view: View, table: Table) -> Iterator[tuple[Key, Row]]:

@@ -15,11 +15,13 @@ from typing import Final, NamedTuple, cast
 
 from anyio.lowlevel import checkpoint
 
-from remit.core.events import Mark
+from remit.core.events import Event, Mark
 from remit.core.identity import UsedKey
 from remit.core.kinds import MessageSent, PrunedRun, keys_kept, read, runs_pruned
+from remit.core.money import Hold
 from remit.core.values import Json
 from remit.engine.ground import Ground
+from remit.engine.upkeep.carrying import carried
 from remit.engine.upkeep.cutting import cut, gaps_left_by, outlives
 from remit.engine.upkeep.tallying import keep_figures
 from remit.ports import Decision, Store, View
@@ -102,6 +104,8 @@ def _step(view: View, old: list[str], before: int, now: int) -> Decision[Json]:
     runs: list[PrunedRun] = []
     keys: list[UsedKey] = []
     gone: list[Mark] = []
+    ledger: list[Event] = []
+    holds: list[Hold] = []
     looked_at = size = 0
     for run in old:
         looked_at += 1
@@ -112,6 +116,8 @@ def _step(view: View, old: list[str], before: int, now: int) -> Decision[Json]:
             messages = [read(event, MessageSent)["id"] for event in lasting if event.kind == "message.sent"]
             stays = {event.seq for event in lasting if outlives(view, event, messages)}
             goes = [mark for mark in view.marks_of_run(run) if mark.seq not in stays]
+            ledger += lasting
+            holds += view.holds_of_run(run)
             runs.append(_summary(view, run, tasks, messages))
             keys += _keys(view, run, tasks)
             gone += goes
@@ -121,6 +127,7 @@ def _step(view: View, old: list[str], before: int, now: int) -> Decision[Json]:
     if not runs:
         return Decision([0, before], aside=looked_at)
     events = [runs_pruned(runs, gaps_left_by(view, gone), now)]
+    events += carried(view, ledger, holds, now)
     if keys:
         events.append(keys_kept(keys, now))
     return Decision([len(runs), before], events, aside=looked_at)
@@ -144,6 +151,8 @@ def _summary(view: View, run: str, tasks: list[tuple[str, str, int]], messages: 
     }
     if messages:
         summary["messages"] = messages
+    if questions := view.questions_of_run(run):
+        summary["questions"] = questions
     return summary
 
 

@@ -1,0 +1,170 @@
+"""What a task pays with: decided at the door, together with whether it may begin at all."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, cast
+
+from remit.core.kinds import FirstData
+from remit.core.lifecycle import TERMINAL
+from remit.core.money import (
+    ACCOUNT,
+    NO_PURSE,
+    UNITS,
+    Book,
+    Lease,
+    LeaseOpening,
+    Path,
+    Purse,
+    Unit,
+    called,
+    figures,
+    first_line,
+    out_of,
+    purse_data,
+    purse_restored,
+    shared,
+    spelled,
+)
+from remit.core.record import Record
+from remit.core.remit import Pass, Remit
+from remit.core.values import decode
+from remit.errors import Refused
+from remit.ports import View
+
+
+class Funding(NamedTuple):
+    """The purse of a task that is to begin, and the leases that begin with it; `lacks` says why it cannot be, by which
+    `rule`."""
+
+    purse: Purse = NO_PURSE
+    opens: tuple[LeaseOpening, ...] = ()
+    lacks: str = ""
+    rule: str = "credits"
+
+    @property
+    def data(self) -> dict[str, Any] | None:
+        """What the first event of the task says about it."""
+        if not self.purse:
+            return None
+        funds: dict[str, Any] = {"purse": purse_data(self.purse)}
+        if self.opens:
+            funds["opens"] = [[*opening] for opening in self.opens]
+        return funds
+
+
+UNFUNDED: Final = Funding()
+_ACCOUNT_ONLY: Final[Path] = ((ACCOUNT,),)
+
+
+@lru_cache(maxsize=4096)
+def purse_of(text: str) -> Purse:
+    """Read the purse of a task from its row."""
+    return purse_restored(cast("dict[str, Any]", decode(text))) if text else NO_PURSE
+
+
+def purse_in(view: View, task: str) -> Purse:
+    """Tell along which paths a task pays."""
+    standing = view.standing(task)
+    return purse_of(standing.purse) if standing is not None else NO_PURSE
+
+
+def account_purse(view: View) -> Purse:
+    """Tell what pays if nobody else does: the account, once it was granted something."""
+    purse: dict[Unit, Path] = {}
+    for unit in UNITS:
+        if view.lease(ACCOUNT, unit) is not None:
+            purse[unit] = _ACCOUNT_ONLY
+    return purse or NO_PURSE
+
+
+def funded(view: View, child: Remit, under: Remit, wish: Pass, lease: str) -> Funding:
+    """Work out what a task pays with: what its asker does, unless an amount was said. An amount that is set aside has
+    to be there; a narrower bound only limits what is shared. `lease` is the id of what begins."""
+    by_person = child is under or not under.id
+    purse = account_purse(view) if by_person else purse_in(view, under.id)
+    opens = tuple(_openings(child, None if by_person else under, wish))
+    if not purse and not opens:
+        return UNFUNDED
+    return _opened(view, purse, opens, Begins(lease, wish.to, child.root))
+
+
+def _openings(child: Remit, under: Remit | None, wish: Pass) -> list[LeaseOpening]:
+    if wish.credits is not None:
+        opens = [LeaseOpening("credits", "carve", wish.credits)]
+    else:
+        opens = (
+            [] if _as_before(child, under, "credits") else [LeaseOpening("credits", "cap", child.bounds.credits or 0)]
+        )
+    if not _as_before(child, under, "tokens"):
+        opens.append(LeaseOpening("tokens", "cap", child.bounds.tokens or 0))
+    return opens
+
+
+def _as_before(child: Remit, under: Remit | None, unit: Unit) -> bool:
+    limit: int | None = getattr(child.bounds, unit)
+    return limit is None or (under is not None and limit == getattr(under.bounds, unit))
+
+
+class Begins(NamedTuple):
+    """A task that begins: the id of a lease of its own, its holder and its run."""
+
+    lease: str
+    to: str
+    run: str
+
+
+def _opened(view: View, purse: Purse, opens: tuple[LeaseOpening, ...], task: Begins) -> Funding:
+    book = Book(view.lease)
+    rule, lacks = _nothing_left(book, purse, task)
+    paths: dict[Unit, Path] = {**purse}
+    for opening in opens:
+        unit = opening.unit
+        path = purse.get(unit, ())
+        if opening.kind == "carve" and (short := book.shorts(path, unit, opening.amount)):
+            what = "; ".join(figures(one, task.run) for one in short)
+            lacks = lacks or f"'{task.to}' was not asked: {what}; give it less, or finish with what you have"
+        paths[unit] = shared(path, opening, task.lease)
+    return Funding(paths, opens, lacks, rule)
+
+
+def _nothing_left(book: Book, purse: Purse, task: Begins) -> tuple[str, str]:
+    """Say that all is spent, so that whoever is asked could pay for nothing. What others hold may come back."""
+    for unit, path in purse.items():
+        for id_ in first_line(path):
+            lease = book.lease(id_, unit)
+            if lease is not None and _is_spent(lease):
+                rule = "tier" if unit == "tokens" else "credits"
+                return rule, f"{_spent(lease, task.run)}; '{task.to}' was not asked; finish with what you have"
+    return "credits", ""
+
+
+def _is_spent(lease: Lease) -> bool:
+    return lease.state == "frozen" or (lease.granted > 0 and lease.spent == lease.granted)
+
+
+def _spent(lease: Lease, run: str) -> str:
+    if lease.state == "frozen":
+        return f"the account is frozen, because {spelled(lease.unit, lease.overrun)} more was spent than it had"
+    return f"{called(lease, run)} has used {out_of(lease.unit, lease.spent + lease.overrun, lease.granted)}"
+
+
+def funded_again(view: View, record: Record, first: FirstData, lease: str) -> Funding:
+    """Work out what a task pays with that is run again by hand: the same amounts, from the nearest of its askers that
+    is still there, or else from the account."""
+    opens = tuple(LeaseOpening(*cast("tuple[Any, Any, int]", tuple(one))) for one in first.get("opens", ()))
+    funding = _opened(view, _nearest(view, record.parent), opens, Begins(lease, record.holder, record.run))
+    if funding.lacks:
+        raise Refused(funding.lacks, rule="credits")
+    return funding
+
+
+def _nearest(view: View, task: str) -> Purse:
+    while task:
+        record = view.record(task)
+        if record is None:
+            break
+        if record.state not in TERMINAL:
+            return purse_of(record.purse)
+        task = record.parent
+    return account_purse(view)

@@ -1,0 +1,132 @@
+"""What the owner does with money: grant it, look at it, say what an uncertain call has cost, let it flow again."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from remit.core.events import Unsealed
+from remit.core.kinds import Place, ledger_event
+from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Lease, Unit
+from remit.core.text import line, shown
+from remit.engine.acts import ONCE, Act
+from remit.engine.door.funding import purse_of
+from remit.engine.door.resolving import resolved
+from remit.engine.ground import Ground
+from remit.engine.money.holding import frozen
+from remit.errors import Conflict, NotFound
+from remit.ports import Decision, View
+
+PAGE: Final = 500
+_WHY: Final = 200
+
+
+class Accounts(NamedTuple):
+    ground: Ground
+
+    async def grant(self, amounts: Amounts, why: str, act: Act = ONCE) -> None:
+        """Add to the account. The first grant makes it: from then on nothing is spent that it does not have."""
+        if why:
+            line(why, "why", _WHY)
+
+        def decide(view: View) -> Decision[bool]:
+            now = self.ground.clock.now()
+            events: list[Unsealed] = []
+            for unit, amount in amounts.items():
+                data: dict[str, Any] = {"unit": unit, "amount": amount, "why": why, "by": act.by}
+                if view.lease(ACCOUNT, unit) is None:
+                    data["first"] = True
+                events.append(ledger_event("account.granted", Place(), "", now, data))
+            return Decision(True, events)
+
+        await self.ground.store.tx(act.id("grant", self.ground), decide)
+
+    async def account(self) -> dict[Unit, Lease]:
+        """Give the account as it is, by unit; nothing if nothing was ever granted."""
+
+        def look(view: View) -> dict[Unit, Lease]:
+            found: dict[Unit, Lease | None] = {unit: view.lease(ACCOUNT, unit) for unit in UNITS}
+            return {unit: lease for unit, lease in found.items() if lease is not None}
+
+        return await self.ground.store.read(look)
+
+    async def leases(self) -> list[Lease]:
+        """List all leases that are open."""
+
+        def look(view: View) -> list[Lease]:
+            found: list[Lease] = []
+            while page := view.leases((found[-1].id, found[-1].unit) if found else ("", ""), PAGE):
+                found += page
+            return found
+
+        return await self.ground.store.browse(look)
+
+    async def uncertain(self, limit: int = PAGE) -> list[Hold]:
+        """List the calls that were charged whole because nobody said what they cost."""
+        return await self.ground.store.browse(lambda view: view.holds_uncertain("", limit))
+
+    async def unfreeze(self, why: str, act: Act = ONCE) -> bool:
+        """Let an account be spent from again; tells whether it was frozen."""
+
+        def decide(view: View) -> Decision[bool]:
+            now = self.ground.clock.now()
+            frozen = [
+                unit for unit in UNITS if (one := view.lease(ACCOUNT, unit)) is not None and one.state == "frozen"
+            ]
+            data = [{"unit": unit, "state": "open", "why": why, "by": act.by} for unit in frozen]
+            return Decision(bool(data), [ledger_event("account.set", Place(), "", now, one) for one in data])
+
+        return await self.ground.store.tx(act.id("unfreeze", self.ground), decide)
+
+    async def reconcile(self, hold: str, costs: Amounts, why: str, act: Act = ONCE) -> dict[Unit, int]:
+        """Say what an uncertain call really cost. What was charged too much goes back to the lease it came from, or to
+        the account if that is closed; tells how much that was, by unit. Once: the second time is told so."""
+
+        def decide(view: View) -> Decision[dict[Unit, int]]:
+            found = view.hold(hold)
+            if found is None:
+                raise NotFound(f"there is no uncertain call {shown(hold)}; `remit ledger` lists them")
+            if found.state != "uncertain":
+                raise Conflict(f"call {hold} is {found.state}; it can be reconciled once it is uncertain")
+            now = self.ground.clock.now()
+            said: dict[Unit, int] = {**found.amounts, **costs}  # what nothing is said about was charged rightly
+            back: dict[Unit, int] = {unit: found.amounts.get(unit, 0) - cost for unit, cost in said.items()}
+            return Decision(back, self._reconciled(view, found, said, {"why": why, "by": act.by}, now))
+
+        return await self.ground.store.tx(f"{hold}/reconcile", decide)
+
+    @staticmethod
+    def _reconciled(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now: int) -> list[Unsealed]:
+        book, purse = Book(view.lease), purse_of(hold.purse)
+        data: dict[str, Any] = {"hold": hold.id, "charged": {**hold.amounts}, "hour": hold.hour, **said}
+        data["costs"] = {**costs}
+        if hold.model:
+            data["model"] = hold.model
+        if hold.own_key:
+            data["own_key"] = hold.own_key
+        steps: dict[Unit, list[list[Any]]] = {}
+        for unit, cost in costs.items():
+            path, differ = purse.get(unit, ()), hold.amounts.get(unit, 0) - cost
+            if differ > 0:
+                line_ = next((line for line in path if book.lease(line[-1], unit) is not None), ())
+                there = [lease for lease in line_ if book.lease(lease, unit) is not None]
+                data.setdefault("back", {})[unit] = [differ, there]
+            elif differ < 0:
+                steps[unit] = book.charge(path, unit, -differ)
+        if steps:
+            data["steps"] = steps
+        run = hold.run if view.record(hold.run) is not None else ""  # it may be pruned by now
+        place = Place(run, hold.session, hold.task if run else "")
+        event = ledger_event("hold.reconciled", place, hold.agent, now, data)
+        return [event, *frozen(steps, place, hold.agent, now)]
+
+    async def expire(self, limit: int = PAGE) -> int:
+        """Release what was held for calls that did not leave in time; tells how many."""
+        now = self.ground.clock.now()
+        if not await self.ground.store.read(lambda view: bool(view.holds_expired(now, 1))):
+            return 0
+
+        def decide(view: View) -> Decision[int]:
+            late = view.holds_expired(now, limit)
+            return Decision(len(late), [resolved(hold, now, "it did not start in time") for hold in late])
+
+        return await self.ground.store.tx(self.ground.ids.new(), decide)

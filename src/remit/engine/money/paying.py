@@ -1,0 +1,209 @@
+"""Paying in a turn: at once, around a call, and for an effect that is done once."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from remit.core.checks import between
+from remit.core.credits import CreditsGiven, amount
+from remit.core.credits import credits as read_credits
+from remit.core.events import Unsealed
+from remit.core.kinds import ledger_event, tokens_used
+from remit.core.money import ACCOUNT, Book, Lease, Unit, called, out_of
+from remit.core.money.prices import Usage
+from remit.core.text import NAME_LIMIT, canonical, line
+from remit.engine.attempt.live import LiveTask
+from remit.engine.door.funding import purse_in
+from remit.engine.ground import Ground
+from remit.engine.money.holding import RULE, Bill, Holding, frozen
+from remit.errors import BadInput, Conflict, Refused
+from remit.ports import Decision, Prices, View, Wants
+
+WHY_LIMIT = 200
+NOT_SENT = "it was not sent"
+MOST_TOKENS = 1_000_000_000_000  # at a time: no model's answer has more, and any number of these can be added up
+
+
+class Tariff(NamedTuple):
+    """What calls cost: the prices, if there are any; whether a model whose price is not known is refused; and for which
+    providers the workspace has a key of its own."""
+
+    prices: Prices | None
+    refuse_unknown: bool
+    has_key: Any  # (provider) -> awaitable bool
+
+
+class PaidCall:
+    """A call that costs money: `async with turn.paid_call("$0.05", why="photo") as call`.
+
+    What it may cost is held before the body runs, and what it did cost is charged after it: what `cost` said, or the
+    whole hold, as uncertain, if nobody said anything. `not_sent` gives it back whole. Run again, the body runs again
+    and is paid again: `turn.once(..., estimate="$0.05")` is paid once.
+    """
+
+    def __init__(self, live: LiveTask, holding: Holding, tariff: Tariff, bill: Bill, *, start: bool) -> None:
+        self._live = live
+        self._holding = holding
+        self._tariff = tariff
+        self._bill = bill
+        self._starts = start
+        self._started = False
+        self._sent = True
+        self._costs: dict[Unit, int] | None = None
+        self.hold = ""  # its id, once it is held
+
+    async def __aenter__(self) -> Self:
+        if self.hold:
+            raise Conflict("a paid call is entered once; make another one")
+        self._bill = await with_key(self._bill, self._tariff)
+        self.hold = await self._holding.place(self._live, self._bill, started=self._starts)
+        self._started = self._starts
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._started or not self._sent:
+            await self._holding.release(self._live, self.hold, NOT_SENT)
+        else:
+            await self._holding.settle(self._live, self.hold, self._costs)
+
+    def charged(self, view: View) -> list[Unsealed]:
+        """Give the events that charge it, for the transaction that keeps what came of it: what it was estimated to
+        cost, unless someone said otherwise."""
+        hold = view.hold(self.hold)
+        if hold is None or hold.state == "uncertain":
+            return []
+        if not self._sent:
+            return self._holding.released(self._live, hold, NOT_SENT)
+        if self._costs is None:
+            self._costs = dict(hold.amounts)
+        return self._holding.settled(view, self._live, hold, self._costs)
+
+    async def start(self) -> None:
+        """Say that the request leaves now, if it was only held so far."""
+        if not self._started:
+            await self._holding.start(self._live, self.hold)
+            self._started = True
+
+    def cost(self, credits: CreditsGiven = None, *, tokens: int = 0) -> None:
+        """Say what it has cost."""
+        self._costs = amounts(credits, tokens, "the cost of a call")
+
+    def used(self, usage: Usage) -> None:
+        """Say what the model has used; it is charged by its price."""
+        self._costs = costs_of(usage, self._bill.model, self._tariff)
+
+    def not_sent(self) -> None:
+        """Say that the request never left: nothing is charged."""
+        self._sent = False
+
+
+class Paying(NamedTuple):
+    ground: Ground
+    holding: Holding
+    tariff: Tariff
+
+    def call(self, live: LiveTask, bill: Bill, *, start: bool) -> PaidCall:
+        return PaidCall(live, self.holding, self.tariff, bill, start=start)
+
+    async def spend(self, live: LiveTask, bill: Bill) -> None:
+        """Pay at once; the same again when the task is run again is not paid again."""
+        live.must_be_at_work()
+        bill = await with_key(bill, self.tariff)
+        op = live.operations.spend(bill.why, *(f"{unit}={cost}" for unit, cost in bill.amounts.items()))
+
+        def decide(view: View) -> Decision[bool]:
+            live.must_hold(view)
+            lack = self.holding.lacking(view, live, bill, {})
+            if lack.sentences:
+                what = "; ".join(lack.sentences)
+                raise Refused(f"'{live.remit.holder}' may not spend this: {what}; go on without it", rule=RULE)
+            book, purse, now = Book(view.lease), bill.paid_from(purse_in(view, live.remit.id)), self.ground.clock.now()
+            wanted: dict[Unit, int] = {unit: cost for unit, cost in bill.amounts.items() if unit in purse}
+            steps = {unit: book.charge(purse[unit], unit, cost) for unit, cost in wanted.items()}
+            data = {"costs": {**bill.amounts}, "steps": steps, **bill.said}
+            return Decision(True, (ledger_event("credits.spent", live.place, live.remit.holder, now, data),))
+
+        await self.ground.store.tx(op, decide, Wants((live.remit.id,), leases=(ACCOUNT,)))
+
+    async def used(self, live: LiveTask, tokens: int) -> None:
+        """Record the tokens, and refuse to go on if that is more than there were: what was used was used."""
+        live.must_be_at_work()
+        between(tokens, "tokens", 0, MOST_TOKENS)
+        remit, now = live.remit, self.ground.clock.now()
+
+        def decide(view: View) -> Decision[str]:
+            book, path = Book(view.lease), purse_in(view, remit.id).get("tokens", ())
+            steps = book.charge(path, "tokens", tokens)
+            event = tokens_used(remit, tokens, now, steps)
+            book.note(event)
+            over = next((book.lease(lease, "tokens") for lease, _, lacked in steps if lacked), None)
+            events = [event, *frozen({"tokens": steps}, live.place, remit.holder, now)] if tokens else ()
+            return Decision(_used_up(over, remit.root), events)
+
+        used = await self.ground.store.tx(live.op("used", str(tokens)), live.guarded(decide), live.wants)
+        live.tokens += tokens
+        if used:
+            raise Refused(f"{used}; '{remit.holder}' has to finish with what it has", rule="tier")
+
+
+def _used_up(lease: Lease | None, run: str) -> str:
+    """Say that more was used than there was; nothing if it was not."""
+    if lease is None:
+        return ""
+    return f"{called(lease, run)} has used {out_of(lease.unit, lease.spent + lease.overrun, lease.granted)}"
+
+
+# -- what is asked for ------------------------------------------------------------------------------------------
+
+
+def amounts(credits: CreditsGiven, tokens: int, what: str) -> dict[Unit, int]:
+    """Read an amount of money and a number of tokens."""
+    between(tokens, "tokens", 0, MOST_TOKENS)
+    found: dict[Unit, int] = {}
+    if credits is not None:
+        found["credits"] = read_credits(credits, what) or 0
+    if tokens:
+        found["tokens"] = tokens
+    return found
+
+
+def billed(credits: CreditsGiven, tokens: int, why: str, model: str, provider: str) -> Bill:
+    """Make the bill of something that an agent pays for."""
+    line(why, "why", WHY_LIMIT)
+    if credits is None and not tokens:
+        raise BadInput('say how much: an amount such as "$0.05", a number of tokens, or the usage of a model')
+    if credits is not None:
+        amount(credits, "what is paid")
+    if model != "":
+        line(model, "a model", NAME_LIMIT)
+    return Bill(amounts(credits, tokens, "what is paid"), why, model, canonical(provider) if provider != "" else "")
+
+
+def costs_of(usage: Usage, model: str, tariff: Tariff) -> dict[Unit, int]:
+    """Tell what a model's usage costs. A price that is not known is refused, or only the tokens count."""
+    found: dict[Unit, int] = {"tokens": usage.input + usage.output}
+    cost = tariff.prices.cost(model, usage) if tariff.prices is not None else None
+    if cost is not None:
+        found["credits"] = cost
+    elif tariff.refuse_unknown:
+        raise unknown_price(model, tariff)
+    return {unit: amount_ for unit, amount_ in found.items() if amount_}
+
+
+def unknown_price(model: str, tariff: Tariff) -> Refused:
+    why = f"the price of '{model}' is not known" if tariff.prices is not None else "there is no list of prices"
+    return Refused(
+        f'{why}; name one with KnownPrices({{"{model}": Price(...)}}), or count tokens only with '
+        'Policy(unknown_price="tokens")',
+        rule="price",
+    )
+
+
+async def with_key(bill: Bill, tariff: Tariff) -> Bill:
+    """Keep the provider in a bill only if the workspace has a key of its own for it."""
+    if bill.own_key and not await tariff.has_key(bill.own_key):
+        return bill._replace(own_key="")
+    return bill

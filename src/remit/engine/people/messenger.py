@@ -1,0 +1,341 @@
+"""Telling people of questions, and bringing in what they answer.
+
+The outbox is the journal: a question that is open and has no `notice.sent` for a channel is told to that channel, and
+told again until it is. It is told at least once, under the same id each time.
+
+So that of several processes one tells it, that one claims it first: `notice.claimed` names its worker, and counts as
+long as others see that worker serve. So nothing has to be renewed, and a process that is killed gives up its claims
+with its heartbeat. In memory, where nobody says that they are there, nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Sequence
+from typing import Any, Final, Literal, NamedTuple, cast
+
+import anyio
+
+from remit.core.backoff import RetryPolicy, delay, wanted_wait
+from remit.core.events import Unsealed
+from remit.core.kinds import NoticeClaimed, Place, question_event, read
+from remit.core.question import Inquiry, Question, Reply
+from remit.core.text import NAME_LIMIT, line, shown
+from remit.core.times import SECOND, iso
+from remit.engine.ground import Ground
+from remit.engine.people.answers import Answers
+from remit.engine.people.listing import inquiry, notice_op
+from remit.engine.presence.bell import Bell
+from remit.engine.presence.heartbeat import Heartbeat
+from remit.engine.timing import move_on_after
+from remit.errors import BadInput, Conflict, NewerStore, NotFound, StoreError
+from remit.ports import Channel, Clock, Decision, Down, Hearer, Teller, Undeliverable, View
+
+PATIENCE: Final = 60.0  # seconds for one try of a channel, whatever it does
+AT_ONCE: Final = 4  # questions that one channel is told of at the same time
+
+_AGAIN: Final = RetryPolicy(first=1.0, cap=60.0)
+_TAKEN: Final = 5.0  # seconds between two looks at what another process has claimed
+_STEADY: Final = 60 * SECOND  # who could listen for so long begins anew with its tries
+_ASKED: Final = frozenset(("question.asked",))
+_PAGE: Final = 100
+_ALL: Final = 100_000
+_REF, _WHY = 200, 500
+
+_log = logging.getLogger("remit")
+
+Due = Literal["mine", "free", "taken", "over"]
+
+
+class AnswerDesk(NamedTuple):
+    """Where the channels of a process bring answers."""
+
+    ground: Ground
+    answers: Answers
+
+    @property
+    def workspace(self) -> str:
+        return self.ground.store.workspace
+
+    async def look(self, question: str) -> Inquiry:
+        line(question, "a question's id", NAME_LIMIT)
+
+        def look(view: View) -> Inquiry | None:
+            found = view.question(question)
+            return None if found is None else inquiry(view, found)
+
+        found = await self.ground.store.read(look)
+        if found is None:
+            raise NotFound(f"there is no question {shown(question)} in this workspace")
+        return found
+
+    async def answer(self, question: str, reply: Reply) -> None:
+        if reply.state not in ("approved", "rejected", "answered"):
+            raise BadInput(f"a person approves, rejects or answers; a channel said {shown(reply.state)}")
+        found = await self.look(question)
+        if found.state == "open" and found.until <= self.ground.clock.now():  # nobody has had time to write it down
+            raise Conflict(f"question {question} has expired at {iso(found.until)}; it is not answered any more")
+        await self.answers.answer(question, reply)
+
+
+class Route:
+    """One channel that tells, and how it is doing."""
+
+    def __init__(self, channel: Teller) -> None:
+        self.channel = channel
+        self.slots = asyncio.Semaphore(AT_ONCE)
+        self.not_before = 0  # in ticks: it asked to be left alone until then
+        self._is_down = False
+
+    def went_down(self, error: Exception) -> None:
+        if self._is_down:
+            return
+        self._is_down = True
+        if isinstance(error, Down):
+            _log.warning("channel '%s' is down, which is tried again: %s", self.channel.name, error)
+        else:
+            _log.error("channel '%s' failed, which is tried again: %r", self.channel.name, error, exc_info=error)
+
+    def works(self) -> None:
+        if self._is_down:
+            _log.info("channel '%s' works again", self.channel.name)
+        self._is_down = False
+
+
+class Told(NamedTuple):
+    """What is to be written down about a try that came to something."""
+
+    ref: str = ""
+    error: str = ""
+
+
+class Errand:
+    """One question to be told to one channel."""
+
+    def __init__(self, desk: AnswerDesk, heartbeat: Heartbeat, question: str, route: Route) -> None:
+        self._ground = desk.ground
+        self._heartbeat = heartbeat
+        self._question = question
+        self._route = route
+        self._op = notice_op(question, route.channel.name)
+        self._failures = 0
+        self._told: Told | None = None  # and not yet written down
+
+    async def run(self) -> None:
+        """Try until it is told, refused for good, or there is nothing to tell any more."""
+        while (pause := await self._bear()) is not None:
+            await paused(self._ground.clock, pause)
+
+    async def _bear(self) -> float | None:
+        """Try once; tells after how many seconds to try again, None for no more."""
+        try:
+            return await self._try()
+        except NewerStore:  # which whoever serves tells
+            return None
+        except StoreError as error:
+            _log.warning("channel '%s' waits for the store, which is tried again: %s", self._route.channel.name, error)
+            return self._backoff(error)
+        except Exception as error:  # noqa: BLE001 - it is anyone's channel, and the others go on
+            self._route.went_down(error)
+            return self._backoff(error)
+
+    def _backoff(self, error: Exception) -> float:
+        self._failures += 1
+        clock = self._ground.clock
+        wanted = wanted_wait(error, clock.now())
+        if wanted:  # whoever wants to be left alone means all questions
+            self._route.not_before = max(self._route.not_before, clock.ticks() + wanted)
+        return max(delay(self._failures, self._ground.ids.chance(), _AGAIN), wanted) / SECOND
+
+    async def _try(self) -> float | None:
+        if self._told is None:
+            left = self._route.not_before - self._ground.clock.ticks()
+            if left > 0:
+                return left / SECOND
+            due = await self._claim()
+            if due != "mine":
+                return _TAKEN if due == "taken" else None
+            self._told = await self._tell()
+        if self._told is not None:
+            await self._record(self._told)
+        return None
+
+    async def _tell(self) -> Told | None:
+        channel = self._route.channel
+        async with self._route.slots:
+            found = await self._ground.store.read(lambda view: _if_open(view, self._question))
+            if found is None:
+                return None
+            try:
+                ref = await self._within_time(channel.tell(self._ground.store.workspace, found))
+            except Undeliverable as error:
+                _log.error("channel '%s' cannot tell of question %s: %s", channel.name, found.id, error)
+                return Told(error=_short(error.why, _WHY) or "it was refused")
+        self._route.works()
+        return Told(ref=_short(ref, _REF))
+
+    async def _within_time(self, telling: Awaitable[str]) -> str:
+        with move_on_after(self._ground.clock, PATIENCE):
+            return await telling
+        raise Down(why=f"it did not answer within {PATIENCE:g} s")
+
+    async def _claim(self) -> Due:
+        """See to it that we are the ones who tell it, if nobody else is."""
+        worker = self._heartbeat.worker
+        due, claims = await self._ground.store.read(self._due)
+        if due != "free":
+            return due
+        data: NoticeClaimed = {"question": self._question, "channel": self._route.channel.name, "worker": worker}
+
+        def decide(view: View) -> Decision[str]:
+            event = self._event(view, "notice.claimed", {**data}) if self._due(view) == ("free", claims) else None
+            return Decision(worker, (event,)) if event is not None else Decision("")
+
+        # Numbered, so that of two who find it free at the same time one does it, and the other is told who.
+        claimed_by = await self._ground.store.tx(f"{self._op}/{claims}", decide)
+        return "mine" if claimed_by == worker else "taken"
+
+    def _due(self, view: View) -> tuple[Due, int]:
+        """Tell whether it is to be told and by whom, and how often it was claimed."""
+        found = view.question(self._question)
+        if found is None or not found.is_open or found.until <= self._ground.clock.now():
+            return "over", 0
+        if view.done(self._op) is not None:
+            return "over", 0
+        if not self._heartbeat.lasting:
+            return "mine", 0
+        claims = view.done_under(f"{self._op}/")
+        holder = read(claims[-1], NoticeClaimed)["worker"] if claims else ""
+        if holder == self._heartbeat.worker:
+            return "mine", len(claims)
+        serves = any(beat.worker == holder and beat.hands for beat in view.workers())
+        return ("taken" if serves else "free"), len(claims)
+
+    async def _record(self, told: Told) -> None:
+        data: dict[str, Any] = {"question": self._question, "channel": self._route.channel.name}
+        data |= {"error": told.error} if told.error else {"ref": told.ref}
+
+        def decide(view: View) -> Decision[None]:
+            event = self._event(view, "notice.sent", data)
+            return Decision(None, (event,) if event is not None else ())
+
+        await self._ground.store.tx(self._op, decide)
+
+    def _event(self, view: View, kind: str, data: dict[str, Any]) -> Unsealed | None:
+        question = view.question(self._question)
+        if question is None:  # pruned meanwhile
+            return None
+        place = Place(question.run, question.session, question.task)
+        return question_event(kind, place, question.agent, self._ground.clock.now(), data)
+
+
+class Messenger:
+    """One in every worker whose process has channels. It holds up neither the work nor one channel for another."""
+
+    def __init__(
+        self, desk: AnswerDesk, bell: Bell, heartbeat: Heartbeat, channels: Sequence[Channel], look: float
+    ) -> None:
+        self._desk = desk
+        self._bell = bell
+        self._heartbeat = heartbeat
+        self._look = look
+        self._routes = [Route(cast("Teller", one)) for one in channels if callable(getattr(one, "tell", None))]
+        self._hearers = [cast("Hearer", one) for one in channels if callable(getattr(one, "listen", None))]
+        self._seen: int | None = None  # up to which event questions are known
+
+    async def serve(self) -> None:
+        """Tell of what is open and of what is asked, and listen, until cancelled."""
+        async with self._bell.listen(_ASKED) as listener, anyio.create_task_group() as group:
+            listener.heeds_all = False
+            for hearer in self._hearers:
+                group.start_soon(self._listen, hearer)
+            while self._routes:
+                try:
+                    questions = await self._asked()
+                except NewerStore:  # which whoever serves tells
+                    group.cancel_scope.cancel()
+                    return
+                except Exception as error:  # noqa: BLE001 - the work goes on, whatever is wrong here
+                    trace = None if isinstance(error, StoreError) else error
+                    _log.warning("what is asked could not be looked up, tried again: %s", error, exc_info=trace)
+                    questions = []
+                for question in questions:
+                    for route in self._routes:
+                        group.start_soon(Errand(self._desk, self._heartbeat, question, route).run)
+                await listener.wait(self._look)
+
+    async def _asked(self) -> list[str]:
+        """List what is open and not known yet: all of it first, and then what was asked since."""
+        store, seen = self._desk.ground.store, self._seen
+        if seen is None:
+            await self._heartbeat.beat_now()  # a claim counts only of those whom others can see
+            latest, questions = await store.browse(_all_open)
+        else:
+            latest, questions = await store.read(lambda view: _asked_since(view, seen))
+        self._seen = max(latest, seen or 0)
+        return [question.id for question in questions]
+
+    async def _listen(self, hearer: Hearer) -> None:
+        clock, ids = self._desk.ground.clock, self._desk.ground.ids
+        failures = 0
+        while True:
+            began = clock.ticks()
+            try:
+                await hearer.listen(self._desk)
+            except (Undeliverable, NewerStore) as error:
+                _log.error("channel '%s' brings no answers any more: %s", hearer.name, error)
+                return
+            except Exception as error:  # noqa: BLE001 - it is anyone's channel, and the others go on
+                failures = 1 if clock.ticks() - began >= _STEADY else failures + 1
+                _log_deaf(hearer.name, error, failures)
+                pause = max(delay(failures, ids.chance(), _AGAIN), wanted_wait(error, clock.now()))
+                await paused(clock, pause / SECOND)
+            else:
+                return
+
+
+def _log_deaf(name: str, error: Exception, failures: int) -> None:
+    if failures > 1:  # it was said
+        return
+    if isinstance(error, Down | StoreError):
+        _log.warning("channel '%s' cannot bring answers, which is tried again: %s", name, error)
+    else:
+        _log.error("channel '%s' failed while it listened, which is tried again: %r", name, error, exc_info=error)
+
+
+async def paused(clock: Clock, seconds: float) -> None:
+    """Let that much time pass."""
+    over = asyncio.Event()
+    timer = clock.call_later(seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        timer.cancel()
+
+
+def _all_open(view: View) -> tuple[int, list[Question]]:
+    latest = view.questions(1)
+    return (latest[0].asked if latest else 0), view.questions_open(_ALL)
+
+
+def _asked_since(view: View, seen: int) -> tuple[int, list[Question]]:
+    found: list[Question] = []
+    before: int | None = None
+    while page := view.questions(_PAGE, before):
+        found += [question for question in page if question.asked > seen]
+        before = page[-1].asked
+        if before <= seen or len(page) < _PAGE:
+            break
+    return max((question.asked for question in found), default=seen), [one for one in found if one.is_open]
+
+
+def _if_open(view: View, question: str) -> Inquiry | None:
+    found = view.question(question)
+    return inquiry(view, found) if found is not None and found.is_open else None
+
+
+def _short(text: object, most: int) -> str:
+    """Put what a channel says on one line that every store can keep."""
+    said = "".join(letter if letter.isprintable() else " " for letter in str(text))
+    return said.encode(errors="replace").decode()[:most].strip()

@@ -1,0 +1,152 @@
+"""Asking people, and waiting for what they say: without a slot, with the clocks of the whole line standing still."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, NamedTuple
+
+from remit.core.events import Unsealed
+from remit.core.kinds import question_event
+from remit.core.question import QuestionDraft
+from remit.core.times import DAY, SECOND
+from remit.engine.attempt.control import Control
+from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.slots import Slots
+from remit.engine.door.said import Said, said_in, said_under
+from remit.engine.ground import Ground
+from remit.engine.people.answers import Answers
+from remit.engine.timing import While, move_on_after
+from remit.errors import Refused, StoreError
+from remit.ports import Decision, View
+
+ANSWER_WITHIN: Final = 7 * DAY  # unless someone says otherwise: nothing is open for ever
+
+
+class Questions(NamedTuple):
+    ground: Ground
+    slots: Slots
+    answers: Answers
+    within: int = ANSWER_WITHIN
+
+    async def ask_once(self, live: LiveTask, draft: QuestionDraft, ops: list[str]) -> Said:
+        """Ask a person unless that was done: in this try, or with a good answer in an earlier one. A no in an earlier
+        try is not held against this one."""
+        if len(ops) > 1 and (said := await self.ground.store.read(lambda view: _said_before(view, ops))) is not None:
+            return said
+        return await self.ask(live, draft, ops[0])
+
+    async def ask(self, live: LiveTask, draft: QuestionDraft, op: str, *, stepped_back: bool = False) -> Said:
+        """Ask a person, and wait for the answer. Asked again under the same operation, the answer is found.
+
+        `stepped_back` says that the task waits for this anyway, as for a task that it delegates."""
+        live.must_be_at_work()
+        question = await self._asked(live, draft, op)
+        said = await self.ground.store.read(lambda view: said_in(view, question))
+        if said is not None:
+            return said
+        waiting: AbstractAsyncContextManager[None] = (
+            self.slots.idle(live) if stepped_back else self.slots.given_up(live)
+        )
+        with clocks_stand_still(live.control):
+            async with waiting:
+                return await self._answered(live, question)
+
+    async def use(self, live: LiveTask, question: str) -> None:
+        """Use an approval up; when the task is run again, it was used by this very action."""
+
+        def decide(view: View) -> Decision[bool]:
+            live.must_hold(view)
+            found = view.question(question)
+            if found is None or found.used:
+                raise Refused(f"approval {question} was used already; ask again", rule="approval")
+            now = self.ground.clock.now()
+            event = question_event("question.used", live.place, live.remit.holder, now, {"question": question})
+            return Decision(True, (event,))
+
+        await self.ground.store.tx(f"{question}/use", decide, live.wants)
+
+    async def _asked(self, live: LiveTask, draft: QuestionDraft, op: str) -> str:
+        new = f"q{self.ground.ids.new()}"
+
+        def decide(view: View) -> Decision[str]:
+            live.must_hold(view)
+            now = self.ground.clock.now()
+            return Decision(new, (asked(live, new, draft, self._until(live, draft, now), now),))
+
+        return await self.ground.store.tx(f"{op}/ask", decide, live.wants)
+
+    def _until(self, live: LiveTask, draft: QuestionDraft, now: int) -> int:
+        until = now + (self.within if draft.seconds is None else round(draft.seconds * SECOND))
+        deadline = live.remit.bounds.deadline
+        return until if deadline is None else min(until, deadline)
+
+    async def _answered(self, live: LiveTask, question: str) -> Said:
+        def look(view: View) -> Said | None:
+            live.must_own(view)
+            return said_in(view, question)
+
+        while True:
+            until = await self.ground.store.read(lambda view: _until_of(view, question))
+            left = (until - self.ground.clock.now()) / SECOND
+            if left > 0:
+                with move_on_after(self.ground.clock, left) as patience:
+                    return await self.slots.bell.until(live.remit.id, look)
+                assert patience.ran_out
+            await self.answers.expire(question)
+            said = await self.ground.store.read(look)  # directly: a read whose time is up already never succeeds
+            if said is not None:
+                return said
+
+
+def clocks_stand_still(control: Control[LiveTask]) -> While:
+    """Let no time pass for a task and for all who wait for it. A deadline that someone said comes all the same."""
+    for member in control.own_line.members.values():
+        member.control.arm()
+    line: list[Control[LiveTask]] = []
+    above: Control[LiveTask] | None = control
+    while above is not None:
+        line.append(above)
+        above = above.above
+
+    def stop() -> None:
+        for one in line:
+            one.pause()
+
+    def go_on() -> None:
+        for one in line:
+            one.go_on()
+
+    return While(stop, go_on)
+
+
+def asked(live: LiveTask, question: str, draft: QuestionDraft, until: int, now: int) -> Unsealed:
+    """Make the event of a question."""
+    data: dict[str, Any] = {
+        "question": question,
+        "kind": draft.kind,
+        "text": draft.text,
+        "choices": [*draft.choices],
+        "digest": draft.digest,
+        "until": until,
+        "expires": draft.expires,
+    }
+    if draft.default is not None:
+        data["default"] = draft.default
+    if draft.shows:
+        data["shows"] = draft.shows
+    return question_event("question.asked", live.place, live.remit.holder, now, data)
+
+
+def _said_before(view: View, ops: list[str]) -> Said | None:
+    """Find what people said yes to in an earlier try, if nobody was asked in this one."""
+    if view.done(f"{ops[0]}/ask") is not None:
+        return None
+    said = (said_under(view, op) for op in ops[1:])
+    return next((one for one in said if one is not None and one.state in ("approved", "answered")), None)
+
+
+def _until_of(view: View, question: str) -> int:
+    found = view.question(question)
+    if found is None:
+        raise StoreError(f"question {question} is not in the store any more; run `remit doctor`")
+    return found.until

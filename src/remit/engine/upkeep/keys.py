@@ -1,0 +1,112 @@
+"""A workspace's own keys to providers: sealed in its store, and opened for the engine alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from remit.core.kinds import key_removed, key_set
+from remit.core.redaction import Redaction
+from remit.core.secret import Secret
+from remit.core.text import canonical
+from remit.core.values import Json
+from remit.engine.acts import ONCE, Act
+from remit.engine.ground import Ground
+from remit.errors import BadInput, Conflict
+from remit.ports import Decision, KeyChange, KeyInfo, KeyRow, Vault, View
+
+MOST: Final = 1_000  # keys of one workspace, so that all of them can be sealed anew in one transaction
+NAME_LIMIT: Final = 40  # characters: less than a key has that someone gives for a name by mistake
+
+
+class Keys(NamedTuple):
+    """The keys of a workspace. `vault` finds what seals them, each time anew: master keys may have been changed since.
+
+    Whatever is set or opened here is redacted from then on: an agent that fails with its key in the error must not
+    write it into the journal.
+    """
+
+    ground: Ground
+    vault: Callable[[], Vault]
+    redaction: Redaction
+
+    async def set(self, name: str, secret: Secret, act: Act = ONCE) -> KeyInfo:
+        """Keep a key under this name, in the place of the one that was there."""
+        named = _named(name)
+        self.redaction.learn(secret)
+        now = self.ground.clock.now()
+        row = KeyRow(named, self.vault().seal(self.ground.store.workspace, named, secret), now)
+
+        def decide(view: View) -> Decision[list[Json]]:
+            if view.secret(named) is None and len(view.secrets()) >= MOST:
+                raise BadInput(f"a workspace keeps at most {MOST:,} keys; remove those that nobody needs")
+            told = (key_set(named, row.sealed.key_id, act.by, now),)
+            return Decision([named, row.sealed.key_id, now], told, vault=KeyChange(puts=(row,)))
+
+        return KeyInfo._make(await self.ground.store.tx(act.id("key.set", self.ground), decide))
+
+    async def remove(self, name: str, act: Act = ONCE) -> bool:
+        """Keep the key of this name no more: it is deleted, not marked. Tells whether there was one."""
+        named, now = _named(name), self.ground.clock.now()
+
+        def decide(view: View) -> Decision[bool]:
+            if view.secret(named) is None:
+                return Decision(False)
+            return Decision(True, (key_removed(named, act.by, now),), vault=KeyChange(drops=(named,)))
+
+        return await self.ground.store.tx(act.id("key.removed", self.ground), decide)
+
+    async def names(self) -> list[KeyInfo]:
+        """List the keys there are, by name, unopened."""
+        return await self.ground.store.read(lambda view: view.secrets())
+
+    async def rotate(self, act: Act = ONCE) -> int:
+        """Seal anew whatever is not sealed with the newest master key; tells how many. All of them, or none."""
+        vault, store, now = self.vault(), self.ground.store, self.ground.clock.now()
+        stale = await store.read(lambda view: _stale(view, vault.newest))
+        fresh = {row: self._sealed_anew(vault, row, now) for row in stale}
+
+        def decide(view: View) -> Decision[int]:
+            rows = _stale(view, vault.newest)
+            if not fresh.keys() >= set(rows):
+                raise Conflict("a key was changed while the keys were being sealed anew; rotate once more")
+            puts = [fresh[row] for row in rows]
+            told = [key_set(row.name, row.sealed.key_id, act.by, now) for row in puts]
+            return Decision(len(puts), told, vault=KeyChange(puts=puts) if puts else None)
+
+        return await store.tx(act.id("keys.rotated", self.ground), decide)
+
+    async def open(self, name: str) -> Secret | None:
+        """Open the key of this name; None if there is none."""
+        named = _named(name)
+        row = await self.ground.store.read(lambda view: view.secret(named))
+        return None if row is None else self._opened(self.vault(), row)
+
+    def _opened(self, vault: Vault, row: KeyRow) -> Secret:
+        secret = vault.open(self.ground.store.workspace, row.name, row.sealed)
+        self.redaction.learn(secret)
+        return secret
+
+    def _sealed_anew(self, vault: Vault, row: KeyRow, now: int) -> KeyRow:
+        secret = self._opened(vault, row)
+        return KeyRow(row.name, vault.seal(self.ground.store.workspace, row.name, secret), now)
+
+
+def _named(name: object) -> str:
+    """Give the one spelling of a key's name."""
+    try:
+        named = canonical(name)
+    except BadInput:
+        named = ""
+    if not 0 < len(named) <= NAME_LIMIT:
+        raise BadInput(
+            f"a key is named after its provider, such as openai, in at most {NAME_LIMIT} characters; what was given is "
+            "not shown, for it may be the key itself"
+        )
+    return named
+
+
+def _stale(view: View, newest: str) -> list[KeyRow]:
+    """List what is sealed with another master key than the newest."""
+    rows = [view.secret(info.name) for info in view.secrets() if info.key_id != newest]
+    return [row for row in rows if row is not None]
