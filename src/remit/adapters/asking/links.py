@@ -1,0 +1,113 @@
+"""The answers there are to a question, and links that give one of them.
+
+The token of a link is a MAC over the workspace, the question, the choice, the digest of exactly what is asked for, and
+until when: it counts for this one choice of this one question. It counts once, because the first answer does.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Callable
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
+
+from remit.adapters.asking.http import address
+from remit.adapters.asking.secrecy import kept
+from remit.core.question import Inquiry, QuestionState, Reply
+from remit.errors import BadInput
+
+TEXT: Final = "text"  # the choice of who answers in their own words
+TOKEN_BYTES: Final = 20
+
+_PREFIX: Final = "whsec_"
+_SHORTEST, _LONGEST = 24, 64  # bytes of a secret
+_DECISIONS: Final[dict[str, QuestionState]] = {"approve": "approved", "reject": "rejected"}
+
+
+class Option(NamedTuple):
+    """One of the answers there are: `code` stands for it in links and buttons, `label` is what people read."""
+
+    code: str
+    label: str
+
+
+def options(inquiry: Inquiry) -> tuple[Option, ...]:
+    """List the answers there are to a question."""
+    if inquiry.kind != "ask":
+        return Option("approve", "Approve"), Option("reject", "Reject")
+    if inquiry.choices:
+        return tuple(Option(str(number), choice) for number, choice in enumerate(inquiry.choices))
+    return (Option(TEXT, "Answer"),)
+
+
+def option(inquiry: Inquiry, code: str) -> Option | None:
+    """Find the answer that a code stands for."""
+    return next((one for one in options(inquiry) if one.code == code), None)
+
+
+def replied(inquiry: Inquiry, chosen: Option, by: str, channel: str, said: str = "") -> Reply:
+    """Make the answer of who chose this; what was `said` is the answer itself, or why."""
+    if inquiry.kind != "ask":
+        return Reply(_DECISIONS[chosen.code], by, channel, why=said)
+    return Reply("answered", by, channel, value=said if chosen.code == TEXT else chosen.label)
+
+
+def signing_key(given: object, what: str = "the secret") -> Callable[[], bytes]:
+    """Take the secret of a webhook: `whsec_` and base64 of 24 to 64 bytes, or the same without `whsec_`."""
+    reveal = kept(given, what)
+
+    def key() -> bytes:
+        text = reveal().removeprefix(_PREFIX)
+        try:
+            found = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+        except (binascii.Error, ValueError):
+            found = b""
+        if not _SHORTEST <= len(found) <= _LONGEST:
+            made = "python -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""
+            raise BadInput(f"{what} is base64 of {_SHORTEST} to {_LONGEST} bytes; make one with {made}")
+        return found
+
+    key()  # refused where it is said
+    return key
+
+
+def mac(key: bytes, workspace: str, inquiry: Inquiry, code: str, size: int = TOKEN_BYTES) -> str:
+    """Make the token of one choice: each part goes in with its length, so that none can pass for two."""
+    parts = (workspace, inquiry.id, code, inquiry.digest, str(inquiry.until))
+    message = b"".join(len(part).to_bytes(8, "big") + part for part in (one.encode() for one in parts))
+    return base64.urlsafe_b64encode(hmac.digest(key, message, "sha256")[:size]).decode().rstrip("=")
+
+
+def same(one: str, other: str) -> bool:
+    """Compare tokens without telling by the time it takes how much of one was right."""
+    return hmac.compare_digest(one.encode(errors="replace"), other.encode(errors="replace"))
+
+
+class Links:
+    """Links under an address, with the key that is made of a channel's secret for this and nothing else."""
+
+    def __init__(self, secret: object, base_url: object = "") -> None:
+        secret_key = signing_key(secret)
+        self._key: Callable[[], bytes] = lambda: hmac.digest(secret_key(), b"remit-link-1", hashlib.sha256)
+        self.base_url = address(base_url, "base_url").rstrip("/") if base_url else ""
+        if "?" in self.base_url or "#" in self.base_url:
+            raise BadInput("base_url ends with the path under which the answers are; leave out what follows ? and #")
+
+    def token(self, workspace: str, inquiry: Inquiry, code: str) -> str:
+        return mac(self._key(), workspace, inquiry, code)
+
+    def verified(self, workspace: str, inquiry: Inquiry, code: str, token: str) -> Option | None:
+        """Give the choice that a token counts for; None if it does not count."""
+        right = same(self.token(workspace, inquiry, code), token)
+        return option(inquiry, code) if right else None
+
+    def url(self, workspace: str, inquiry: Inquiry, code: str) -> str:
+        says = {"w": workspace, "q": inquiry.id, "c": code, "t": self.token(workspace, inquiry, code)}
+        return f"{self.base_url}/answer?{urlencode(says)}"
+
+    def all(self, workspace: str, inquiry: Inquiry) -> list[tuple[Option, str]]:
+        """List the links of a question; none without an address for them."""
+        if not self.base_url:
+            return []
+        return [(one, self.url(workspace, inquiry, one.code)) for one in options(inquiry)]

@@ -1,0 +1,159 @@
+"""The small server behind the links. It knows one page; put a proxy in front of it that does TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from http import HTTPStatus
+from typing import Final
+
+import anyio
+
+from remit.adapters.asking.links import Links, Option, replied
+from remit.adapters.asking.page import HEADERS, page, told
+from remit.adapters.asking.requests import HEAD_LIMIT, BadRequest, PageRequest, read_request
+from remit.adapters.asking.secrecy import SecretGiven
+from remit.core.checks import between
+from remit.core.question import Inquiry
+from remit.core.text import NAME_LIMIT, line
+from remit.core.times import SECOND, iso, span
+from remit.errors import BadInput, Conflict, NotFound, RemitError
+from remit.ports.channel import Desk, Down
+
+SECONDS: Final = 10.0  # for a whole request
+MOST: Final = 64  # connections at a time
+PORT: Final = 8642
+_NAME: Final = 40
+
+_log = logging.getLogger("remit")
+
+
+class AnswerServer:
+    """Answers the links of `Webhook` and `Slack`, with the same secret as they have: a channel that only listens.
+
+    A link that is fetched decides nothing, because programs fetch links too; it gives a page whose form does. Whoever
+    has the link may answer: it says who may, and nothing says who they are, so `by` is `link`, and the name that they
+    gave.
+    """
+
+    def __init__(
+        self,
+        secret: SecretGiven,
+        *,
+        port: int = PORT,
+        host: str = "127.0.0.1",
+        name: str = "answers",
+        seconds: float = SECONDS,
+    ) -> None:
+        self.name = name
+        self.port = between(port, "port", 0, 65_535)
+        self._host = line(host, "host", 255)
+        self._seconds = span(seconds, "seconds") / SECOND
+        self._links = Links(secret)
+        self._serving: set[asyncio.Task[object]] = set()
+        self.ready = asyncio.Event()  # when it listens; `port` is the one that it got if any would do
+
+    def __repr__(self) -> str:
+        return f"<AnswerServer at {self._host}:{self.port}>"
+
+    async def listen(self, desk: Desk) -> None:
+        """Answer requests until cancelled."""
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await self._serve(desk, reader, writer)
+
+        try:
+            server = await asyncio.start_server(serve, self._host, self.port, limit=HEAD_LIMIT)
+        except OSError as error:
+            raise Down(why=f"port {self.port} of {self._host} cannot be had: {error.strerror}") from None
+        self.port = server.sockets[0].getsockname()[1]
+        self.ready.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            server.close()
+            for task in self._serving:
+                task.cancel()
+
+    async def _serve(self, desk: Desk, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            if len(self._serving) >= MOST:
+                return
+            self._serving.add(task)
+            with anyio.move_on_after(self._seconds):
+                writer.write(await self._response(desk, reader))
+                await writer.drain()
+        except (OSError, EOFError):  # whoever asked has gone
+            pass
+        finally:
+            self._serving.discard(task)
+            writer.close()
+
+    async def _response(self, desk: Desk, reader: asyncio.StreamReader) -> bytes:
+        method = ""
+        try:
+            request = await read_request(reader)
+            method = request.method
+            status, html = await self._answered(desk, request)
+        except BadRequest as error:
+            status, html = error.status, told(error.status.phrase, "Nothing was decided.")
+        except EOFError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a page for whoever asked, whatever is wrong in here
+            _log.error("an answer by a link could not be taken: %s", type(error).__name__)
+            status, html = HTTPStatus.INTERNAL_SERVER_ERROR, told("That did not work", "Nothing was decided.")
+        body = html.encode(errors="replace")
+        headers = {**HEADERS, "content-length": str(len(body)), "connection": "close"}
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return f"HTTP/1.1 {status.value} {status.phrase}\r\n{head}\r\n".encode() + (b"" if method == "HEAD" else body)
+
+    async def _answered(self, desk: Desk, request: PageRequest) -> tuple[HTTPStatus, str]:
+        if not request.path.endswith("/answer"):
+            return HTTPStatus.NOT_FOUND, told("There is nothing here", "Nothing was decided.")
+        found = await self._found(desk, request.fields)
+        if found is None:
+            wrong = "This link is wrong, or it is not for this any more. Nothing was decided."
+            return HTTPStatus.FORBIDDEN, told("This link does not count", wrong)
+        inquiry, chosen = found
+        if request.method == "POST":
+            return await self._decide(desk, inquiry, chosen, request.fields)
+        if inquiry.state != "open":
+            return HTTPStatus.OK, told("Already decided", _became(inquiry))
+        return HTTPStatus.OK, page(desk.workspace, inquiry, chosen, request.fields["t"])
+
+    async def _found(self, desk: Desk, fields: dict[str, str]) -> tuple[Inquiry, Option] | None:
+        """Find what a link is about; None whatever is wrong with it, so that nobody learns what there is."""
+        if fields.get("w") != desk.workspace:
+            return None
+        try:
+            inquiry = await desk.look(fields.get("q", ""))
+        except (BadInput, NotFound):
+            return None
+        chosen = self._links.verified(desk.workspace, inquiry, fields.get("c", ""), fields.get("t", ""))
+        return None if chosen is None else (inquiry, chosen)
+
+    async def _decide(
+        self, desk: Desk, inquiry: Inquiry, chosen: Option, fields: dict[str, str]
+    ) -> tuple[HTTPStatus, str]:
+        name = "".join(letter for letter in fields.get("name", "") if letter.isprintable()).strip()[:_NAME]
+        by = f"link:{name}"[:NAME_LIMIT] if name else "link"
+        said = fields.get("said", "").replace("\r\n", "\n")
+        try:
+            await desk.answer(inquiry.id, replied(inquiry, chosen, by, self.name, said))
+        except Conflict as error:
+            return HTTPStatus.CONFLICT, told("Already decided", str(error))
+        except BadInput as error:
+            return HTTPStatus.UNPROCESSABLE_ENTITY, told("That is no answer", f"{error}. Go back and try again.")
+        except RemitError as error:
+            _log.warning("an answer by a link could not be recorded: %s", error)
+            return HTTPStatus.SERVICE_UNAVAILABLE, told("Not recorded", "Nothing was decided; try again in a moment.")
+        return HTTPStatus.OK, told("Recorded", f"{chosen.label}: question {inquiry.id} is decided. Thank you.")
+
+
+def _became(inquiry: Inquiry) -> str:
+    whom = f" by {inquiry.by}" if inquiry.by else ""
+    where = f" over {inquiry.channel}" if inquiry.channel else ""
+    when = f" at {iso(inquiry.answered_at)}" if inquiry.answered_at is not None else ""
+    return f"Question {inquiry.id}: {inquiry.state}{whom}{where}{when}. The first answer counts."

@@ -1,0 +1,298 @@
+"""Telling people of questions in Telegram, and taking their answers from there.
+
+    Serving(channels=[Telegram(token, chat=-1001234, allow=[4711])])
+
+An answer counts if whoever gave it is on the list, in that chat, by a button or a message that carries our MAC.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, cast
+
+from remit.adapters.asking.http import SECONDS, Answered, Http, address
+from remit.adapters.asking.links import TEXT, Option, mac, option, options, replied, same
+from remit.adapters.asking.secrecy import SecretGiven, kept, token_hidden
+from remit.core.checks import between, items
+from remit.core.question import Inquiry
+from remit.core.text import shown
+from remit.core.times import iso
+from remit.errors import BadInput, Conflict, NotFound, RemitError, StoreError
+from remit.ports.channel import Desk, Down, Undeliverable
+
+API: Final = "https://api.telegram.org"
+POLL: Final = 50  # seconds that Telegram holds a request if there is nothing new
+
+_TOKEN: Final = re.compile(r"[0-9]+:[A-Za-z0-9_-]+", re.ASCII)
+_USERNAME: Final = re.compile(r"[A-Za-z0-9_]{1,32}", re.ASCII)
+_MAC_BYTES: Final = 12
+_DATA: Final = 64  # bytes of a button
+_MESSAGE: Final = 4_096  # characters as UTF-16 counts them
+_LABEL: Final = 60
+_ALERT: Final = 190
+_WORDS: Final = 200
+_REPLY: Final = "Reply to this message to answer."
+_NOT_YOURS: Final = "You are not among those who may answer this."
+_WRONG: Final = "This button does not count; nothing was decided."
+
+_log = logging.getLogger("remit")
+
+
+class Press(NamedTuple):
+    """What someone did in the chat: pressed a button, or replied to a message. `carries` is what the button or the
+    message that we sent says about its question; `query` is to be answered, `message` may be changed."""
+
+    who: int
+    username: str
+    chat: int
+    carries: str
+    said: str | None
+    query: str
+    message: int
+
+
+class Telegram:
+    """Sends each question to a chat, with a button for each choice, and asks Telegram for what was pressed. A question
+    that wants words is answered by replying to its message.
+
+    `allow` are the ids of the people whose answers count. If two processes ask for the same bot, Telegram sends one of
+    them away; it comes back later, and nothing is lost by it.
+    """
+
+    def __init__(
+        self,
+        token: SecretGiven,
+        chat: int,
+        allow: list[int],
+        api: str = API,
+        *,
+        name: str = "telegram",
+        poll: int = POLL,
+    ) -> None:
+        self.name = name
+        self._token = kept(token, "the token of a bot")
+        if not _TOKEN.fullmatch(self._token()):
+            raise BadInput("the token of a bot looks like 123456:ABC...; what was given is not shown here")
+        self._bot = int(self._token().partition(":")[0])
+        self._chat = _id(chat, "chat")
+        self._allow = frozenset(_id(one, "an id in allow") for one in items(allow, "allow is a list of ids of people"))
+        if not self._allow:
+            raise BadInput(
+                "allow is the list of ids of the people whose answers count; without one nobody could answer"
+            )
+        self._api = address(api, "api").rstrip("/")
+        self._poll = between(poll, "poll", 0, POLL)
+        self._http = Http(token_hidden(self._token))
+        self._offset = 0
+
+    def __repr__(self) -> str:
+        return f"<Telegram '{self.name}'>"
+
+    # -- telling --------------------------------------------------------------------------------------------------
+
+    async def tell(self, workspace: str, inquiry: Inquiry) -> str:
+        told = {
+            "chat_id": self._chat,
+            "text": self._text(workspace, inquiry),
+            "reply_markup": self._below(workspace, inquiry),
+        }
+        sent = await self._call("sendMessage", told | {"link_preview_options": {"is_disabled": True}})
+        return str(_of(sent, "message_id", int) or "")
+
+    def _text(self, workspace: str, inquiry: Inquiry) -> str:
+        lines = [inquiry.text, "", f"asked by {inquiry.chain or inquiry.agent}, open until {iso(inquiry.until)}"]
+        lines += [f"{name}: {_spelled(value)}" for name, value in inquiry.shows.items() if name != "chain"]
+        wants_words = options(inquiry)[0].code == TEXT
+        # The last line says which question it is: that is what comes back with a reply.
+        last = f"\n\n{_REPLY}\n{self._carried(workspace, inquiry, TEXT)}" if wants_words else f"\n\n{inquiry.id}"
+        return _cut("\n".join(lines), _MESSAGE - _length(last)) + last
+
+    def _below(self, workspace: str, inquiry: Inquiry) -> dict[str, Any]:
+        if options(inquiry)[0].code == TEXT:
+            return {"force_reply": True}
+        rows = [
+            [{"text": _cut(one.label, _LABEL), "callback_data": self._carried(workspace, inquiry, one.code)}]
+            for one in options(inquiry)
+        ]
+        return {"inline_keyboard": rows}
+
+    def _carried(self, workspace: str, inquiry: Inquiry, code: str) -> str:
+        """Say which choice of which question it is, so that nobody else can say so."""
+        data = f"{inquiry.id}.{code}.{self._mac(workspace, inquiry, code)}"
+        if len(data) > _DATA:
+            raise Undeliverable(f"the id of the question is too long for a button of Telegram: {shown(inquiry.id)}")
+        return data
+
+    def _mac(self, workspace: str, inquiry: Inquiry, code: str) -> str:
+        key = hmac.digest(self._token().encode(), b"remit-telegram-1", "sha256")
+        return mac(key, workspace, inquiry, code, _MAC_BYTES)
+
+    # -- listening ------------------------------------------------------------------------------------------------
+
+    async def listen(self, desk: Desk) -> None:
+        """Ask for what was pressed, again and again, until cancelled. What was handled is asked for no more."""
+        while True:
+            wanted = {"offset": self._offset, "timeout": self._poll, "allowed_updates": ["callback_query", "message"]}
+            for update in await self._updates(wanted):
+                press = _press(update, self._bot)
+                if press is not None:
+                    await self._handle(desk, press)
+                self._offset = cast("int", _of(update, "update_id", int) or self._offset) + 1
+
+    async def _updates(self, wanted: dict[str, Any]) -> list[Any]:
+        got = await self._call("getUpdates", wanted, self._poll + SECONDS)
+        if not isinstance(got, list):  # somebody else answers in its place; asking on and on at once would not help
+            raise Down(why="it answered with something that is no list of updates")
+        return cast("list[Any]", got)
+
+    async def _handle(self, desk: Desk, press: Press) -> None:
+        try:
+            tells = await self._answered(desk, press)
+        except StoreError:  # it may come back: Telegram is asked for the same again
+            raise
+        except RemitError as error:
+            tells = str(error)
+        except Exception as error:  # noqa: BLE001 - what cannot be handled must not be asked for over and over
+            _log.error("channel '%s' could not handle an answer: %s", self.name, type(error).__name__)
+            tells = "That did not work; nothing was decided."
+        if tells is not None:
+            await self._tell_back(press, tells)
+
+    async def _answered(self, desk: Desk, press: Press) -> str | None:
+        """Record an answer, and say what came of it; None if it was none."""
+        if press.chat != self._chat or press.who not in self._allow:
+            return _NOT_YOURS if press.query else None
+        found = await self._found(desk, press)
+        if found is None:
+            return _WRONG if press.query else None
+        inquiry, chosen = found
+        username = f"/{press.username}" if press.username else ""
+        reply = replied(inquiry, chosen, f"telegram:{press.who}{username}", self.name, press.said or "")
+        try:
+            await desk.answer(inquiry.id, reply)
+        except Conflict as error:
+            await self._close(press, inquiry, str(error))
+            raise
+        word = {"approve": "approved", "reject": "rejected", TEXT: "answered"}.get(
+            chosen.code, f"answered {chosen.label}"
+        )
+        await self._close(press, inquiry, f"{word} by {press.username or press.who}")
+        return f"Recorded: {word}."
+
+    async def _found(self, desk: Desk, press: Press) -> tuple[Inquiry, Option] | None:
+        match press.carries.split("."):
+            case [question, code, given] if (press.said is not None) == (code == TEXT):
+                pass
+            case _:
+                return None
+        try:
+            inquiry = await desk.look(question)
+        except (BadInput, NotFound):
+            return None
+        right = same(self._mac(desk.workspace, inquiry, code), given)
+        chosen = option(inquiry, code) if right else None
+        return None if chosen is None else (inquiry, chosen)
+
+    async def _tell_back(self, press: Press, sentence: str) -> None:
+        """Tell whoever pressed what happened."""
+        if press.query:
+            told = {"callback_query_id": press.query, "text": _cut(sentence, _ALERT), "show_alert": True}
+            await self._try("answerCallbackQuery", told)
+        else:
+            reply = {"message_id": press.message, "allow_sending_without_reply": True}
+            await self._try(
+                "sendMessage", {"chat_id": press.chat, "text": _cut(sentence, _MESSAGE), "reply_parameters": reply}
+            )
+
+    async def _close(self, press: Press, inquiry: Inquiry, became: str) -> None:
+        """Write into the message what became of the question, and take the buttons away."""
+        if press.query:
+            last = f"\n\n{became}\n{inquiry.id}"
+            text = _cut(inquiry.text, _MESSAGE - _length(last)) + last
+            await self._try("editMessageText", {"chat_id": press.chat, "message_id": press.message, "text": text})
+
+    async def _try(self, method: str, says: dict[str, Any]) -> None:
+        """Do what is only polite: the answer is on record already."""
+        try:
+            await self._call(method, says)
+        except (Down, Undeliverable) as error:
+            _log.info("channel '%s' could not do %s: %s", self.name, method, error)
+
+    # -- requests -------------------------------------------------------------------------------------------------
+
+    async def _call(self, method: str, says: dict[str, Any], seconds: float = SECONDS) -> Any:
+        """Call a method of the bot; gives back its result."""
+        url: Callable[[], str] = lambda: f"{self._api}/bot{self._token()}/{method}"  # noqa: E731 - not kept anywhere
+        body = json.dumps(says).encode()
+        answered = await self._http.post(url, body, {"content-type": "application/json"}, seconds)
+        got = _decoded(answered)
+        wait = _of(_of(got, "parameters", dict), "retry_after", int)
+        answered.judge(_described(got, self._token()), float(wait) if wait is not None else None)
+        return cast("dict[str, Any]", got).get("result") if isinstance(got, dict) else None
+
+
+def _press(update: object, bot: int) -> Press | None:
+    """Read what someone did, if it was something that may concern us: pressed a button, or replied to our bot."""
+    query = _of(update, "callback_query", dict)
+    if query is not None:
+        message = _of(query, "message", dict)
+        return _pressed(query, message, _of(query, "data", str) or "", None, _of(query, "id", str) or "")
+    message = _of(update, "message", dict)
+    above = _of(message, "reply_to_message", dict)
+    said, carried = _of(message, "text", str), _of(above, "text", str)
+    if said is None or carried is None or _of(_of(above, "from", dict), "id", int) != bot:
+        return None
+    return _pressed(message, message, carried.rpartition("\n")[2], said, "")
+
+
+def _pressed(by: object, message: object, carries: str, said: str | None, query: str) -> Press | None:
+    who, chat = _of(_of(by, "from", dict), "id", int), _of(_of(message, "chat", dict), "id", int)
+    if who is None or chat is None:
+        return None
+    username = _of(_of(by, "from", dict), "username", str) or ""
+    clean = username if _USERNAME.fullmatch(username) else ""
+    return Press(who, clean, chat, carries, said, query, _of(message, "message_id", int) or 0)
+
+
+def _of(place: object, name: str, kind: type) -> Any:
+    """Give what a server's answer has there, if it is of that kind."""
+    found = cast("dict[str, Any]", place).get(name) if isinstance(place, dict) else None
+    odd = isinstance(found, bool) and kind is int
+    return found if isinstance(found, kind) and not odd else None
+
+
+def _decoded(answered: Answered) -> Any:
+    try:
+        return json.loads(answered.body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _described(got: object, token: str) -> str:
+    """Give Telegram's own words for what is wrong, on one line."""
+    said = str(_of(got, "description", str) or "").replace(token, "[secret]")
+    return " ".join(said.split())[:_WORDS]
+
+
+def _id(given: object, what: str) -> int:
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise BadInput(f"{what} is a whole number, as Telegram has them, not {shown(given)}")
+    return given
+
+
+def _length(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+def _cut(text: str, most: int) -> str:
+    if _length(text) <= most:
+        return text
+    return text.encode("utf-16-le")[: 2 * (most - 1)].decode("utf-16-le", errors="ignore") + "…"
+
+
+def _spelled(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

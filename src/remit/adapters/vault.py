@@ -1,0 +1,188 @@
+"""A vault of master keys: AES-256-GCM, by the cryptography package (`remit[keys]`).
+
+The master keys are not in the database: they come from the environment, or from a file that only its owner can read. A
+secret is sealed together with the workspace and the name that it is for, so a row that is moved does not open there.
+"""
+
+import hashlib
+import os
+import stat
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+from remit.core.secret import LONGEST, Secret
+from remit.core.text import shown
+from remit.errors import BadInput, StoreError
+from remit.ports import Sealed
+
+VARIABLE: Final = "REMIT_MASTER_KEY"
+FILE_VARIABLE: Final = "REMIT_MASTER_KEY_FILE"
+
+_FORM: Final = "remit-secret-1"
+_MASTER: Final = 32  # bytes
+_NONCE: Final = 12
+_POSIX: Final = os.name == "posix"  # elsewhere rights are not in the mode of a file
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+class _Aead(Protocol):
+    def encrypt(self, nonce: bytes, data: bytes, associated_data: bytes) -> bytes: ...
+    def decrypt(self, nonce: bytes, data: bytes, associated_data: bytes) -> bytes: ...
+
+
+class MasterVault:
+    """Seals with the first of some master keys, and opens with any of them.
+
+    `masters` are 32 bytes each, in base64, with commas or line breaks in between: one is enough, and while keys are
+    rotated the old ones stand behind the new one.
+    """
+
+    def __init__(self, masters: Secret) -> None:
+        aead = _aead()  # first: what is raised below must find no master key in a variable
+        made = [_made(text, aead) for text in _parts(masters)]
+        wrong = [number for number, one in enumerate(made, 1) if one is None]
+        if wrong:
+            raise BadInput(
+                f"master key {wrong[0]} of {len(made)} is not 32 bytes in base64; `remit keys master` makes one"
+            )
+        self._masters = dict(one for one in made if one is not None)
+        if not self._masters:
+            raise BadInput("no master key is given; `remit keys master` makes one")
+        self.newest = next(iter(self._masters))
+
+    def seal(self, workspace: str, name: str, secret: Secret) -> Sealed:
+        """Seal a secret for this workspace under this name, with the first master key."""
+        bound = _bound(workspace, name, self.newest)
+        nonce = os.urandom(_NONCE)
+        text = nonce + self._masters[self.newest].encrypt(nonce, secret.reveal().encode(), bound)
+        # What it is bound to stands in front, to tell what is wrong; to open it only what is expected counts.
+        return Sealed(self.newest, f"{b64encode(bound).decode()}.{b64encode(text).decode()}")
+
+    def open(self, workspace: str, name: str, sealed: Sealed) -> Secret:
+        """Open what was sealed for this workspace under this name; raises a sentence if it cannot be."""
+        master = self._masters.get(sealed.key_id)
+        if master is None:
+            raise StoreError(
+                f"the key {shown(name)} is sealed with master key {shown(sealed.key_id)}, and given are "
+                f"{', '.join(self._masters)}; add that one behind the first of {VARIABLE}, or set the key anew"
+            )
+        head, text = _taken_apart(sealed.text)
+        _must_be_bound(head, workspace, name)
+        try:
+            bound = _bound(workspace, name, sealed.key_id)
+            return Secret(master.decrypt(text[:_NONCE], text[_NONCE:], bound).decode())
+        except (_cryptography("exceptions").InvalidTag, ValueError):
+            raise StoreError(
+                f"the sealed key {shown(name)} was changed since it was sealed, so it is not used; set it anew"
+            ) from None
+
+
+def from_environment() -> MasterVault:
+    """Make the vault of the master keys that the environment names."""
+    text, path = bool(os.environ.get(VARIABLE)), os.environ.get(FILE_VARIABLE, "")
+    if text and path:
+        raise BadInput(f"{VARIABLE} and {FILE_VARIABLE} are both set; say which by leaving one out")
+    if text:
+        return MasterVault(Secret(os.environ[VARIABLE]))
+    if path:
+        return MasterVault(_read(path))
+    raise BadInput(
+        f"keys are sealed with a master key, and there is none: set {VARIABLE} to what `remit keys master` prints, "
+        f"or {FILE_VARIABLE} to a file that has it"
+    )
+
+
+def fresh_master() -> Secret:
+    """Make a master key."""
+    return Secret(b64encode(os.urandom(_MASTER)).decode())
+
+
+# -- master keys ---------------------------------------------------------------------------------------------
+
+
+def _parts(masters: Secret) -> list[str]:
+    return [line.strip() for line in masters.reveal().replace(",", "\n").splitlines() if line.strip()]
+
+
+def _made(text: str, aead: Callable[[bytes], _Aead]) -> tuple[str, _Aead] | None:
+    """Make what a master key seals with, and its id; None if it is none."""
+    try:
+        raw = b64decode(text, validate=True)
+    except ValueError:
+        return None
+    if len(raw) != _MASTER:
+        return None
+    return hashlib.sha256(raw).hexdigest()[:8], aead(raw)
+
+
+def _read(path: str) -> Secret:
+    """Read master keys from a file that nobody else can read."""
+    try:
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "that is no path"
+        raise BadInput(f"the file of {FILE_VARIABLE}, {shown(path)}, cannot be read: {why}") from None
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise BadInput(f"{FILE_VARIABLE} names {shown(path)}, which is not a file")
+        if _POSIX and status.st_uid != os.geteuid():
+            raise BadInput(f"{shown(path)} belongs to another user, who knows what is in it; make a file of your own")
+        if _POSIX and status.st_mode & _OTHERS:
+            raise BadInput(f"{shown(path)} can be used by others on this machine; first say: chmod 600 {path}")
+        return Secret(os.read(file, LONGEST + 1).decode(errors="replace"))
+    finally:
+        os.close(file)
+
+
+def _aead() -> Callable[[bytes], _Aead]:
+    return _cryptography("hazmat.primitives.ciphers.aead").AESGCM
+
+
+def _cryptography(part: str) -> Any:
+    """Import a part of the package when it is first needed: few programs have keys of their own."""
+    try:
+        return import_module(f"cryptography.{part}")
+    except ImportError:
+        raise BadInput("sealing keys needs the cryptography package: pip install 'remit[keys]'") from None
+
+
+# -- what a secret is bound to -------------------------------------------------------------------------------
+
+
+def _bound(workspace: str, name: str, key_id: str) -> bytes:
+    """Write down what a secret is for. Each part has its length in front, so that no part can be read as another."""
+    parts = [part.encode() for part in (_FORM, workspace, name, key_id)]
+    return b"".join(len(part).to_bytes(4) + part for part in parts)
+
+
+def _taken_apart(text: str) -> tuple[list[str], bytes]:
+    """Give what a sealed secret says it is for, and its bytes; nothing of what cannot be read."""
+    head, _, rest = text.partition(".")
+    try:
+        return _fields(b64decode(head, validate=True)), b64decode(rest, validate=True)
+    except ValueError:
+        return [], b""
+
+
+def _fields(bound: bytes) -> list[str]:
+    fields: list[str] = []
+    while bound:
+        size = int.from_bytes(bound[:4])
+        fields.append(bound[4 : 4 + size].decode())
+        bound = bound[4 + size :]
+    return fields
+
+
+def _must_be_bound(head: list[str], workspace: str, name: str) -> None:
+    """Say what is wrong if a sealed secret was moved; that it was not is known only when it opens."""
+    if len(head) < 3 or head[0] != _FORM:
+        return
+    if head[1] != workspace:
+        raise StoreError(f"the sealed key {shown(name)} was sealed for another workspace, and opens in that one only")
+    if head[2] != name:
+        raise StoreError(
+            f"what is kept under {shown(name)} was sealed as the key {shown(head[2])}, and opens under that name only"
+        )

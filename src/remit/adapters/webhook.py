@@ -1,0 +1,88 @@
+"""Telling people of questions by a webhook, signed as standardwebhooks.com has it.
+
+Serving(channels=[Webhook("https://example.com/hook", secret, "https://ops.example.com"), AnswerServer(secret)])
+"""
+
+import base64
+import hmac
+import json
+from collections.abc import Callable
+from time import time_ns
+from typing import Any, Final
+
+from remit.adapters.asking.http import Http, address, address_hidden
+from remit.adapters.asking.links import Links, signing_key
+from remit.adapters.asking.secrecy import SecretGiven, kept
+from remit.adapters.asking.server import AnswerServer
+from remit.core.question import Inquiry
+from remit.core.times import iso
+
+__all__ = ["AnswerServer", "Webhook"]
+
+_NANO: Final = 1_000_000_000
+
+
+class Webhook:
+    """Posts each question to an address, with links to answer it if there is a `base_url` under which they are served.
+
+    The secret signs what is posted, and makes the links count. `webhook-id` is the id of the question, at every try.
+    """
+
+    def __init__(
+        self,
+        url: SecretGiven,
+        secret: SecretGiven,
+        base_url: str = "",
+        *,
+        name: str = "webhook",
+        now: Callable[[], int] = time_ns,
+    ) -> None:
+        self.name = name
+        self._url = kept(url, "the address of a webhook")
+        address(self._url(), "the address of a webhook")
+        self._key = signing_key(secret)
+        self._links = Links(secret, base_url)
+        self._http = Http(address_hidden(self._url))
+        self._now = now
+
+    def __repr__(self) -> str:
+        return f"<Webhook '{self.name}'>"
+
+    async def tell(self, workspace: str, inquiry: Inquiry) -> str:
+        body = json.dumps(_payload(workspace, inquiry, self._links)).encode()
+        stamp = str(self._now() // _NANO)
+        signed = hmac.digest(self._key(), f"{inquiry.id}.{stamp}.".encode() + body, "sha256")
+        headers = {
+            "content-type": "application/json",
+            "webhook-id": inquiry.id,
+            "webhook-timestamp": stamp,
+            "webhook-signature": f"v1,{base64.b64encode(signed).decode()}",
+        }
+        (await self._http.post(self._url, body, headers)).judge()
+        return inquiry.id
+
+
+def _payload(workspace: str, inquiry: Inquiry, links: Links) -> dict[str, Any]:
+    """Give all that a person needs to decide."""
+    return {
+        "type": "question.asked",
+        "timestamp": iso(inquiry.asked_at),
+        "data": {
+            "workspace": workspace,
+            "question": inquiry.id,
+            "kind": inquiry.kind,
+            "text": inquiry.text,
+            "agent": inquiry.agent,
+            "chain": inquiry.chain,
+            "run": inquiry.run,
+            "session": inquiry.session,
+            "task": inquiry.task,
+            "shows": inquiry.shows,
+            "choices": [*inquiry.choices],
+            "default": inquiry.default,
+            "until": iso(inquiry.until),
+            "links": [
+                {"choice": one.code, "label": one.label, "url": url} for one, url in links.all(workspace, inquiry)
+            ],
+        },
+    }
