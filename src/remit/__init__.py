@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from remit.core.plan import Plan, Step
     from remit.core.remit import Pass
     from remit.core.scope import BOARD, Scope
+    from remit.core.secret import Secret
     from remit.engine.queue.task import Task
     from remit.engine.turn import Turn
     from remit.errors import Failed, Refused, RemitError
@@ -37,6 +38,7 @@ __all__ = [
     "RemitError",
     "Runtime",
     "Scope",
+    "Secret",
     "Send",
     "Step",
     "Task",
@@ -56,6 +58,7 @@ _HOMES = {
     "remit.core.plan": ["Plan", "Step"],
     "remit.core.remit": ["Pass"],
     "remit.core.scope": ["BOARD", "Scope"],
+    "remit.core.secret": ["Secret"],
     "remit.engine.queue.task": ["Task"],
     "remit.engine.turn": ["Turn"],
     "remit.errors": ["Failed", "Refused", "RemitError"],

@@ -8,7 +8,9 @@ from remit.core.entry import Entry
 from remit.core.events import Event, Head
 from remit.core.match import Match
 from remit.core.message import Message
+from remit.core.money import Hold, Lease
 from remit.core.outcome import Outcome
+from remit.core.question import Inquiry, Notice, Reply
 from remit.core.record import Record, RunFacts
 from remit.core.remit import Remit
 from remit.engine.attempt.live import Handoff
@@ -19,13 +21,21 @@ from remit.engine.toolset import Toolset
 from remit.engine.turn import Turn
 from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.looking import RunLine
+from remit.ports.vault import KeyInfo
+from remit.report.audit import LedgerAudit
+from remit.report.questions import AskedPerson
+from remit.report.spend import Spending, SpendLine
 from remit.report.stats import AgentStats, BreakerStats, Stats, Times
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.runtime.following import Follow
+from remit.runtime.keys import KeyRing
+from remit.runtime.money import Account
 from remit.runtime.workers import Crew, Peer
 
 __all__ = [
+    "Account",
     "AgentStats",
+    "AskedPerson",
     "Board",
     "Breaker",
     "BreakerStats",
@@ -44,11 +54,18 @@ __all__ = [
     "HandoffState",
     "Head",
     "Health",
+    "Hold",
     "Hop",
+    "Inquiry",
+    "KeyInfo",
+    "KeyRing",
+    "Lease",
+    "LedgerAudit",
     "Match",
     "Message",
     "Move",
     "Node",
+    "Notice",
     "Outcome",
     "Peer",
     "PlanOutcome",
@@ -56,10 +73,13 @@ __all__ = [
     "Record",
     "Refusal",
     "Remit",
+    "Reply",
     "Retry",
     "RunFacts",
     "RunLine",
     "Send",
+    "SpendLine",
+    "Spending",
     "Stats",
     "Status",
     "StepOutcome",

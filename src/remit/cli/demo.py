@@ -1,31 +1,38 @@
 """`remit demo`: the main job in a few seconds, on the embedded store, without a key or a server."""
 
 import asyncio
-from collections.abc import Iterator
-from typing import Annotated
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
 from remit.cli.demo_team import team
-from remit.cli.options import STORE_NAMES, AsJson, emit, out
-from remit.cli.screen import watching
+from remit.cli.options import STORE_NAMES, AsJson, aside, emit, out
+from remit.cli.prompting import PromptDesk, Typist, answering
+from remit.cli.screen import Drawing, watching
 from remit.cli.terminal import answer, colour, receipts, refusals, summed_up
+from remit.core.credits import dollars
 from remit.engine.system import SystemClock
 from remit.report import wire
 from remit.report.looks import mark
 from remit.report.printable import escaped
 from remit.report.tree import Node
 from remit.runtime.runtime import Runtime
+from remit.runtime.workspace import Workspace
 
 TASK = "build the login of the shop"
+CREDITS = "$0.50"
 
 
 def demo(
     *,
     store: Annotated[str, Parameter(name=STORE_NAMES)] = "remit-demo.db",
     pace: float = 1.0,
+    ask: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> int:
     """Watch scripted agents at work: no key, no server, a few seconds.
@@ -36,11 +43,13 @@ def demo(
         Where to keep the run, a file or postgresql://...; looking at it afterwards is half of the demo.
     pace
         How long the agents pretend to work; 0 for not at all.
+    ask
+        Answer the one question yourself, instead of having the script do it.
     json
         Print the run as JSON instead.
     """
     with team(store, max(pace, 0)) as runtime:
-        root = asyncio.run(_run(runtime, None if json else out()))
+        root = asyncio.run(_run(runtime, None if json else out(), Answering(ask, max(pace, 0), store)))
     if json:
         emit(wire.tree(root))
     else:
@@ -48,16 +57,55 @@ def demo(
     return 0 if root.state == "completed" else 1
 
 
-async def _run(runtime: Runtime, console: Console | None) -> Node:
-    if console is None:
-        outcome = await runtime.outcome("lead", TASK)
-    else:
-        console.print(Text.assemble(("remit", "bold"), f"  lead is asked to {TASK}\n"))
-        with watching(runtime, console):
-            outcome = await runtime.outcome("lead", TASK)
+class Answering(NamedTuple):
+    """Who answers the question: the person, or the script after a while."""
+
+    ask: bool
+    pace: float
+    store: str
+
+
+async def _run(runtime: Runtime, console: Console | None, who: Answering) -> Node:
+    if console is not None:
+        console.print(Text.assemble(("remit", "bold"), f"  lead is asked to {TASK}, for {CREDITS}\n"))
+    with watching(runtime, console) as drawing:
+        async with _answered(runtime, drawing, console, who):
+            outcome = await runtime.outcome("lead", TASK, credits=CREDITS)
     root = await runtime.workspace.root(outcome.id)
     assert root is not None
     return root
+
+
+@asynccontextmanager
+async def _answered(
+    runtime: Runtime, drawing: Drawing, console: Console | None, who: Answering
+) -> AsyncGenerator[None]:
+    """Have the question of the run answered while the body runs."""
+    workspace, runs = runtime.workspace, list[str]()
+    stop = workspace.watch(lambda events: runs.extend(event.run for event in events if event.task == event.run))
+    typist = Typist(sys.stdin.fileno(), out()) if who.ask and console is not None and sys.stdin.isatty() else None
+    try:
+        if typist is not None or who.ask:
+            desk = PromptDesk(aside(), drawing.paused, f" --store {who.store}", typist)
+            async with answering(workspace, runs, desk):
+                yield
+            return
+        script = asyncio.create_task(_approve(workspace, who.pace))
+        try:
+            yield
+        finally:
+            script.cancel()
+    finally:
+        stop()
+
+
+async def _approve(workspace: Workspace, pace: float) -> None:
+    """Say yes to what is asked, after as long as a person may take to read it."""
+    async with workspace.following(kinds=frozenset(("question.asked",)), after=await workspace.head()) as follow:
+        while True:
+            for event in await follow.next():
+                await asyncio.sleep(1.2 * pace)
+                await workspace.approve(str(event.data["question"]), by="the script", channel="demo")
 
 
 def _tell(root: Node, store: str) -> None:
@@ -70,6 +118,12 @@ def _tell(root: Node, store: str) -> None:
     _heading(console, "Handed over")
     for text in _handoffs(root):
         console.print(text)
+    _heading(console, "Asked a person")
+    for text in _questions(root):
+        console.print(text)
+    _heading(console, "Paid")
+    for text in _paid(root):
+        console.print(text)
     _heading(console, "Refused, and the run went on")
     for text in refusals(root):
         console.print(text)
@@ -81,6 +135,8 @@ def _tell(root: Node, store: str) -> None:
     _heading(console, "Where to look next")
     where = f"--store {store}"
     console.print(Text(f"  remit runs {where}", "cyan"))
+    console.print(Text(f"  remit spend {where}", "cyan"))
+    console.print(Text(f"  remit approvals --decided {where}", "cyan"))
     console.print(Text(f"  remit flow last {where} --format svg --output flow.svg", "cyan"))
     console.print(Text(f"  remit context ls codebase {where}", "cyan"))
     console.print(Text(f"  remit doctor {where}", "cyan"))
@@ -103,6 +159,21 @@ def _handoffs(root: Node) -> Iterator[Text]:
             whom = f"{handoff.sender} > {', '.join(handoff.to)}"
             arrow = (f"{mark('handed')} ", colour("handed"))
             yield Text.assemble(arrow, (whom, "bold"), f"  {escaped(node.task, 60)}", (f"  {handoff.phase}", "dim"))
+
+
+def _questions(root: Node) -> Iterator[Text]:
+    """Say what a person was asked, and who said what."""
+    for question in (question for node in root.walk() for question in node.questions):
+        said = f"{question.state} by {question.by}" if question.by else question.state
+        yield Text.assemble((f"{mark('completed')} ", "green"), escaped(question.text, 100), (f"  {said}", "dim"))
+
+
+def _paid(root: Node) -> Iterator[Text]:
+    """Say who spent what; what each spent comes to what the run did."""
+    spent = [(node.agent, node.credits) for node in root.walk() if node.credits]
+    for agent, amount in spent:
+        yield Text.assemble((f"  {dollars(amount):>8}  ", "cyan"), (agent, "bold"))
+    yield Text.assemble((f"  {dollars(sum(amount for _, amount in spent)):>8}  ", "cyan"), f"of {CREDITS}")
 
 
 def _heading(console: Console, text: str) -> None:

@@ -19,6 +19,8 @@ RESEARCH = Plan(
 )
 
 
+PLACES = ("Lisbon", "Nairobi", "Osaka", "Quito")
+
 Work: TypeAlias = Callable[[float], Awaitable[None]]
 
 
@@ -35,13 +37,15 @@ def team(store: str, pace: float) -> Runtime:
         steps = (await turn.run_plan(RESEARCH)).steps
         await turn.context.set("spec", "decision", steps["decision"].value)
         built = await turn.delegate("coder", "write the auth module", sees=["spec"])
+        tests = await turn.delegate_all([("tester", f"sign in from {place}") for place in PLACES], credits="$0.08")
         asked = [steps[name] for name in ("today", "advice", "before")]
         research = f"{sum(step.state == 'completed' for step in asked)} of {len(asked)} researchers answered"
+        research += f", {sum(test.ok for test in tests)} of {len(tests)} tests could be paid"
         return await turn.hand_off(
             "releaser", {"phase": "release", "context": {"research": research}, "artifacts": {"module": built}}
         )
 
-    @rt.agent(can="release")
+    @rt.agent(can="release", approve=True)  # a person says yes first
     async def releaser(turn: Turn) -> str:
         await work(0.4)
         state = turn.handoff.state
@@ -78,13 +82,17 @@ def _add_researchers(rt: Runtime, work: Work) -> None:
 
 
 def _add_builders(rt: Runtime, work: Work) -> None:
-    """Add a coder, a reviewer and a linter, each asking the next; two of them ask where they may not."""
+    """Add a coder, a reviewer and a linter, each asking the next; two of them ask where they may not. And a tester, for
+    whom the money runs out."""
 
     @rt.agent(can="write code", asks=["reviewer"], reads=["codebase"], writes=["codebase"])
     async def coder(turn: Turn) -> str:
         spec = await turn.context.get("spec", "auth")
         decision = await turn.context.get("spec", "decision")
         await work(0.6)
+        async with turn.paid_call("$0.30", why="a model that writes code") as call:
+            await work(0.2)
+            call.cost("$0.27")  # what was held beyond that goes back
         await turn.context.set("codebase", "auth", f"{CODE}, after: {spec}; {decision}")
         verdict = await turn.delegate("reviewer", "review the auth module", sees=["codebase"])
         return f"auth module written, {verdict}"
@@ -107,6 +115,12 @@ def _add_builders(rt: Runtime, work: Work) -> None:
         except Refused:
             await work(0.3)  # four deep is too deep here, so it does this part itself
         return "style is fine"
+
+    @rt.agent(can="try it out")
+    async def tester(turn: Turn) -> str:
+        await turn.spend("$0.05", why="a browser in the cloud")
+        await work(0.4)
+        return "signed in"
 
     @rt.agent(can="check spelling")
     async def speller(turn: Turn) -> str:

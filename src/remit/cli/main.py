@@ -14,7 +14,7 @@ from remit.report.printable import block
 from remit.stores.addresses import redacted
 
 EXIT_CODES: Final = (
-    "Exit codes: 0 done; 1 the work failed, was cancelled or is dead, or the doctor found something broken; "
+    "Exit codes: 0 done; 1 the work failed, was cancelled or is dead, or something is broken; "
     "2 wrong usage or bad input; 3 refused by a rule, or too late for it; 4 not found; 5 the store could not be used; "
     "124 waited long enough, the task goes on; 130 interrupted."
 )
@@ -35,6 +35,9 @@ _COMMANDS: Final = (
     (WORK, "submit", "submit:submit", "Put a task into the queue and come back at once."),
     (WORK, "worker", "worker:worker", "Run the tasks in the queue, until it is stopped."),
     (WORK, "wait", "watch:wait", "Wait until a task has ended, and print its result."),
+    (WORK, "approve", "approvals:approve", "Approve what an agent asks for."),
+    (WORK, "reject", "approvals:reject", "Say no to what an agent asks for."),
+    (WORK, "answer", "approvals:answer", "Answer what an agent asked."),
     (LOOK, "ps", "ps:ps", "List the tasks that are open, and the processes that run them."),
     (LOOK, "status", "status:status", "Show one task: where it stands, its attempts, its result."),
     (LOOK, "watch", "watch:watch", "Watch what happens, in every process, while it happens."),
@@ -44,6 +47,10 @@ _COMMANDS: Final = (
     (LOOK, "flow", "flow:flow", "Draw one run: as text, Mermaid or SVG."),
     (LOOK, "history", "history:history", "Print the journal, or a part of it."),
     (LOOK, "stats", "stats:stats", "Show who works, how long, and how often tasks change hands."),
+    (LOOK, "approvals", "approvals:approvals", "List what waits for a person, or what was decided."),
+    (LOOK, "spend", "spend:spend", "Show who spent what: by day, agent, model, session or run."),
+    (LOOK, "credits", "credits:app", "Show what the account has; grant it money, let it be spent again."),
+    (LOOK, "ledger", "ledger:app", "List calls of uncertain cost, say what one cost, verify that all adds up."),
     (LOOK, "breakers", "breakers:breakers", "List agents that are not asked because they fail."),
     (MEND, "cancel", "cancel:cancel", "Stop a task and everything below it, wherever it runs."),
     (MEND, "retry", "retry:retry", "Run a task again that did not complete."),
@@ -66,6 +73,14 @@ breaker = App(name="breaker", help="Take an agent out, or let it in again.", gro
 breaker.command("remit.cli.breakers:trip", name="trip", help="Take an agent out: nobody can ask it until it is reset.")
 breaker.command("remit.cli.breakers:reset", name="reset", help="Let an agent be asked again at once.")
 app.command(breaker)
+
+keys = App(name="keys", help="A workspace's own keys to providers: put in, never printed.", group=MEND)
+keys.command("remit.cli.keys:listing", name="list", help="List the keys there are; none is opened.")
+keys.command("remit.cli.keys:put", name="set", help="Keep a key, read from a pipe or asked for without showing it.")
+keys.command("remit.cli.keys:remove", name="remove", help="Keep a key no more.")
+keys.command("remit.cli.keys:rotate", name="rotate", help="Seal all keys with the newest master key.")
+keys.command("remit.cli.keys:master", name="master", help="Print a fresh master key, and how to use it.")
+app.command(keys)
 
 db = App(name="db", help="Make a store, or bring it up to date.", group=MEND)
 db.command("remit.cli.db:migrate", name="migrate", help="Make a store, or bring an older one up to date.")

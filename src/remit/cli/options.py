@@ -1,5 +1,6 @@
 """Options that several commands share, and how commands print."""
 
+import getpass
 import json
 import os
 import shlex
@@ -13,6 +14,9 @@ from cyclopts import Parameter
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from remit.core.credits import credits as money
+from remit.core.text import shown
+from remit.errors import BadInput
 from remit.ports import Database
 from remit.report.printable import block, harmless
 from remit.runtime.workspace import Workspace
@@ -25,6 +29,7 @@ STORE_NAMES: Final = ("--store", "--database", "-s")
 StoreAt: TypeAlias = Annotated[str, Parameter(name=STORE_NAMES, env_var="REMIT_STORE")]
 OwnStore: TypeAlias = Annotated[str | None, Parameter(name=STORE_NAMES, env_var="REMIT_STORE")]
 InWorkspace: TypeAlias = Annotated[str, Parameter(alias="-w", env_var="REMIT_WORKSPACE")]
+Credits: TypeAlias = Annotated[str | None, Parameter(allow_leading_hyphen=True)]  # `-bash.50`, see `with_unit`
 AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 
 
@@ -64,6 +69,29 @@ def options_for(database: Database, workspace: str, given: str | None = None) ->
     if workspace != os.environ.get("REMIT_WORKSPACE", DEFAULT_WORKSPACE):
         words += ["--workspace", workspace]
     return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+def at_terminal() -> str:
+    """Name whoever sits at this terminal: terminal:ann"""
+    try:
+        return f"terminal:{getpass.getuser()}"
+    except (OSError, KeyError):  # a user without a name, as in some containers
+        return "terminal"
+
+
+def with_unit(given: str | None, what: str = "--credits") -> str | None:
+    """Give the amount back if it says its unit. In double quotes a shell makes of "$0.50" its own name and ".50", of
+    "$5" nothing and of "$10" "0": what has no unit may be the rest of an amount, so not even 0 is believed."""
+    if given is None:
+        return None
+    text = given.strip()
+    if not (text.startswith("$") or text.lower().endswith("usd")):
+        raise BadInput(
+            f"{what} takes an amount with its unit, 0.50USD, or '$0.50' in single quotes, not {shown(given)}; "
+            "in double quotes the shell replaces $0 and $1 by something else"
+        )
+    money(text, what)
+    return text
 
 
 class Output(Console):

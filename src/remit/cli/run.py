@@ -1,7 +1,9 @@
 """`remit run`: ask an agent of a runtime that lives in a Python module."""
 
 import asyncio
+import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, NamedTuple
 
@@ -10,11 +12,11 @@ from rich.text import Text
 
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import load
-from remit.cli.options import AsJson, OwnStore, aside, emit, options_for, out
-from remit.cli.screen import watching
+from remit.cli.options import AsJson, Credits, OwnStore, aside, emit, options_for, out, with_unit
+from remit.cli.prompting import PromptDesk, Typist, answering
+from remit.cli.screen import Drawing, watching
 from remit.cli.terminal import answer, summed_up
 from remit.core.bounds import TOP, Bounds
-from remit.core.credits import credits as money
 from remit.core.events import Event
 from remit.core.outcome import Outcome
 from remit.engine.asking import Starting
@@ -34,14 +36,14 @@ HAND_BACK_SECONDS: Final = 5.0  # what other runs' tasks that were begun here ha
 class Limits:
     """How far the run may go."""
 
-    credits: str = ""
-    """What it may spend, for example $0.50. Recorded, not yet enforced."""
+    credits: Credits = None
+    """What it may spend at most, for example 0.50USD."""
 
     depth: int | None = None
     """How many delegations deep it may go; 3 unless told otherwise."""
 
-    seconds: float = 300
-    """How long it may take."""
+    seconds: float | None = None
+    """How long it may take, waiting for people included; 300 unless told otherwise, without that."""
 
     tier: Literal["simple", "medium", "complex"] | None = None
     """How much it may take: handoffs, tokens and agents, under one name."""
@@ -76,7 +78,7 @@ def run(
     """Ask an agent of a runtime to do a task, and watch it happen.
 
     Ctrl-C cancels the run, which is recorded; a second one stops at once. Tasks that the run leaves running are waited
-    for.
+    for. What the run asks people is answered right here, if this is a terminal; else it says how to answer.
 
     Parameters
     ----------
@@ -95,14 +97,18 @@ def run(
     json
         Print the run as JSON instead.
     """
-    within = Bounds(depth=limits.depth, credits=money(limits.credits or None)) if limits != _OPEN else TOP
+    within = Bounds(depth=limits.depth) if limits != _OPEN else TOP
+    amount = with_unit(limits.credits)
     how: Starting = {
         "session": session,
         "within": within,
-        "seconds": limits.seconds,
         "tier": limits.tier or "",
         "handoffs": not limits.no_handoffs,
     }
+    if amount is not None:
+        how["credits"] = amount
+    if limits.seconds is not None:
+        how["seconds"] = limits.seconds
     with load(runtime).at(store) as team:
         try:
             return asyncio.run(_run(team, Ask(agent, task, how, store, json)))
@@ -111,18 +117,18 @@ def run(
 
 
 async def _run(runtime: Runtime, ask: Ask) -> int:
-    with interrupts() as heard:
-        if ask.as_json:
-            outcome = await _asked(runtime, ask, heard)
-        else:
-            with watching(runtime, out()):
-                outcome = await _asked(runtime, ask, heard)
-        if outcome.state == "refused":
-            outcome.unwrap()
-        interrupted = heard.count > 0
-        if not ask.as_json:
-            await _report(runtime, outcome, ask)
-        await _settle(runtime, outcome.id, heard)
+    runs: list[str] = []
+    with interrupts() as heard, ExitStack() as shown:
+        drawing = shown.enter_context(watching(runtime, None if ask.as_json else out()))
+        async with answering(runtime.workspace, runs, _desk(runtime, ask, drawing)):
+            outcome = await _asked(runtime, ask, heard, runs)
+            shown.close()
+            if outcome.state == "refused":
+                outcome.unwrap()
+            interrupted = heard.count > 0
+            if not ask.as_json:
+                await _report(runtime, outcome, ask)
+            await _settle(runtime, outcome.id, heard)
         if ask.as_json:
             await _report(runtime, outcome, ask)
     if interrupted and outcome.state == "cancelled":
@@ -130,9 +136,18 @@ async def _run(runtime: Runtime, ask: Ask) -> int:
     return 0 if outcome.ok else 1
 
 
-async def _asked(runtime: Runtime, ask: Ask, heard: Interrupts) -> Outcome:
-    """Ask, and tell what came of it; the first signal cancels the run, which then ends like any other."""
-    runs: list[str] = []
+def _desk(runtime: Runtime, ask: Ask, drawing: Drawing) -> PromptDesk:
+    """Say where questions are answered: here, if a person sits at a terminal, or else from elsewhere."""
+    workspace, console = runtime.workspace, out()
+    lasting = workspace.database.lasting
+    where = options_for(workspace.database, workspace.name, ask.store) if lasting else None
+    here = not ask.as_json and console.is_terminal and sys.stdin.isatty()
+    return PromptDesk(aside(), drawing.paused, where, Typist(sys.stdin.fileno(), console) if here else None)
+
+
+async def _asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str]) -> Outcome:
+    """Ask, and tell what came of it; the first signal cancels the run, which then ends like any other. `runs` is told
+    which run it is."""
 
     def note(events: Sequence[Event]) -> None:
         runs.extend(event.run for event in events if event.kind == "task.started" and event.task == event.run)

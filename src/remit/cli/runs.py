@@ -11,7 +11,7 @@ from remit.cli.terminal import state_text, tabled
 from remit.core.checks import limit as checked_limit
 from remit.ports import RunLine
 from remit.report import wire
-from remit.report.figures import age
+from remit.report.figures import age, money
 from remit.report.printable import escaped
 from remit.runtime.workers import Crew
 
@@ -40,7 +40,7 @@ def runs(*, place: Where = HERE, limit: int = 20, json: AsJson = False) -> None:
 
 
 def _table(lines: list[RunLine], crew: Crew, now: int) -> Table:
-    names = ("run", "state", "agent", "task", "tasks", "refused", "took", "age")
+    names = ("run", "state", "agent", "task", "tasks", "refused", "spent", "took", "age")
     return tabled(names, [_row(line, crew, now) for line in lines], left=3, gives_way="task")
 
 
@@ -53,6 +53,7 @@ def _row(line: RunLine, crew: Crew, now: int) -> list[Text | str]:
         Text(escaped(line.task, 200)),
         str(line.facts.tasks),
         str(line.facts.refusals) if line.facts.refusals else "",
+        money(line.facts.credits) if line.facts.credits else "",
         took(record, min(now, record.until)),
         age(now - record.asked_at),
     ]

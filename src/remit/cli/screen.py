@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -81,14 +81,50 @@ def _notice(event: Event) -> Text:
     return Text.assemble(("breaker ", "dim"), (event.agent, "bold"), (detail(event), "yellow"))
 
 
-@contextmanager
-def on_screen(screen: Screen, console: Console | None) -> Generator[None]:
+class Drawing:
+    """Draws a screen while the body runs, if there is a terminal to draw on. It can be paused, for a person to type."""
+
+    def __init__(self, screen: Screen, console: Console | None) -> None:
+        self._screen = screen
+        self._console = console if console is not None and console.is_terminal else None
+        self._live: Live | None = None
+        self._over = False
+
+    def __enter__(self) -> Self:
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over = True
+        self._stop()
+
+    def _start(self) -> None:
+        if self._console is not None and not self._over:
+            live = Live(get_renderable=self._screen.picture, console=self._console, refresh_per_second=_FRAMES)
+            live.start()
+            self._live = live
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Leave the terminal alone meanwhile; afterwards the screen is drawn anew, below what was typed, unless what is
+        drawn has ended."""
+        drawing = self._live is not None
+        self._stop()
+        try:
+            yield
+        finally:
+            if drawing:
+                self._start()
+
+
+def on_screen(screen: Screen, console: Console | None) -> Drawing:
     """Draw the screen while the body runs, if there is a terminal to draw on."""
-    if console is None or not console.is_terminal:
-        yield
-        return
-    with Live(get_renderable=screen.picture, console=console, refresh_per_second=_FRAMES):
-        yield
+    return Drawing(screen, console)
 
 
 def show(screen: Screen, console: Console, events: Sequence[Event]) -> None:
@@ -100,12 +136,15 @@ def show(screen: Screen, console: Console, events: Sequence[Event]) -> None:
 
 
 @contextmanager
-def watching(runtime: Runtime, console: Console) -> Generator[None]:
-    """Show the run that this runtime carries out while the body runs."""
+def watching(runtime: Runtime, console: Console | None) -> Generator[Drawing]:
+    """Show the run that this runtime carries out while the body runs, if there is a console."""
     screen = Screen(first_only=True, idle="starting …")
+    if console is None:
+        yield on_screen(screen, None)
+        return
     stop = runtime.workspace.watch(lambda events: show(screen, console, events))
     try:
-        with on_screen(screen, console):
-            yield
+        with on_screen(screen, console) as drawing:
+            yield drawing
     finally:
         stop()

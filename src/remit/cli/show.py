@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
-from remit.cli.terminal import answer, drawn, moment, receipts, refusals, summed_up
+from remit.cli.terminal import answer, decided, drawn, moment, receipts, refusals, summed_up
 from remit.core.events import Event
 from remit.core.text import NAME_LIMIT, line, shown
 from remit.engine.system import SystemClock
@@ -55,7 +55,7 @@ def show(
     console.print()
     console.print(drawn(root, now, whole=all))
     console.print()
-    for text in refusals(root):
+    for text in (*refusals(root), *decided(root)):
         console.print(text)
     console.print()
     console.print(Text("What each turn saw", "bold"))

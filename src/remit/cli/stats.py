@@ -16,7 +16,7 @@ from remit.core.text import canonical, shown
 from remit.core.times import SECOND, aware, moment
 from remit.errors import BadInput
 from remit.report import wire
-from remit.report.figures import count, duration
+from remit.report.figures import count, duration, money
 from remit.report.printable import escaped
 from remit.report.stats import AgentStats, Stats
 from remit.report.words import states
@@ -41,9 +41,7 @@ def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str =
     """
     with opened(place) as workspace:
         now = workspace.clock.now()
-        start, end = _when(since, "--since", now), _when(until, "--until", now)
-        if start is not None and start >= (now if end is None else end):
-            raise BadInput("--since must be before --until, which is now unless told otherwise")
+        start, end = typed_times(since, until, now)
         who = canonical(agent) if agent else ""
         when = {name: aware(at) for name, at in (("since", start), ("until", end)) if at is not None}
         figures = asyncio.run(workspace.stats(**when, agent=who or None))
@@ -53,6 +51,14 @@ def stats(*, place: Where = HERE, since: str = "", until: str = "", agent: str =
         out().print(Text("nothing happened in that time" if since or until or agent else "nothing happened yet", "dim"))
     else:
         _print(out(), figures)
+
+
+def typed_times(since: str, until: str, now: int) -> tuple[int | None, int | None]:
+    """Read from when to when, as people write it."""
+    start, end = _when(since, "--since", now), _when(until, "--until", now)
+    if start is not None and start >= (now if end is None else end):
+        raise BadInput("--since must be before --until, which is now unless told otherwise")
+    return start, end
 
 
 def _when(typed: str, option: str, now: int) -> int | None:
@@ -95,6 +101,8 @@ def _overview(figures: Stats) -> Text:
         lines.append(("taken up", f"after {mean} on average, 95 % within {late}"))
     lines += _queue(figures)
     lines.append(("deadlocks", f"{figures.deadlocks:,}"))
+    if figures.credits:
+        lines.append(("spent", f"{money(figures.credits)}; `remit spend` says for what"))
     return Text("\n").join(Text.assemble((f"{name:<10}", "dim"), text) for name, text in lines)
 
 
@@ -112,9 +120,17 @@ def _agents(figures: Stats) -> Table:
     names = ["agent", "turns", "completed", "failed", "cancelled", "handed on", "tokens", "time", "a turn"]
     queued = bool(figures.queue.count or figures.retries or figures.dead)
     names += ["tried again", "dead", "queued"] if queued else []
+    paid = bool(figures.credits)
+    names += ["spent"] if paid else []
     ranked = sorted(figures.agents.items(), key=lambda item: (-item[1].times.total, item[0]))
     rows = [
-        [Text(escaped(name, 64), "bold"), *_turns(agent), *(_waits(agent) if queued else ())] for name, agent in ranked
+        [
+            Text(escaped(name, 64), "bold"),
+            *_turns(agent),
+            *(_waits(agent) if queued else ()),
+            *([money(agent.credits) if agent.credits else "-"] if paid else ()),
+        ]
+        for name, agent in ranked
     ]
     return tabled(names, rows)
 

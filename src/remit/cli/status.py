@@ -15,9 +15,9 @@ from remit.core.values import Json
 from remit.ports import Span, View, Which
 from remit.report import wire
 from remit.report.detail import Detail, EarlierAttempt, detail
-from remit.report.figures import count, duration
+from remit.report.figures import count, duration, money
 from remit.report.printable import escaped
-from remit.report.words import states
+from remit.report.words import states, waits
 from remit.runtime.finding import MANY, task_of
 from remit.runtime.workers import Crew
 
@@ -93,6 +93,11 @@ def _lines(seen: Seen, now: int) -> Iterator[tuple[str, str]]:
         yield "took", took(record, now)
     if detail.why:
         yield "stopped", escaped(detail.why, 200)
+    if detail.credits:
+        yield "spent", money(detail.credits)
+    for question in detail.questions:
+        if question.is_open:
+            yield "waits", waits(question).removeprefix("waits ")
     if detail.below:
         yield "below", f"{count(detail.below.total(), 'task')}: {states(detail.below.elements())}"
 

@@ -13,12 +13,14 @@ from remit.cli.options import (
     DEFAULT_STORE,
     DEFAULT_WORKSPACE,
     AsJson,
+    Credits,
     InWorkspace,
     OwnStore,
     aside,
     emit,
     options_for,
     out,
+    with_unit,
 )
 from remit.cli.watch import answered, print_end, waited
 from remit.core.lead import written
@@ -38,6 +40,7 @@ def submit(
     key: str = "",
     attempts: int | None = None,
     seconds: float | None = None,
+    credits: Credits = None,
     session: str = "",
     plan: Path | None = None,
     team: Annotated[bool, Parameter(negative="")] = False,
@@ -67,6 +70,8 @@ def submit(
         How often it is tried before it is dead; as its agent's own policy says unless told otherwise, or 4 times.
     seconds
         The time of one attempt; 260 unless told otherwise.
+    credits
+        What it may spend at most, for example 0.50USD.
     session
         Continue a session: its board and its inboxes.
     plan
@@ -78,7 +83,7 @@ def submit(
     json
         Print JSON instead.
     """
-    how: Submitting = {"session": session}
+    how: Submitting = {"session": session, "credits": with_unit(credits)}
     if seconds is not None:
         how["seconds"] = seconds
     if attempts is not None:

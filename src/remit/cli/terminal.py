@@ -1,7 +1,7 @@
 """How a run looks in a terminal."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -11,17 +11,21 @@ from rich.tree import Tree
 
 from remit.core.times import iso
 from remit.core.values import Json, encode
-from remit.report.figures import count, duration
+from remit.report.figures import count, duration, money
 from remit.report.flow.stays import order
-from remit.report.looks import AGAIN, Role, look, mark
+from remit.report.looks import AGAIN, ASKS, Role, look, mark
 from remit.report.printable import block, escaped
+from remit.report.questions import AskedPerson
 from remit.report.receipts import Receipt, saw, tokens, withheld
-from remit.report.summary import sentence, summary
+from remit.report.summary import Subtotal, sentence, subtotals, summary
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, result_text
 from remit.report.words import (
+    WAITS,
     called,
+    how_to_answer,
     nodes_first,
     notes,
+    paid,
     progress,
     refused_word,
     retried,
@@ -46,6 +50,7 @@ _BAD: Final = frozenset(("failed", "dead", "cancelled"))
 FOLD: Final = 12  # siblings shown before the rest is counted
 
 T = TypeVar("T")
+AsOf: TypeAlias = tuple[int, Mapping[str, Subtotal]]  # now, and what each task and all below it spent
 
 
 def state_text(state: str) -> Text:
@@ -78,12 +83,14 @@ def _cut(cell: Text | str) -> Text:
     return text
 
 
-def headline(node: Node, now: int) -> Text:
-    """Write one task on one line."""
+def headline(node: Node, now: int, whole: Mapping[str, Subtotal]) -> Text:
+    """Write one task on one line; `whole` is what each task and all below it spent."""
     text = Text.assemble(_mark(node.state), (node.first, "bold"), ("  ", ""), (escaped(called(node), 60), ""))
     for note in notes(node):
         text.append(f"  {note}", colour(node.state) if note == node.state else "dim")
     text.append(f"  {took(node, node.elapsed(now), now)}", "dim")
+    if cost := paid(node, whole):
+        text.append(f"  {cost}", "yellow")
     if not _moved(node):  # else it is its last holder who saw that
         text.append(_saw(node), "blue")
     return text
@@ -110,6 +117,12 @@ def refusal_line(refusal: Refusal) -> Text:
 def retry_line(retry: Retry) -> Text:
     """Write one line for an attempt that was tried again, with what it died of."""
     return Text.assemble((f"{AGAIN} ", "yellow"), (escaped(retried(retry), 160), "dim"))
+
+
+def question_drawn(question: AskedPerson, branch: Tree) -> None:
+    """Say what a person has yet to answer, and how, on a line of its own: a narrow terminal would cut it off."""
+    below = branch.add(Text(f"{ASKS} {WAITS}: {escaped(question.text, 160)}", "yellow"))
+    below.add(Text(how_to_answer(question), "yellow"))
 
 
 def handoff_line(handoff: HandoffMade) -> Text:
@@ -148,22 +161,44 @@ def refusals(root: Node) -> Iterator[Text]:
             yield Text.assemble(_mark("refused"), (node.agent, "bold"), (f"  and {node.more_refused:,} more", "dim"))
 
 
+def decided(root: Node) -> Iterator[Text]:
+    """Write a line for every question that was decided: what came of it, who said so, when and over which channel."""
+    for node in root.walk():
+        for one in node.questions:
+            if one.is_open:
+                continue
+            who = f" by {escaped(one.by, 64)}" if one.by else ""
+            where = f" over {escaped(one.channel, 40)}" if one.channel else ""
+            said = one.value if isinstance(one.value, str) or one.value is None else encode(one.value)
+            yield Text.assemble(
+                (f"{ASKS} ", "yellow"),
+                (escaped(node.first, 64), "bold"),
+                (f"  {escaped(one.state, 20)}{who}{where} at {moment(one.answered_at or 0)}", "yellow"),
+                f"  {escaped(one.text, 160)}",
+                (f" → {escaped(said, 160)}" if said else "", ""),
+                (f"  {escaped(one.why, 200)}" if one.why else "", "dim"),
+            )
+
+
 def drawn(root: Node, now: int, *, whole: bool = False) -> Tree:
     """Draw the run as a tree that rich can print, and print again while it grows. Of many beside each other only some
     are drawn, those that failed or run first, unless the whole is wanted."""
     most = None if whole else FOLD
-    top = Tree(headline(root, now), guide_style="dim")
+    sums = subtotals(root)
+    top = Tree(headline(root, now, sums), guide_style="dim")
     pending = [(root, top)]
     while pending:
         node, branch = pending.pop()
         planned: set[str] = set()
         for plan in _last(node.plans, most, branch, "plan"):
-            pending += _plan_drawn(plan, node, branch.add(_plan_head(plan)), now, most)
+            pending += _plan_drawn(plan, node, branch.add(_plan_head(plan)), (now, sums), most)
             planned.update(step.task for step in plan)
         others, rest = nodes_first([child for child in node.children if child.id not in planned], most)
-        pending += _rows_drawn(node, others, branch, now, most)
+        pending += _rows_drawn(node, others, branch, (now, sums), most)
         if rest:
             branch.add(_more(len(rest), states(child.state for child in rest)))
+        for question in node.open_questions:
+            question_drawn(question, branch)
         if node.error:
             branch.add(Text(escaped(node.error, 200), colour("dead" if node.state == "dead" else "failed")))
     return top
@@ -174,7 +209,7 @@ def _plan_head(plan: list[PlanStep]) -> Text:
 
 
 def _plan_drawn(
-    plan: list[PlanStep], node: Node, branch: Tree, now: int, most: int | None
+    plan: list[PlanStep], node: Node, branch: Tree, as_of: AsOf, most: int | None
 ) -> Iterator[tuple[Node, Tree]]:
     """Draw the steps of a plan, each once: as the task that carries it out, if it has one."""
     tasks = {child.id: child for child in node.children}
@@ -186,13 +221,13 @@ def _plan_drawn(
             if step.reason:  # on a line of its own: at the end of another a narrow terminal would cut it off
                 below.add(Text(escaped(step.reason, 200), colour(step.state)))
         else:
-            yield task, branch.add(headline(task, now).append(_after(step), "dim"))
+            yield task, branch.add(headline(task, *as_of).append(_after(step), "dim"))
     if rest:
         branch.add(_more(len(rest), states(step.state for step in rest)))
 
 
 def _rows_drawn(
-    node: Node, children: list[Node], branch: Tree, now: int, most: int | None
+    node: Node, children: list[Node], branch: Tree, as_of: AsOf, most: int | None
 ) -> Iterator[tuple[Node, Tree]]:
     """Draw in order of time who was asked, who took over, what was refused and what was tried again."""
     moves = [number for number, handoff in enumerate(node.trail, 1) if not handoff.parallel]
@@ -205,7 +240,7 @@ def _rows_drawn(
     rows += [((one.turn, 1, one.at), retry_line(one)) for one in _last(node.retries, most, branch, "attempt")]
     for _, row in sorted(rows, key=lambda placed: placed[0]):
         if isinstance(row, Node):
-            yield row, branch.add(headline(row, now))
+            yield row, branch.add(headline(row, *as_of))
         else:
             branch.add(row)
 
@@ -229,6 +264,10 @@ def summed_up(root: Node, now: int) -> RenderableType:
     parts = [count(figures.tasks, "task"), f"depth {figures.depth}", f"{figures.refused} refused", time]
     if figures.handoffs:
         parts.insert(2, count(figures.handoffs, "handoff"))
+    if figures.tokens:
+        parts.append(f"{count(figures.tokens, 'token')} used")
+    if figures.credits:
+        parts.append(f"{money(figures.credits)} spent")
     return Group(Text(sentence(root)), Text(" · ".join(parts), "dim"))
 
 

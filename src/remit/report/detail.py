@@ -13,6 +13,7 @@ from remit.core.record import Record
 from remit.core.text import shown
 from remit.core.values import Json
 from remit.errors import StoreError
+from remit.report.questions import AskedPerson, asked_in
 
 # What ends an attempt without ending the task, and how it is told.
 _BACK: Final = {"task.retrying": "failed", "task.released": "handed back", "task.lost": "lost with its process"}
@@ -31,7 +32,8 @@ class EarlierAttempt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """All that is known of a task. `below` counts the tasks under it by state, `why` is why it is being cancelled."""
+    """All that is known of a task. `below` counts the tasks under it by state, `why` is why it is being cancelled.
+    `credits` is what it spent itself, `questions` what it asked people."""
 
     record: Record
     task: str
@@ -42,6 +44,8 @@ class Detail:
     result: Json
     error: str
     why: str
+    credits: int = 0
+    questions: tuple[AskedPerson, ...] = ()
 
 
 def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> Detail:
@@ -61,6 +65,8 @@ def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> De
         result=end.get("result"),
         error=end.get("error", ""),
         why=reasons[-1] if reasons else "",
+        credits=sum(kinds.spent_in(event).credits for event in events if event.kind in kinds.SPENDS),
+        questions=tuple(asked_in(events)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from remit.core.credits import dollars
 from remit.core.times import DAY, SECOND
 
 _MINUTE: Final = 60 * SECOND
@@ -46,3 +47,13 @@ def short(number: int) -> str:
             whole, tenth = number // size, number % size * 10 // size
             return f"{whole}.{tenth}{unit}" if whole < 100 else f"{whole}{unit}"
     return str(number)
+
+
+def money(amount: int) -> str:
+    """$0.02; a correction may take something back: -$0.02"""
+    return f"-{dollars(-amount)}" if amount < 0 else dollars(amount)
+
+
+def decimal(amount: int) -> str:
+    """0.02: the same for a program, in US dollars"""
+    return money(amount).replace("$", "")

@@ -6,6 +6,7 @@ from typing import Final
 from remit.core import kinds
 from remit.core.events import Event
 from remit.core.kinds import read
+from remit.core.money import spelled
 from remit.core.times import iso
 from remit.report.figures import count
 from remit.report.printable import escaped
@@ -102,6 +103,18 @@ def _breaker(event: Event) -> str:
     return f": {data['state']}{failures}" + (f": {data['why']}" if data["why"] else "")
 
 
+def _key_set(event: Event) -> str:
+    """: openai, sealed with master key 1a2b3c4d, by ann"""
+    data = read(event, kinds.KeySet)
+    return f": {data['name']}, sealed with master key {data['key_id']}" + (f", by {data['by']}" if data["by"] else "")
+
+
+def _key_removed(event: Event) -> str:
+    """: openai, by ann"""
+    data = read(event, kinds.KeyRemoved)
+    return f": {data['name']}" + (f", by {data['by']}" if data["by"] else "")
+
+
 def _entry(event: Event) -> str:
     data = read(event, kinds.EntrySet)
     return f": {data['namespace']}/{data['key']} v{data['version']}"
@@ -120,12 +133,91 @@ def _cut(event: Event) -> str:
     return f": up to event {max((last for _, last, _ in gaps), default=0):,}{places}"
 
 
+# -- money ----------------------------------------------------------------------------------------------------------
+
+
+def _amounts(amounts: dict[str, int]) -> str:
+    """$0.05 and 4,096 tokens"""
+    return " and ".join(spelled("tokens" if unit == "tokens" else "credits", x) for unit, x in amounts.items())
+
+
+def _about(why: str) -> str:
+    return f" ({why})" if why else ""
+
+
+def _granted(event: Event) -> str:
+    data = read(event, kinds.AccountGranted)
+    return f": {_amounts({data['unit']: data['amount']})}{_about(data['why'])}"
+
+
+def _account_set(event: Event) -> str:
+    data = read(event, kinds.AccountSet)
+    return f": {data['unit']} are {data['state']}{_about(data['why'])}"
+
+
+def _held(event: Event) -> str:
+    """: $0.05 held (photo)"""
+    data = read(event, kinds.HoldPlaced)
+    return f": {_amounts(data['amounts'])} held{_about(data['why'])}"
+
+
+def _settled(event: Event) -> str:
+    """: $0.01 charged, uncertain (photo)"""
+    data = read(event, kinds.HoldResolved)
+    costs = _amounts(data.get("costs", {})) or "nothing"
+    return f": {costs} charged{', uncertain' if data.get('uncertain') else ''}{_about(data['why'])}"
+
+
+def _unheld(event: Event) -> str:
+    data = read(event, kinds.HoldResolved)
+    return f": {_amounts(data['amounts'])} given back{_about(data['why'])}"
+
+
+def _reconciled(event: Event) -> str:
+    """: $0.05 was charged, it cost $0.01 (by the invoice)"""
+    data = read(event, kinds.HoldReconciled)
+    return f": {_amounts(data['charged'])} was charged, it cost {_amounts(data['costs'])}{_about(data['why'])}"
+
+
+def _paid(event: Event) -> str:
+    data = read(event, kinds.CreditsSpent)
+    return f": {_amounts(data['costs'])}{_about(data['why'])}"
+
+
+def _carried(event: Event) -> str:
+    data = read(event, kinds.LedgerCarried)
+    return f": {count(len(data['leases']), 'lease')} and {count(len(data['holds']), 'call')} as they are"
+
+
+# -- people ---------------------------------------------------------------------------------------------------------
+
+
+def _asked(event: Event) -> str:
+    data = read(event, kinds.QuestionAsked)
+    return f": {data['question']}: {data['text']}"
+
+
+def _answered(event: Event) -> str:
+    """: q1 approved by bob over terminal: go"""
+    data = read(event, kinds.QuestionAnswered)
+    who = f" by {data['by']}" if data["by"] else ""
+    where = f" over {data['channel']}" if data["channel"] else ""
+    said = data.get("value") if data["state"] == "answered" else data["why"]
+    return f": {data['question']} {data['state']}{who}{where}" + (f": {said}" if said else "")
+
+
+def _told(event: Event) -> str:
+    data = read(event, kinds.NoticeSent)
+    how = f"could not be told: {data['error']}" if "error" in data else "was told"
+    return f": {data['question']}: {data['channel']} {how}"
+
+
 _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "task.started": _started,
     "task.submitted": _submitted,
     "task.fenced": lambda _: ": its process is gone; it waits for its asker",
     "task.claimed": _claimed,
-    "task.waiting": lambda _: ": waits for a task it submitted",
+    "task.waiting": lambda _: ": waits for a task, or for a person",
     "task.resumed": lambda _: ": goes on",
     "task.queued": lambda _: ": waits for its turn to go on",
     "task.retrying": _retrying,
@@ -144,9 +236,25 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "team.planned": _accepted,
     "step.ended": _step,
     "breaker.set": _breaker,
+    "key.set": _key_set,
+    "key.removed": _key_removed,
     "entry.set": _entry,
     "message.sent": lambda event: f" to {read(event, kinds.MessageSent)['to']}",
     "runs.pruned": _pruned,
     "keys.kept": lambda event: f": {count(len(read(event, kinds.KeysKept)['keys']), 'idempotency key')}",
     "journal.cut": _cut,
+    "task.parked": lambda _: ": waits for a person, without a process",
+    "account.granted": _granted,
+    "account.set": _account_set,
+    "hold.placed": _held,
+    "hold.started": lambda _: ": the call leaves",
+    "hold.settled": _settled,
+    "hold.released": _unheld,
+    "hold.reconciled": _reconciled,
+    "credits.spent": _paid,
+    "ledger.carried": _carried,
+    "question.asked": _asked,
+    "question.answered": _answered,
+    "question.used": lambda event: f": {read(event, kinds.QuestionNamed)['question']} is used up",
+    "notice.sent": _told,
 }

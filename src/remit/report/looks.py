@@ -13,6 +13,7 @@ Line: TypeAlias = Literal["solid", "dashed", "dotted"]
 UNKNOWN: Final = "unknown"  # how a state is shown that this version does not know
 FOLDED: Final = "folded"  # several tasks as one card
 AGAIN: Final = "↻"  # an attempt that was tried again
+ASKS: Final = "?"  # a question that a person has yet to answer
 _RIMMED: Final = frozenset[Role](("busy", "bad", "grave", "refused"))
 
 

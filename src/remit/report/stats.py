@@ -12,7 +12,7 @@ __all__ = ["AgentStats", "BreakerStats", "Stats", "Times", "stats", "summed"]
 
 _DEADLOCK: Final = "deadlock"
 # Whoever has one of these is listed among the agents.
-_WORK: Final = ("attempts", "turns", "tokens")
+_WORK: Final = ("attempts", "turns", "tokens", "credits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class AgentStats:
     retries: int = 0
     dead: int = 0
     queue: Times = field(default_factory=Times)
+    credits: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,14 @@ class Stats:
     @property
     def retries(self) -> int:
         return sum(agent.retries for agent in self.agents.values())
+
+    @property
+    def tokens(self) -> int:
+        return sum(agent.tokens for agent in self.agents.values())
+
+    @property
+    def credits(self) -> int:
+        return sum(agent.credits for agent in self.agents.values())
 
     @property
     def dead(self) -> int:
@@ -122,4 +131,5 @@ def _agent(figures: Figures) -> AgentStats:
         retries=counts["retries"],
         dead=counts["dead"],
         queue=figures.queue,
+        credits=counts["credits"],
     )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from remit.core import lifecycle
 from remit.report import receipts as receipts_
@@ -27,6 +27,16 @@ class Summary:
     handoffs: int = 0
     steps: Counter[str] = field(default_factory=Counter[str])
     retries: int = 0
+    tokens: int = 0
+    credits: int = 0
+    open_questions: int = 0
+
+
+class Subtotal(NamedTuple):
+    """What a task and all below it used and spent."""
+
+    credits: int
+    tokens: int
 
 
 def summary(root: Node) -> Summary:
@@ -40,7 +50,21 @@ def summary(root: Node) -> Summary:
         handoffs=sum(len(node.trail) for node in nodes),
         steps=Counter(step.state for node in nodes for plan in node.plans for step in plan),
         retries=sum(len(node.retries) for node in nodes),
+        tokens=sum(node.tokens for node in nodes),
+        credits=sum(node.credits for node in nodes),
+        open_questions=sum(len(node.open_questions) for node in nodes),
     )
+
+
+def subtotals(root: Node) -> dict[str, Subtotal]:
+    """Add up, for every task, what it and all below it used and spent: what the root comes to is what the run does."""
+    found: dict[str, Subtotal] = {}
+    for node in reversed([*root.walk()]):  # whoever was asked comes before the asker
+        below = [found[child.id] for child in node.children]
+        found[node.id] = Subtotal(
+            node.credits + sum(one.credits for one in below), node.tokens + sum(one.tokens for one in below)
+        )
+    return found
 
 
 def _depth(root: Node) -> int:
@@ -76,6 +100,8 @@ def sentence(root: Node) -> str:
     if figures.retries:
         parts.append(f"tried again {count(figures.retries, 'time')}")
     parts += _refused(root)
+    if figures.open_questions:
+        parts.append(f"{count(figures.open_questions, 'question')} for a person")
     working = [node.agent for node in root.walk() if _at_work(node)]
     if working:
         parts.append(f"{', '.join(working[:3])} still working")

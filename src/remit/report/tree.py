@@ -9,7 +9,8 @@ from remit.core.events import Event
 from remit.core.kinds import read
 from remit.core.receipt import Slice
 from remit.core.values import Json, encode
-from remit.report import receipts
+from remit.report import questions, receipts
+from remit.report.questions import AskedPerson
 from remit.report.receipts import Receipt, Withheld
 
 STEP_STATES: Final = ("completed", "failed", "skipped", "running", "waiting")
@@ -81,6 +82,9 @@ class Node:
     `asked_how` is delegate, submit or spawn, and `asked_at` when that was; `started_at` is when the task was first
     begun, and the same until then. `attempts` is which attempt it is in: 0 before the first.
 
+    `tokens` and `credits` are what this task used and spent itself, without what is below it. `questions` are what it
+    asked people.
+
     A tree grows with its run, so a node changes as long as events are fed to its `Growing`.
     """
 
@@ -108,6 +112,13 @@ class Node:
     attempts: int = 1
     retries: list[Retry] = field(default_factory=list[Retry])
     more_refused: int = 0
+    credits: int = 0
+    questions: list[AskedPerson] = field(default_factory=list[AskedPerson])
+
+    @property
+    def open_questions(self) -> list[AskedPerson]:
+        """What a person has yet to answer."""
+        return [question for question in self.questions if question.is_open]
 
     @property
     def begun(self) -> bool:
@@ -164,6 +175,9 @@ class Growing:
         if event.kind in lifecycle.TRANSITIONS[lifecycle.START]:
             if node is None:
                 self._start(_node(event), read(event, kinds.FirstData)["parent"])
+            return
+        if node is not None and event.kind in _AFTERWARDS:
+            _AFTERWARDS[event.kind](node, event)
             return
         # A damaged journal is for the doctor to name; a report shows the first end a task had, and nothing after it.
         if node is None or node.state in lifecycle.TERMINAL:
@@ -266,8 +280,14 @@ def _turn_ended(node: Node, event: Event) -> None:
     node.more_refused += read(event, kinds.TurnData).get("more_refused", 0)
 
 
-def _used(node: Node, event: Event) -> None:
-    node.tokens += read(event, kinds.TokensUsed)["tokens"]
+def _spent(node: Node, event: Event) -> None:
+    spent = kinds.spent_in(event)
+    node.tokens += spent.tokens
+    node.credits += spent.credits
+
+
+def _asked_person(node: Node, event: Event) -> None:
+    questions.take(node.questions, event)
 
 
 def _lost(node: Node, event: Event) -> None:
@@ -331,8 +351,12 @@ _NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {
     "task.handed": _handed,
     "task.retrying": _retrying,
     "task.lost": _lost,
-    "tokens.used": _used,
     "hop.refused": _hop_refused,
+}
+# What may be told of a task that has ended: calls that were under way are charged then, and questions withdrawn.
+_AFTERWARDS: Final[dict[str, Callable[[Node, Event], None]]] = {
+    **dict.fromkeys(sorted(kinds.SPENDS), _spent),
+    **dict.fromkeys(sorted(questions.ASKING), _asked_person),
 }
 
 

@@ -14,12 +14,15 @@ from remit.core.card import Card
 from remit.core.entry import Entry
 from remit.core.events import Event
 from remit.core.message import Message
+from remit.core.money import Hold, Lease
 from remit.core.outcome import Outcome
 from remit.core.record import Record
 from remit.core.values import Json
-from remit.ports import RunLine
+from remit.ports import KeyInfo, RunLine
 from remit.report.detail import Detail, Failure
+from remit.report.spend import Spending
 from remit.report.stats import AgentStats, BreakerStats, Stats
+from remit.report.summary import Subtotal, subtotals
 from remit.report.tree import Node
 
 Data: TypeAlias = dict[str, Json]
@@ -71,6 +74,8 @@ def task_detail(detail: Detail, *, state: str, where: str) -> Data:
         "below": value(detail.below),
         "result": detail.result,
         "error": detail.error,
+        "credits": detail.credits,
+        "questions": value(detail.questions),
     }
 
 
@@ -94,6 +99,7 @@ def run(line: RunLine, *, state: str) -> Data:
         "tasks": line.facts.tasks,
         "handoffs": line.facts.handoffs,
         "tokens": line.facts.tokens,
+        "credits": line.facts.credits,
         "refused": line.facts.refusals,
         "by": line.by,
         "asked_at": line.record.asked_at,
@@ -103,13 +109,14 @@ def run(line: RunLine, *, state: str) -> Data:
 
 def tree(root: Node) -> Data:
     """A run as its tree; made without recursion, because a run may be deeper than Python's stack."""
-    made = {node.id: _node(node) for node in root.walk()}
+    whole = subtotals(root)
+    made = {node.id: _node(node, whole[node.id]) for node in root.walk()}
     for node in root.walk():
         made[node.id]["children"] = [made[child.id] for child in node.children]
     return made[root.id]
 
 
-def _node(node: Node) -> Data:
+def _node(node: Node, whole: Subtotal) -> Data:
     return {
         "id": node.id,
         "agent": node.agent,
@@ -133,6 +140,9 @@ def _node(node: Node) -> Data:
         "asked_how": node.asked_how,
         "attempts": node.attempts,
         "retries": value(node.retries),
+        "credits": node.credits,
+        "with_below": named(whole),
+        "questions": value(node.questions),
     }
 
 
@@ -197,8 +207,29 @@ def breaker(agent: str, breaker: Breaker) -> Data:
     return {"agent": agent, **named(breaker)}
 
 
+def key(key: KeyInfo) -> Data:
+    return {"name": key.name, "key_id": key.key_id, "set_at": key.set_at}
+
+
 def worker(worker: IsWorker) -> Data:
     return {"id": worker.id, "process": worker.number, "hands": worker.hands}
+
+
+# -- money ---------------------------------------------------------------------------------------------------------
+
+
+def lease(lease: Lease) -> Data:
+    return named(lease)
+
+
+def hold(hold: Hold) -> Data:
+    """A call that was charged whole because nobody could say what it cost."""
+    names = ("id", "task", "run", "session", "agent", "credits", "tokens", "why", "model", "own_key", "hour")
+    return {name: value(getattr(hold, name)) for name in names}
+
+
+def spending(spending: Spending) -> Data:
+    return named(spending)
 
 
 # -- figures -------------------------------------------------------------------------------------------------
@@ -225,6 +256,8 @@ def stats(stats: Stats) -> Data:
             "p95": queue.percentile(95),
         },
         "deadlocks": stats.deadlocks,
+        "tokens": stats.tokens,
+        "credits": stats.credits,
         "refusals": dict(sorted(stats.refusals.items())),
         "agents": {name: _agent(agent) for name, agent in sorted(stats.agents.items())},
         "breakers": {name: _breaker(breaker) for name, breaker in sorted(stats.breakers.items())},
@@ -245,6 +278,7 @@ def _agent(agent: AgentStats) -> Data:
         "cancelled": agent.cancelled,
         "handed": agent.handed,
         "tokens": agent.tokens,
+        "credits": agent.credits,
         "time_total": agent.times.total,
         "time_mean": agent.times.mean,
         "time_p95": agent.times.percentile(95),

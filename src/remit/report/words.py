@@ -1,17 +1,19 @@
 """Words that every drawing of a run shares."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from remit.report import receipts as receipts_
-from remit.report.figures import count, duration
+from remit.report.figures import count, duration, money
 from remit.report.looks import LOOKS, known, urgency
 from remit.report.printable import escaped
-from remit.report.summary import receipts, steps_sentence, tokens_seen
+from remit.report.questions import AskedPerson
+from remit.report.summary import Subtotal, receipts, steps_sentence, tokens_seen
 from remit.report.tree import Node, PlanStep, Refusal, Retry
 
 ASKED: Final = {"submit": "submitted", "spawn": "spawned"}  # what nobody waits for
+WAITS: Final = "waits for a person"
 _PLAIN: Final = frozenset(("completed", "running", "failed", "cancelled"))  # states whose marks say enough
 
 
@@ -47,7 +49,32 @@ def refused_word(refusal: Refusal) -> str:
 def notes(node: Node) -> list[str]:
     """Say what else there is to say of a task: how it was asked, where it stands, which attempt it is."""
     spoken = node.state if node.state in LOOKS and node.state not in _PLAIN else ""
+    if node.open_questions and spoken == "waiting":
+        spoken = WAITS
     return [note for note in (ASKED.get(node.asked_how), spoken, attempt(node)) if note]
+
+
+# -- money and people ------------------------------------------------------------------------------------------
+
+
+def paid(node: Node, whole: Mapping[str, Subtotal]) -> str:
+    """$0.02, $0.10 below: what a task spent itself, and what all below it did; nothing if nothing was spent"""
+    below = whole[node.id].credits - node.credits
+    if not below:
+        return money(node.credits) if node.credits else ""
+    return f"{money(node.credits)}, {money(below)} below"
+
+
+def how_to_answer(question: AskedPerson) -> str:
+    """remit approve q123"""
+    if question.kind != "ask":
+        return f"remit approve {question.id}"
+    return f"remit answer {question.id} {'CHOICE' if question.choices else 'ANSWER'}"
+
+
+def waits(question: AskedPerson) -> str:
+    """waits for a person: Which colour? (remit answer q123 CHOICE)"""
+    return f"{WAITS}: {escaped(question.text, 160)} ({how_to_answer(question)})"
 
 
 # -- attempts ------------------------------------------------------------------------------------------------

@@ -11,6 +11,12 @@ from remit.ports import View
 LAST: Final = "last"
 MANY: Final = 100_000
 _NAMED: Final = 5  # that fit too, in an error
+_LISTED: Final = {
+    "task": "remit ps --all",
+    "run": "remit runs",
+    "question": "remit approvals",
+    "uncertain call": "remit ledger",
+}
 
 
 def task_of(view: View, given: str) -> Record:
@@ -38,6 +44,28 @@ def run_of(view: View, given: str) -> str:
     return _only("run", given, _fitting(view, given, runs=True))
 
 
+def question_of(view: View, given: str) -> str:
+    """Find a question's id by what a person types of it: first among those that are open."""
+    if view.question(_some(given)) is not None:
+        return given
+    waiting, every = view.questions_open(MANY), lambda: view.questions(MANY)
+    fits = _fit(given, [one.id for one in waiting]) or _fit(given, [one.id for one in every()])
+    return _only("question", given, fits)
+
+
+def hold_of(view: View, given: str) -> str:
+    """Find the id of an uncertain call in the same way."""
+    if view.hold(_some(given)) is not None:
+        return given
+    return _only("uncertain call", given, _fit(given, [hold.id for hold in view.holds_uncertain("", MANY)]))
+
+
+def _fit(given: str, ids: Sequence[str]) -> Sequence[str]:
+    """List the ids that begin so, or else those that end so."""
+    begin = [id_ for id_ in ids if id_.startswith(given)]
+    return (begin or [id_ for id_ in ids if id_.endswith(given)])[: _NAMED + 1]
+
+
 def _fitting(view: View, given: str, *, runs: bool) -> Sequence[str]:
     """Most people copy a whole id, some its beginning: only who types an end has all of them looked at."""
     return view.ids_like(given, _NAMED + 1, runs=runs) or view.ids_ending(given, _NAMED + 1, runs=runs)
@@ -45,8 +73,7 @@ def _fitting(view: View, given: str, *, runs: bool) -> Sequence[str]:
 
 def _only(what: str, given: str, fits: Sequence[str]) -> str:
     if not fits:
-        listed = "`remit ps --all`" if what == "task" else "`remit runs`"
-        raise NotFound(f"there is no {what} {shown(given)} in this workspace; {listed} lists them")
+        raise NotFound(f"there is no {what} {shown(given)} in this workspace; `{_LISTED[what]}` lists them")
     if len(fits) > 1:
         several = f"more than {_NAMED}" if len(fits) > _NAMED else str(len(fits))
         raise NotFound(f"{several} {what}s fit {shown(given)}; say more of the id: {', '.join(fits[:_NAMED])}")

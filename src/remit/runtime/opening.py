@@ -13,18 +13,17 @@ from typing import Final, TypeAlias, cast
 
 from anyio import to_thread
 
-from remit.core.checks import of_type
+from remit.core.checks import of_type, refuse_strange
 from remit.core.events import SealKey
-from remit.core.redaction import NOTHING_SECRET, Redaction
+from remit.core.redaction import Redaction
 from remit.core.text import NAME_LIMIT, line, shown
-from remit.engine import asking
 from remit.engine.assembly import Engine, EngineSettings, assembled
 from remit.engine.directory import Directory
 from remit.engine.plans.running import Schemas
 from remit.engine.presence.insisting import until_there
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput, Refused, StoreError
-from remit.ports import Database
+from remit.ports import Database, Vault
 from remit.ports.turn import current_turn
 from remit.stores import forks
 from remit.stores.addresses import is_server
@@ -48,6 +47,8 @@ class LogRedaction(logging.Filter):
         self._redaction = redaction
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if not self._redaction:
+            return True
         record.msg, record.args = self._redaction.text(record.getMessage()), ()
         if record.exc_info:
             record.exc_text = self._redaction.text(logging.Formatter().formatException(record.exc_info))
@@ -96,8 +97,7 @@ class Opening:
             self._one.enter()
         if self._engine is None:
             self._engine = assembled(self.database, self.workspace, self.directory, self._told())
-            if self.settings.redaction:
-                _log.addFilter(self._log_filter)
+            _log.addFilter(self._log_filter)  # there may be secrets later, when a key is opened
         return self._engine
 
     async def wait(self) -> Engine:
@@ -212,19 +212,21 @@ def refuse_unknown(what: str, unknown: Mapping[str, object], takes: tuple[str, .
             if name in {field.name for field in fields(values)}:
                 where = f"{section}={values.__name__}({name}=...), from remit.settings"
                 raise BadInput(f"{what} takes no {shown(name)} itself; it is a setting: {where}")
-    asking.refuse_strange(what, unknown, takes)
+    refuse_strange(what, unknown, takes)
 
 
 def settings(
-    policy: Policy | None, serving: Serving | None, system: System | None, redaction: Redaction = NOTHING_SECRET
+    policy: Policy | None, serving: Serving | None, system: System | None, redaction: Redaction | None = None
 ) -> EngineSettings:
     """Put the settings together; what was left out has its defaults."""
+    given = of_type(System() if system is None else system, System, "system takes System(...)")
     return EngineSettings(
         of_type(Policy() if policy is None else policy, Policy, "policy takes Policy(...)"),
         of_type(Serving() if serving is None else serving, Serving, "serving takes Serving(...)"),
-        of_type(System() if system is None else system, System, "system takes System(...)"),
+        given,
         _schemas,
-        redaction,
+        Redaction() if redaction is None else redaction,
+        _vault if given.vault is None else partial(_the, given.vault),
     )
 
 
@@ -235,3 +237,12 @@ def _schemas() -> Schemas:
         return cast("Schemas", import_module("remit.adapters.schema"))
     except ImportError as error:
         raise BadInput("a step with a schema needs the jsonschema package; install remit[schema]") from error
+
+
+def _vault() -> Vault:
+    """Make the vault that the environment names, anew each time: a file of master keys may have changed since."""
+    return import_module("remit.adapters.vault").from_environment()
+
+
+def _the(vault: Vault) -> Vault:
+    return vault

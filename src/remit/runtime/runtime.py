@@ -44,6 +44,7 @@ class About(TypedDict, total=False):
     writes: SeesGiven
     denies: NamesGiven
     vouches: bool
+    approve: bool
     tools: NamesGiven
     concurrency: int | None
     retry: RetryPolicy

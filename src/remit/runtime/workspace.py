@@ -18,7 +18,7 @@ from remit.core.plan import Plan
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line, plain
 from remit.core.times import DAY, SECOND, span
 from remit.engine import asking
-from remit.engine.acts import Act
+from remit.engine.acts import act_of
 from remit.engine.asking import Submitting, SubmittingPlan
 from remit.engine.directory import Directory
 from remit.engine.queue.submitting import Submission
@@ -45,20 +45,22 @@ from remit.runtime.filters import (
     which_tasks,
 )
 from remit.runtime.following import Follow, followed, following, pages
+from remit.runtime.keys import HasKeys
 from remit.runtime.leading import Leader
+from remit.runtime.money import HasLedger
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
+from remit.runtime.people import HasQuestions
 from remit.runtime.workers import Crew
 from remit.stores.sqlite.database import MEMORY
 
 T = TypeVar("T")
 
-OP_LIMIT = 200
 PAGE = 200
 _NO_HANDS = Serving(hands=0)
 
 
-class Workspace:
-    """Tasks, journal, context, breakers and upkeep of one workspace. It is opened on first use.
+class Workspace(HasLedger, HasQuestions, HasKeys):
+    """Tasks, journal, context, breakers, money, questions, keys and upkeep of one workspace. It is opened on first use.
 
     `Workspace("team.db")` looks at a store without having its agents: it lists those that workers have published, and
     can submit tasks to them. Every change takes `op`: the same operation asked for again is one act.
@@ -178,12 +180,12 @@ class Workspace:
 
     async def cancel(self, task: str, why: str = "cancelled by its owner", *, op: str = "", by: str = "") -> int:
         """Stop a task or a whole run, and everything below it, wherever it runs; tells how many tasks that is."""
-        return await self._opening.engine.control.cancel(_id(task), why, act=_act(op, by))
+        return await self._opening.engine.control.cancel(_id(task), why, act=act_of(op, by))
 
     async def retry(self, task: str, *, op: str = "", by: str = "") -> Task:
         """Run a task again that did not complete, as a new task; what it had finished is not done again."""
         control = self._opening.engine.control
-        return Task(control, await control.retry(_id(task), act=_act(op, by)))
+        return Task(control, await control.retry(_id(task), act=act_of(op, by)))
 
     async def orphans(self, limit: int = 100) -> list[Message]:
         """List announcements of spawned tasks whose asker had ended before it could read them."""
@@ -263,11 +265,11 @@ class Workspace:
 
     async def trip(self, agent: str, why: str, *, op: str = "", by: str = "") -> bool:
         """Take an agent out: nobody can ask it until it is reset. Tells whether that changed anything."""
-        return await self._opening.engine.breakers.trip(agent, why, _act(op, by))
+        return await self._opening.engine.breakers.trip(agent, why, act_of(op, by))
 
     async def reset(self, agent: str, why: str = "", *, op: str = "", by: str = "") -> bool:
         """Let an agent be asked again at once. Tells whether that changed anything."""
-        return await self._opening.engine.breakers.reset(agent, why, _act(op, by))
+        return await self._opening.engine.breakers.reset(agent, why, act_of(op, by))
 
     # -- shared context -----------------------------------------------------------------------------------
 
@@ -276,7 +278,7 @@ class Workspace:
         one act, however often it is repeated."""
         if session != "":
             line(session, "a session", SESSION_LIMIT)
-        return Context(OwnerAccess(self._opening.engine.entries, session, _act(op)))
+        return Context(OwnerAccess(self._opening.engine.entries, session, act_of(op)))
 
     async def namespaces(self) -> dict[str, int]:
         """List the namespaces, and how many entries are alive in each."""
@@ -296,7 +298,7 @@ class Workspace:
         older = span(days, "days") * (DAY // SECOND)
         if told is not None:
             checks.callable_(told, "told takes a function that is given the number of runs deleted so far")
-        pruning = Pruning(self.clock.now() - older, _act(op).op, told=told)
+        pruning = Pruning(self.clock.now() - older, act_of(op).op, told=told)
         return await prune(self._opening.engine.services.ground, pruning)
 
     async def examine(self) -> Health:
@@ -312,10 +314,6 @@ class Workspace:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _act(op: str, by: str = "") -> Act:
-    return Act(plain(op, "op", OP_LIMIT, empty=True), plain(by, "by", NAME_LIMIT, empty=True))
 
 
 def _id(given: object, what: str = "a task's id") -> str:

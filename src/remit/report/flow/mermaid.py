@@ -1,6 +1,6 @@
 """A run as a Mermaid flowchart, for the places that draw those: issues, pull requests, docs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from remit.report.flow.labels import kept_back, passed
@@ -8,8 +8,9 @@ from remit.report.flow.stays import Stay, member_of
 from remit.report.flow.tiles import Tile, outline, tiles_of
 from remit.report.looks import FOLDED, Line, Role, known, look, mark
 from remit.report.printable import cleaned
+from remit.report.summary import Subtotal, subtotals
 from remit.report.tree import Node, PlanStep, Refusal
-from remit.report.words import ASKED, called, notes, plan_of, progress, states, took
+from remit.report.words import ASKED, called, notes, paid, plan_of, progress, states, took
 
 # Mermaid draws at most 500 edges and 50,000 characters; with stacks, this many cards and steps stay below both.
 _CARDS: Final = 48
@@ -44,7 +45,8 @@ def mermaid(root: Node, now: int) -> str:
     refused = [str(at) for at, (_, child) in enumerate(hops) if isinstance(child.shows, Refusal)]
     plans, steps = _plans(order, names)
     lines = ["flowchart LR"]
-    lines += [f"    {names[tile]}{_node(tile, now)}" for tile in order]
+    whole = subtotals(root)
+    lines += [f"    {names[tile]}{_node(tile, now, whole)}" for tile in order]
     lines += [f"    {names[tile]} {_edge(tile, child)} {names[child]}" for tile, child in hops]
     lines += [f"    {names[tile]} {_handoff(tile.heir)} {names[tile.heir]}" for tile in order if tile.heir is not None]
     lines += plans
@@ -55,7 +57,7 @@ def mermaid(root: Node, now: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _node(tile: Tile, now: int) -> str:
+def _node(tile: Tile, now: int, whole: Mapping[str, Subtotal]) -> str:
     match tile.shows:
         case Stay() as stay:
             about = "" if stay.came else f"{_label(called(stay.node), _TASK)}<br/>"
@@ -63,6 +65,7 @@ def _node(tile: Tile, now: int) -> str:
             parts = [took(stay.node, stay.elapsed(now), now)]
             if stay.left is None:
                 parts = [note for note in notes(stay.node) if note not in ASKED.values()] + parts
+                parts += filter(None, [_label(paid(stay.node, whole), _TASK)])
             label = f'["{head}<br/>{about}{", ".join(parts)}"]'
         case Refusal() as refusal:
             label = f'(["{mark("refused")} {_label(refusal.rule, _AGENT)}"])'

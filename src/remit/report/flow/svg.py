@@ -6,7 +6,7 @@ It is one self-contained SVG document: no scripts, no fonts and no images from e
 from collections.abc import Callable
 from typing import Final
 
-from remit.report.figures import count
+from remit.report.figures import count, money
 from remit.report.flow.gantt import gantt
 from remit.report.flow.labels import saw_here
 from remit.report.flow.layout import (
@@ -28,7 +28,7 @@ from remit.report.looks import FOLDED, LOOKS, known, look
 from remit.report.printable import cleaned
 from remit.report.summary import steps_sentence, summary, waits_for
 from remit.report.tree import Node, Refusal, result_text
-from remit.report.words import called, reason, refused_word, retried, states, took
+from remit.report.words import WAITS, called, reason, refused_word, retried, states, took
 
 _MARGIN: Final = 32
 _HEADER: Final = 92
@@ -102,6 +102,8 @@ def _summary(root: Node, now: int) -> str:
         f"{count(figures.tasks, 'task')} ({states(figures.states.elements())})",
         f"{count(figures.tokens_seen, 'token')} seen",
     ]
+    if figures.credits:
+        parts.append(f"{money(figures.credits)} spent")
     if figures.handoffs:
         parts.append(count(figures.handoffs, "handoff"))
     if figures.steps:
@@ -166,10 +168,11 @@ def _task(stay: Stay, now: int) -> str:
 
 
 def _time(stay: Stay, now: int) -> str:
-    """1.3 s; in the third attempt a 3 goes before it."""
+    """1.3 s; what the task spent goes before it, and before that a 3 in the third attempt."""
     node = stay.node
     tried = f"\N{MULTIPLICATION SIGN}{node.attempts:,} · " if node.attempts > 1 and stay.left is None else ""
-    return tried + took(node, stay.elapsed(now), now)
+    cost = f"{money(node.credits)} · " if node.credits and stay.left is None else ""
+    return tried + cost + took(node, stay.elapsed(now), now)
 
 
 def _ending(stay: Stay) -> str:
@@ -190,6 +193,8 @@ def _doing(node: Node) -> str:
         return f"pending again; {retried(node.retries[-1])}"
     if node.state not in ("running", "waiting"):
         return _DOING.get(node.state) or (LOOKS[node.state].word if node.state in LOOKS else node.state)
+    if node.open_questions:
+        return f"{WAITS}: {node.open_questions[0].text}"
     asked = [child.agent for child in waits_for(node)]
     idle = "working" if node.state == "running" else "waiting"
     return f"waits for {', '.join(asked[:SIBLINGS])}" if asked else idle

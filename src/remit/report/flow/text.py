@@ -1,16 +1,20 @@
 """A run as lines of text: one for each task, each handoff, each refused hop and each step of a plan."""
 
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from remit.report.figures import duration
 from remit.report.flow.stays import Stay, order, stays
-from remit.report.looks import AGAIN, LOOKS, known, mark
+from remit.report.looks import AGAIN, ASKS, LOOKS, known, mark
 from remit.report.printable import escaped
+from remit.report.questions import AskedPerson
+from remit.report.summary import Subtotal, subtotals
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.report.words import (
     ASKED,
     called,
     notes,
+    paid,
     progress,
     reason,
     refused_word,
@@ -20,6 +24,7 @@ from remit.report.words import (
     steps_first,
     took,
     tries,
+    waits,
 )
 
 _AGENT: Final = 32
@@ -29,17 +34,19 @@ _STEPS: Final = 40  # of a longer plan the rest is counted
 _RETRIES: Final = 8  # the latest; the task says which attempt it is in
 _GUIDES: Final = 96  # deeper branches keep only the nearest guides, or a deep chain would fill the screen with them
 
-Row: TypeAlias = Node | Refusal | Stay | HandoffMade | Retry
+Row: TypeAlias = Node | Refusal | Stay | HandoffMade | Retry | AskedPerson
+Whole: TypeAlias = Mapping[str, Subtotal]
 
 
 def text(root: Node, now: int) -> str:
     """Draw the tree with branches; safe to print whatever the agents wrote."""
-    lines = [_task(root, now)]
+    whole = subtotals(root)
+    lines = [_task(root, now, whole)]
     waiting = _below(root, "", lines)
     while waiting:
         row, guides, last = waiting.pop()
         turn = "└" if last else "├"
-        lines.append(f"{guides}{turn}{_dash(row)} {_line(row, now)}")
+        lines.append(f"{guides}{turn}{_dash(row)} {_line(row, now, whole)}")
         if isinstance(row, Node):
             waiting += _below(row, _nearest(guides + ("   " if last else "│  ")), lines)
     return "\n".join(lines) + "\n"
@@ -66,6 +73,7 @@ def _rows(node: Node) -> list[Row]:
     rows += [((retry.turn, 1, retry.at), retry) for retry in node.retries[-_RETRIES:]]
     rows += [((stay.turns[0], 0, 0), stay) for stay in stays(node)[1:]]
     rows += [((at, 0, 0), handoff) for at, handoff in enumerate(node.trail, 1) if handoff.parallel]
+    rows += [((len(node.trail), 2, one.asked_at), one) for one in node.open_questions]
     return [row for _, row in sorted(rows, key=lambda placed: placed[0])]
 
 
@@ -73,10 +81,12 @@ def _nearest(guides: str) -> str:
     return guides if len(guides) <= _GUIDES else f"⋯  {guides[6:]}"
 
 
-def _line(row: Row, now: int) -> str:
+def _line(row: Row, now: int, whole: Whole) -> str:
     match row:
         case Node():
-            return _task(row, now)
+            return _task(row, now, whole)
+        case AskedPerson():
+            return f"{ASKS} {waits(row)}"
         case Refusal():
             return _refused(row)
         case Stay():
@@ -87,9 +97,11 @@ def _line(row: Row, now: int) -> str:
             return _handed("⇉", row)
 
 
-def _task(node: Node, now: int) -> str:
+def _task(node: Node, now: int, whole: Whole) -> str:
     head = f"{mark(node.state)} {escaped(node.first, _AGENT)}: {escaped(called(node), _TASK)}"
     parts = [head, *notes(node), took(node, node.elapsed(now), now), saw(node)]
+    if cost := paid(node, whole):
+        parts.append(cost)
     if node.state not in LOOKS:
         parts.append(escaped(node.state, _AGENT))
     if node.error:

@@ -1,0 +1,211 @@
+"""`remit approvals`, `remit approve`, `remit reject`, `remit answer`: what agents ask people, and what people say."""
+
+import asyncio
+import json as jsons
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from remit.cli.options import HERE, AsJson, Where, at_terminal, emit, opened, options_for, out
+from remit.cli.terminal import moment
+from remit.core.checks import limit as checked_limit
+from remit.core.text import shown
+from remit.core.values import Json, encode
+from remit.engine.people.listing import Inquiry
+from remit.errors import BadInput
+from remit.report import wire
+from remit.report.figures import age, duration
+from remit.report.printable import block, escaped
+from remit.report.questions import permits
+from remit.runtime.finding import question_of
+
+CHANNEL: Final = "terminal"
+_WORDS: Final = {"ask": "question", "hop": "approval", "tool": "approval"}
+_COLOURS: Final = {"approved": "green", "answered": "green", "rejected": "red", "expired": "yellow"}
+
+
+def approvals(
+    *,
+    decided: Annotated[bool, Parameter(negative="")] = False,
+    limit: int = 100,
+    place: Where = HERE,
+    json: AsJson = False,
+) -> None:
+    """List what waits for a person, first what expires first: who asks, what an approval permits, and until when.
+
+    Parameters
+    ----------
+    decided
+        List what was decided instead, the latest first: who, when, over which channel, and why.
+    limit
+        At most this many.
+    json
+        Print JSON instead.
+    """
+    most = checked_limit(limit, most=1_000)
+    with opened(place) as workspace:
+        found = asyncio.run(workspace.questions(decided=decided, limit=most))
+        now = workspace.clock.now()
+        where = options_for(workspace.database, workspace.name, place.store)
+    if json:
+        emit([wire.named(inquiry) for inquiry in found])
+    elif not found:
+        out().print(Text("nothing was decided yet" if decided else "nothing waits for a person", "dim"))
+    for inquiry in found if not json else ():
+        for text in _decided(inquiry) if decided else (*described(inquiry, now), _hint(inquiry, where)):
+            out().print(text)
+
+
+def approve(
+    question: str,
+    *,
+    edit: str | None = None,
+    args: str | None = None,
+    why: str = "",
+    by: str = "",
+    place: Where = HERE,
+    json: AsJson = False,
+) -> None:
+    """Approve what an agent asks for; what is used is what was approved.
+
+    Parameters
+    ----------
+    question
+        Its id as `remit approvals` lists it, the id's beginning or end as long as only one fits.
+    edit
+        The task as you approve it, instead of the one that was asked for.
+    args
+        The arguments of an action as you approve them, a JSON object.
+    why
+        A note for the journal.
+    by
+        Who approves it; the user of this terminal unless it is said.
+    json
+        Print what came of it as JSON.
+    """
+    if edit is not None and args is not None:
+        raise BadInput("say --edit for a task or --args for an action, not both")
+    value: Json = arguments(args) if args is not None else edit
+    said: dict[str, Any] = {"value": value, "why": why, "by": by or at_terminal(), "channel": CHANNEL}
+    with opened(place) as workspace:
+
+        async def act() -> str:
+            id_ = await workspace.read(lambda view: question_of(view, question))
+            await workspace.approve(id_, **said)
+            return id_
+
+        _tell(asyncio.run(act()), "approved", as_json=json)
+
+
+def reject(question: str, *, why: str, by: str = "", place: Where = HERE, json: AsJson = False) -> None:
+    """Say no; the agent is told why.
+
+    Parameters
+    ----------
+    question
+        Its id as `remit approvals` lists it, the id's beginning or end as long as only one fits.
+    why
+        The reason, as the agent reads it.
+    by
+        Who rejects it; the user of this terminal unless it is said.
+    json
+        Print what came of it as JSON.
+    """
+    with opened(place) as workspace:
+
+        async def act() -> str:
+            id_ = await workspace.read(lambda view: question_of(view, question))
+            await workspace.reject(id_, why=why, by=by or at_terminal(), channel=CHANNEL)
+            return id_
+
+        _tell(asyncio.run(act()), "rejected", as_json=json)
+
+
+def answer(question: str, value: str, *, by: str = "", place: Where = HERE, json: AsJson = False) -> None:
+    """Answer what an agent asked.
+
+    Parameters
+    ----------
+    question
+        Its id as `remit approvals` lists it, the id's beginning or end as long as only one fits.
+    value
+        The answer: one of the choices, if there are some.
+    by
+        Who answers; the user of this terminal unless it is said.
+    json
+        Print what came of it as JSON.
+    """
+    with opened(place) as workspace:
+
+        async def act() -> str:
+            id_ = await workspace.read(lambda view: question_of(view, question))
+            await workspace.answer(id_, value, by=by or at_terminal(), channel=CHANNEL)
+            return id_
+
+        _tell(asyncio.run(act()), "answered", as_json=json)
+
+
+def arguments(typed: str) -> Json:
+    """Read the arguments of an action as a person types them."""
+    try:
+        given = jsons.loads(typed)
+    except ValueError as error:
+        raise BadInput(f'the arguments are a JSON object, such as {{"env": "prod"}}: {error}') from None
+    if not isinstance(given, dict):
+        raise BadInput(f'the arguments are a JSON object, such as {{"env": "prod"}}, not {shown(typed)}')
+    return given  # pyright: ignore[reportUnknownVariableType]
+
+
+def described(inquiry: Inquiry, now: int, *, choices: bool = True) -> Iterator[Text]:
+    """Write a question with all that its answer permits."""
+    left = f"{duration(inquiry.until - now)} left" if inquiry.until > now else "its time is up"
+    yield Text.assemble(
+        (inquiry.id, "bold"),
+        (f"  {_WORDS.get(inquiry.kind, inquiry.kind)} for {escaped(inquiry.agent, 64)}", "cyan"),
+        (f"  {age(now - inquiry.asked_at)}, {left}", "dim"),
+    )
+    yield Text(f"   {block(inquiry.text)}")
+    if choices and inquiry.choices:
+        yield Text.assemble(("   choices  ", "dim"), escaped(", ".join(inquiry.choices), 400))
+    if inquiry.default is not None:
+        yield Text.assemble(("   if nobody answers  ", "dim"), escaped(str(inquiry.default), 200))
+    for word, value in permits(inquiry.shows):
+        yield Text.assemble((f"   {escaped(word, 20)}  ", "dim"), escaped(value, 400))
+
+
+def _hint(inquiry: Inquiry, where: str) -> Text:
+    return Text(f"   {how_to(inquiry, where)}", "dim")
+
+
+def how_to(inquiry: Inquiry, where: str) -> str:
+    """Say how to answer from a terminal."""
+    if inquiry.kind == "ask":
+        word = "CHOICE" if inquiry.choices else "ANSWER"
+        return f"remit answer {inquiry.id} {word}{where}"
+    return f"remit approve {inquiry.id}{where}, or: remit reject {inquiry.id} --why ..."
+
+
+def _decided(one: Inquiry) -> Iterator[Text]:
+    """Write what came of a question: who said so, over which channel, when, and why."""
+    who = f" by {escaped(one.by, 64)}" if one.by else ""
+    where = f" over {escaped(one.channel, 40)}" if one.channel else ""
+    when = f" at {moment(one.answered_at)}" if one.answered_at is not None else ""
+    state = f"{one.state}{', used' if one.used else ''}"
+    yield Text.assemble(
+        (one.id, "bold"), (f"  {state}", _COLOURS.get(one.state, "dim")), (f"{who}{where}{when}", "dim")
+    )
+    yield Text.assemble(("   ", ""), (escaped(one.agent, 64), "cyan"), f"  {escaped(f'{one.text}{_said(one)}', 400)}")
+
+
+def _said(inquiry: Inquiry) -> str:
+    value = inquiry.value if isinstance(inquiry.value, str) or inquiry.value is None else encode(inquiry.value)
+    return (f" → {value}" if value else "") + (f" ({inquiry.why})" if inquiry.why else "")
+
+
+def _tell(question: str, state: str, *, as_json: bool) -> None:
+    if as_json:
+        emit({"question": question, "state": state})
+    else:
+        out().print(Text(f"question {question} is {state}"))

@@ -1,0 +1,153 @@
+"""`remit credits`: the account of a workspace, and what its owner does with it."""
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from remit.cli.options import HERE, AsJson, Where, at_terminal, emit, opened, out, with_unit
+from remit.cli.terminal import tabled
+from remit.core.money import Lease, spelled
+from remit.errors import BadInput
+from remit.report import wire
+from remit.report.printable import escaped
+from remit.runtime.money import Account
+
+app = App(name="credits", help="Show what the account has; grant it money, let it be spent again.")
+
+_NONE = "nothing was ever granted, so money is counted and not limited; `remit credits grant 10USD` makes an account"
+
+
+@app.default
+def account(
+    *,
+    place: Where = HERE,
+    verbose: Annotated[bool, Parameter(alias="-v", negative="")] = False,
+    json: AsJson = False,
+) -> None:
+    """Show what the account has: granted, available, set aside, spent, overrun, and whether it is frozen.
+
+    Parameters
+    ----------
+    verbose
+        List what is set aside and capped right now, too.
+    json
+        Print JSON instead of tables; credits are millionths of a US dollar.
+    """
+    with opened(place) as workspace:
+        found, leases = asyncio.run(workspace.account()), asyncio.run(workspace.leases())
+    parts = [lease for lease in leases if lease.kind != "account"]
+    if json:
+        emit({"account": _data(found), **({"leases": [wire.lease(lease) for lease in parts]} if verbose else {})})
+        return
+    _print(out(), found)
+    if verbose:
+        out().print()
+        out().print(_parts(parts) if parts else Text("nothing is set aside or capped right now", "dim"))
+
+
+@app.command
+def grant(
+    amount: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    *,
+    tokens: int = 0,
+    why: str = "",
+    by: str = "",
+    place: Where = HERE,
+    json: AsJson = False,
+) -> None:
+    """Add to the account. From the first grant on, nothing is spent that it does not have.
+
+    Parameters
+    ----------
+    amount
+        How much, with its unit: 10USD, 0.50USD.
+    tokens
+        How many tokens.
+    why
+        A note for the journal.
+    by
+        Who grants it; the user of this terminal unless it is said.
+    json
+        Print the account as JSON.
+    """
+    if amount is None and not tokens:
+        raise BadInput("say how much: remit credits grant 10USD, or --tokens 100000")
+    with opened(place, create=True) as workspace:
+        given = with_unit(amount, "a grant")
+        found = asyncio.run(workspace.grant(given, tokens=tokens, why=why, by=by or at_terminal()))
+    if json:
+        emit({"account": _data(found)})
+    else:
+        _print(out(), found)
+
+
+@app.command
+def unfreeze(*, why: str = "", by: str = "", place: Where = HERE, json: AsJson = False) -> None:
+    """Let the account be spent from again after more was spent than it had.
+
+    Parameters
+    ----------
+    why
+        A note for the journal.
+    by
+        Who says so; the user of this terminal unless it is said.
+    json
+        Print what came of it as JSON.
+    """
+    with opened(place) as workspace:
+        changed = asyncio.run(workspace.unfreeze(why, by=by or at_terminal()))
+    if json:
+        emit({"changed": changed})
+    else:
+        out().print(Text("the account can be spent from again" if changed else "the account was not frozen"))
+
+
+def _data(account: Account) -> dict[str, object]:
+    return {unit: wire.lease(lease) if lease is not None else None for unit, lease in account._asdict().items()}
+
+
+def _print(console: Console, account: Account) -> None:
+    leases = [lease for lease in account if lease is not None]
+    if not leases:
+        console.print(Text(_NONE, "dim"))
+        return
+    console.print(_table(leases))
+    for lease in leases:
+        if lease.state == "frozen":
+            over = f"{spelled(lease.unit, lease.overrun)} more was spent than it had"
+            console.print(Text(f"frozen, because {over}; grant more and say `remit credits unfreeze`", "red"))
+
+
+def _table(leases: list[Lease]) -> Table:
+    names = ("", "granted", "available", "set aside", "spent", "overrun", "state")
+    rows = [
+        [
+            Text(lease.unit, "bold"),
+            *(spelled(lease.unit, x) for x in (lease.granted, lease.available, lease.reserved + lease.lent)),
+            spelled(lease.unit, lease.spent),
+            spelled(lease.unit, lease.overrun) if lease.overrun else "-",
+            Text(lease.state, "red" if lease.state == "frozen" else "green"),
+        ]
+        for lease in leases
+    ]
+    return tabled(names, rows)
+
+
+def _parts(leases: list[Lease]) -> Table:
+    names = ("lease", "kind", "granted", "available", "held", "lent", "spent", "users", "out of")
+    rows = [
+        [
+            Text(escaped(lease.id, 64)),
+            Text({"carve": "set aside", "cap": "cap"}.get(lease.kind, lease.kind), "dim"),
+            *(spelled(lease.unit, x) for x in (lease.granted, lease.available, lease.reserved, lease.lent)),
+            spelled(lease.unit, lease.spent),
+            str(lease.users) if lease.users else "-",
+            Text(escaped(", ".join(lease.above), 80), "dim"),
+        ]
+        for lease in leases
+    ]
+    return tabled(names, rows, left=2, gives_way="out of")

@@ -1,0 +1,132 @@
+"""`remit keys`: a workspace's own keys to providers, sealed. Keys go in here, and none is ever printed."""
+
+import asyncio
+import getpass
+import sys
+
+from rich.text import Text
+
+from remit.adapters.vault import FILE_VARIABLE, VARIABLE, fresh_master
+from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out
+from remit.cli.terminal import moment, tabled
+from remit.core.secret import LONGEST, Secret
+from remit.core.text import canonical
+from remit.errors import NotFound
+from remit.ports import KeyInfo
+from remit.report import wire
+from remit.report.figures import count
+from remit.report.printable import escaped
+
+
+def listing(*, place: Where = HERE, json: AsJson = False) -> None:
+    """List the keys there are: with which master key each is sealed, and since when. None is opened.
+
+    Parameters
+    ----------
+    json
+        Print JSON instead of a table.
+    """
+    with opened(place) as workspace:
+        keys = asyncio.run(workspace.keys.names())
+    if json:
+        emit([wire.key(key) for key in keys])
+    elif not keys:
+        out().print(Text("no keys are kept here; put one in: remit keys set openai", "dim"))
+    else:
+        out().print(tabled(("key", "master key", "sealed"), [_row(key) for key in keys], left=3))
+
+
+def put(name: str, *, place: Where = HERE, by: str = "", json: AsJson = False) -> None:
+    """Keep a key, in the place of the one that was there.
+
+    It is read from a pipe, or asked for without showing it. It is no argument: those are in the shell's history and in
+    the list of processes.
+
+    Parameters
+    ----------
+    name
+        What it is called: its provider, such as openai.
+    by
+        Who does this, for the journal.
+    json
+        Print what is told of it as JSON.
+    """
+    secret = _given(name)
+    with opened(place, create=True) as workspace:
+        key = asyncio.run(workspace.keys.set(name, secret, by=by))
+    if json:
+        emit(wire.key(key))
+    else:
+        out().print(Text(f"the key '{key.name}' is kept, sealed with master key {key.key_id}"))
+
+
+def remove(name: str, *, place: Where = HERE, by: str = "", json: AsJson = False) -> None:
+    """Keep a key no more: it is deleted, not marked.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    by
+        Who does this, for the journal.
+    json
+        Print what came of it as JSON.
+    """
+    with opened(place) as workspace:
+        gone = asyncio.run(workspace.keys.remove(name, by=by))
+    if not gone:
+        raise NotFound(f"there is no key '{canonical(name)}'; `remit keys list` shows those there are")
+    if json:
+        emit({"name": canonical(name), "removed": True})
+    else:
+        out().print(Text(f"the key '{canonical(name)}' is gone; take it back at its provider too"))
+
+
+def rotate(*, place: Where = HERE, by: str = "", json: AsJson = False) -> None:
+    """Seal anew whatever is not sealed with the first master key of those given.
+
+    Parameters
+    ----------
+    by
+        Who does this, for the journal.
+    json
+        Print how many as JSON.
+    """
+    with opened(place) as workspace:
+        done = asyncio.run(workspace.keys.rotate(by=by))
+    if json:
+        emit({"sealed_anew": done})
+    elif done:
+        out().print(Text(f"{count(done, 'key')} sealed anew; the older master keys can go once every store is done"))
+    else:
+        out().print(Text("every key is sealed with the newest master key; nothing had to be changed"))
+
+
+def master() -> None:
+    """Print a fresh master key.
+
+    It is kept nowhere: whoever loses it loses the keys that are sealed with it. How to use it is said beside, so that
+    `$(remit keys master)` is the master key alone.
+    """
+    sys.stdout.write(f"{fresh_master().reveal()}\n")
+    sys.stdout.flush()
+    aside().print(
+        Text(
+            f"Keep it where the store is not, and give it to every process as {VARIABLE}, or in a file of mode 0600 "
+            f"that {FILE_VARIABLE} names.\nTo replace one: put the new one in front, a comma between them; say "
+            "`remit keys rotate` for each workspace; then take the old one out.",
+            "dim",
+        )
+    )
+
+
+def _given(name: str) -> Secret:
+    """Read a key from a pipe, or ask for it."""
+    if sys.stdin.isatty():
+        return Secret(getpass.getpass(f"the key of {escaped(name, 64)} (not shown): ").strip())
+    # What is no text is refused as a secret, not where it is decoded.
+    return Secret(sys.stdin.buffer.read(LONGEST + 2).decode(errors="surrogateescape").strip())
+
+
+def _row(key: KeyInfo) -> list[Text | str]:
+    return [Text(escaped(key.name, 64), "bold"), key.key_id, moment(key.set_at)]

@@ -1,0 +1,132 @@
+"""`remit ledger`: calls that nobody knows the cost of, and whether everything adds up."""
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from rich.table import Table
+from rich.text import Text
+
+from remit.cli.options import HERE, AsJson, Where, at_terminal, emit, opened, options_for, out, with_unit
+from remit.cli.terminal import tabled
+from remit.core.money import Hold, spelled
+from remit.report import wire
+from remit.report.audit import LedgerAudit
+from remit.report.figures import count
+from remit.report.printable import block, escaped
+from remit.runtime.finding import hold_of
+
+app = App(name="ledger", help="List calls of uncertain cost, say what one cost, verify that everything adds up.")
+
+
+@app.default
+def ledger(*, place: Where = HERE, json: AsJson = False) -> None:
+    """List the calls that were charged whole because nobody could say what they cost.
+
+    Parameters
+    ----------
+    json
+        Print JSON instead of a table; credits are millionths of a US dollar.
+    """
+    with opened(place) as workspace:
+        holds = asyncio.run(workspace.uncertain())
+        where = options_for(workspace.database, workspace.name, place.store)
+    if json:
+        emit([wire.hold(hold) for hold in holds])
+    elif not holds:
+        out().print(Text("no call is uncertain: what was charged is what it cost", "dim"))
+    else:
+        out().print(_table(holds))
+        out().print(Text(f"say what one cost: remit ledger reconcile CALL 0.01USD{where}", "dim"))
+
+
+@app.command
+def verify(*, place: Where = HERE, json: AsJson = False) -> int:
+    """Verify that every lease balances, that what is held, lent and spent adds up, and that no call outlived its task.
+
+    Exits with 1 if something is wrong.
+
+    Parameters
+    ----------
+    json
+        Print JSON instead.
+    """
+    with opened(place) as workspace:
+        audit = asyncio.run(workspace.audit())
+    if json:
+        emit({"sound": audit.sound, **wire.named(audit)})
+    else:
+        _print(audit)
+    return 0 if audit.sound else 1
+
+
+@app.command
+def reconcile(
+    call: str,
+    amount: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    *,
+    tokens: int | None = None,
+    why: str = "",
+    by: str = "",
+    place: Where = HERE,
+    json: AsJson = False,
+) -> None:
+    """Say what an uncertain call really cost, once; the difference goes back to where it came from.
+
+    Parameters
+    ----------
+    call
+        Its id as `remit ledger` lists it, the id's beginning or end as long as only one fits.
+    amount
+        What it cost, with its unit: 0.01USD.
+    tokens
+        How many tokens it used.
+    why
+        A note for the journal.
+    by
+        Who says so; the user of this terminal unless it is said.
+    json
+        Print what came of it as JSON.
+    """
+    with opened(place) as workspace:
+        hold = asyncio.run(workspace.read(lambda view: hold_of(view, call)))
+        cost = with_unit(amount, "a cost")
+        back = asyncio.run(workspace.reconcile(hold, cost, tokens=tokens, why=why, by=by or at_terminal()))
+    if json:
+        emit({"call": hold, "back": back})
+        return
+    given = [f"{spelled(unit, amount)} goes back" for unit, amount in back.items() if amount > 0]
+    given += [f"{spelled(unit, -amount)} more is charged" for unit, amount in back.items() if amount < 0]
+    out().print(Text(f"call {hold} is reconciled: {', '.join(given) or 'it had cost what was charged'}"))
+
+
+def _table(holds: list[Hold]) -> Table:
+    names = ("call", "agent", "run", "charged", "tokens", "hour", "for")
+    rows = [
+        [
+            Text(hold.id),
+            Text(escaped(hold.agent, 20), "bold"),
+            Text(hold.run),
+            spelled("credits", hold.credits) if hold.credits else "-",
+            f"{hold.tokens:,}" if hold.tokens else "-",
+            Text(f"{hold.hour}Z", "dim"),
+            Text(escaped(" ".join(dict.fromkeys((hold.why, hold.model))).strip(), 200)),
+        ]
+        for hold in holds
+    ]
+    return tabled(names, rows, left=3, gives_way="for")
+
+
+def _print(audit: LedgerAudit) -> None:
+    console = out()
+    for sentence in audit.broken:
+        console.print(Text.assemble(("broken: ", "red"), block(sentence)))
+    figures = ", ".join(
+        (count(audit.leases, "lease"), f"{count(audit.holds, 'open call')}, {audit.uncertain:,} of them uncertain")
+    )
+    word, colour = ("adds up", "green") if audit.sound else ("does not add up", "red")
+    console.print(Text.assemble((f"the ledger {word}", colour), (f"  {figures}", "dim")))
+    for unit, spent in audit.spent.items():
+        told = audit.told.get(unit, 0)
+        rest = f", {spelled(unit, spent - told)} of that by runs that are pruned" if spent > told else ""
+        console.print(Text(f"{unit}: {spelled(unit, spent)} spent of the account{rest}", "dim"))

@@ -1,0 +1,265 @@
+"""Asking the person at the terminal, when a run waits for an answer; where there is none, saying how to answer."""
+
+import asyncio
+import os
+import termios
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from rich.console import Console
+from rich.text import Text
+
+from remit.cli.approvals import CHANNEL, arguments, described, how_to
+from remit.cli.options import at_terminal
+from remit.core.values import Json
+from remit.engine.people.listing import Inquiry
+from remit.errors import BadInput, Conflict, NotFound, StoreError
+from remit.report.printable import escaped
+from remit.runtime.workspace import Workspace
+
+# Shows a text, and gives the next line that the person types; None if no more will come.
+Read: TypeAlias = Callable[[str], Awaitable[str | None]]
+Pause: TypeAlias = Callable[[], AbstractContextManager[None]]
+_CHUNK: Final = 4_096
+_GRACE: Final = 1.0  # seconds for a prompt to say that its question is over
+_LATER: Final = "it stays open; answer it with"
+
+
+class TypedAnswer(NamedTuple):
+    """What a person typed: approve, reject or answer, and with what."""
+
+    verb: Literal["approve", "reject", "answer"]
+    value: Json = None
+    why: str = ""
+
+
+class Typist:
+    """The person at a terminal. What was typed before it was asked for is not taken for an answer."""
+
+    def __init__(self, descriptor: int, console: Console) -> None:
+        self._descriptor = descriptor
+        self.console = console
+        self._rest = b""
+
+    def forget(self) -> None:
+        """Drop what was typed ahead."""
+        self._rest = b""
+        with suppress(termios.error):  # not a terminal, as in a test
+            termios.tcflush(self._descriptor, termios.TCIFLUSH)
+
+    async def read(self, text: str) -> str | None:
+        """Show a text and wait for a line."""
+        self.console.print(Text(text, "bold"), end="")
+        while b"\n" not in self._rest:
+            chunk = await self._chunk()
+            if not chunk:
+                return None
+            self._rest += chunk
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode(errors="replace").strip()
+
+    async def _chunk(self) -> bytes:
+        """Wait without a thread: whoever waits can be cancelled, and nothing is left behind that reads."""
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        loop.add_reader(self._descriptor, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(self._descriptor)
+        try:
+            return os.read(self._descriptor, _CHUNK)
+        except OSError:  # the terminal is gone
+            return b""
+
+
+class PromptDesk(NamedTuple):
+    """Where questions of a run are answered or told of. Without a `typist` nobody can answer here, and `aside` tells
+    how to do it from elsewhere: `where` are the options for that, None if nobody else can see the store."""
+
+    aside: Console
+    pause: Pause
+    where: str | None
+    typist: Typist | None = None
+
+
+# -- what a person types ----------------------------------------------------------------------------------------------
+
+
+async def decided_by(question: Inquiry, read: Read, say: Callable[[str], None]) -> TypedAnswer | None:
+    """Ask until there is a verdict; None if the person leaves it open."""
+    take = _choice if question.kind == "ask" else _approval
+    while True:
+        line = await read(_hint(question))
+        if line is None:
+            return None
+        try:
+            verdict = await take(question, line, read)
+        except BadInput as error:
+            say(str(error))
+            continue
+        if verdict is not None:
+            return verdict
+
+
+def _hint(question: Inquiry) -> str:
+    if question.kind != "ask":
+        what = "the task" if question.kind == "hop" else "the arguments"
+        return f"y to approve, n to reject, e to edit {what}: "
+    enter = f", Enter for {escaped(str(question.default), 40)}" if question.default is not None else ""
+    return f"a number or the answer{enter}: " if question.choices else f"your answer{enter}: "
+
+
+async def _approval(question: Inquiry, line: str, read: Read) -> TypedAnswer | None:
+    match line.lower():
+        case "y" | "yes":
+            return TypedAnswer("approve")
+        case "n" | "no":
+            why = await read("why? the agent is told: ")
+            return TypedAnswer("reject", why=why or "no")
+        case "e" | "edit":
+            return await _edited(question, read)
+        case "":
+            return None
+        case _:
+            raise BadInput("y approves it, n rejects it, e edits it first; Ctrl-D leaves it open")
+
+
+async def _edited(question: Inquiry, read: Read) -> TypedAnswer | None:
+    """Take the task or the arguments as they are approved; nothing typed is no verdict yet."""
+    if question.kind == "hop":
+        text = await read("the task as you approve it: ")
+        return TypedAnswer("approve", text) if text else None
+    typed = await read('the arguments as you approve them, a JSON object such as {"env": "prod"}: ')
+    return TypedAnswer("approve", arguments(typed)) if typed else None
+
+
+async def _choice(question: Inquiry, line: str, _read: Read) -> TypedAnswer | None:
+    if not line:
+        return TypedAnswer("answer", question.default) if question.default is not None else None
+    if not question.choices or line in question.choices:
+        return TypedAnswer("answer", line)
+    number = int(line) if line.isascii() and line.isdigit() and len(line) <= 3 else 0
+    if 1 <= number <= len(question.choices):
+        return TypedAnswer("answer", question.choices[number - 1])
+    raise BadInput(f"it is one of: {', '.join(question.choices)}; type it, or its number")
+
+
+def numbered(choices: Sequence[str]) -> list[Text]:
+    return [Text(f"   {number}  {escaped(choice, 200)}") for number, choice in enumerate(choices, 1)]
+
+
+# -- while a run goes on ---------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def answering(workspace: Workspace, runs: Sequence[str], desk: PromptDesk) -> AsyncGenerator[None]:
+    """Answer or tell of what is asked in a run while the body runs; `runs` begins with it as soon as it has begun."""
+    head, idle = await workspace.head(), asyncio.Event()
+    idle.set()
+    task = asyncio.create_task(_attend(workspace, runs, desk, head, idle))
+    try:
+        yield
+    finally:
+        with suppress(TimeoutError):  # whatever was asked is over, and about to be told so
+            await asyncio.wait_for(idle.wait(), _GRACE)
+        task.cancel()
+        with suppress(asyncio.CancelledError, StoreError):  # what the run itself came to is told in any case
+            await task
+
+
+async def _attend(workspace: Workspace, runs: Sequence[str], desk: PromptDesk, head: int, idle: asyncio.Event) -> None:
+    async with workspace.following(kinds=frozenset(("question.asked",)), after=head) as follow:
+        while True:
+            for event in await follow.next():
+                if event.run in runs[:1]:
+                    question = await workspace.question(str(event.data["question"]))
+                    if question.state == "open":
+                        idle.clear()
+                        try:
+                            await _handle(workspace, question, desk)
+                        finally:
+                            idle.set()
+
+
+async def _handle(workspace: Workspace, question: Inquiry, desk: PromptDesk) -> None:
+    if desk.typist is None:
+        _tell(question, desk)
+        return
+    with desk.pause():
+        console = desk.typist.console
+        for text in described(question, workspace.clock.now(), choices=False):
+            console.print(text)
+        for text in numbered(question.choices):
+            console.print(text)
+        desk.typist.forget()
+        await _either(workspace, question, desk)
+
+
+async def _either(workspace: Workspace, question: Inquiry, desk: PromptDesk) -> None:
+    """Wait for what is typed here, or for what someone says elsewhere: whichever comes first."""
+    here = asyncio.create_task(_typed(workspace, question, desk))
+    elsewhere = asyncio.create_task(_elsewhere(workspace, question))
+    try:
+        await asyncio.wait((here, elsewhere), return_when=asyncio.FIRST_COMPLETED)
+        if not here.done():
+            _say(desk, f"\n{elsewhere.result()}")
+        else:
+            here.result()
+    finally:
+        for task in (here, elsewhere):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def _typed(workspace: Workspace, question: Inquiry, desk: PromptDesk) -> None:
+    assert desk.typist is not None
+    while True:
+        verdict = await decided_by(question, desk.typist.read, lambda sentence: _say(desk, sentence))
+        if verdict is None:
+            _tell(question, desk, left_open=True)
+            return
+        try:
+            await _give(workspace, question.id, verdict)
+        except BadInput as error:
+            _say(desk, str(error))
+        except (Conflict, NotFound) as error:
+            _say(desk, str(error))
+            return
+        else:
+            return
+
+
+async def _give(workspace: Workspace, question: str, verdict: TypedAnswer) -> None:
+    by = at_terminal()
+    if verdict.verb == "approve":
+        await workspace.approve(question, by=by, channel=CHANNEL, value=verdict.value)
+    elif verdict.verb == "reject":
+        await workspace.reject(question, by=by, channel=CHANNEL, why=verdict.why)
+    else:
+        await workspace.answer(question, str(verdict.value), by=by, channel=CHANNEL)
+
+
+async def _elsewhere(workspace: Workspace, question: Inquiry) -> str:
+    async with workspace.following(kinds=frozenset(("question.answered",)), run=question.run) as follow:
+        while True:
+            for event in await follow.next():
+                if event.data["question"] == question.id:
+                    who = f" by {event.data['by']}" if event.data["by"] else ""
+                    return f"question {question.id} is {event.data['state']}{who}"
+
+
+def _say(desk: PromptDesk, sentence: str) -> None:
+    desk.aside.print(Text(sentence, "yellow"))
+
+
+def _tell(question: Inquiry, desk: PromptDesk, *, left_open: bool = False) -> None:
+    """Say how to answer from elsewhere."""
+    head = _LATER if left_open else f"the run waits for a person: {escaped(question.text, 200)}; answer with"
+    if desk.where is None:
+        how = "nobody else can answer, because the run is kept in memory only: add --store FILE"
+        _say(desk, f"{head.rpartition(';')[0]}; {how}")
+    else:
+        _say(desk, f"{head}: {how_to(question, desk.where)}")

@@ -1,0 +1,94 @@
+"""What people were asked in a task, and what they said."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from remit.core import kinds
+from remit.core.events import Event
+from remit.core.kinds import read
+from remit.core.values import Json, encode
+
+ASKING: Final = frozenset(("question.asked", "question.answered", "question.used"))
+
+
+@dataclass(slots=True)
+class AskedPerson:
+    """A question to a person as the journal tells of it. `kind` is "ask", "hop" or "tool"; `shows` is what an approval
+    permits. `state` is open until someone has answered."""
+
+    id: str
+    kind: str
+    text: str
+    agent: str
+    asked_at: int
+    until: int
+    choices: tuple[str, ...] = ()
+    shows: dict[str, Json] = field(default_factory=dict[str, Json])
+    state: str = "open"
+    by: str = ""
+    channel: str = ""
+    why: str = ""
+    value: Json = None
+    answered_at: int | None = None
+    used: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == "open"
+
+
+def take(questions: list[AskedPerson], event: Event) -> None:
+    """Take in an event of `ASKING` that tells of a task's questions."""
+    if event.kind == "question.asked":
+        questions.append(_asked(event))
+        return
+    for question in questions:
+        if question.id == event.data["question"]:
+            if event.kind == "question.used":
+                question.used = True
+            else:
+                _answer(question, event)
+
+
+def asked_in(events: Iterable[Event]) -> list[AskedPerson]:
+    """List what was asked in the events of a task, in order."""
+    questions: list[AskedPerson] = []
+    for event in events:
+        if event.kind in ASKING:
+            take(questions, event)
+    return questions
+
+
+def permits(shows: dict[str, Json]) -> list[tuple[str, str]]:
+    """List what an approval permits, as words and values; what is empty is left out."""
+    return [(word, _plain(value)) for word, value in shows.items() if value not in ("", [], {}, None)]
+
+
+def _asked(event: Event) -> AskedPerson:
+    data = read(event, kinds.QuestionAsked)
+    return AskedPerson(
+        id=data["question"],
+        kind=data["kind"],
+        text=data["text"],
+        agent=event.agent,
+        asked_at=event.at,
+        until=data["until"],
+        choices=tuple(data["choices"]),
+        shows=data.get("shows", {}),
+    )
+
+
+def _answer(question: AskedPerson, event: Event) -> None:
+    data = read(event, kinds.QuestionAnswered)
+    question.state, question.by, question.channel = data["state"], data["by"], data["channel"]
+    question.why, question.value, question.answered_at = data["why"], data.get("value"), event.at
+
+
+def _plain(value: Json) -> str:
+    """coder, tester; a text as it is; anything else as JSON"""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(map(str, value))
+    return encode(value)

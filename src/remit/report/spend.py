@@ -1,0 +1,180 @@
+"""Who spent what: the journal's charges as lines that add up, by day, agent, model, session or run.
+
+Each charge counts once, where it was made; every other figure is a sum of those. A correction of an uncertain call
+counts on the day it was made. What pruned runs have spent is no longer told one by one: the account knows how much it
+was, so that the lines still come to what it has spent.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from remit.core.events import Event
+from remit.core.kinds import spent_in
+from remit.core.money import ACCOUNT, UNITS, Lease, Unit
+from remit.core.times import iso
+from remit.report.figures import decimal
+
+SpendBy: TypeAlias = Literal["day", "agent", "model", "session", "run"]
+SPEND_BY: Final[tuple[str, ...]] = get_args(SpendBy)
+PRUNED: Final = "pruned runs"
+TOTAL: Final = "total"
+
+# Whether a lease that a charge ended at has its money from the account; asked only of leases that are not the account.
+Backed: TypeAlias = Callable[[str, Unit], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class SpendLine:
+    """What one of them spent. Of `credits`, nobody is certain of `uncertain`, and `own_key` were paid to the provider
+    by the workspace itself, with a key of its own: counted, not charged. `calls` are paid calls and payments."""
+
+    name: str
+    credits: int = 0
+    tokens: int = 0
+    calls: int = 0
+    uncertain: int = 0
+    own_key: int = 0
+
+    @property
+    def charged(self) -> int:
+        """What leases and the account were charged."""
+        return self.credits - self.own_key
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What was spent: a line for each, most first (days in their order), what pruned runs have spent, if there is
+    something, and the sum of all."""
+
+    by: str
+    lines: tuple[SpendLine, ...]
+    total: SpendLine
+    pruned: SpendLine | None = None
+
+    @property
+    def rows(self) -> list[SpendLine]:
+        """All of it: the lines, the pruned runs, and the total."""
+        return [*self.lines, *([self.pruned] if self.pruned is not None else []), self.total]
+
+
+class Spends:
+    """Adds up charges; feed it the events of `SPENDS`, in any order."""
+
+    def __init__(self, by: SpendBy, backed: Backed) -> None:
+        self._by: SpendBy = by
+        self._backed = backed
+        self._sums: dict[str, list[int]] = {}
+        self._told: dict[Unit, int] = dict.fromkeys(UNITS, 0)
+
+    def add(self, event: Event) -> None:
+        if event.kind == "hold.reconciled" and not event.run:
+            return  # of a run that is pruned: a part of what only the account knows
+        spent = spent_in(event)
+        data = cast("dict[str, Any]", event.data)
+        called = event.kind in ("hold.settled", "credits.spent")
+        own = spent.credits if data.get("own_key") else 0
+        parts = (*spent, int(called), _uncertain(event.kind, data), own)
+        sums = self._sums.setdefault(_group(self._by, event), [0] * len(parts))
+        for place, part in enumerate(parts):
+            sums[place] += part
+        for unit, amount in zip(UNITS, spent, strict=True):
+            if amount and self._charges_account(data, unit):
+                self._told[unit] += amount
+
+    @property
+    def told(self) -> dict[Unit, int]:
+        """What these charges took from the account, by unit."""
+        return {**self._told}
+
+    def _charges_account(self, data: Mapping[str, Any], unit: Unit) -> bool:
+        lease = _charged_last(data, unit)
+        return lease == ACCOUNT or (lease != "" and self._backed(lease, unit))
+
+    def result(self, account: Mapping[Unit, int] | None = None, uncertain: int = 0) -> Spending:
+        """Give what came of it. `account` is what the account has spent in all, to find what pruned runs have;
+        `uncertain` is what nobody is certain of, in all. Of a part of the time neither is known."""
+        lines = [SpendLine(name, *sums) for name, sums in self._sums.items()]
+        lines.sort(key=lambda line: line.name if self._by == "day" else (-line.credits, -line.tokens, line.name))
+        pruned = None if account is None else self._pruned(account, uncertain - sum(line.uncertain for line in lines))
+        total = summed_lines([*lines, *([pruned] if pruned is not None else [])])
+        return Spending(self._by, tuple(lines), total, pruned)
+
+    def _pruned(self, account: Mapping[Unit, int], uncertain: int) -> SpendLine | None:
+        credits_, tokens = (max(0, account.get(unit, 0) - self._told[unit]) for unit in UNITS)
+        found = SpendLine(PRUNED, credits_, tokens, 0, min(max(0, uncertain), credits_))
+        return found if credits_ or tokens else None
+
+
+def summed_lines(lines: Iterable[SpendLine], name: str = TOTAL) -> SpendLine:
+    """Add up lines."""
+    figures = [field.name for field in fields(SpendLine)[1:]]
+    every = [*lines]
+    return SpendLine(name, *(sum(getattr(line, figure) for line in every) for figure in figures))
+
+
+def account_spent(leases: Sequence[Lease]) -> dict[Unit, int]:
+    """Tell what was spent of the account in each unit, by its own figures: what it was charged, what it lacked for
+    that, and what was spent so far of all that is set aside from it. A unit that was never granted is left out."""
+    known: dict[tuple[str, Unit], Lease] = {(lease.id, lease.unit): lease for lease in leases}
+    found: dict[Unit, int] = {}
+    for unit in UNITS:
+        account = known.get((ACCOUNT, unit))
+        if account is not None:
+            aside = [lease for lease in leases if lease.unit == unit and lease.kind == "carve"]
+            set_aside = sum(lease.spent for lease in aside if from_account(lease, known))
+            found[unit] = account.spent + account.overrun + set_aside
+    return found
+
+
+def from_account(lease: Lease, known: Mapping[tuple[str, Unit], Lease]) -> bool:
+    """Whether what a lease has came out of the account, over however many others."""
+    at: Lease | None = lease
+    while at is not None and at.above:
+        source = at.above[-1]  # the one of the line above that has money of its own
+        if source == ACCOUNT:
+            return True
+        at = known.get((source, at.unit))
+    return False
+
+
+def csv_rows(spending: Spending) -> list[list[str]]:
+    """Write it as rows for a table: names of columns, lines, total. Money is in US dollars."""
+    rows = [[spending.by, "credits_usd", "tokens", "calls", "uncertain_usd", "own_key_usd"]]
+    for line in spending.rows:
+        money = [decimal(amount) for amount in (line.credits, line.uncertain, line.own_key)]
+        rows.append([_cell(line.name), money[0], str(line.tokens), str(line.calls), *money[1:]])
+    return rows
+
+
+# -- one event ------------------------------------------------------------------------------------------------------
+
+
+def _group(by: SpendBy, event: Event) -> str:
+    if by == "day":
+        return iso(event.at)[:10]
+    return cast("str", event.data.get("model", "")) if by == "model" else getattr(event, by)
+
+
+def _uncertain(kind: str, data: Mapping[str, Any]) -> int:
+    """Tell what an event adds to what nobody is certain of; a correction ends that."""
+    if kind == "hold.reconciled":
+        return -data["charged"].get("credits", 0)
+    return data["costs"].get("credits", 0) if data.get("uncertain") else 0
+
+
+def _charged_last(data: Mapping[str, Any], unit: Unit) -> str:
+    """Find the last lease that a charge reached, empty if it was charged to none."""
+    path = data.get("purse", {}).get(unit)
+    if path:
+        return path[-1][-1]
+    steps = data.get("steps", {}).get(unit)
+    if steps:
+        return steps[-1][0]
+    back = data.get("back", {}).get(unit)
+    return back[1][-1] if back and back[1] else ""
+
+
+def _cell(text: str) -> str:
+    """Keep a spreadsheet from taking a name for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -1,0 +1,96 @@
+"""The owner's view of money."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from remit.core.checks import between, one_of
+from remit.core.credits import CreditsGiven, credits  # noqa: A004 - the word of the domain
+from remit.core.credits import amount as read_amount
+from remit.core.money import Hold, Lease, Unit
+from remit.core.text import NAME_LIMIT, line, plain
+from remit.engine.acts import act_of
+from remit.errors import BadInput
+from remit.report.audit import LedgerAudit
+from remit.report.spend import SPEND_BY, SpendBy, Spending
+from remit.runtime.filters import StatsFilter, which_figures
+from remit.runtime.opening import Opening
+from remit.runtime.spending import audit_of, spending_of
+
+_MOST_TOKENS = 1_000_000_000_000
+_WHY = 200
+
+
+class Account(NamedTuple):
+    """What the account has, in each unit; None for a unit in which nothing was ever granted, and so nothing is limited
+    by it."""
+
+    credits: Lease | None = None
+    tokens: Lease | None = None
+
+
+class HasLedger:
+    """What an owner does with the money of a workspace."""
+
+    _opening: Opening
+
+    async def grant(
+        self, amount: CreditsGiven = None, *, tokens: int = 0, why: str = "", op: str = "", by: str = ""
+    ) -> Account:
+        """Add to the account: `await ws.grant("$10", why="November")`. From the first grant on, runs spend what is in
+        it and no more; before that, money is only counted."""
+        between(tokens, "tokens", 0, _MOST_TOKENS)
+        amounts: dict[Unit, int] = {"tokens": tokens} if tokens else {}
+        if amount is not None:
+            amounts["credits"] = read_amount(amount, "a grant")
+        if not amounts:
+            raise BadInput('grant takes an amount, such as "$10", or tokens')
+        await self._opening.engine.accounts.grant(amounts, plain(why, "why", _WHY, empty=True), act_of(op, by))
+        return await self.account()
+
+    async def account(self) -> Account:
+        """Tell what the account has, what is set aside, and what was spent."""
+        found = await self._opening.engine.accounts.account()
+        return Account(found.get("credits"), found.get("tokens"))
+
+    async def leases(self) -> list[Lease]:
+        """List what is set aside and capped right now, the account included."""
+        return await self._opening.engine.accounts.leases()
+
+    async def uncertain(self) -> list[Hold]:
+        """List the calls that were charged whole because nobody could say what they cost."""
+        return await self._opening.engine.accounts.uncertain()
+
+    async def reconcile(
+        self, hold: str, cost: CreditsGiven = None, *, tokens: int | None = None, why: str = "", by: str = ""
+    ) -> dict[Unit, int]:
+        """Say what an uncertain call really cost, once; tells what was given back, by unit. A unit left out was charged
+        rightly."""
+        line(hold, "a call's id", NAME_LIMIT)
+        costs: dict[Unit, int] = {}
+        if cost is not None:
+            costs["credits"] = credits(cost, "a cost") or 0
+        if tokens is not None:
+            costs["tokens"] = between(tokens, "tokens", 0, _MOST_TOKENS)
+        if not costs:
+            raise BadInput('reconcile takes what the call cost: an amount such as "$0.01", tokens, or both')
+        said = plain(why, "why", _WHY, empty=True)
+        return await self._opening.engine.accounts.reconcile(hold, costs, said, act_of("", by))
+
+    async def unfreeze(self, why: str = "", *, op: str = "", by: str = "") -> bool:
+        """Let the account be spent from again after an overrun; tells whether it was frozen."""
+        return await self._opening.engine.accounts.unfreeze(plain(why, "why", _WHY, empty=True), act_of(op, by))
+
+    async def spend(
+        self, by: SpendBy = "agent", *, since: datetime | None = None, until: datetime | None = None
+    ) -> Spending:
+        """Tell who spent what, `by` "day", "agent", "model", "session" or "run": credits, tokens and calls, what is
+        uncertain of that, and what was paid with keys of the workspace's own. The lines come to the total, and without
+        `since` and `until` the total comes to what the account has spent."""
+        one_of(by, SPEND_BY, "by")
+        window, _ = which_figures(StatsFilter(since=since, until=until))
+        return await self._opening.engine.services.ground.store.browse(lambda view: spending_of(view, by, window))
+
+    async def audit(self) -> LedgerAudit:
+        """Check that every lease balances, that what is held, lent and spent adds up, and that no call outlived its
+        task."""
+        return await self._opening.engine.services.ground.store.browse(audit_of)

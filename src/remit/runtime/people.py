@@ -1,0 +1,61 @@
+"""The owner's view of what people are asked."""
+
+from remit.core.checks import between
+from remit.core.question import Inquiry, Reply
+from remit.core.text import NAME_LIMIT, line, shown
+from remit.core.values import Json
+from remit.engine.people.listing import inquiry
+from remit.errors import NotFound
+from remit.ports import View
+from remit.runtime.opening import Opening
+
+_MOST = 1_000
+
+
+class HasQuestions:
+    """What agents ask people, and what people answer. The first answer counts; a later one raises `Conflict` with who
+    was first, when and over which channel."""
+
+    _opening: Opening
+
+    async def questions(self, *, decided: bool = False, limit: int = 100, before: int | None = None) -> list[Inquiry]:
+        """List what is open, first what expires first; or what was `decided`, the latest first."""
+        between(limit, "limit", 1, _MOST)
+
+        def look(view: View) -> list[Inquiry]:
+            if not decided:
+                return [inquiry(view, question) for question in view.questions_open(limit)]
+            found = [one for one in view.questions(_MOST, before) if not one.is_open]
+            return [inquiry(view, question) for question in found[:limit]]
+
+        return await self._opening.engine.services.ground.store.browse(look)
+
+    async def question(self, id: str) -> Inquiry:
+        """Give one question, open or decided."""
+        line(id, "a question's id", NAME_LIMIT)
+
+        def look(view: View) -> Inquiry | None:
+            found = view.question(id)
+            return inquiry(view, found) if found is not None else None
+
+        found = await self._opening.engine.services.ground.store.read(look)
+        if found is None:
+            raise NotFound(f"there is no question {shown(id)} in this workspace; `remit approvals` lists what is open")
+        return found
+
+    async def approve(
+        self, question: str, *, by: str = "", value: Json = None, why: str = "", channel: str = ""
+    ) -> None:
+        """Approve what was asked; `value` is the task or the arguments as they are approved, if they are changed."""
+        await self._answer(question, Reply("approved", by, channel, why, value))
+
+    async def reject(self, question: str, *, why: str = "", by: str = "", channel: str = "") -> None:
+        """Say no; the agent is told why."""
+        await self._answer(question, Reply("rejected", by, channel, why))
+
+    async def answer(self, question: str, value: str, *, by: str = "", channel: str = "") -> None:
+        """Answer what an agent asked."""
+        await self._answer(question, Reply("answered", by, channel, value=value))
+
+    async def _answer(self, question: str, reply: Reply) -> None:
+        await self._opening.engine.services.questions.answers.answer(question, reply)

@@ -1,0 +1,80 @@
+"""Reading the ledger and the charges of the journal, all as of one moment."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final, cast
+
+from remit.core.kinds import SPENDS
+from remit.core.lifecycle import TERMINAL
+from remit.core.money import ACCOUNT, Hold, Lease, Unit
+from remit.core.tally import Window
+from remit.engine.door.funding import purse_of
+from remit.ports import Span, View
+from remit.report.audit import LedgerAudit, audited
+from remit.report.spend import Backed, SpendBy, Spending, Spends, account_spent
+
+_PAGE: Final = 1_000
+_ALWAYS: Final = Window()
+
+
+def spending_of(view: View, by: SpendBy, window: Window) -> Spending:
+    """Add up what was spent within a time. Of all time, what pruned runs have spent is known from the account."""
+    spends = _spends(view, by, window)
+    if window != _ALWAYS:
+        return spends.result()
+    uncertain = sum(hold.credits for hold in _holds(view) if hold.state == "uncertain")
+    return spends.result(account_spent(_leases(view)), uncertain)
+
+
+def audit_of(view: View) -> LedgerAudit:
+    """Audit the ledger."""
+
+    def has_ended(task: str) -> bool:
+        standing = view.standing(task)
+        return standing is None or standing.state in TERMINAL
+
+    told = _spends(view, "agent", _ALWAYS).told
+    return audited(_leases(view), [*_holds(view)], has_ended, told, cut=_is_cut(view))
+
+
+def _is_cut(view: View) -> bool:
+    """Whether events are gone: cut out of the journal, or forgotten by a store in memory."""
+    first = view.events(Span(limit=1))
+    return bool(view.gaps_after(0, 1)) or bool(first and first[0].seq > 1)
+
+
+def _spends(view: View, by: SpendBy, window: Window) -> Spends:
+    spends = Spends(by, _backed(view))
+    span = Span(since=window.since, until=window.until, kinds=SPENDS, limit=_PAGE)
+    while page := view.events(span):
+        for event in page:
+            spends.add(event)
+        span = replace(span, after=page[-1].seq)
+    return spends
+
+
+def _backed(view: View) -> Backed:
+    """Tell of a task's lease whether its money came from the account: the task's purse says so."""
+
+    @cache
+    def backed(lease: str, unit: Unit) -> bool:
+        record = view.record(lease.partition(".")[0])
+        path = purse_of(record.purse).get(unit) if record is not None else None
+        return bool(path) and path[-1][-1] == ACCOUNT
+
+    return backed
+
+
+def _leases(view: View) -> list[Lease]:
+    found: list[Lease] = []
+    while page := view.leases((found[-1].id, found[-1].unit) if found else ("", ""), _PAGE):
+        found += page
+    return found
+
+
+def _holds(view: View) -> Iterator[Hold]:
+    page = view.page("hold", None, _PAGE)
+    while page:
+        yield from (Hold(**cast("dict[str, Any]", row)) for _, row in page)
+        page = view.page("hold", page[-1][0], _PAGE)
