@@ -6,6 +6,8 @@ other to be had, and no one but this test wants to pretend: a setting for it wou
 `last_look`: who could not look for a while begins to watch anew, so a clock that is moved waits for whoever looks; and
 nobody else should have to know when that is.
 
+`opened_key`: keys go in by a door and come out for the engine alone; whoever tests that they do has to stand there.
+
 `without`: whether a safeguard is missed is seen only where it is gone, and nobody else should be able to remove one.
 """
 
@@ -16,7 +18,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from remit import Runtime
+from remit import Runtime, Secret
 from remit.engine.presence import processes
 
 
@@ -29,6 +31,11 @@ def last_look(rt: Runtime) -> int:
     """When the worker of a runtime last looked whether others are there, in ticks of its clock; 0 if it has none."""
     worker = rt._opening.engine.resident.worker  # pyright: ignore[reportPrivateUsage]
     return worker._caretaker._peers._looked if worker is not None else 0  # pyright: ignore[reportPrivateUsage]
+
+
+async def opened_key(rt: Runtime, name: str) -> Secret | None:
+    """Open a key as the engine does."""
+    return await rt._opening.engine.keys.open(name)  # pyright: ignore[reportPrivateUsage]
 
 
 @contextmanager

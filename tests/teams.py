@@ -8,7 +8,7 @@ from remit.ports import Clock, Database, Ids
 from remit.settings import Policy, Serving, System
 
 POLICY = ("breaker", "classify", "concurrency", "handoffs", "sends")
-SERVING = ("hands", "silence", "keep_days", "keep_events", "pace")
+SERVING = ("hands", "silence", "keep_days", "keep_events", "pace", "channels")
 
 
 def team(

@@ -159,7 +159,7 @@ def expressions() -> Iterator[tuple[str, ast.expr]]:
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         for found in INLINE.findall(text):
             code = LEAD.sub("", found.replace("\\|", "|")).rstrip(":")
-            code = re.sub(r": \.\.\.$", "", code)
+            code = re.sub(r": \.\.\.$| as \w+$", "", code)
             if not re.match(rf"(?:{'|'.join(KINDS)})\.\w|(?:{'|'.join(MADE)})\(", code):
                 continue
             if code in SHAPES or re.fullmatch(r"[\w.]+\.(?:py|db|toml|md|\*)", code):

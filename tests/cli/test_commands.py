@@ -271,7 +271,9 @@ def test_run_as_json_is_one_document(folder: Path):
         (["run", "team:not_a_runtime", "lead", "x"], 2, "it has rt"),
         (["run", "team:rt", "nobody", "x"], 3, "there is no agent 'nobody'"),
         (["run", "team:rt", "lead", ""], 2, "must not be empty"),
-        (["run", "team:rt", "lead", "x", "--credits", "lots"], 2, "credits are written"),
+        (["run", "team:rt", "lead", "x", "--credits", "$lots"], 2, "an amount is written"),
+        (["run", "team:rt", "lead", "x", "--credits", "$-1"], 2, "an amount is not negative"),
+        (["submit", "team:rt", "lead", "x", "--credits", "bash.50"], 2, "'$0.50' in single quotes"),
         (["run", "team:rt", "lead", "x", "--seconds", "-1"], 2, "positive"),
         (["run", "team:rt", "broken", "x"], 1, ""),
         (["runs"], 4, "there is no store at remit.db"),
@@ -301,6 +303,43 @@ def test_what_goes_wrong_is_a_sentence_and_a_code(folder: Path, words: list[str]
     assert done.returncode == code, done.stdout + done.stderr
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.rule("credits.shell")
+@pytest.mark.parametrize("typed", ['"$0.50"', '"$0"', '"$5"', '"$10"', '"$12.34"'])
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+def test_what_a_shell_leaves_of_an_amount_is_not_taken_for_one(folder: Path, typed: str, shell: str):
+    said = subprocess.run([shell, "-c", f"printf %s {typed}"], capture_output=True, text=True, check=True).stdout
+
+    for words in (["run", "team:rt", "lead", "x"], ["submit", "team:rt", "lead", "x", "--store", "remit.db"]):
+        done = remit(folder, *words, "--credits", said)
+
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"0.50USD, or '$0.50' in single quotes, not {said!r}" in done.stderr
+
+
+@pytest.mark.rule("credits.shell")
+@pytest.mark.parametrize("left", [".50", "bash.50", "-bash.50", "sh.50", "/bin/zsh.50", "0.5", "1"])
+def test_an_amount_without_its_unit_is_refused_on_the_command_line(folder: Path, left: str):
+    done = remit(folder, "run", "team:rt", "lead", "x", "--credits", left)
+
+    assert done.returncode == 2
+    assert f"0.50USD, or '$0.50' in single quotes, not {left!r}" in done.stderr
+
+
+@pytest.mark.rule("credits.shell")
+@pytest.mark.parametrize(
+    ("typed", "millionths"), [("0.50USD", 500_000), ("$0.50", 500_000), (" 1 usd", 10**6), ("0USD", 0)]
+)
+def test_an_amount_with_its_unit_bounds_what_is_run_and_what_is_submitted(folder: Path, typed: str, millionths: int):
+    remit(folder, "run", "team:rt", "lead", "x", "--store", "remit.db", "--credits", typed)
+    remit(folder, "submit", "team:rt", "lead", "y", "--store", "remit.db", "--credits", typed)
+
+    events = json.loads(remit(folder, "history", "--json").stdout)
+    first = [
+        event for event in events if event["kind"] in ("task.started", "task.submitted") and event["agent"] == "lead"
+    ]
+    assert [event["data"]["bounds"]["credits"] for event in first] == [millionths] * 2
 
 
 def test_what_agents_say_cannot_steer_a_terminal(folder: Path):

@@ -15,7 +15,7 @@ from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive, hand
 
 AGENTS: Final = ("lead", "coder", "tester")
 HOUR: Final = 3_600 * SECOND
-_REQUEUES: Final = ("task.retrying", "task.released", "task.lost", "task.queued")
+_REQUEUES: Final = ("task.retrying", "task.released", "task.lost", "task.queued", "task.parked")
 _CLAIMS: Final = ("task.claimed", "task.fenced")
 
 
@@ -66,7 +66,7 @@ class _History:
 
     def move(self, task: str) -> None:
         remit, state = self.tasks[task]
-        kind = self.dice.choice(sorted(lifecycle.TRANSITIONS[state]))
+        kind = self.dice.choice(sorted(lifecycle.TRANSITIONS[state].keys() - {"task.parked"}))  # counts nothing
         place, holder = kinds.place(remit), remit.holder
         if kind in _REQUEUES:
             event = kinds.requeued(kind, place, holder, self.at, Requeue("", 1, self.at, 1, 1), {"error": "x"})

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from remit.core import kinds
 from remit.core.allow import ANY, NONE
 from remit.core.bounds import TOP, Bounds
+from remit.core.credits import dollars
 from remit.core.entry import Draft, Entry, Writer, written
 from remit.core.events import Event, Head, Stamp, Unsealed, seal
 from remit.core.kinds import Claim, Queued, Requeue
@@ -112,7 +113,7 @@ bounds = st.builds(
     writes=st.just(ANY) | scope_sets,
     depth=figures(),
     deadline=figures(NOW, NOW + 5),
-    credits=figures(),
+    credits=st.none() | st.integers(0, 5).map(dollars),
     tokens=figures(),
 )
 

@@ -136,7 +136,7 @@ def test_the_top_bounds_nothing(a):
         {"writes": ["acme"]},
         {"depth": 1},
         {"deadline": NOW},
-        {"credits": 1},
+        {"credits": "$1"},
         {"tokens": 1},
         {"handoffs": 1},
         {"members": 1},
@@ -167,7 +167,7 @@ def test_empty_lists_admit_nothing_and_stay_empty_under_the_meet(a, act):
 def test_a_figure_of_zero_is_zero_and_not_no_limit():
     nothing = Bounds(depth=0, credits=0, tokens=0, handoffs=0)
 
-    assert nothing & Bounds(depth=3, credits=5, tokens=7, handoffs=5) == nothing
+    assert nothing & Bounds(depth=3, credits="$5", tokens=7, handoffs=5) == nothing
 
 
 @pytest.mark.rule("bounds.narrow")
@@ -199,8 +199,23 @@ def test_until_brings_the_deadline_forward_and_never_back(a, at):
     assert found <= a
 
 
+@pytest.mark.rule("bounds.narrow", "task.deadline")
+@given(ceilings, st.integers(0, 10**9))
+def test_later_moves_the_deadline_and_nothing_else(a, by):
+    found = a.later(by)
+
+    assert found.deadline == (None if a.deadline is None else a.deadline + by)
+    assert found.later(-by) == a
+
+
+def test_a_deadline_is_moved_no_further_than_the_journal_can_hold():
+    end = 2**63 - 1
+
+    assert Bounds(deadline=end - 5).later(9) == Bounds(deadline=end)
+
+
 def test_board_becomes_the_session_s_and_everything_else_stays():
-    ceiling = Bounds(["coder"], ["exec"], [BOARD, "notes"], [BOARD], 1, NOW, 2, 3, 4, 5, 6)  # pyright: ignore[reportCallIssue]
+    ceiling = Bounds(["coder"], ["exec"], [BOARD, "notes"], [BOARD], 1, NOW, "$0.000002", 3, 4, 5, 6)  # pyright: ignore[reportCallIssue]
 
     found = ceiling.on_board("s1")
 
@@ -252,7 +267,7 @@ def test_bounds_with_an_unknown_tool_group_are_refused():
         ({"depth": -1}, "depth is a whole number of at least 0"),
         ({"depth": 1.5}, "depth is a whole number"),
         ({"deadline": "soon"}, "deadline is an aware datetime"),
-        ({"credits": "a lot"}, "credits are written"),
+        ({"credits": "a lot"}, "credits: an amount is written"),
         ({"tokens": True}, "tokens is a whole number"),
         ({"handoffs": -1}, "handoffs is a whole number of at least 0"),
         ({"handoffs": False}, "handoffs is a whole number"),
@@ -281,7 +296,7 @@ def test_bounds_as_data_name_only_what_is_bounded():
 
 
 def test_bounds_as_data_are_sorted_json():
-    ceiling = Bounds(["b", "a"], ["exec", "deploy"], ["n", Scope("m", key="k")], ["w"], 1, NOW, 2, 3, 4, 5)  # pyright: ignore[reportCallIssue]
+    ceiling = Bounds(["b", "a"], ["exec", "deploy"], ["n", Scope("m", key="k")], ["w"], 1, NOW, "$0.000002", 3, 4, 5)  # pyright: ignore[reportCallIssue]
 
     assert ceiling.data == {
         "agents": ["a", "b"],
@@ -320,7 +335,7 @@ def test_bounds_are_restored_from_their_data(ceiling):
 
 
 def test_every_bound_is_restored():
-    figures = {"depth": 1, "deadline": NOW, "credits": 2, "tokens": 3, "handoffs": 4, "members": 5}
+    figures = {"depth": 1, "deadline": NOW, "credits": "$2", "tokens": 3, "handoffs": 4, "members": 5}
     writes = ["w", Scope("v", key="k*v1", version=3)]
     ceiling = Bounds(agents=["b", "a"], tools=(), sees=["n/m", Scope("m*", key="k\\")], writes=writes, **figures)
 

@@ -30,6 +30,7 @@ from remit.core.guards import (
     Facts,
     Verdict,
     admitted,
+    affordable,
     allowed,
     deny,
     few_handoffs,
@@ -75,6 +76,8 @@ class Looked(NamedTuple):
     most_sends: int = SENDS
     repetition: Repetition = ONCE
     repeats: bool = False
+    unpaid: tuple[str, str] = ("", "")
+    approval: Verdict = ALLOW
 
 
 def facts_of(now: int, members: Iterable[str] = (), tokens: int = 0, tasks: int = 0, **other) -> Looked:
@@ -380,29 +383,27 @@ def test_no_one_joins_a_run_that_has_all_its_agents():
 
 
 @pytest.mark.rule("tier.bounds", "chain.sentence")
-def test_no_one_is_asked_when_the_tokens_are_used_up():
-    remit = first_remit(within=Bounds(tokens=10_000))
+def test_no_one_is_asked_when_what_it_costs_cannot_be_paid():
+    spent = ("tier", "this part of the run has used 10,000 of 10,000 tokens; 'coder' was not asked; finish")
 
-    assert refusal(within_tier, remit, "coder", facts_of(NOW, tokens=12_345)) == deny(
-        "tier", "this run has used 12,345 of 10,000 tokens; 'coder' was not asked; finish now"
-    )
-    assert refusal(within_tier, remit, "coder", facts_of(NOW, tokens=10_000)).rule == "tier"
-    assert allows(within_tier, remit, "coder", facts_of(NOW, tokens=9_999))
-
-
-@pytest.mark.rule("tier.bounds", "bounds.empty")
-def test_no_tokens_are_no_tokens_and_no_bound_is_none():
-    assert refusal(within_tier, first_remit(within=Bounds(tokens=0)), "coder").rule == "tier"
-    assert allows(within_tier, first_remit(), "coder", facts_of(NOW, members=frozenset(AGENTS), tokens=10**12))
+    assert refusal(affordable, first_remit(), "coder", facts_of(NOW, unpaid=spent)) == deny(*spent)
+    assert allows(affordable, first_remit(), "coder", CALM)
 
 
 @pytest.mark.rule("tier.bounds", "bounds.narrow")
-@pytest.mark.parametrize("tight", [Bounds(members=1), Bounds(tokens=5)])
-def test_a_wish_may_make_the_tier_smaller_but_never_larger(tight):
-    used = facts_of(NOW, members=frozenset({"lead"}), tokens=5)
+def test_a_wish_may_make_the_tier_smaller_but_never_larger():
+    used, tight = facts_of(NOW, members=frozenset({"lead"})), Bounds(members=1)
 
     assert refusal(within_tier, first_remit(), "coder", used, within=tight).rule == "tier"
-    assert refusal(within_tier, first_remit(within=tight), "coder", used, within=Bounds(members=9, tokens=99))
+    assert refusal(within_tier, first_remit(within=tight), "coder", used, within=Bounds(members=9))
+
+
+@pytest.mark.rule("approval.ask")
+def test_what_a_person_has_to_approve_is_asked_for_when_all_else_says_yes():
+    asks = Verdict(Answer.ASK, "approval", "'coder' works only after an approval")
+
+    assert judge(ORDER, first_remit(), Pass("coder", "x"), facts_of(NOW, approval=asks)) == asks
+    assert judge(ORDER, first_remit(), Pass("lead", "x"), facts_of(NOW, approval=asks)).rule == "self"
 
 
 # --- handoffs ----------------------------------------------------------------------------------
@@ -584,6 +585,7 @@ def rules_said(guards, remit, to: str, facts_: Facts) -> list[str]:
 
 WRONG_IN_EVERY_WAY = facts_of(
     DEADLINE,
+    members=["writer"],
     known=False,
     asks=NONE,
     running=1,
@@ -595,8 +597,10 @@ WRONG_IN_EVERY_WAY = facts_of(
     sends=SENDS + 1,
     repetition=Repetition(20),
     repeats=True,
+    unpaid=("credits", "there is no money"),
+    approval=deny("approval", "nobody said yes"),
 )
-TIGHT = Bounds(agents=["lead", "coder"], depth=1, tokens=1, handoffs=1, tasks=1)
+TIGHT = Bounds(agents=["lead", "coder"], depth=1, handoffs=1, members=1, tasks=1)
 
 
 @pytest.mark.rule("chain.order")
@@ -604,8 +608,8 @@ def test_refusals_are_reported_in_this_order():
     said = rules_said(ORDER, remit_along("lead", "coder", within=TIGHT), "coder", WRONG_IN_EVERY_WAY)
 
     assert said == [
-        "self", "unknown", "not-allowed", "loop", "depth", "deadline", "breaker", "tier", "tasks", "repeat",
-        "concurrency",
+        "self", "unknown", "not-allowed", "loop", "depth", "deadline", "breaker", "tier", "credits", "tasks",
+        "repeat", "concurrency", "approval",
     ]  # fmt: skip
 
 
@@ -615,7 +619,8 @@ def test_refused_handoffs_are_reported_in_this_order():
     remit = remit_along("lead", "coder", within=TIGHT)._replace(holder="lead")
 
     assert rules_said(HANDOFF.guards, remit, "lead", WRONG_IN_EVERY_WAY) == [
-        "self", "unknown", "not-allowed", "loop", "deadline", "breaker", "handoffs", "deadlock", "tier", "concurrency",
+        "self", "unknown", "not-allowed", "loop", "deadline", "breaker", "handoffs", "deadlock", "tier", "credits",
+        "concurrency", "approval",
     ]  # fmt: skip
     assert rules_said(FAN_OUT.guards, remit, "lead", WRONG_IN_EVERY_WAY) == [
         "deadline", "sends", "handoffs", "deadlock",

@@ -36,6 +36,7 @@ OF_PASS = {
     "seconds": 60,
     "wait": 5,
     "trust": "outside",
+    "credits": "$0.50",
 }
 
 
@@ -87,7 +88,10 @@ def test_where_it_is_asked_and_how_is_part_of_it():
         ({"sees": ["a", Scope("a", key="k")]}, {"sees": "a"}),
         ({"sees": ["a", BOARD]}, {"sees": {BOARD, "a"}}),
         ({"tools": "group:fs"}, {"tools": sorted(made(tools="group:fs").tools)}),
-        ({"within": Bounds(credits="$1", agents=["b", "a"])}, {"within": Bounds(agents=("A", "B"), credits=1_000_000)}),
+        (
+            {"within": Bounds(credits="$1", agents=["b", "a"])},
+            {"within": Bounds(agents=("A", "B"), credits="1.00 usd")},
+        ),
         ({"within": Bounds(deadline=LATER)}, {"within": Bounds(deadline=LATER.astimezone())}),
     ],
 )

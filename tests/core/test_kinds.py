@@ -290,13 +290,21 @@ def test_a_maker_writes_the_keys_that_the_shape_of_its_kind_has_and_no_others(ki
     assert set().union(*(event.data for event in made)) == set(get_type_hints(kinds.SHAPES[kind]))
 
 
+def test_a_key_is_told_of_by_its_name_and_never_by_what_it_is():
+    assert kinds.key_set("openai", "1a2b3c4d", "ann", NOW) == Unsealed(
+        "key.set", NOW, {"name": "openai", "key_id": "1a2b3c4d", "by": "ann"}
+    )
+    assert kinds.key_removed("openai", "", NOW) == Unsealed("key.removed", NOW, {"name": "openai", "by": ""})
+
+
 def test_every_event_of_a_journal_has_the_shape_of_its_kind_and_changes_the_tables():
     events = journal(*MADE)
 
     assert [fault for event in events for fault in event_faults(event)] == []
     assert all(kinds.read(event, kinds.SHAPES[event.kind]) == event.data for event in events)
     told = {event.kind for event in events if changes(event) or counted(event)}
-    assert {event.kind for event in events} - told == {"effect.done", "plan.started", "team.planned", "step.ended"}
+    silent = {"notice.sent", "effect.done", "plan.started", "team.planned", "step.ended", "key.set", "key.removed"}
+    assert {event.kind for event in events} - told == silent
 
 
 @pytest.mark.parametrize(

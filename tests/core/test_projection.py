@@ -28,7 +28,7 @@ from remit.core.events import Gap, Unsealed
 from remit.core.identity import UsedKey
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue
 from remit.core.message import Message
-from remit.core.projection import FLOOR, PROJECTION, Change, changes, fold
+from remit.core.projection import FLOOR, KEYS, PROJECTION, Change, changes, fold
 from remit.core.remit import Pass
 from remit.core.values import decode, encode
 
@@ -91,6 +91,7 @@ def test_a_started_task_becomes_a_row():
         "dedup_key": "",
         "origin": "",
         "losses": 0,
+        "purse": "",
     }
 
 
@@ -186,7 +187,7 @@ def test_the_row_of_a_task_is_where_the_table_of_moves_says(kinds):
             told.append(facts.fenced(facts.place(remit), remit.holder, NOW + number, Claim("", number, 1)))
         elif kind == "task.handed":
             told.append(facts.handed(remit, "coder", NOW + number, {}))
-        elif word in ("queued", "retrying", "released", "lost"):
+        elif word in ("queued", "retrying", "released", "lost", "parked"):
             told.append(requeued(remit, word, NOW + number, number))
         else:
             told.append(moved(remit, word, NOW + number))
@@ -335,7 +336,7 @@ def test_a_root_alone_counts_nothing_and_makes_no_row_of_its_run():
 def test_the_first_thing_that_happens_besides_the_root_makes_the_row_of_a_run():
     told = [facts.started(first_remit(), NOW), facts.started(remit_along("lead", "coder"), NOW, Begun(joins=True))]
 
-    row = {"id": "t1", "members": " coder", "tasks": 1, "handoffs": 0, "tokens": 0, "refusals": 0}
+    row = {"id": "t1", "members": " coder", "tasks": 1, "handoffs": 0, "tokens": 0, "refusals": 0, "credits": 0}
     assert fold(journal(*told))["run"] == {("t1",): row}
 
 
@@ -424,6 +425,7 @@ def test_the_figures_of_a_run_are_what_its_events_add_up_to(history):
         "handoffs": handoffs,
         "tokens": tokens,
         "refusals": refusals,
+        "credits": 0,
     }
     rows = fold(journal(*told))["run"]
     assert rows in ({}, {("t1",): counted})
@@ -590,8 +592,7 @@ def test_a_kind_that_no_one_knows_is_an_error_and_not_ignored():
 @pytest.mark.rule("journal.one-event")
 def test_every_move_of_a_task_is_known_to_the_projection():
     assert set(PROJECTION) > lifecycle.MOVES
-    empty = ("task", "run", "used_key", "entry", "retired", "message", "breaker", "card")
-    assert fold([]) == {table: {} for table in empty}
+    assert fold([]) == {table: {} for table in KEYS}
 
 
 def test_changes_to_what_is_not_there_change_nothing():

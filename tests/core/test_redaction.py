@@ -3,6 +3,7 @@
 import pytest
 
 from remit.core.redaction import NOTHING_SECRET, Redaction
+from remit.core.secret import Secret
 from remit.errors import BadInput
 
 
@@ -29,3 +30,15 @@ def test_what_cannot_be_a_secret_is_refused_and_not_shown(wrong):
     with pytest.raises(BadInput, match="secret") as no:
         Redaction(wrong)
     assert "12345678" not in str(no.value)
+
+
+@pytest.mark.rule("secret.nowhere")
+def test_a_secret_that_is_learned_later_is_taken_out_from_then_on():
+    redact = Redaction()
+    assert redact.text("x1234567890y") == "x1234567890y"
+
+    for secret in ("12345678", "1234567890", "12345678", "short"):
+        redact.learn(Secret(secret))
+
+    assert redact
+    assert redact.text("x1234567890y 12345678 short") == "x[secret]y [secret] short"

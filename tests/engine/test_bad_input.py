@@ -22,6 +22,7 @@ from remit.engine.asking import (
     Submitting,
     SubmittingPlan,
 )
+from remit.engine.money.verbs import Calling
 from remit.engine.sharing.context import Board, Context
 from remit.errors import BadInput, RemitError, StoreError
 from remit.runtime.workspace import EventFilter, HistoryFilter, StatsFilter, TaskFilter
@@ -80,12 +81,15 @@ async def walk(owner: object, table: dict[str, tuple[dict[str, Any], tuple[type,
                     continue
                 if callable(value) and callable(kwargs.get(parameter)):
                     continue  # what a function of the caller's does is the caller's
+                if parameter == "approve" and value is True:
+                    continue  # a person is asked
                 wrong.append(await tell(call, kwargs, parameter, value, f"{type(owner).__name__}.{name}"))
     assert not "\n".join(filter(None, wrong))
 
 
 def public(owner: type) -> Iterator[str]:
-    for name, value in vars(owner).items():
+    for name in dir(owner):
+        value = inspect.getattr_static(owner, name)
         if not name.startswith("_") and callable(value) and not isinstance(value, property):
             yield name
 
@@ -134,6 +138,14 @@ OF_WORKSPACE: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "reset": ({"agent": "ok"}, ()),
     "context": ({}, ()),
     "prune": ({"days": 4}, ()),
+    "grant": ({"amount": "$1"}, ()),
+    "reconcile": ({"hold": "x", "cost": "$1"}, ()),
+    "unfreeze": ({}, ()),
+    "questions": ({}, ()),
+    "question": ({"id": "x"}, ()),
+    "approve": ({"question": "x"}, ()),
+    "reject": ({"question": "x"}, ()),
+    "answer": ({"question": "x", "value": "y"}, ()),
 }
 OF_CONTEXT: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "set": ({"namespace": "n", "key": "k", "value": 1}, ()),
@@ -167,6 +179,8 @@ OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "once": ({"name": "n", "do": lambda: 1}, ()),
     "outside": ({"what": "a page", "text": "buy"}, ()),
     "send": ({"to": "ok", "text": "x"}, ()),
+    "spend": ({"amount": "$0.01", "why": "x"}, ()),
+    "paid_call": ({"amount": "$0.01", "why": "x"}, (Calling,)),
 }
 VALUES: dict[str, tuple[Call, dict[str, Any]]] = {
     "Bounds": (Bounds, {}),
@@ -231,6 +245,7 @@ async def test_whatever_is_said_to_a_runtime_is_done_or_refused_with_a_sentence(
 @pytest.mark.rule("input.told")
 async def test_whatever_is_said_to_a_workspace_is_done_or_refused_with_a_sentence(crew: Runtime):
     nothing = {"head", "agents", "workers", "breakers", "namespaces", "cleanup", "examine", "close"}
+    nothing |= {"account", "leases", "uncertain"}
     assert {*OF_WORKSPACE, *nothing} == {*public(Workspace)}
     await walk(crew.workspace, OF_WORKSPACE)
     await nothing_is_left(crew)
@@ -257,7 +272,7 @@ async def test_whatever_is_said_to_a_context_or_a_board_is_done_or_refused_with_
 
 @pytest.mark.rule("input.told")
 async def test_whatever_an_agent_says_is_done_or_refused_with_a_sentence(crew: Runtime):
-    assert {*OF_TURN, "spawn", "agents", "inbox"} == {*public(Turn)}
+    assert {*OF_TURN, "spawn", "agents", "inbox", "ask_human", "approve"} == {*public(Turn)}
 
     @crew.agent(asks="*")
     async def lead(turn: Turn) -> None:

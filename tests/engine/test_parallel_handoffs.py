@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from engine.helping import signed
+from engine.helping import PATIENCE, a_few_rounds, happened, signed, sound
 from remit import Card, Command, Runtime, Send, Turn
 
 pytestmark = pytest.mark.anyio
@@ -93,3 +93,32 @@ async def test_the_same_parallel_handoff_twice_is_a_deadlock(rt: Runtime):
 
     rt.add(Card("worker"), signed)
     assert await rt.run("lead", "go") == 1
+
+
+@pytest.mark.rule("handoff.parallel", "task.cancel")
+@pytest.mark.parametrize("rounds", range(6))
+async def test_a_task_that_is_cancelled_while_it_goes_out_in_parts_ends(rt: Runtime, rounds: int):
+    """At whatever moment between saying so and the first part."""
+    out = anyio.Event()
+
+    @rt.agent(asks="*")
+    async def lead(turn: Turn) -> str:
+        return await turn.delegate("middle", "x")
+
+    async def middle(turn: Turn) -> Command:
+        return Command([Send("part", "1"), Send("part", "2")], {"phase": "out"})
+
+    async def part(turn: Turn) -> None:
+        await anyio.sleep_forever()
+
+    rt.add(Card("middle", asks="*"), middle)
+    rt.add(Card("part"), part)
+    stop = rt.workspace.watch(lambda events: out.set() if any(one.kind == "task.handed" for one in events) else None)
+    task = await rt.submit("lead", "go")
+    await happened(out)
+    await a_few_rounds(rounds)
+    await task.cancel()
+    with anyio.fail_after(PATIENCE):
+        assert (await task.wait()).state == "cancelled"
+    stop()
+    await sound(rt)

@@ -4,7 +4,8 @@ import anyio
 import pytest
 
 from engine.helping import PATIENCE, happened, sound
-from remit import Card, Runtime, Turn
+from remit import Bounds, Card, Runtime, Turn
+from remit.core.times import SECOND
 from remit.errors import Conflict
 
 pytestmark = pytest.mark.anyio
@@ -146,6 +147,28 @@ async def test_what_is_being_retried_is_not_retried_beside_that(rt: Runtime):
     assert await new.result(PATIENCE) == "ok"
     with pytest.raises(Conflict, match="which is completed"):
         await old.retry()
+    await sound(rt)
+
+
+@pytest.mark.rule("retry.operator", "retry.timeout")
+async def test_an_operators_retry_has_the_same_bounds_and_as_much_time_again(rt: Runtime, clock):
+    seen: list[Bounds] = []
+
+    @rt.agent
+    async def bad(turn: Turn) -> None:
+        seen.append(turn.remit.bounds)
+        raise ValueError("no")
+
+    within = Bounds(deadline=clock.now() + 50 * SECOND, credits="$0.50", tokens=9, depth=2)
+    old = await rt.submit("bad", "x", within=within)
+    await old.wait(PATIENCE)
+    clock.advance(30)
+    new = await old.retry()
+    await new.wait(PATIENCE)
+
+    before, after = seen
+    assert (after.credits, after.tokens, after.depth) == (500_000, 9, 2)
+    assert (before.deadline, after.deadline) == (within.deadline, (within.deadline or 0) + 30 * SECOND)
     await sound(rt)
 
 

@@ -6,8 +6,9 @@ from core.made import MADE
 from core.make import NOW, first_remit, journal, submitted
 from remit.core.kinds import SHAPES
 from remit.report.lines import detail, plain_line
+from report.money import MONEY
 
-EVENTS = journal(*MADE)
+EVENTS = journal(*MADE, *MONEY)
 SILENT = {"cards.published", "entry.touched", "entries.removed", "messages.taken"}  # their kind says enough
 
 
@@ -46,11 +47,25 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("team.planned", ": the plan is accepted: 2 steps"),
         ("step.ended", ": step a skipped: stop"),
         ("breaker.set", ": half-open after 3 failures: it broke"),
+        ("key.set", ": openai, sealed with master key 1a2b3c4d, by ann"),
+        ("key.removed", ": openai, by ann"),
         ("entry.set", ": codebase/auth v1"),
         ("message.sent", " to lead"),
         ("runs.pruned", ": 1 run: t1"),
         ("keys.kept", ": 1 idempotency key"),
         ("journal.cut", ": up to event 2"),
+        ("account.granted", ": $0.005 (May)"),
+        ("account.set", ": credits are open (paid)"),
+        ("hold.placed", ": $0.05 and 4,096 tokens held (photo)"),
+        ("hold.settled", ": $0.01 charged, uncertain (photo)"),
+        ("hold.released", ": $0.000005 given back (x)"),
+        ("hold.reconciled", ": $0.05 was charged, it cost $0.01 (the bill)"),
+        ("credits.spent", ": $0.02 (stamps)"),
+        ("ledger.carried", ": 1 lease and 0 calls as they are"),
+        ("question.asked", ": q1: Which?"),
+        ("question.answered", ": q1 rejected by ann over terminal: not today"),
+        ("question.used", ": q1 is used up"),
+        ("notice.sent", ": q1: mail could not be told: no such address"),
     ],
 )
 def test_a_line_tells_what_its_event_is_about(kind, said):

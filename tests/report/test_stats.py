@@ -71,6 +71,8 @@ def test_nothing_has_figures_of_nothing():
         "handoffs": {"total": 0, "mean": 0.0, "max": 0, "latency_mean": 0, "latency_p95": 0},
         "queue": {"attempts": 0, "retries": 0, "dead": 0, "mean": 0, "p95": 0},
         "deadlocks": 0,
+        "tokens": 0,
+        "credits": 0,
         "refusals": {},
         "agents": {},
         "breakers": {},
@@ -87,6 +89,8 @@ def test_the_figures_of_a_day():
         "handoffs": {"total": 2, "mean": 1.0, "max": 2, "latency_mean": 2 * SECOND, "latency_p95": 3 * SECOND},
         "queue": {"attempts": 2, "retries": 0, "dead": 0, "mean": 0, "p95": 0},
         "deadlocks": 2,
+        "tokens": 35,
+        "credits": 0,
         "refusals": {"deadlock": 2, "loop": 1},
         "agents": {
             "billing": agent(turns=1, handed=1, **took(2 * SECOND)),
@@ -108,7 +112,7 @@ def took(*durations: int) -> dict[str, int]:
 
 def agent(**figures: int) -> dict[str, int]:
     names = ["turns", "completed", "failed", "cancelled", "handed", "tokens", "time_total", "time_mean", "time_p95"]
-    names += ["attempts", "retries", "dead", "queue_mean", "queue_p95"]
+    names += ["attempts", "retries", "dead", "queue_mean", "queue_p95", "credits"]
     return {name: figures.get(name, 0) for name in names}
 
 

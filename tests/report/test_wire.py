@@ -17,7 +17,7 @@ from remit.core.outcome import Outcome
 from remit.core.record import Record, RunFacts
 from remit.core.values import checked
 from remit.errors import Failed
-from remit.ports import RunLine
+from remit.ports import KeyInfo, RunLine
 from remit.report import wire
 from remit.report.detail import Detail, EarlierAttempt, Failure
 from remit.report.tree import tree
@@ -97,6 +97,9 @@ def test_the_tree_as_data_has_everything_in_its_place():
         "asked_how": "delegate",
         "attempts": 1,
         "retries": [],
+        "credits": 0,
+        "with_below": {"credits": 0, "tokens": 0},
+        "questions": [],
     }
     assert (child["id"], child["state"], child["error"], child["children"]) == (  # pyright: ignore[reportCallIssue]
         "t2",
@@ -176,11 +179,13 @@ def test_a_task_in_detail_says_what_came_of_it_too():
         "below": {"running": 2},
         "result": {"lines": 40},
         "error": "",
+        "credits": 0,
+        "questions": [],
     }
 
 
 def test_a_run_is_its_first_task_and_its_figures():
-    line = RunLine(RECORD, "build it", RunFacts("t1", frozenset(("lead", "coder")), 2, 1, 70, 3), "ann")
+    line = RunLine(RECORD, "build it", RunFacts("t1", frozenset(("lead", "coder")), 2, 1, 70, 3, 5), "ann")
 
     assert wire.run(line, state="running") == {
         "id": "t2",
@@ -191,6 +196,7 @@ def test_a_run_is_its_first_task_and_its_figures():
         "tasks": 2,
         "handoffs": 1,
         "tokens": 70,
+        "credits": 5,
         "refused": 3,
         "by": "ann",
         "asked_at": NOW,
@@ -259,6 +265,10 @@ def test_messages_and_announcements_say_from_whom_and_for_whom():
 def test_a_card_may_say_when_it_was_published():
     assert wire.card(Card("coder", can="write")) == Card("coder", can="write").data
     assert wire.card(Card("coder"), NOW)["published_at"] == NOW
+
+
+def test_of_a_key_is_told_what_it_is_called_and_how_it_is_sealed():
+    assert wire.key(KeyInfo("openai", "1a2b3c4d", NOW)) == {"name": "openai", "key_id": "1a2b3c4d", "set_at": NOW}
 
 
 def test_a_breaker_names_its_agent():

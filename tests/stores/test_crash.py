@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import json
+import re
 import signal
 import sqlite3
 import subprocess
@@ -51,7 +52,7 @@ def test_the_store_has_exactly_the_fault_hooks_that_are_listed():
     found: list[str] = []
     for path in Path(stores.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and "fault" in ast.unparse(node.func):
+            if isinstance(node, ast.Call) and re.search(r"(^|[._])fault$", ast.unparse(node.func)):
                 found += [arg.value for arg in node.args if isinstance(arg, ast.Constant)]  # pyright: ignore[reportAssignmentType]
     assert set(found) == set(FAULTS)
 

@@ -16,7 +16,7 @@ MODULES = sorted(FOLDER.rglob("*.py"))
 SQL_FILES = sorted(FOLDER.rglob("*.sql"))
 NAMED = {name: query.sql for name, query in queries.queries(r":\1").items()}  # with the names of their places
 PATTERN = re.compile(r"\b(LIKE|ILIKE|GLOB|REGEXP|MATCH|SIMILAR)\b", re.IGNORECASE)
-RUNS_SQL = {"execute", "executemany", "executescript", "run", "query", "write", "rows", "_execute", "_send"}
+RUNS_SQL = {"execute", "executemany", "executescript", "run", "query", "write", "erase", "rows", "_execute", "_send"}
 RUNS_SQL |= {"_rows", "_one", "_ask", "_count", "_records", "_range"}
 
 
@@ -58,7 +58,8 @@ def test_every_query_names_the_workspace(name: str):
     if not sql.lstrip().startswith("INSERT"):
         assert re.search(r"\bworkspace = :workspace\b", sql)
     tables = re.findall(
-        r"\b(?:FROM|JOIN)\s+(event|task|run|entry|message|breaker|card|worker|tally|tally_task|tally_mark)\b", sql
+        r"\b(?:FROM|JOIN)\s+(event|task|run|entry|message|breaker|card|worker|tally|tally_task|tally_mark|secret)\b",
+        sql,
     )
     conditions = re.findall(r"\bworkspace = (?::workspace|\w+\.workspace)", sql)
     assert len(conditions) >= len(tables), "each table it looks into is bound to the workspace"
@@ -105,7 +106,8 @@ def test_no_sql_is_made_from_text():
 
 def test_every_query_is_used():
     used = {text for path in MODULES for text in texts(path)}
-    changes = re.findall(r'Change\(\s*"(\w+)",\s*"(\w+)"', Path(tables.__file__).read_text())
+    sources = Path(tables.__file__).parent.glob("*.py")
+    changes = re.findall(r'Change\(\s*"(\w+)",\s*"(\w+)"', "".join(path.read_text() for path in sources))
     used |= {f"{table}_{verb}" for table, verb in changes}
     assert set(NAMED) - used == set()
 

@@ -1,5 +1,6 @@
-"""Every point of every scenario, killed once and twice, random trees, and chaos: `make torture`, or `python -m torture
-[NAME ...]` for some of the scenarios, or for `trees`, or `python -m torture chaos [--seconds S ...]` for that alone."""
+"""Every point of every scenario, killed once and twice, random trees, teams with money, and chaos: `make torture`, or
+`python -m torture [NAME ...]` for some of the scenarios, or for `trees`; `python -m torture chaos [--seconds S ...]`
+and `python -m torture money [--seeds N ...]` for these alone."""
 
 import os
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from torture import powercut, trees
+from torture import money, powercut, trees
 from torture.chaos import conductor
 from torture.points import measured, points, program, repeat, told, twice
 from torture.scenarios import SCENARIOS
@@ -81,12 +82,15 @@ def main(names: list[str]) -> int:
         return powercut.main(names[1:])
     if names[0] == conductor.NAME:
         return conductor.main(names[1:])
-    scenarios = [name for name in names if name not in (trees.NAME, conductor.NAME)]
+    if names[0] == money.NAME:
+        return money.main(names[1:])
+    scenarios = [name for name in names if name not in (trees.NAME, conductor.NAME, money.NAME)]
     broken = killed(scenarios) if scenarios else 0
     broken += grown() if trees.NAME in names else 0
+    broken += money.main([]) if money.NAME in names else 0
     broken += conductor.main([]) if conductor.NAME in names else 0
     return 1 if broken else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or [*SCENARIOS, trees.NAME, conductor.NAME]))
+    sys.exit(main(sys.argv[1:] or [*SCENARIOS, trees.NAME, money.NAME, conductor.NAME]))

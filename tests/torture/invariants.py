@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import anyio
+import psycopg
 
+from bookkeeping import Books, hold_of, misbooked
 from remit import Event, Runtime
 from remit.core.lifecycle import TERMINAL
 from remit.core.projection import Tables
@@ -29,12 +31,22 @@ class Death(NamedTuple):
     cancelled: frozenset[str]
 
 
-def death(path: Path, life: int) -> Death:
-    """Read as any program would, without remit."""
+def recorded(path: Path) -> list[tuple[str, str, str, str]]:
+    """Read a journal as any program would, without remit: kind, task, agent and data."""
     with closing(sqlite3.connect(path)) as connection:
         known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'event'").fetchall()
         asked = "SELECT kind, task, agent, data FROM event ORDER BY seq"
-        rows = connection.execute(asked).fetchall() if known else []
+        return connection.execute(asked).fetchall() if known else []
+
+
+def recorded_on(address: str, workspace: str) -> list[tuple[str, str, str, str]]:
+    """The same of a server."""
+    with psycopg.connect(address) as connection:
+        asked = "SELECT kind, task, agent, data FROM remit.event WHERE workspace = %s ORDER BY seq"
+        return connection.execute(asked, (workspace,)).fetchall()
+
+
+def death(rows: list[tuple[str, str, str, str]], life: int) -> Death:
     texts = {task: json.loads(data)["task"] for kind, task, _, data in rows if kind in _TEXTS}
     return Death(
         life,
@@ -74,7 +86,10 @@ def final(found: Seen) -> Any:
         for row in found.tables["message"].values()
     ]
     effects = [[texts[event.task], event.data["key"]] for event in found.events if event.kind == "effect.done"]
+    questions = [[row["kind"], row["state"], row["used"]] for row in found.tables["question"].values()]
+    paid = [[texts[event.task], event.data["why"]] for event in found.events if event.kind == "credits.spent"]
     told = {"tasks": tasks, "entries": entries, "messages": messages, "effects": effects}
+    told |= {"questions": questions, "paid": paid}
     return {name: sorted(rows, key=repr) for name, rows in json.loads(json.dumps(told)).items()}
 
 
@@ -87,7 +102,9 @@ async def broken(rt: Runtime, world: World, deaths: list[Death], expected: Any) 
         *(finding.sentence for finding in health.findings),
         *_acknowledged(found, world),
         *_once(found, world),
+        *_asked_once(found),
         *_cancelled(found, world),
+        *_paid(found, world),
         *(sentence for one in deaths for sentence in _not_again(found, world, one)),
         *_same_end(final(found), expected),
     ]
@@ -141,6 +158,18 @@ def _once(found: Seen, world: World) -> Iterator[str]:
             yield f"effect '{what}' was done {count} times in {lives} lives"
 
 
+def _asked_once(found: Seen) -> Iterator[str]:
+    """Each question is asked once, answered once and used once at most."""
+    for kind in ("question.asked", "question.answered", "question.used"):
+        asked = Counter(str(event.data["question"]) for event in found.events if event.kind == kind)
+        yield from (f"there are {count} {kind} of {one}" for one, count in asked.items() if count > 1)
+    texts = Counter(str(event.data["text"]) for event in found.events if event.kind == "question.asked")
+    yield from (f"people were asked {count} times: {text}" for text, count in texts.items() if count > 1)
+    for key, row in found.tables["question"].items():
+        if row["state"] == "open":
+            yield f"question {key[0]} is open still"
+
+
 _ENDS = frozenset(("task.completed", "task.failed", "task.cancelled", "task.died"))
 
 
@@ -149,13 +178,26 @@ def _cancelled(found: Seen, world: World) -> Iterator[str]:
     someone wanted it cancelled."""
     over: dict[str, str] = {}
     for event in found.events:
-        if event.task in over and event.kind not in ("task.cancelled", "message.sent"):
+        if event.task in over and event.kind not in _FOLLOWS:
             yield f"event {event.seq} ({event.kind}) came after {over[event.task]} of its task"
         if event.kind in ("task.cancelling", "task.cancelled"):
             over[event.task] = event.kind
     for _, task in world.notes("cancelled"):
         if found.tables["task"][task,]["state"] != "cancelled":
             yield f"task {task} was acknowledged as cancelled and is {found.tables['task'][task,]['state']}"
+
+
+_FOLLOWS = ("task.cancelled", "message.sent", "hold.settled", "hold.released")
+
+
+def _paid(found: Seen, world: World) -> Iterator[str]:
+    """The books are right, what was sent is charged, and nothing is paid twice."""
+    books = Books(found.tables, found.events)
+    yield from misbooked(books)
+    settled = {hold_of(event) for event in books.of("hold.settled")}
+    yield from (f"call {hold} was sent and is not charged" for _, hold in world.notes("sent") if hold not in settled)
+    paid = Counter(event.data["why"] for event in books.of("credits.spent"))
+    yield from (f"'{why}' was paid {times} times" for why, times in paid.items() if times > 1)
 
 
 def _not_again(found: Seen, world: World, before: Death) -> Iterator[str]:

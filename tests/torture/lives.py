@@ -25,15 +25,17 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import remit
-from remit.ports import Timer
+from remit.ports import Fault, Timer
+from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.sqlite.database import SqliteDatabase
 from teams import team
-from torture.invariants import Death, broken, death, final, seen
+from torture.invariants import Death, broken, death, final, recorded, recorded_on, seen
 from torture.scenarios import SCENARIOS, Scenario, World
 
-SECONDS = 5.0  # in which a life gets everything done
+SERVER = os.environ.get("REMIT_TORTURE_SERVER", "")  # a PostgreSQL database; a file for each case if it is empty
+SECONDS = 15.0 if SERVER else 5.0  # in which a life gets everything done
 FASTER = 50
-ALARM = 20  # after which it is killed from outside
+ALARM = 60 if SERVER else 20  # after which it is killed from outside
 
 
 class FastClock:
@@ -86,6 +88,17 @@ class Files(NamedTuple):
     def report(self) -> Path:
         return self.folder / f"{self.name}.json"
 
+    @property
+    def workspace(self) -> str:
+        """On a server each case has a workspace of its own."""
+        return f"{self.name}-{self.folder.name}" if SERVER else "default"
+
+    def opened(self, doom: Fault) -> SqliteDatabase | PostgresDatabase:
+        return PostgresDatabase(SERVER, fault=doom) if SERVER else SqliteDatabase(self.store, fault=doom)
+
+    def recorded(self) -> list[tuple[str, str, str, str]]:
+        return recorded_on(SERVER, self.workspace) if SERVER else recorded(self.store)
+
     def remove(self) -> None:
         for path in self.folder.glob(f"{self.name}.*"):
             path.unlink()
@@ -121,10 +134,11 @@ def work(name: str, files: Files, doom: Doom, life: int, then: Callable[[remit.R
     scenario = SCENARIOS[name]()
 
     async def all_of_it() -> None:
-        with closing(SqliteDatabase(files.store, fault=doom)) as database:
+        with closing(files.opened(doom)) as database:
             world = World(files.world, life, doom)
             world.note("life", os.getpid())
-            rt = team(database, concurrency=scenario.concurrency, clock=FastClock(), silence=15 * FASTER)
+            how = {"concurrency": scenario.concurrency, "silence": 15 * FASTER, "workspace": files.workspace}
+            rt = team(database, clock=FastClock(), **how)
             scenario.agents(rt, world)
             try:
                 await live(scenario, rt, world)
@@ -178,7 +192,7 @@ def case(folder: Path, name: str, points: str, expected: Any) -> dict[str, Any]:
         if status not in (0, signal.SIGKILL):
             return {"case": points, "killed": len(deaths), "broken": [f"life {life} ended with status {status}"]}
         if status == signal.SIGKILL:
-            deaths.append(death(files.store, life))
+            deaths.append(death(files.recorded(), life))
 
     async def report(rt: remit.Runtime, world: World) -> None:
         files.report.write_text(json.dumps(await broken(rt, world, deaths, expected)))

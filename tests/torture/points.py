@@ -1,6 +1,7 @@
 """Which points there are, and running them: several programs at a time, many points in each."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -12,13 +13,17 @@ from torture.scenarios import HOOKS
 LIVES = Path(__file__).parent / "lives.py"
 
 
-def program(folder: Path, scenario: str, cases: list[str], *, python: str = sys.executable) -> subprocess.Popen[str]:
+def program(
+    folder: Path, scenario: str, cases: list[str], *, python: str = sys.executable, server: str = ""
+) -> subprocess.Popen[str]:
+    """Begin to carry cases out: on a file for each, or in a workspace for each on a server."""
     command = [python, "-W", "error", str(LIVES), str(folder), scenario, *cases]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    where = {**os.environ, "REMIT_TORTURE_SERVER": server}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=where)
 
 
-def measured(folder: Path, scenario: str) -> dict[str, Any]:
-    running = program(folder, scenario, ["measure"])
+def measured(folder: Path, scenario: str, *, server: str = "") -> dict[str, Any]:
+    running = program(folder, scenario, ["measure"], server=server)
     out, err = running.communicate(timeout=60)
     assert running.returncode == 0, err
     return json.loads(out)

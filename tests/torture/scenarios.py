@@ -395,6 +395,86 @@ class Drained(Scenario):
         return True
 
 
+class Asking(Scenario):
+    """People are asked two levels deep, and money is spent: an answer, an approval of an action, one of a hop."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["editor"])
+        async def chief(turn: Turn) -> object:
+            await turn.spend("$0.01", why="thinking")
+            return [await turn.delegate("editor", "edit it"), await turn.once("print", world.effect, "print")]
+
+        @world.agent(rt, asks=["publisher"])
+        async def editor(turn: Turn) -> object:
+            colour = await turn.ask_human("Which colour?", ["red", "blue"])
+            paid = await turn.approve("buy", {"what": "a photo"})
+            await turn.spend("$0.05", why="photo")
+            return [await turn.delegate("publisher", f"publish it in {colour}"), paid]
+
+        @world.agent(rt, approve=True)
+        async def publisher(turn: Turn) -> object:
+            await turn.spend("$0.10", why="paper")
+            return await turn.once("publish", world.effect, turn.task, f"{turn.task}: done")
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        if await rt.workspace.account() is None:
+            await rt.workspace.grant("$1", why="for all of it")
+        task = rt.workspace.task(await world.submit(rt, "chief", "a paper"))
+        async with rt.workspace.following() as follow:
+            while (await task.status()).ended is None:
+                for question in await rt.workspace.questions():
+                    world.at("client.asks")
+                    with suppress(Conflict):  # an earlier life has answered, and could not say so any more
+                        await self._answer(rt, question.id, question.kind)
+                    world.at("client.acked")
+                await follow.next()
+
+    async def _answer(self, rt: Runtime, question: str, kind: str) -> None:
+        if kind == "ask":
+            await rt.workspace.answer(question, "blue", by="ann")
+        else:
+            await rt.workspace.approve(question, by="ann", value={"what": "two photos"} if kind == "tool" else None)
+
+
+class Paid(Scenario):
+    """Something is set aside for a buyer that holds, starts and settles a call; who shares the same lease beside it
+    outlives their asker; all of them pay at once too."""
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt, asks=["buyer", "beside"])
+        async def lead(turn: Turn) -> object:
+            await turn.spend("$0.02", why="a stamp")
+            await turn.spawn("beside", "a parcel")
+            bought = await turn.delegate("buyer", "a photo", credits="$0.60")
+            await turn.spend("$0.02", why="another stamp")
+            world.note("lead")
+            return bought
+
+        @world.agent(rt)
+        async def buyer(turn: Turn) -> object:
+            async with turn.paid_call("$0.10", why=turn.task, start=False) as call:
+                await call.start()
+                world.note("sent", call.hold)
+                world.effect(turn.task)
+                call.cost("$0.04")
+            return await turn.once("frame", world.effect, "a frame", "framed", estimate="$0.05")
+
+        @world.agent(rt)
+        async def beside(turn: Turn) -> object:
+            while not world.notes("lead"):  # its asker ends first
+                world.noted.clear()
+                await world.noted.wait()
+            await turn.spend("$0.03", why="string")
+            async with turn.paid_call("$0.06", why=turn.task) as call:
+                world.note("sent", call.hold)
+                call.cost("$0.08")
+            return "sent"
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        await rt.workspace.grant("$9", op="the first")
+        await world.submit(rt, "lead", "a present", credits="$3")
+
+
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "submit": Submit,
     "tree": Tree,
@@ -406,4 +486,6 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "led": Led,
     "waiting": Waiting,
     "drained": Drained,
+    "asking": Asking,
+    "paid": Paid,
 }

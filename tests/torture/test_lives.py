@@ -9,9 +9,10 @@ from torture.scenarios import HOOKS, SCENARIOS
 
 ONCE = 34  # points of each scenario; `make torture` takes all of them
 TWICE = 10
+ON_A_SERVER = 6
 
 
-@pytest.mark.rule("crash.enumerated")
+@pytest.mark.rule("crash.enumerated", "money.crash")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_what_is_killed_is_carried_on_by_the_next_process(scenario: str, memory_folder: Path):
     found = measured(memory_folder, scenario)
@@ -34,9 +35,18 @@ def test_the_scenarios_reach_every_hook(memory_folder: Path):
     assert reached == set(HOOKS)
 
 
-def check(folder: Path, scenario: str, cases: list[str]) -> int:
+@pytest.mark.rule("money.crash", "crash.enumerated")
+def test_so_it_is_on_a_server(memory_folder: Path, address: str):
+    found = measured(memory_folder, "paid", server=address)
+    assert found["broken"] == []
+    first = spread(points(found["reached"]), ON_A_SERVER)
+    killed = check(memory_folder, "paid", [*first, *twice(first[::3])], server=address)
+    assert killed >= ON_A_SERVER * 0.9
+
+
+def check(folder: Path, scenario: str, cases: list[str], *, server: str = "") -> int:
     """How many processes were killed; nothing may be broken by it."""
-    running = program(folder, scenario, cases)
+    running = program(folder, scenario, cases, server=server)
     try:
         lines = list(told(running))
         _, complaints = running.communicate(timeout=100)

@@ -33,6 +33,8 @@ rt = Runtime(
     system=System(clock=FakeClock(), ids=CountedIds()),
 )
 rt.add(Card("scripted", can=["answer"], asks="*", reads=[BOARD, Scope("spec", prefix="a")]), Scripted("yes"))
+Bounds(credits="0.50 USD")
+Bounds(credits=0)
 Pass("coder", "write it", sees=["spec"], tools=["read_file"], within=Bounds(credits="$0.50", handoffs=2, members=3))
 
 

@@ -8,6 +8,8 @@ rt = Runtime(policy=Policy(colour="red"))  # wrong
 rt = Runtime(serving=Serving(hands="many"))  # wrong
 rt = Runtime()
 Bounds(color=1)  # wrong
+Bounds(credits=1)  # wrong
+Bounds(credits=0.5)  # wrong
 Card("coder", ask=["reviewer"])  # wrong
 Step("a", "A", payload="csv")  # wrong
 
@@ -29,6 +31,7 @@ def not_async(turn: Turn) -> str:
 async def owner(workspace: Workspace) -> None:
     await rt.run("coder", "go", sesion="monday")  # wrong
     await rt.submit("coder", "go", seconds="ten")  # wrong
+    await rt.run("coder", "go", credits=500_000)  # wrong
     await rt.tasks()  # wrong
     await workspace.tasks(colour="red")  # wrong
     await workspace.history(kind="task.started")  # wrong

@@ -47,6 +47,7 @@ def join(rt: Runtime, folder: Path) -> None:
     _join_those_who_end(rt, folder)
     _join_those_who_plan(rt, folder)
     _join_those_who_stay(rt, folder)
+    _join_those_who_ask(rt, folder)
 
 
 def _join_those_who_end(rt: Runtime, folder: Path) -> None:
@@ -178,6 +179,31 @@ def _join_those_who_stay(rt: Runtime, folder: Path) -> None:
     rt.add(Card("two", asks="*"), two)
     rt.add(Card("three"), stay)
     rt.add(Card("tool"), program(["sh", "-c", sleepers], cwd=folder))
+
+
+def _join_those_who_ask(rt: Runtime, folder: Path) -> None:
+    async def chief(turn: Turn) -> str:
+        """A chain of three under money, whose last one asks a person and passes work on that has to be approved."""
+        await turn.once("plan", note, folder, "planned", turn.task)
+        return await turn.delegate("manager", turn.task)
+
+    async def manager(turn: Turn) -> str:
+        await turn.once("order", note, folder, "ordered", turn.task)
+        return await turn.delegate("clerk", turn.task)
+
+    async def clerk(turn: Turn) -> str:
+        env = await turn.ask_human("Where to?", ["prod", "test"])
+        note(folder, "answered", turn.task)
+        return await turn.delegate("deployer", f"to {env}")
+
+    async def deployer(turn: Turn) -> str:
+        await turn.spend("$0.10", why="deploying")
+        return await turn.once("deploy", note, folder, "deployed", turn.task)
+
+    rt.add(Card("chief", asks="*"), chief)
+    rt.add(Card("manager", asks="*"), manager)
+    rt.add(Card("clerk", asks="*"), clerk)
+    rt.add(Card("deployer", approve=True), deployer)
 
 
 # -- what a process may be for --------------------------------------------------------------------------------------

@@ -1,0 +1,56 @@
+"""Slack: a message with link buttons, in which nothing of a question can do anything."""
+
+import json
+
+import pytest
+
+from adapters.people import SECRET, inquiry
+from adapters.standin import Says, stand_in
+from remit.adapters.asking.links import Links
+from remit.adapters.slack import Slack
+from remit.errors import BadInput
+from remit.ports import Down, Undeliverable
+
+pytestmark = pytest.mark.anyio
+
+BASE = "https://ops.example/remit/"
+
+
+@pytest.mark.rule("channel.slack")
+async def test_a_question_is_posted_with_the_same_links_as_a_webhooks():
+    one = inquiry(text="<!channel> deploy & run " + "x" * 4_000)
+    async with stand_in() as server:
+        server.answers = lambda _: Says(200, "ok")
+        assert await Slack(f"{server.url}/services/T/B/x", BASE, SECRET).tell("default", one) == one.id
+        [got] = server.got
+    section, actions, context = got.json["blocks"]
+    assert section["text"]["type"] == "plain_text"
+    assert section["text"]["text"].startswith("<!channel> deploy & run x")
+    assert len(section["text"]["text"]) <= 3_000
+    assert got.json["text"].startswith(f"Question {one.id}: &lt;!channel&gt; deploy &amp; run")
+    links = Links(SECRET, BASE)
+    assert [(one["text"]["text"], one["url"]) for one in actions["elements"]] == [
+        ("Approve", links.url("default", one, "approve")),
+        ("Reject", links.url("default", one, "reject")),
+    ]
+    assert links.url("default", one, "approve").startswith("https://ops.example/remit/answer?")
+    assert one.id in json.dumps(context)
+
+
+@pytest.mark.rule("channel.slack", "channel.refused", "channel.down")
+async def test_what_slack_says_is_told_apart():
+    async with stand_in() as server:
+        slack = Slack(f"{server.url}/services/x", BASE, SECRET)
+        server.answers = lambda _: Says(403, "invalid_token")
+        with pytest.raises(Undeliverable, match="it answered 403: invalid_token"):
+            await slack.tell("default", inquiry())
+        server.answers = lambda _: Says(429, "slow down, please!", (("retry-after", "30"),))
+        with pytest.raises(Down, match="it answered 429$") as down:
+            await slack.tell("default", inquiry())
+        assert down.value.retry_after == 30
+
+
+@pytest.mark.rule("channel.settings")
+def test_slack_needs_somewhere_to_answer():
+    with pytest.raises(BadInput, match="nothing comes back over Slack"):
+        Slack("https://hooks.slack.com/services/x", "", SECRET)

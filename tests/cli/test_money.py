@@ -1,0 +1,192 @@
+"""Money from the command line: the account, who spent what, calls of uncertain cost, and whether it all adds up."""
+
+import csv
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import remit as package
+from commands import command as remit
+from remit import Runtime
+from remit.core.credits import credits as amount
+from remit.settings import System
+from remit.testing import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+
+def team(folder: Path, **settings: object) -> Runtime:
+    rt = Runtime(folder / "remit.db", **settings)
+
+    @rt.agent(asks="*")
+    async def lead(turn: package.Turn) -> str:
+        await turn.spend("$0.02", why="stamps")
+        async with turn.paid_call("$0.05", tokens=100, why="a poem", model="m-1"):
+            pass  # nobody says what it cost
+        await turn.delegate("coder", "part of it", credits="$0.30")
+        return "done"
+
+    @rt.agent
+    async def coder(turn: package.Turn) -> str:
+        async with turn.paid_call("$0.05", why="code", model="m-1") as call:
+            call.cost("$0.01", tokens=5)
+        return "coded"
+
+    return rt
+
+
+@pytest.fixture
+async def spent(tmp_path: Path) -> Path:
+    """A folder with a store in which a run has spent eight cents of ten dollars."""
+    with team(tmp_path) as rt:
+        await rt.workspace.grant("$10", why="May")
+        assert await rt.run("lead", "go") == "done"
+    return tmp_path
+
+
+@pytest.mark.rule("credits.commands")
+async def test_the_account_is_granted_and_shown(tmp_path: Path):
+    assert remit(tmp_path, "db", "migrate").returncode == 0
+    assert "nothing was ever granted" in remit(tmp_path, "credits").stdout
+    assert remit(tmp_path, "credits", "grant", "10USD", "--tokens", "5000", "--why", "May").returncode == 0
+
+    shown = remit(tmp_path, "credits", "-v")
+    assert "$10.00" in shown.stdout
+    assert "5,000 tokens" in shown.stdout
+    assert "nothing is set aside" in shown.stdout
+    told = json.loads(remit(tmp_path, "credits", "-v", "--json").stdout)
+    assert (told["account"]["credits"]["granted"], told["leases"]) == (amount("$10"), [])
+    granted = json.loads(remit(tmp_path, "history", "--json").stdout)[0]["data"]
+    assert granted["by"].startswith("terminal")
+
+
+@pytest.mark.parametrize("words", [(), ("10",), ("--", "-bash.50"), ("abc",), ("0USD",)])
+async def test_an_amount_says_its_unit(tmp_path: Path, words: tuple[str, ...]):
+    refused = remit(tmp_path, "credits", "grant", *words)
+    assert refused.returncode == 2
+    assert "USD" in refused.stderr
+
+
+async def test_what_is_set_aside_is_listed_on_demand(tmp_path: Path):
+    with Runtime(tmp_path / "remit.db") as rt:
+        await rt.workspace.grant("$10")
+        seen: list[str] = []
+
+        @rt.agent
+        async def lead(turn: package.Turn) -> str:
+            seen.append(remit(tmp_path, "credits", "-v").stdout)
+            return "done"
+
+        await rt.run("lead", "go", credits="$0.50")
+    assert "set aside" in seen[0].splitlines()[-1]
+    assert "$0.50" in seen[0].splitlines()[-1]
+
+
+async def test_a_frozen_account_says_so_and_can_be_unfrozen(tmp_path: Path):
+    with Runtime(tmp_path / "remit.db") as rt:
+        await rt.workspace.grant("$0.05")
+
+        @rt.agent
+        async def lead(turn: package.Turn) -> str:
+            async with turn.paid_call("$0.05", why="a poem") as call:
+                call.cost("$0.08")
+            return "done"
+
+        await rt.run("lead", "go")
+    shown = remit(tmp_path, "credits").stdout
+    assert "frozen, because $0.03 more was spent than it had" in shown
+    assert "can be spent from again" in remit(tmp_path, "credits", "unfreeze", "--why", "paid").stdout
+    assert json.loads(remit(tmp_path, "credits", "unfreeze", "--json").stdout) == {"changed": False}
+    assert "was not frozen" in remit(tmp_path, "credits", "unfreeze").stdout
+
+
+@pytest.mark.rule("spend.adds-up")
+async def test_spending_adds_up_to_the_account(spent: Path):
+    shown = remit(spent, "spend")
+    assert [line.split() for line in shown.stdout.splitlines()] == [
+        ["agent", "credits", "tokens", "calls", "uncertain"],
+        ["lead", "$0.07", "100", "2", "$0.05"],
+        ["coder", "$0.01", "5", "1", "-"],
+        ["total", "$0.08", "105", "3", "$0.05"],
+    ]
+    told = json.loads(remit(spent, "spend", "--by", "model", "--json").stdout)
+    account = json.loads(remit(spent, "credits", "--json").stdout)["account"]
+    assert told["total"]["credits"] == sum(line["credits"] for line in told["lines"]) == account["credits"]["spent"]
+    rows = list(csv.reader(remit(spent, "spend", "--by", "run", "--csv").stdout.splitlines()))
+    assert [row[1] for row in rows] == ["credits_usd", "0.08", "0.08"]
+    assert "no model" in remit(spent, "spend", "--by", "model").stdout
+
+
+@pytest.mark.rule("spend.pruned")
+async def test_what_pruned_runs_have_spent_stays_in_the_sum(tmp_path: Path, clock: FakeClock):
+    with team(tmp_path, system=System(clock=clock)) as rt:
+        await rt.workspace.grant("$10")
+        await rt.run("lead", "go")
+        clock.advance(5 * 86_400)
+        assert await rt.workspace.prune(4) == 1
+        await rt.run("coder", "go")
+        found, account = await rt.workspace.spend("agent"), await rt.workspace.account()
+    assert found.pruned is not None
+    assert (found.pruned.credits, found.pruned.uncertain) == (amount("$0.08"), amount("$0.05"))
+    assert account.credits is not None
+    assert found.total.charged == account.credits.spent == amount("$0.09")
+
+
+async def test_spending_of_a_time_is_what_was_spent_then(spent: Path):
+    assert "total    $0.08" in remit(spent, "spend", "--since", "1h").stdout
+    assert "nothing was spent in that time" in remit(spent, "spend", "--until", "2020-01-01").stdout
+    assert remit(spent, "spend", "--since", "1h", "--until", "2h").returncode == 2
+    assert remit(spent, "spend", "--csv", "--json").returncode == 2
+    assert remit(spent, "spend", "--by", "colour").returncode == 2
+
+
+@pytest.mark.rule("ledger.verify")
+async def test_an_uncertain_call_is_listed_and_reconciled_once(spent: Path):
+    (call,) = json.loads(remit(spent, "ledger", "--json").stdout)
+    listed = remit(spent, "ledger").stdout
+    assert call["id"] in listed
+    assert "remit ledger reconcile CALL 0.01USD" in listed
+
+    done = remit(spent, "ledger", "reconcile", call["id"][-6:], "0.01USD", "--why", "the bill")
+    assert "$0.04 goes back" in done.stdout
+    again = remit(spent, "ledger", "reconcile", call["id"], "0.01USD")
+    assert again.returncode == 4
+    assert "no call is uncertain" in remit(spent, "ledger").stdout
+    verified = remit(spent, "ledger", "verify")
+    assert (verified.returncode, "the ledger adds up" in verified.stdout) == (0, True)
+    assert json.loads(remit(spent, "ledger", "verify", "--json").stdout)["sound"] is True
+
+
+async def test_a_call_may_have_cost_more_or_exactly_that(spent: Path):
+    (call,) = json.loads(remit(spent, "ledger", "--json").stdout)
+    assert remit(spent, "ledger", "reconcile", call["id"], "1").returncode == 2
+    more = remit(spent, "ledger", "reconcile", call["id"], "0.06USD", "--tokens", "90")
+    assert "10 tokens goes back, $0.01 more is charged" in more.stdout
+
+
+@pytest.mark.rule("doctor.ledger", "ledger.verify")
+async def test_a_row_that_does_not_balance_is_named(spent: Path):
+    with closing(sqlite3.connect(spent / "remit.db")) as database:
+        database.execute("PRAGMA ignore_check_constraints = ON")
+        database.execute("UPDATE lease SET available = available + 1 WHERE id = 'account'")
+        database.commit()
+    sentence = "lease account of credits does not balance"
+    verified, examined = remit(spent, "ledger", "verify"), remit(spent, "doctor")
+    assert (verified.returncode, examined.returncode) == (1, 1)
+    assert sentence in verified.stdout
+    assert "does not add up" in verified.stdout
+    assert sentence in examined.stdout
+
+
+@pytest.mark.rule("show.money")
+async def test_what_was_spent_is_shown_wherever_a_run_is(spent: Path):
+    assert "$0.07, $0.01 below" in remit(spent, "show").stdout
+    assert "$0.08 spent" in remit(spent, "show").stdout
+    assert "$0.08" in remit(spent, "runs").stdout
+    assert "$0.08; `remit spend`" in remit(spent, "stats").stdout
+    assert "spent    $0.07" in remit(spent, "status").stdout
+    assert "$0.07, $0.01 below" in remit(spent, "flow").stdout
+    assert json.loads(remit(spent, "runs", "--json").stdout)[0]["credits"] == amount("$0.08")

@@ -1,0 +1,167 @@
+"""Questions from the command line: listed, approved, rejected and answered from another process."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import remit as package
+from commands import Said
+from commands import command as remit
+from remit import Runtime
+from remit.types import Inquiry
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def waiting(folder: Path, agent: str) -> AsyncGenerator[tuple[Runtime, Inquiry, Awaitable[object]]]:
+    """A run that waits for a person, in this process."""
+    rt = Runtime(folder / "remit.db")
+
+    @rt.agent(asks="*")
+    async def asking(turn: package.Turn) -> str:
+        return await turn.ask_human("Which colour?", ["red", "blue"])
+
+    @rt.agent(asks="*")
+    async def boss(turn: package.Turn) -> str:
+        return await turn.delegate("deployer", "ship it")
+
+    @rt.agent(approve=True, tools=["exec"])
+    async def deployer(turn: package.Turn) -> str:
+        return f"did {turn.task}"
+
+    @rt.agent
+    async def acting(turn: package.Turn) -> str:
+        return str(await turn.approve("deploy", {"env": "prod"}))
+
+    with rt:
+        async with rt.workspace.following(kinds=frozenset(("question.asked",))) as follow:
+            run = asyncio.create_task(rt.run(agent, "go"))
+            while not await follow.next():
+                pass
+        (question,) = await rt.workspace.questions()
+        try:
+            yield rt, question, run
+        finally:
+            run.cancel()
+            await asyncio.gather(run, return_exceptions=True)
+
+
+async def said(folder: Path, *words: str) -> Said:
+    return await asyncio.to_thread(partial(remit, folder, *words))
+
+
+@pytest.mark.rule("people.commands", "show.waits")
+async def test_what_waits_for_a_person_is_listed_and_shown(tmp_path: Path):
+    async with waiting(tmp_path, "boss") as (_, question, _run):
+        listed = (await said(tmp_path, "approvals")).stdout
+        for words in ("'boss' wants to ask 'deployer': ship it", "tools  exec", f"remit approve {question.id}", "left"):
+            assert words in listed
+        hint = f"waits for a person: 'boss' wants to ask 'deployer': ship it (remit approve {question.id})"
+        shown = (await said(tmp_path, "show")).stdout
+        assert "? waits for a person: 'boss' wants to ask 'deployer': ship it\n" in shown
+        assert f"── remit approve {question.id}\n" in shown
+        assert hint in (await said(tmp_path, "flow")).stdout
+        assert hint.removeprefix("waits ") in (await said(tmp_path, "status")).stdout
+        (told,) = json.loads((await said(tmp_path, "approvals", "--json")).stdout)
+        assert (told["id"], told["shows"]["task"]) == (question.id, "ship it")
+
+
+@pytest.mark.rule("people.commands")
+async def test_an_answer_from_another_process_counts_and_the_second_is_told_who_was_first(tmp_path: Path):
+    async with waiting(tmp_path, "asking") as (_, question, run):
+        wrong = await said(tmp_path, "answer", question.id, "green")
+        assert (wrong.returncode, "none of the answers" in wrong.stderr) == (2, True)
+        assert (await said(tmp_path, "approve", question.id)).returncode == 2
+        done = await said(tmp_path, "answer", question.id[-6:], "red", "--by", "ann")
+        assert (done.returncode, done.stdout) == (0, f"question {question.id} is answered\n")
+        assert await run == "red"
+        again = await said(tmp_path, "answer", question.id, "blue")
+        assert again.returncode == 3
+        assert "was answered by ann over terminal at" in again.stderr
+        assert "the first answer counts" in again.stderr
+        decided = (await said(tmp_path, "approvals", "--decided")).stdout
+        assert "answered by ann over terminal at" in decided
+        assert "Which colour? → red" in decided
+        assert "answered by ann over terminal at" in (await said(tmp_path, "show")).stdout
+
+
+@pytest.mark.parametrize(
+    ("agent", "words", "result"),
+    [
+        ("boss", ("approve", "--why", "fine"), "did ship it"),
+        ("boss", ("approve", "--edit", "ship half"), "did ship half"),
+        ("acting", ("approve", "--args", '{"env": "test"}'), "{'env': 'test'}"),
+    ],
+)
+async def test_what_is_used_is_what_was_approved(tmp_path: Path, agent: str, words: tuple[str, ...], result: str):
+    async with waiting(tmp_path, agent) as (_, question, run):
+        done = await said(tmp_path, words[0], question.id, *words[1:], "--json")
+        assert json.loads(done.stdout) == {"question": question.id, "state": "approved"}
+        assert await run == result
+
+
+async def test_a_rejection_says_why(tmp_path: Path):
+    async with waiting(tmp_path, "boss") as (_, question, run):
+        assert (await said(tmp_path, "reject", question.id)).returncode == 2
+        assert (await said(tmp_path, "reject", question.id, "--why", "freeze")).returncode == 0
+        with pytest.raises(package.RemitError, match="freeze"):
+            await run
+    assert "(freeze)" in remit(tmp_path, "approvals", "--decided").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("approve", "nope"), 4),
+        (("approve", ""), 2),
+        (("approve", "q1", "--edit", "a", "--args", "{}"), 2),
+        (("approve", "q1", "--args", "[1]"), 2),
+        (("approve", "q1", "--args", "{"), 2),
+        (("answer", "q1"), 2),
+        (("approvals", "--limit", "0"), 2),
+    ],
+)
+async def test_what_makes_no_sense_is_a_sentence(tmp_path: Path, words: tuple[str, ...], code: int):
+    assert remit(tmp_path, "db", "migrate").returncode == 0
+    refused = remit(tmp_path, *words)
+    assert (refused.returncode, refused.stderr.count("\n")) == (code, 1)
+
+
+async def test_nothing_to_decide_is_said(tmp_path: Path):
+    assert remit(tmp_path, "db", "migrate").returncode == 0
+    assert "nothing waits for a person" in remit(tmp_path, "approvals").stdout
+    assert "nothing was decided yet" in remit(tmp_path, "approvals", "--decided").stdout
+
+
+TEAM = """
+import remit
+
+rt = remit.Runtime()
+
+@rt.agent
+async def asking(turn):
+    return await turn.ask_human("Which colour?", ["red", "blue"], default="red", timeout=0.3)
+"""
+
+
+@pytest.mark.rule("terminal.prompt")
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--store", "team.db"), " CHOICE --store team.db"),
+        ((), "nobody else can answer, because the run is kept in memory only: add --store FILE"),
+        (("--json",), "the run waits for a person: Which colour?"),
+    ],
+)
+async def test_where_nobody_can_type_a_run_says_how_to_answer(tmp_path: Path, words: tuple[str, ...], hint: str):
+    (tmp_path / "team.py").write_text(TEAM)
+    done = remit(tmp_path, "run", "team:rt", "asking", "go", *words)
+    assert done.returncode == 0
+    assert hint in done.stderr
+    assert "waits for a person" not in done.stdout
