@@ -19,8 +19,8 @@ $(READY): requirements/dev.txt pyproject.toml
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY)  ## agents delegating, on the embedded store, without a key or a server
-	@$(BIN)/remit demo
+demo: $(READY)  ## agents delegating, on the embedded store, without a key or a server; ASK=1 to answer its question yourself
+	@$(BIN)/remit demo $(if $(ASK),--ask)
 
 test: $(READY)  ## every test, and how much of the code they reach
 	$(BIN)/python -m pytest -n 3 --cov=remit --cov-report= $(ARGS)

@@ -13,6 +13,7 @@ from subjects import (
     inside,
     langgraph,
     library,
+    money,
     openai_agents,
     ours,
     process,
@@ -294,4 +295,42 @@ TASKS = (
     ),
     Job("import", "processor time to import it", "ms CPU", {FLOOR: process.floor_importing, REMIT: process.importing}),
 )
-JOBS = (*RUNS, *INSIDE, *CONTEXT, *TASKS)
+_UNPAID, _ASIDE = "remit, unpaid", "remit, set aside"
+_IN_A_FILE, _PROCESSES = "remit, in a file", "remit, 4 processes on PostgreSQL"
+MONEY = (
+    Job(
+        "hold-memory",
+        "a call that is held and settled in memory, beside two transactions that change nothing",
+        "µs",
+        {FLOOR: money.two_transactions, REMIT: money.pairs},
+        (Aim(4, (FLOOR,)),),
+    ),
+    Job(
+        "hold-together",
+        "calls that are held and settled by 100 at once, in a file",
+        "/s",
+        {REMIT: money.pairs_together},
+        (Aim(3_000),),
+        more=True,
+    ),
+    Job(
+        "delegate-paid",
+        "a delegation in memory that shares what its asker has, or for which something is set aside",
+        "µs",
+        {_UNPAID: money.delegations("unpaid"), REMIT: money.delegations("shared"), _ASIDE: money.delegations("aside")},
+        (Aim(1.1, (_UNPAID,)), Aim(1.75, (_UNPAID,), _ASIDE)),
+    ),
+    Job(
+        "reservations",
+        "50,000 reservations on one account that has too little for them; the overspend is 0",
+        "/s",
+        {
+            REMIT: money.reservations(durable=False),
+            _IN_A_FILE: money.reservations(durable=True),
+            _PROCESSES: money.reservations_served,
+        },
+        more=True,
+        fresh=True,
+    ),
+)
+JOBS = (*RUNS, *INSIDE, *CONTEXT, *TASKS, *MONEY)

@@ -30,7 +30,7 @@ KEYWORDS = {
     "key": "idempotency key: what is submitted under it again is the same task",
     "attempts": "how often it is tried before it is dead: 4",
     "session": "what several runs have in common: a board and inboxes",
-    "credits": 'what the run may spend, for example `"$0.50"`; recorded, not yet enforced',
+    "credits": 'what is set aside for it to spend, for example `"$0.50"` or `"0.50 USD"`',
     "tier": "`simple`, `medium` or `complex`: bounds with a name",
     "handoffs": "`False`: every task stays where it was put",
     "by": "who starts the run, as the journal keeps it",
@@ -41,7 +41,7 @@ KEYWORDS = {
 }
 
 # What people write, where the field holds it in another form.
-_GIVEN = {"deadline": "datetime | None", "credits": 'int | "$0.50" | None'}
+_GIVEN = {"deadline": "datetime | None", "credits": '"$0.50" | None'}
 
 
 def states() -> str:
@@ -105,6 +105,9 @@ def runtime() -> str:
         "## Workspace\n",
         f"{_sections(remit.Workspace.__doc__)}\n",
         _members(remit.Workspace, "workspace", "###"),
+        "## Keys\n",
+        f"`workspace.keys`: {_sections(types.KeyRing.__doc__)}\n",
+        _members(types.KeyRing, "workspace.keys", "###"),
         "## Task\n",
         f"{_sections(remit.Task.__doc__)}\n",
         _members(remit.Task, "task", "###"),
@@ -138,8 +141,8 @@ def settings_page() -> str:
             _table(("field", "type", "default"), rows) + "\n",
         ]
     parts.append(
-        "`credits` and `tools` are recorded and passed on narrowed, but nothing is charged or called by remit yet, so "
-        "neither stops a run. `tokens` counts what agents report with `await turn.used(1_200)`.\n"
+        "`tools` are recorded and passed on narrowed, but nothing is called by remit yet. `credits` and `tokens` count "
+        "what agents pay for and what they report with `await turn.used(1_200)`.\n"
     )
     return "\n".join(parts)
 
@@ -149,9 +152,10 @@ def settings_page() -> str:
 
 def commands_page() -> str:
     apps = [(name, sentence, commands.app[name], group.name) for group, name, _, sentence in commands._COMMANDS]  # noqa: SLF001
-    for parent in (commands.context, commands.breaker, commands.db):
+    money = [commands.app[name] for name in ("credits", "ledger")]
+    for parent in (*money, commands.context, commands.breaker, commands.keys, commands.db):
         apps += [
-            (f"{parent.name[0]} {name}", parent[name].help, parent[name], "Mend")
+            (f"{parent.name[0]} {name}", _sentence(parent[name]), parent[name], "Mend")
             for name in parent
             if not name.startswith("-")
         ]
@@ -181,6 +185,11 @@ is there for every command but {", ".join(silent)}. {NOTE}
 {chr(10).join(details)}"""
 
 
+def _sentence(app: Any) -> str:
+    """What a command says of itself in one sentence."""
+    return app.help.partition("\n\n")[0].replace("\n", " ")
+
+
 def _more(app: Any) -> Iterator[str]:
     """What a command's docstring says beyond its first sentence."""
     about = (inspect.getdoc(app.default_command) or "").partition("\nParameters\n")[0]
@@ -198,8 +207,6 @@ def _option(argument: Any) -> tuple[str, str, str]:
     default = argument.field_info.default
     told = "" if default in (inspect.Parameter.empty, None, "", False) else _code(_default(default))
     meaning = (argument.parameter.help or "").strip()
-    if name == "--credits" and "enforced" not in meaning:
-        meaning += " Recorded, not yet enforced."
     return f"`{name}`", told, meaning
 
 
@@ -259,9 +266,12 @@ A `Failed` takes `retryable` from what the agent died of: connection and timeout
 
 
 def _members(kind: type, called: str, heading: str = "##") -> str:
-    """Every public member in the order of the code: how it is written, and its docstring."""
+    """Every public member in the order of the code, what it has from parts of ours behind its own: how it is written,
+    and its docstring."""
     parts: list[str] = []
-    for name, member in vars(kind).items():
+    ours = [one for one in kind.__mro__ if one.__module__.startswith("remit.")]
+    found = {name: member for one in reversed(ours) for name, member in vars(one).items()}
+    for name, member in sorted(found.items(), key=lambda item: item[0] not in vars(kind)):
         if name.startswith("_"):
             continue
         if isinstance(member, property | cached_property):

@@ -6,10 +6,12 @@ from remit.core import guards
 from remit.core.allow import ANY, Names
 from remit.core.bounds import DEFAULT_HANDOFFS, TOP, Bounds
 from remit.core.breaker import CLOSED, Breaker
-from remit.core.guards import Guard
+from remit.core.guards import ALLOW, Guard, Verdict, deny
+from remit.core.money import Lease, Short, figures
 from remit.core.record import NO_RUN, RunFacts
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
 from remit.core.repeats import ONCE, Repetition
+from remit.engine.door.said import Said, rejected
 
 _NOW = 1_800_000_000_000_000
 _SECOND = 1_000_000
@@ -35,6 +37,8 @@ class Known:
     most_sends: int = guards.SENDS
     repetition: Repetition = ONCE
     repeats: bool = False
+    unpaid: tuple[str, str] = ("", "")
+    approval: Verdict = ALLOW
 
 
 def _remit(*names: str, within: Bounds = TOP) -> Remit:
@@ -46,6 +50,13 @@ def _remit(*names: str, within: Bounds = TOP) -> Remit:
 
 
 _FACTS = Known()
+_WANTED = Lease("t1", "credits", "carve", (), 500_000, 100_000, 0, 400_000, 0, 0, 0, "open")
+_LACK = figures(Short(_WANTED, 200_000, for_good=True), "r1")
+_UNPAID = f"'reviewer' was not asked: {_LACK}; give it less, or finish with what you have"
+_USED = (
+    "this part of the run has used 25,310 tokens of 25,000 tokens; 'reviewer' was not asked; finish with what you have"
+)
+_REJECTED = rejected(Said("q1", "rejected", "bob", "freeze"), "asking 'deployer'")
 _CODER = _remit("lead", "coder")
 
 # One row a refusal: guard, who asks, whom, what is known, when it says no, and what to do about it.
@@ -140,12 +151,28 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         "work with them, or start the run with a higher tier",
     ),
     (
-        guards.within_tier,
+        guards.affordable,
         _remit("lead", "coder", within=Bounds(tokens=25_000)),
         Pass("reviewer", "x"),
-        replace(_FACTS, run=NO_RUN._replace(tokens=25_310)),
+        replace(_FACTS, unpaid=("tier", _USED)),
         "the run has used the tokens of its tier or of `Bounds(tokens=...)`, as reported with `turn.used`",
         "finish with what is there, or start the run with more",
+    ),
+    (
+        guards.affordable,
+        _CODER,
+        Pass("reviewer", "x"),
+        replace(_FACTS, unpaid=("credits", _UNPAID)),
+        "what is to be set aside is not there, or everything is spent",
+        "give it less, or finish with what is there",
+    ),
+    (
+        guards.approved,
+        _CODER,
+        Pass("deployer", "x"),
+        replace(_FACTS, approval=deny("approval", _REJECTED)),
+        "a person has to approve it and said no, or nobody answered in time",
+        "go on without it",
     ),
     (
         guards.room_for_task,
