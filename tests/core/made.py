@@ -78,7 +78,7 @@ HOLDS = [
     ("released", HELD),
     ("released", {**HELD, "costs": {}, "steps": {}, "uncertain": False, "because": "it was not sent", **BILLED}),
     ("reconciled", RECONCILED),
-    ("reconciled", {**RECONCILED, "back": {"credits": [5, ["account"]]}, "steps": STEPS_UP, "model": "m"}),
+    ("reconciled", {**RECONCILED, "back": {"credits": [5, ["account"]]}, "steps": STEPS_UP, **BILLED}),
 ]
 SPENT = {"costs": {"credits": 3}, "steps": STEPS_UP, "why": "photo"}
 CARRIED = {"leases": [], "holds": [], "meters": [], "forgotten": "2026-10-15T02"}
@@ -125,6 +125,7 @@ MADE = [
     ),
     kinds.moved("task.waiting", HERE, "coder", NOW, {}),
     kinds.moved("task.resumed", HERE, "coder", NOW, {}),
+    kinds.moved("task.resumed", HERE, "coder", NOW, {"until": NOW + 9}),
     kinds.moved("task.cancelling", HERE, "coder", NOW, {"why": "enough"}),
     kinds.moved("task.cancelling", HERE, "coder", NOW, {"why": "enough", "by": "ann"}),
     *(kinds.requeued(f"task.{word}", HERE, "coder", NOW, BACK, {}) for word in ("queued", "released")),

@@ -398,7 +398,7 @@ def test_a_wish_may_make_the_tier_smaller_but_never_larger():
     assert refusal(within_tier, first_remit(within=tight), "coder", used, within=Bounds(members=9))
 
 
-@pytest.mark.rule("approval.ask")
+@pytest.mark.rule("approval.doors")
 def test_what_a_person_has_to_approve_is_asked_for_when_all_else_says_yes():
     asks = Verdict(Answer.ASK, "approval", "'coder' works only after an approval")
 

@@ -89,7 +89,7 @@ async def test_a_run_with_credits_of_its_own_takes_them_out_of_the_account_or_ou
     rt.add(Card("buyer"), buyer())
     rt.add(Card("twice"), _two_cents)
     no = await rt.outcome("twice", "go", credits="$0.04")  # there is no account yet
-    assert "this task has $0.02 left of $0.04 ($0.02 spent, $0.00 set aside)" in str(no.error)
+    assert "this run has $0.02 left of $0.04 ($0.02 spent, $0.00 set aside)" in str(no.error)
     await rt.workspace.grant("$1")
     assert await rt.run("buyer", "go", credits="$0.30") == "bought"
     with pytest.raises(Refused) as no:
@@ -188,7 +188,7 @@ async def test_what_is_set_aside_is_guaranteed_and_refused_at_once_with_all_figu
     refused, bought = await rt.run("lead", "go", credits="$0.50")
     assert bought == "bought"
     assert refused == (
-        "'buyer' was not asked: $0.20 wanted, this task has $0.10 left of $0.50 ($0.00 spent, $0.40 set aside); "
+        "'buyer' was not asked: $0.20 wanted, this run has $0.10 left of $0.50 ($0.00 spent, $0.40 set aside); "
         "give it less, or finish with what you have"
     )
     await correct(rt)
@@ -219,7 +219,7 @@ async def test_a_cap_in_a_cap_and_a_share_set_aside_below_one_each_hold(rt: Runt
     await rt.run("lead", "go", credits="$0.90")
     assert said == [
         f"'spends' may not spend this: $0.15 wanted, {what} ($0.00 spent, $0.00 set aside); go on without it"
-        for what in ("this part of the run has $0.10 left of $0.10", "this task has $0.14 left of $0.14")
+        for what in ("this part of the run has $0.10 left of $0.10", "this run has $0.14 left of $0.14")
     ]
     assert await figures(rt) == (94 * CENT, 0, 6 * CENT)
     await correct(rt)
@@ -343,7 +343,7 @@ async def test_a_batch_is_judged_whole_however_quick_its_first_is(anywhere: Runt
     await anywhere.workspace.grant("$1", tokens=1_000)
     found = await anywhere.run("lead", "go", credits="$0.20")
     refused = (
-        "'quick' was not asked: $0.20 wanted, this task has $0.00 left of $0.20 ($0.00 spent, $0.20 set aside); "
+        "'quick' was not asked: $0.20 wanted, this run has $0.00 left of $0.20 ($0.00 spent, $0.20 set aside); "
         "give it less, or finish with what you have"
     )
     assert sorted(found) == [*[refused] * 7, "completed"]

@@ -9,7 +9,13 @@ from remit.report.lines import detail, plain_line
 from report.money import MONEY
 
 EVENTS = journal(*MADE, *MONEY)
-SILENT = {"cards.published", "entry.touched", "entries.removed", "messages.taken"}  # their kind says enough
+SILENT = {
+    "cards.published",
+    "entry.touched",
+    "entries.removed",
+    "messages.taken",
+    "notice.claimed",
+}  # their kind says enough
 
 
 def last(kind: str) -> str:

@@ -27,7 +27,7 @@ from remit.ports.channel import Desk, Down, Undeliverable
 API: Final = "https://api.telegram.org"
 POLL: Final = 50  # seconds that Telegram holds a request if there is nothing new
 
-_TOKEN: Final = re.compile(r"[0-9]+:[A-Za-z0-9_-]+", re.ASCII)
+_TOKEN: Final = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{1,100}", re.ASCII)
 _USERNAME: Final = re.compile(r"[A-Za-z0-9_]{1,32}", re.ASCII)
 _MAC_BYTES: Final = 12
 _DATA: Final = 64  # bytes of a button

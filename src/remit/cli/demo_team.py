@@ -53,6 +53,13 @@ def team(store: str, pace: float) -> Runtime:
 
     _add_researchers(rt, work)
     _add_builders(rt, work)
+
+    @rt.agent(can="try it out")
+    async def tester(turn: Turn) -> str:
+        await turn.spend("$0.05", why="a browser in the cloud")
+        await work(0.4)
+        return "signed in"
+
     return rt
 
 
@@ -82,8 +89,7 @@ def _add_researchers(rt: Runtime, work: Work) -> None:
 
 
 def _add_builders(rt: Runtime, work: Work) -> None:
-    """Add a coder, a reviewer and a linter, each asking the next; two of them ask where they may not. And a tester, for
-    whom the money runs out."""
+    """Add a coder, a reviewer and a linter, each asking the next; two of them ask where they may not."""
 
     @rt.agent(can="write code", asks=["reviewer"], reads=["codebase"], writes=["codebase"])
     async def coder(turn: Turn) -> str:
@@ -115,12 +121,6 @@ def _add_builders(rt: Runtime, work: Work) -> None:
         except Refused:
             await work(0.3)  # four deep is too deep here, so it does this part itself
         return "style is fine"
-
-    @rt.agent(can="try it out")
-    async def tester(turn: Turn) -> str:
-        await turn.spend("$0.05", why="a browser in the cloud")
-        await work(0.4)
-        return "signed in"
 
     @rt.agent(can="check spelling")
     async def speller(turn: Turn) -> str:

@@ -93,7 +93,8 @@ class Bell:
         if not marks or (marks[0].seq, marks[0].hash) != known:
             return head, None
         moved = {mark.task for mark in marks[1:] if mark.kind.startswith(_MOVES)}
-        return head, {*moved, MONEY}
+        frees = any(mark.kind in _FREES or mark.kind in ENDS for mark in marks[1:])
+        return head, {*moved, MONEY} if frees else moved
 
     def _wake(self, about: str) -> None:
         for event in self._waiting.get(about, ()):
