@@ -98,7 +98,7 @@ async def test_only_those_look_whose_task_has_moved(stores: tuple[Store, Store],
             del before[f"task{number}"]
             assert {task: waiters.looks[task] for task in before} == before
         mine.reader.connection.set_trace_callback(None)
-        standings = [statement for statement in read if statement.startswith("SELECT state, fence")]
+        standings = [statement for statement in read if statement.startswith("SELECT t.state, t.fence")]
         assert len(standings) == sum(waiters.looks.values()) - looks, "nobody looks in their place either"
 
     await waiting(stores, then)
