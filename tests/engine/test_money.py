@@ -219,7 +219,7 @@ async def test_a_cap_in_a_cap_and_a_share_set_aside_below_one_each_hold(rt: Runt
     await rt.run("lead", "go", credits="$0.90")
     assert said == [
         f"'spends' may not spend this: $0.15 wanted, {what} ($0.00 spent, $0.00 set aside); go on without it"
-        for what in ("this part of the run has $0.10 left of $0.10", "this run has $0.14 left of $0.14")
+        for what in ("this part of the run has $0.10 left of $0.10", "this task has $0.14 left of $0.14")
     ]
     assert await figures(rt) == (94 * CENT, 0, 6 * CENT)
     await correct(rt)

@@ -1,9 +1,12 @@
 """A journal that a team has really written: every event has the shape of its kind, and every reader can read it."""
 
+import asyncio
+
 import pytest
 
 from core.shapes import event_faults
 from remit import Runtime
+from remit.cli.demo import approving
 from remit.cli.demo_team import team
 from remit.core.events import Event
 from remit.report import flow, wire
@@ -14,7 +17,9 @@ from remit.report.tree import tree
 
 async def recorded(rt: Runtime) -> list[Event]:
     """The demo, and what an owner does besides: tasks in the queue, entries, a breaker."""
+    script = asyncio.create_task(approving(rt.workspace, 0))
     await rt.outcome("lead", "build the login of the shop")
+    script.cancel()
     await (await rt.submit("speller", "check this page")).wait(10)
     await (await rt.submit("archivist", "look for it", attempts=1)).wait(10)
     owner = rt.workspace

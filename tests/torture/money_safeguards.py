@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from remit.core import lifecycle
 from remit.core.money import ACCOUNT, LeaseMove, Short, first_line
+from remit.core.money.moves import closed_moves
 from remit.engine.door.resolving import holds_resolve, resolved
 from remit.ports import Decision
 
@@ -87,7 +88,7 @@ def alone(self: Any, id_: Any, unit: Any) -> Any:
         return []
     row = [lease.id, unit, lease.kind, [*lease.above], lease.granted, lease.spent, lease.overrun]
     self._gone.add((lease.id, unit))
-    self.move(_ended({"closes": [row]}))  # noqa: F821 # pyright: ignore[reportUndefinedVariable]
+    self.move(closed_moves({"closes": [row]}))
     return [row]
 
 
@@ -172,8 +173,9 @@ def whatever_key(self: Any, purse: Any) -> Any:
     return purse
 
 
-_BOOK: Final = "remit.core.money:Book"
-_LEDGER: Final = "remit.core.money"
+_BOOK: Final = "remit.core.money.book:Book"
+_LEASES: Final = "remit.core.money.leases"
+_MOVES: Final = "remit.core.money.moves"
 _DOOR: Final = "remit.engine.door.resolving"
 _HOLDING: Final = "remit.engine.money.holding"
 _LIVE: Final = "remit.engine.attempt.live:LiveTask"
@@ -241,9 +243,9 @@ SAFEGUARDS: Final = (
     _one("calls end when a task is taken away", "remit.engine.consequences:calls_end", only_at_ends, _ZOMBIE),
     _one("leases close", f"{_DOOR}:leases_close", empty, _ENDS),
     _one("leases close, at random", f"{_DOOR}:leases_close", empty, "seeds"),
-    _one("users keep a lease open", f"{_LEDGER}:Lease.is_idle", whoever_uses_it, _OUTLIVES),
-    _one("what is lent keeps a lease open", f"{_LEDGER}:Lease.is_idle", whoever_was_lent, _OUTLIVES),
-    _one("what is lent, at random", f"{_LEDGER}:Lease.is_idle", whoever_was_lent, "seeds"),
+    _one("users keep a lease open", f"{_LEASES}:Lease.is_idle", whoever_uses_it, _OUTLIVES),
+    _one("what is lent keeps a lease open", f"{_LEASES}:Lease.is_idle", whoever_was_lent, _OUTLIVES),
+    _one("what is lent, at random", f"{_LEASES}:Lease.is_idle", whoever_was_lent, "seeds"),
     _one("closing goes upwards", f"{_BOOK}.close", alone, _OUTLIVES),
     _one("sharers leave", f"{_DOOR}:_shared", nobody_shares, _OUTLIVES),
     _one(
@@ -253,15 +255,15 @@ SAFEGUARDS: Final = (
         _EXPIRED,
     ),
     # Paths
-    _one("a cap is passed up its line", f"{_LEDGER}:shared", a_cap_by_itself, _WORDS),
-    _one("a cap is passed up, at random", f"{_LEDGER}:shared", a_cap_by_itself, "seeds"),
+    _one("a cap is passed up its line", f"{_LEASES}:shared", a_cap_by_itself, _WORDS),
+    _one("a cap is passed up, at random", f"{_LEASES}:shared", a_cap_by_itself, "seeds"),
     MoneySafeguard(
         "caps count as users",
-        ((f"{_LEDGER}:_opened", caps_use_nothing), (f"{_LEDGER}:_ended", caps_leave_nothing)),
+        ((f"{_MOVES}:_opened", caps_use_nothing), (f"{_MOVES}:closed_moves", caps_leave_nothing)),
         _OUTLIVES,
     ),
     # Charges
-    _one("what is unused goes back once", f"{_LEDGER}:_resolved", given_back_twice, _GRANTS),
+    _one("what is unused goes back once", f"{_MOVES}:_resolved", given_back_twice, _GRANTS),
     _one(
         "release before the start",
         "remit.engine.money.paying:PaidCall.__aexit__",
@@ -275,7 +277,7 @@ SAFEGUARDS: Final = (
         first_line_only,
         _BEYOND,
     ),
-    _one("an overrun is not spent", f"{_LEDGER}:_charged", overrun_is_spent, _FROZEN),
+    _one("an overrun is not spent", f"{_MOVES}:_charged", overrun_is_spent, _FROZEN),
     _one("an overrun freezes", f"{_HOLDING}:frozen", no_list, _FROZEN),
     _one("an overrun found later freezes", f"{_HOLDING}:frozen", no_list, _UNKNOWN),
     _one(

@@ -90,7 +90,7 @@ async def _answered(
             async with answering(workspace, runs, desk):
                 yield
             return
-        script = asyncio.create_task(_approve(workspace, who.pace))
+        script = asyncio.create_task(approving(workspace, who.pace))
         try:
             yield
         finally:
@@ -99,7 +99,7 @@ async def _answered(
         stop()
 
 
-async def _approve(workspace: Workspace, pace: float) -> None:
+async def approving(workspace: Workspace, pace: float) -> None:
     """Say yes to what is asked, after as long as a person may take to read it."""
     async with workspace.following(kinds=frozenset(("question.asked",)), after=await workspace.head()) as follow:
         while True:
