@@ -285,7 +285,8 @@ async def test_a_task_with_two_questions_goes_on_when_both_are_answered(tmp_path
         one, two = await asked(first, 2)
         await take_over(heir, clock, first)
         await heir.workspace.answer(one.id, f"to {one.text}")
-        await found(heir, lambda view: waits_at(view, two.task, heir.worker) or None)  # it was taken up again
+        both = two.task, task.id  # taken up again, and the other's answer used: it waits only for this one
+        await found(heir, lambda view: all(waits_at(view, one, heir.worker) for one in both) or None)
         clock.advance(NIGHT)
         await quiet()
         assert (await task.status()).state == "waiting"
