@@ -15,6 +15,7 @@ from remit.core.entry import Writer
 from remit.core.events import Gap, Unsealed
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
 from remit.core.message import Message
+from remit.core.money import moves
 from remit.core.projection import PROJECTION, changes, counted
 from remit.core.remit import Pass, handed_to
 from remit.core.scope import Scope
@@ -302,7 +303,7 @@ def test_every_event_of_a_journal_has_the_shape_of_its_kind_and_changes_the_tabl
 
     assert [fault for event in events for fault in event_faults(event)] == []
     assert all(kinds.read(event, kinds.SHAPES[event.kind]) == event.data for event in events)
-    told = {event.kind for event in events if changes(event) or counted(event)}
+    told = {event.kind for event in events if changes(event) or counted(event) or moves(event)}
     silent = {
         "notice.sent",
         "notice.claimed",

@@ -3,6 +3,7 @@
 import math
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from remit.core.text import shown
@@ -23,8 +24,21 @@ def credits(given: object, what: str = "credits") -> int | None:  # noqa: A001 -
         return None
     if isinstance(given, bool):
         raise BadInput(f"{what}: {given} is not an amount; write {_HOW}, 0 for nothing or None for no limit")
-    text = _spelled(given, what) if isinstance(given, int | float) else given
-    match = _WRITTEN.fullmatch(text.strip()) if isinstance(text, str) else None
+    if isinstance(given, str):
+        return _written(given, what)
+    if not isinstance(given, int | float):
+        raise BadInput(f"{what}: an amount is written {_HOW}, not {shown(given)}")
+    return _read(_spelled(given, what), given, what)
+
+
+@lru_cache(maxsize=1024)
+def _written(text: str, what: str) -> int:
+    """Read a text; whoever pays often pays the same."""
+    return _read(text, text, what)
+
+
+def _read(text: str, given: object, what: str) -> int:
+    match = _WRITTEN.fullmatch(text.strip())
     if match is None or (match[2] and match[6]):
         raise BadInput(f"{what}: an amount is written {_HOW}, not {shown(given)}")
     if match[1] or match[3]:

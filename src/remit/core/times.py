@@ -2,6 +2,7 @@
 
 import math
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TypeAlias
 
 from remit.core.text import INT_LIMIT, shown
@@ -54,7 +55,12 @@ def iso(at: int) -> str:
 
 def hour_of(at: int) -> str:
     """2026-11-15T02: the hour in which something happened."""
-    return f"{datetime.fromtimestamp(min(max(0, at), _LAST) // SECOND, UTC):%Y-%m-%dT%H}"
+    return _hour(min(max(0, at), _LAST) // HOUR)
+
+
+@lru_cache(maxsize=64)
+def _hour(number: int) -> str:
+    return f"{datetime.fromtimestamp(number * 3_600, UTC):%Y-%m-%dT%H}"
 
 
 def aware(at: int) -> datetime:

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from remit.core.breaker import Breaker
 from remit.core.events import Event
 from remit.core.identity import UsedKey
-from remit.core.money import UNITS, Lease, LeaseMove, Unit
+from remit.core.money import UNITS, Hold, Lease, LeaseMove, Unit
 from remit.core.projection import Change, Count
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.errors import StoreError
@@ -25,7 +25,7 @@ _TIES: Final = {"add": 1, "drop": -1, "settle": -1, "answer": -1}
 class CachedView(SqlView):
     """A view with a memory. Whoever owns it calls `forget` when another process may have written."""
 
-    __slots__ = ("_breakers", "_events", "_leases", "_runs", "_same_requests", "_standings", "_used_keys")
+    __slots__ = ("_breakers", "_events", "_leases", "_placed", "_runs", "_same_requests", "_standings", "_used_keys")
 
     def __init__(self, workspace: str, ask: Ask) -> None:
         super().__init__(workspace, ask)
@@ -36,6 +36,7 @@ class CachedView(SqlView):
         self._same_requests: dict[str, list[Record]] = {}
         self._used_keys: dict[str, UsedKey | None] = {}
         self._leases: dict[tuple[str, Unit], Lease | None] = {}
+        self._placed: dict[str, Hold] = {}
 
     def prime(
         self, standings: Sequence[Values], keys: Sequence[str], records: Sequence[Values], runs: Sequence[Values]
@@ -69,6 +70,7 @@ class CachedView(SqlView):
         self._same_requests.clear()
         self._used_keys.clear()
         self._leases.clear()
+        self._placed.clear()
 
     def used_key(self, key: str) -> UsedKey | None:
         return self._used_keys[key] if key in self._used_keys else super().used_key(key)
@@ -101,6 +103,18 @@ class CachedView(SqlView):
             self._leases[key] = super().lease(lease, unit)
         return self._leases[key]
 
+    def move(self, move: LeaseMove) -> bool:
+        """Add to the figures of a lease that is remembered; tell whether it is, and balances then."""
+        key = (move.lease, move.unit)
+        known = self._leases.pop(key, None)
+        if known is None or not (after := known.moved(move)).is_balanced:
+            return False
+        self._leases[key] = after
+        return True
+
+    def hold(self, hold: str) -> Hold | None:
+        return self._placed.get(hold) or super().hold(hold)
+
     def breaker(self, name: str) -> Breaker:
         breaker = self._breakers.get(name)
         if breaker is None:
@@ -126,23 +140,29 @@ class CachedView(SqlView):
                 self._events.clear()
             elif table == "lease":
                 self._learn_lease(verb, (row["id"], row["unit"]), row)
-            elif table in ("hold", "question"):
-                self._learn_tie(table, verb, row)
+            elif table == "hold":
+                self._learn_hold(verb, key[0], row)
+                self._learn_tie(verb, row)
+            elif table == "question":
+                self._learn_tie(verb, row)
 
     def _learn_lease(self, verb: str, key: tuple[str, Unit], row: dict[str, Any]) -> None:
         if verb in ("add", "put"):
             self._leases[key] = lease_of([row[name] for name in Lease._fields])
         elif verb == "drop":
             self._leases.pop(key, None)  # closed for good: no id is used again
-        elif (known := self._leases.get(key)) is None:
-            self._leases.pop(key, None)
         elif verb == "set":
-            self._leases[key] = known._replace(state=row["state"])
-        else:
-            figures = {name: by for name, by in row.items() if name in LeaseMove._fields and name != "unit"}
-            self._leases[key] = known.moved(LeaseMove(*key, **figures))
+            known = self._leases.pop(key, None)
+            if known is not None:
+                self._leases[key] = known._replace(state=row["state"])
 
-    def _learn_tie(self, table: str, verb: str, row: dict[str, Any]) -> None:
+    def _learn_hold(self, verb: str, hold: str, row: dict[str, Any]) -> None:
+        if verb == "add":
+            self._placed[hold] = Hold._make(row[name] for name in Hold._fields)
+        else:
+            self._placed.pop(hold, None)
+
+    def _learn_tie(self, verb: str, row: dict[str, Any]) -> None:
         """Count what is held for a task and asked in it."""
         task = row.get("task")
         known = self._standings.get(task) if task is not None else None

@@ -1,12 +1,13 @@
 """Appending: what is decided becomes events, events become rows. The same for every SQL database."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from remit.codec import encode
 from remit.core import lifecycle
 from remit.core.events import KEYED, NO_STAMP, Event, Head, SealKey, Stamp, Unsealed, seal
-from remit.core.projection import COUNTS, ONE_TASK, Count, Key, Row, Table, changes
+from remit.core.money import MOVES, Lease, LeaseMove, Unit
+from remit.core.projection import COUNTS, Change, Key, Row, Table, changes
 from remit.core.record import RunFacts
 from remit.core.values import Json
 from remit.errors import StoreError
@@ -14,11 +15,13 @@ from remit.ports import Beat, Decide, Fault, KeyChange, RunLine, Tallied
 from remit.stores.cached import CachedView
 from remit.stores.operations import Applied
 from remit.stores.queries import queries
+from remit.stores.sums import Sums
 from remit.stores.views import answer_of
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
 _CHECKED = lifecycle.MOVES - lifecycle.BEGINNINGS
+_SUMMED = frozenset(("run", "lease", "meter"))
 _FILL = {name: query.fill for name, query in queries().items()}
 
 
@@ -57,7 +60,7 @@ class Sql(Protocol):
 class Journal:
     """Applies operations: each happens once, however often it is asked for."""
 
-    __slots__ = ("_fault", "_heads", "_sql", "_views", "counts", "key", "unrepeatable")
+    __slots__ = ("_fault", "_heads", "_sql", "_views", "key", "sums", "unrepeatable")
 
     def __init__(self, sql: Sql, fault: Fault) -> None:
         self._sql = sql
@@ -65,13 +68,13 @@ class Journal:
         self.key: SealKey | None = None  # what events are sealed with, if anything
         self._heads: dict[str, Head] = {}
         self._views: dict[str, CachedView] = {}
-        self.counts: dict[tuple[str, str], list[Any]] = {}  # what is yet to be added to the rows of runs
+        self.sums = Sums()  # what is yet to be added to rows
         self.unrepeatable = False  # something was written that no event could restore
 
     def forget(self) -> None:
         """Forget where the journals end and what the views remember: someone else may have written since."""
         self._heads.clear()
-        self.counts.clear()
+        self.sums.clear()
         for view in self._views.values():
             view.forget()
 
@@ -83,15 +86,9 @@ class Journal:
         return view
 
     def flush(self) -> None:
-        """Add to the rows of runs what the events of this transaction count: once for each run, not for each event.
-
-        It must be done before anyone commits, and before the rows are read in this transaction.
-        """
-        if self.counts:
-            for (workspace, run), figures in self.counts.items():
-                row = {"workspace": workspace, "id": run, **dict(zip(Count._fields, figures, strict=True))}
-                self._sql.write("run_count", _FILL["run_count"](row))
-            self.counts.clear()
+        """Write what the events of this transaction add to rows. It must be done before anyone commits."""
+        if self.sums:
+            self.sums.write(self._sql.write)
 
     def head(self, workspace: str) -> Head:
         """Tell where the journal of a workspace ends, what this transaction has appended included."""
@@ -203,33 +200,43 @@ class Journal:
         if not self._sql.append(event):
             return False
         self._fault("store.appended")
+        view = self._views.get(event.workspace) or self.view(event.workspace)
+        moves = MOVES.get(event.kind)
+        if moves is not None:
+            for move in moves(event.data):
+                self._move(view, move)
         changed = changes(event)
-        for table, verb, _, row in changed:
-            row["workspace"] = event.workspace
-            if table == "run":
-                self.flush()  # a row that is dropped must not be counted on
-            name = f"{table}_{verb}"
-            self._sql.write(name, _FILL[name](row))
         if changed:
-            (self._views.get(event.workspace) or self.view(event.workspace)).learn(event, changed)
+            for change in changed:
+                self._change(view, change)
+            view.learn(event, changed)
         counts = COUNTS.get(event.kind)
         if counts is not None and (count := counts(event)) is not None:
-            self._count(event.workspace, event.run, count)
+            view.learn_count(event.run, count)
+            self.sums.count(event.workspace, event.run, count)
         self._fault("store.projected")
         return True
 
-    def _count(self, workspace: str, run: str, count: Count) -> None:
-        view = self._views.get(workspace) or self.view(workspace)
-        view.learn_count(run, count)
-        waiting = self.counts.get((workspace, run))
-        if waiting is None:
-            self.counts[workspace, run] = [*count]
+    def _change(self, view: CachedView, change: Change) -> None:
+        """Change a row; what is only added to it waits for the end of the transaction."""
+        table, verb, key, row = change
+        if verb == "count":
+            self.sums.meter(view.workspace, row)
             return
-        if count is ONE_TASK:  # nearly always
-            waiting[1] += 1
-            return
-        for place, more in enumerate(count):
-            waiting[place] += more
+        if table in _SUMMED:  # what is dropped or put must not be added to afterwards
+            if verb == "drop" and table == "lease":
+                self.sums.drop_lease(view.workspace, key[0], cast("Unit", key[1]))
+            elif verb != "add":
+                self.flush()
+        row["workspace"] = view.workspace
+        name = f"{table}_{verb}"
+        self._sql.write(name, _FILL[name](row))
+
+    def _move(self, view: CachedView, move: LeaseMove) -> None:
+        """Move money; if that does not balance, or nobody knows, the database has to judge at once."""
+        self.sums.move(view.workspace, move)
+        if not view.move(move):
+            self.flush()
 
 
 class _JournalView(CachedView):
@@ -255,6 +262,23 @@ class _JournalView(CachedView):
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]:
         self._journal.flush()
         return super().runs(limit, before)
+
+    def lease(self, lease: str, unit: Unit) -> Lease | None:
+        if (lease, unit) not in self._leases:
+            self._journal.flush()
+        return super().lease(lease, unit)
+
+    def leases(self, after: tuple[str, str], limit: int) -> list[Lease]:
+        self._journal.flush()
+        return super().leases(after, limit)
+
+    def metered(self, scope: str, name: str, unit: Unit, since: str) -> int:
+        self._journal.flush()
+        return super().metered(scope, name, unit, since)
+
+    def meter(self, scope: str, name: str, unit: Unit, hour: str) -> int | None:
+        self._journal.flush()
+        return super().meter(scope, name, unit, hour)
 
     def page(self, table: Table, after: Key | None, limit: int) -> list[tuple[Key, Row]]:
         self._journal.flush()

@@ -143,4 +143,5 @@ def spent_in(event: Event) -> Spent:
         return Spent(0, cast("int", event.data["tokens"]))
     costs = cast("Mapping[str, int]", event.data.get("costs", {}))
     charged = cast("Mapping[str, int]", event.data.get("charged", {}))
-    return Spent(*(costs.get(unit, 0) - charged.get(unit, 0) for unit in Spent._fields))
+    credits_, tokens = costs.get("credits", 0), costs.get("tokens", 0)
+    return Spent(credits_ - charged.get("credits", 0), tokens - charged.get("tokens", 0))

@@ -48,15 +48,27 @@ class Lease(NamedTuple):
     def is_idle(self) -> bool:
         return not (self.users or self.lent or self.reserved)
 
+    @property
+    def is_balanced(self) -> bool:
+        """Whether what is available, reserved, lent and spent comes to what was granted, and nothing is negative."""
+        parts = self[5:9]
+        return sum(parts) == self.granted and min(parts) >= 0 and self.overrun >= 0 and self.users >= 0
+
     def moved(self, move: "LeaseMove") -> "Lease":
-        return self._replace(
-            granted=self.granted + move.granted,
-            available=self.available + move.available,
-            reserved=self.reserved + move.reserved,
-            lent=self.lent + move.lent,
-            spent=self.spent + move.spent,
-            overrun=self.overrun + move.overrun,
-            users=self.users + move.users,
+        id_, unit, kind, above, granted, available, reserved, lent, spent, overrun, users, state = self
+        return Lease(
+            id_,
+            unit,
+            kind,
+            above,
+            granted + move.granted,
+            available + move.available,
+            reserved + move.reserved,
+            lent + move.lent,
+            spent + move.spent,
+            overrun + move.overrun,
+            users + move.users,
+            state,
         )
 
 

@@ -119,8 +119,9 @@ MOVES: Final[dict[str, Callable[[Mapping[str, Any]], list[LeaseMove]]]] = {
 
 
 def moves(event: Event | Unsealed) -> list[LeaseMove]:
-    """Tell what an event adds to the figures of leases."""
-    return MOVES[event.kind](event.data)
+    """Tell what an event adds to the figures of leases that are there before it."""
+    found = MOVES.get(event.kind)
+    return found(event.data) if found is not None else []
 
 
 def opened_by(event: Event | Unsealed) -> list[Lease]:

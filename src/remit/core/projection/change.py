@@ -27,7 +27,7 @@ Table = Literal[
     "question",
 ]
 _TaskVerb = Literal["claim", "requeue", "lose", "extend", "set", "end", "hand", "fund"]
-_MoneyVerb = Literal["move", "settle", "count"]
+_MoneyVerb = Literal["settle", "count"]
 Verb = Literal["add", "put", "drop", "cut", "touch", "take", "answer", "use"] | _TaskVerb | _MoneyVerb
 Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = dict[str, Json]
@@ -72,8 +72,8 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
 
 
 class Change(NamedTuple):
-    """One row: `add` and `put` write it whole, `drop` removes it, `move` and `count` add to its figures, the other
-    verbs change the columns given. Events and gaps have no key: `cut` removes those that lie within."""
+    """One row: `add` and `put` write it whole, `drop` removes it, `count` adds to its figures, the other verbs
+    change the columns given. Events and gaps have no key: `cut` removes those that lie within."""
 
     table: Table
     verb: Verb

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TypeAlias, cast
 
 from remit.core.events import Event
+from remit.core.money import LeaseMove, moves
 from remit.core.projection import ledger
 from remit.core.projection.change import KEYS, Change, Key, Row, Table
 from remit.core.projection.counts import Count, counted
@@ -22,6 +23,8 @@ def fold(events: Iterable[Event]) -> Tables:
 
 def fold_in(tables: Tables, event: Event) -> None:
     """Change the tables as one event does."""
+    for move in moves(event):
+        _move(tables["lease"], move)
     for change in changes(event):
         if change.table in tables:
             _apply(tables[change.table], change)
@@ -31,8 +34,6 @@ def fold_in(tables: Tables, event: Event) -> None:
 
 def _apply(rows: dict[Key, Row], change: Change) -> None:
     match change.verb:
-        case "move":
-            _move(rows, change)
         case "count":
             for key in ledger.counted_in(change.row):
                 before = rows.get(key, {"spent": 0})
@@ -51,11 +52,11 @@ def _apply(rows: dict[Key, Row], change: Change) -> None:
                 row.update(change.row)
 
 
-def _move(rows: dict[Key, Row], change: Change) -> None:
-    row = rows.get(change.key)
+def _move(rows: dict[Key, Row], move: LeaseMove) -> None:
+    row = rows.get((move.lease, move.unit))
     if row is not None:
-        figures = {name: by for name, by in change.row.items() if name not in KEYS["lease"]}
-        row.update({name: cast("int", row[name]) + cast("int", by) for name, by in figures.items()})
+        for name, by in zip(LeaseMove._fields[2:], move[2:], strict=True):
+            row[name] = cast("int", row[name]) + by
 
 
 def _add(rows: dict[Key, Row], run: str, count: Count) -> None:

@@ -1,11 +1,11 @@
-"""What events do to the tables of the ledger."""
+"""What events do to the tables of the ledger. What they add to the figures of leases is in `core.money.moves`."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from remit.core.events import Event
 from remit.core.kinds import AccountSet, HoldPlaced, HoldReconciled, HoldResolved, LedgerCarried, read
-from remit.core.money import ACCOUNT, UNITS, Lease, moves, opened_by
+from remit.core.money import ACCOUNT, UNITS, Lease, opened_by
 from remit.core.projection.change import Change, Row
 from remit.core.times import hour_of
 from remit.core.values import Json, encode
@@ -13,9 +13,8 @@ from remit.core.values import Json, encode
 _PARTS: Final = ("available", "reserved", "lent", "spent")
 
 
-def leases_moved(event: Event) -> list[Change]:
-    """Begin leases, and add to the figures of others."""
-    return [*(_begins(lease) for lease in opened_by(event)), *_moves(event)]
+def leases_begin(event: Event) -> list[Change]:
+    return [_begins(lease) for lease in opened_by(event)]
 
 
 def _begins(lease: Lease) -> Change:
@@ -23,17 +22,8 @@ def _begins(lease: Lease) -> Change:
     return Change("lease", "add", (lease.id, lease.unit), row)
 
 
-def _moves(event: Event) -> list[Change]:
-    changes: list[Change] = []
-    for move in moves(event):
-        row: Row = cast("Row", move._asdict())
-        row["id"] = row.pop("lease")
-        changes.append(Change("lease", "move", (move.lease, move.unit), row))
-    return changes
-
-
 def leases_closed(event: Event) -> list[Change]:
-    """Give back what is left of leases that close with a task; their rows go."""
+    """Leases close with a task, as soon as nobody uses them; their rows go."""
     data = cast("dict[str, Any]", event.data)
     closing = [
         Change("lease", "set", (id_, unit), {"id": id_, "unit": unit, "state": "closing"})
@@ -42,7 +32,7 @@ def leases_closed(event: Event) -> list[Change]:
     closed = [
         Change("lease", "drop", (row[0], row[1]), {"id": row[0], "unit": row[1]}) for row in data.get("closes", ())
     ]
-    return [*closing, *_moves(event), *closed]
+    return [*closing, *closed]
 
 
 def account_set(event: Event) -> list[Change]:
@@ -70,7 +60,7 @@ def hold_placed(event: Event) -> list[Change]:
         "model": data.get("model", ""),
         "own_key": data.get("own_key", ""),
     }
-    return [Change("hold", "add", (data["hold"],), row), *_moves(event)]
+    return [Change("hold", "add", (data["hold"],), row)]
 
 
 def hold_started(event: Event) -> list[Change]:
@@ -86,12 +76,12 @@ def hold_settled(event: Event) -> list[Change]:
         changes = [Change("hold", "settle", (hold,), row)]
     else:
         changes = [Change("hold", "drop", (hold,), {"id": hold, "task": event.task})]
-    return [*changes, *_moves(event), *_metered(event, data.get("costs", {}), hour)]
+    return [*changes, *_metered(event, data.get("costs", {}), hour)]
 
 
 def hold_released(event: Event) -> list[Change]:
     hold = cast("str", event.data["hold"])
-    return [Change("hold", "drop", (hold,), {"id": hold, "task": event.task}), *_moves(event)]
+    return [Change("hold", "drop", (hold,), {"id": hold, "task": event.task})]
 
 
 def hold_reconciled(event: Event) -> list[Change]:
@@ -99,17 +89,17 @@ def hold_reconciled(event: Event) -> list[Change]:
     charged, costs = data["charged"], data["costs"]
     differ = {unit: costs.get(unit, 0) - charged.get(unit, 0) for unit in UNITS}
     drop = Change("hold", "drop", (data["hold"],), {"id": data["hold"]})  # no call of its task is under way less
-    return [drop, *_moves(event), *_metered(event, differ, data["hour"])]
+    return [drop, *_metered(event, differ, data["hour"])]
 
 
 def spent(event: Event) -> list[Change]:
     costs = cast("dict[str, int]", event.data["costs"])
-    return [*_moves(event), *_metered(event, costs, hour_of(event.at))]
+    return _metered(event, costs, hour_of(event.at))
 
 
 def tokens_used(event: Event) -> list[Change]:
     costs = {"tokens": cast("int", event.data["tokens"])}
-    return [*_moves(event), *_metered(event, costs, hour_of(event.at))]
+    return _metered(event, costs, hour_of(event.at))
 
 
 def _metered(event: Event, costs: dict[str, int], hour: str) -> list[Change]:

@@ -60,7 +60,7 @@ def _funded(event: Event, row: Row) -> list[Change]:
     if not purse:
         return []
     row["purse"] = encode(purse)
-    return ledger.leases_moved(event)
+    return ledger.leases_begin(event)
 
 
 def _key_used(event: Event, data: FirstData) -> tuple[Change, ...]:
@@ -191,7 +191,7 @@ def _handed(event: Event) -> list[Change]:
     if not purse:
         return [hands]
     funds = Change("task", "fund", (event.task,), {"id": event.task, "purse": encode(purse)})
-    return [hands, funds, *ledger.leases_moved(event)]
+    return [hands, funds, *ledger.leases_begin(event)]
 
 
 def _breaker_set(event: Event) -> list[Change]:
@@ -299,7 +299,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "task.died": _ended,
     "hop.refused": _no_table,
     "tokens.used": ledger.tokens_used,
-    "account.granted": ledger.leases_moved,
+    "account.granted": ledger.leases_begin,
     "account.set": ledger.account_set,
     "hold.placed": ledger.hold_placed,
     "hold.started": ledger.hold_started,

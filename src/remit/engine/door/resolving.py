@@ -7,9 +7,8 @@ from typing import Any
 
 from remit.core.events import Unsealed
 from remit.core.kinds import Place, ledger_event
-from remit.core.money import ACCOUNT, UNITS, Book, Hold, Purse, Unit, first_line, owned
+from remit.core.money import ACCOUNT, UNITS, Book, Hold, Purse, Unit, first_line, owned, purse_data
 from remit.core.record import Standing
-from remit.core.values import decode
 from remit.engine.door.funding import purse_of
 from remit.ports import View
 
@@ -22,17 +21,24 @@ def holds_resolve(view: View, event: Unsealed, standing: Standing | None) -> Seq
     return [resolved(hold, event.at, "its task ended or was taken over") for hold in view.holds(event.task)]
 
 
-def resolved(hold: Hold, now: int, why: str) -> Unsealed:
-    """Make the event that ends a hold without a word from whoever made the call."""
-    data: dict[str, Any] = {"hold": hold.id, "amounts": {**hold.amounts}, "purse": decode(hold.purse), "why": hold.why}
+def resolution(hold: Hold) -> dict[str, Any]:
+    """Tell of a hold what every event that ends it says."""
+    purse = purse_data(purse_of(hold.purse))
+    data: dict[str, Any] = {"hold": hold.id, "amounts": hold.amounts, "purse": purse, "why": hold.why}
     if hold.model:
         data["model"] = hold.model
     if hold.own_key:
         data["own_key"] = hold.own_key
+    return data
+
+
+def resolved(hold: Hold, now: int, why: str) -> Unsealed:
+    """Make the event that ends a hold without a word from whoever made the call."""
+    data = resolution(hold)
     place = Place(hold.run, hold.session, hold.task)
     if hold.state == "held":
         return ledger_event("hold.released", place, hold.agent, now, {**data, "because": why})
-    data |= {"costs": {**hold.amounts}, "uncertain": True}
+    data |= {"costs": hold.amounts, "uncertain": True}
     return ledger_event("hold.settled", place, hold.agent, now, data)
 
 

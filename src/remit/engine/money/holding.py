@@ -12,10 +12,11 @@ from remit.core.kinds import Place, ledger_event
 from remit.core.money import ACCOUNT, Amounts, Book, Hold, Purse, Unit, figures, purse_data
 from remit.core.money.limits import Exceeded, Limit
 from remit.core.times import SECOND
-from remit.core.values import Json, decode
+from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.slots import Slots
 from remit.engine.door.funding import purse_in, purse_of
+from remit.engine.door.resolving import resolution
 from remit.engine.ground import Ground
 from remit.engine.presence.bell import MONEY
 from remit.engine.presence.insisting import Insisting
@@ -96,12 +97,13 @@ class Holding(NamedTuple):
 
     async def _placed(self, live: LiveTask, bill: Bill, mine: Amounts, op: str, decide: Placing) -> str:
         """Wait while others hold what is wanted. Whoever was quicker than us is waited for again."""
-        wants, clock = Wants((live.remit.id,), leases=(ACCOUNT,)), self.ground.clock
-        until, patient = clock.ticks() + round(self.wait * SECOND), self.wait > 0
+        wants, clock, until = Wants((live.remit.id,), leases=(ACCOUNT,)), self.ground.clock, 0
+        patient = self.wait > 0
         while True:
             placed = await self.ground.store.tx(op, lambda view, patient=patient: decide(view, patient), wants)
             if placed is not None:
                 return str(placed)
+            until = until or clock.ticks() + round(self.wait * SECOND)
             with live.verb():
                 async with self.slots.given_up(live):
                     await self._wait(live, bill, mine, (until - clock.ticks()) / SECOND)
@@ -170,7 +172,7 @@ class Holding(NamedTuple):
 
     def released(self, live: LiveTask, hold: Hold, why: str) -> list[Unsealed]:
         """Give the events that give a hold back."""
-        data = {**_resolving(hold), "because": why}
+        data = {**resolution(hold), "because": why}
         return [ledger_event("hold.released", live.place, live.remit.holder, self.ground.clock.now(), data)]
 
     async def _resolved(self, live: LiveTask, hold: str, events: Callable[[View, Hold], list[Unsealed]]) -> bool:
@@ -196,9 +198,9 @@ class Holding(NamedTuple):
 
     def settled(self, view: View, live: LiveTask, hold: Hold, costs: Amounts | None) -> list[Unsealed]:
         """Give the events that charge a call."""
-        data = _resolving(hold)
+        data = resolution(hold)
         if costs is None:
-            data |= {"costs": {**hold.amounts}, "uncertain": True}
+            data |= {"costs": hold.amounts, "uncertain": True}
         else:
             data["costs"] = {unit: cost for unit, cost in costs.items() if cost}
         now = self.ground.clock.now()
@@ -225,15 +227,6 @@ def frozen(steps: dict[Unit, list[list[Any]]], place: Place, agent: str, now: in
             data = {"unit": unit, "state": "frozen", "why": "more was spent than it had"}
             events.append(ledger_event("account.set", place, agent, now, data))
     return events
-
-
-def _resolving(hold: Hold) -> dict[str, Any]:
-    data: dict[str, Any] = {"hold": hold.id, "amounts": {**hold.amounts}, "purse": decode(hold.purse), "why": hold.why}
-    if hold.model:
-        data["model"] = hold.model
-    if hold.own_key:
-        data["own_key"] = hold.own_key
-    return data
 
 
 def _unpaid(live: LiveTask, lack: Lack) -> Refused:

@@ -175,11 +175,13 @@ def billed(credits: CreditsGiven, tokens: int, why: str, model: str, provider: s
     line(why, "why", WHY_LIMIT)
     if credits is None and not tokens:
         raise BadInput('say how much: an amount such as "$0.05", a number of tokens, or the usage of a model')
-    if credits is not None:
-        amount(credits, "what is paid")
+    between(tokens, "tokens", 0, MOST_TOKENS)
+    found: dict[Unit, int] = {"credits": amount(credits, "what is paid")} if credits is not None else {}
+    if tokens:
+        found["tokens"] = tokens
     if model != "":
         line(model, "a model", NAME_LIMIT)
-    return Bill(amounts(credits, tokens, "what is paid"), why, model, canonical(provider) if provider != "" else "")
+    return Bill(found, why, model, canonical(provider) if provider != "" else "")
 
 
 def costs_of(usage: Usage, model: str, tariff: Tariff) -> dict[Unit, int]:

@@ -218,8 +218,7 @@ class MemoryStore:
     async def read(self, look: Callable[[View], T]) -> T:
         self._commits.one.enter()
         try:
-            if self._journal.counts:
-                self._journal.flush()
+            self._journal.flush()
             return look(self._view)
         except sqlite3.Error as error:
             raise translated(error, MEMORY) from error
