@@ -140,11 +140,11 @@ class Budget(NamedTuple):
 
 
 BUDGETS: dict[Job, Budget] = {
-    delegations: Budget(reads=0, writes=5.2, transactions=2.1, pages=19, calls=372),
-    fan_out: Budget(reads=0, writes=4.25, transactions=0.2, pages=3.5, calls=407),
-    runs: Budget(reads=0, writes=4, transactions=2, pages=18, calls=311),
-    handoffs: Budget(reads=0, writes=7, transactions=3, pages=26, calls=586),
-    submissions: Budget(reads=7, writes=4, transactions=2, pages=21, calls=497),
+    delegations: Budget(reads=0, writes=5.2, transactions=2.1, pages=19, calls=358),
+    fan_out: Budget(reads=0, writes=4.25, transactions=0.2, pages=3.5, calls=392),
+    runs: Budget(reads=0, writes=4, transactions=2, pages=18, calls=297),
+    handoffs: Budget(reads=0, writes=7, transactions=3, pages=26, calls=560),
+    submissions: Budget(reads=7, writes=4, transactions=2, pages=21, calls=489),
     entries: Budget(reads=1, writes=2, transactions=1, pages=6, calls=85),
 }
 

@@ -185,11 +185,10 @@ class Consequent(StoreAround):
     def _complete(self, view: View, decision: Decision[T]) -> Decision[T]:
         """Add what follows from the events, and what follows from that."""
         events = [*decision.events]
-        happening, book = Happening(view, events, self._breaker_policy), Book(view.lease)
+        happening, book = Happening(view, events, self._breaker_policy), None
         for place, event in enumerate(events):  # which grows meanwhile
             if event.kind in _PUT_BACK and has_question(view, event):
                 event = events[place] = event._replace(kind="task.parked")  # noqa: PLW2901
-            book.note(event)
             consequences = CONSEQUENCES.get(event.kind)
             if not consequences:
                 continue
@@ -197,10 +196,12 @@ class Consequent(StoreAround):
             for consequence in consequences:
                 events += consequence(happening, event, standing)
             if standing is not None and standing.purse and event.kind in lifecycle.ENDS:
-                for following in events[place + 1 :]:
-                    book.note(following)
+                book = book or Book(view.lease)
+                for one in events:
+                    book.note(one)
                 if closed := leases_close(book, event, standing):
                     events[place] = event._replace(data={**event.data, **closed})
+                    book.moved_by(events[place])
         return decision._replace(events=events)
 
 

@@ -1,13 +1,15 @@
 """Time limits that ask the clock, so that a clock under test moves them too; and what lasts while a body runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
-from typing import Self
+from typing import Any, Generic, Self, TypeVar
 
 from anyio import CancelScope
 
 from remit.engine.system import SystemClock
 from remit.ports import Clock, Timer
+
+T = TypeVar("T")
 
 
 def call_later(clock: Clock, seconds: float, call: Callable[[], None], *, deadline: bool) -> Timer:
@@ -74,6 +76,43 @@ class fail_after(move_on_after):  # noqa: N801
         if self.ran_out:
             raise TimeoutError
         return swallowed
+
+
+class shielded(Generic[T]):  # noqa: N801 - awaited like a function
+    """Await something that no cancel scope around it cuts short.
+
+    A scope is made only when it has to wait: before that nobody can cancel it, and in memory writing is quicker than
+    making one.
+    """
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        coroutine = self._coroutine
+        try:
+            waits = coroutine.send(None)
+        except StopIteration as done:
+            return done.value
+        with CancelScope(shield=True):  # noqa: ASYNC100 - it waits where it yields
+            return (yield from _rest(coroutine, waits))
+
+
+def _rest(coroutine: Coroutine[Any, Any, T], waits: object) -> Generator[Any, Any, T]:
+    """Go on with a coroutine that waits for something."""
+    try:
+        while True:
+            try:
+                value = yield waits
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the coroutine is told
+                waits = coroutine.throw(error)
+            else:
+                waits = coroutine.send(value)
+    except StopIteration as done:
+        return done.value
 
 
 class While:

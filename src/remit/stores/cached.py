@@ -158,7 +158,7 @@ class CachedView(SqlView):
 
     def _learn_hold(self, verb: str, hold: str, row: dict[str, Any]) -> None:
         if verb == "add":
-            self._placed[hold] = Hold._make(row[name] for name in Hold._fields)
+            self._placed[hold] = Hold(**{name: row[name] for name in Hold._fields})
         else:
             self._placed.pop(hold, None)
 
@@ -167,7 +167,7 @@ class CachedView(SqlView):
         task = row.get("task")
         known = self._standings.get(task) if task is not None else None
         if known is not None and verb in _TIES:
-            self._standings[cast("str", task)] = known._replace(ties=known.ties + _TIES[verb])
+            self._standings[cast("str", task)] = Standing(*known[:-1], known.ties + _TIES[verb])
         elif known is not None or verb == "put":
             self._standings.pop(cast("str", task), None)
 

@@ -1,27 +1,25 @@
 """Appending: what is decided becomes events, events become rows. The same for every SQL database."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from remit.codec import encode
 from remit.core import lifecycle
 from remit.core.events import KEYED, NO_STAMP, Event, Head, SealKey, Stamp, Unsealed, seal
-from remit.core.money import MOVES, Lease, LeaseMove, Unit
-from remit.core.projection import COUNTS, Change, Key, Row, Table, changes
-from remit.core.record import RunFacts
+from remit.core.money import MOVES, LeaseMove
+from remit.core.projection import COUNTS, Key, Row, Table, changes
 from remit.core.values import Json
 from remit.errors import StoreError
-from remit.ports import Beat, Decide, Fault, KeyChange, RunLine, Tallied
+from remit.ports import Beat, Decide, Fault, KeyChange, Tallied
 from remit.stores.cached import CachedView
 from remit.stores.operations import Applied
 from remit.stores.queries import queries
-from remit.stores.sums import Sums
+from remit.stores.unwritten import READERS, TABLES, Unwritten
 from remit.stores.views import answer_of
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
 _CHECKED = lifecycle.MOVES - lifecycle.BEGINNINGS
-_SUMMED = frozenset(("run", "lease", "meter"))
 _FILL = {name: query.fill for name, query in queries().items()}
 
 
@@ -60,7 +58,7 @@ class Sql(Protocol):
 class Journal:
     """Applies operations: each happens once, however often it is asked for."""
 
-    __slots__ = ("_fault", "_heads", "_sql", "_views", "key", "sums", "unrepeatable")
+    __slots__ = ("_fault", "_heads", "_sql", "_views", "key", "unrepeatable", "unwritten")
 
     def __init__(self, sql: Sql, fault: Fault) -> None:
         self._sql = sql
@@ -68,13 +66,13 @@ class Journal:
         self.key: SealKey | None = None  # what events are sealed with, if anything
         self._heads: dict[str, Head] = {}
         self._views: dict[str, CachedView] = {}
-        self.sums = Sums()  # what is yet to be added to rows
+        self.unwritten = Unwritten()
         self.unrepeatable = False  # something was written that no event could restore
 
     def forget(self) -> None:
         """Forget where the journals end and what the views remember: someone else may have written since."""
         self._heads.clear()
-        self.sums.clear()
+        self.unwritten.clear()
         for view in self._views.values():
             view.forget()
 
@@ -86,9 +84,15 @@ class Journal:
         return view
 
     def flush(self) -> None:
-        """Write what the events of this transaction add to rows. It must be done before anyone commits."""
-        if self.sums:
-            self.sums.write(self._sql.write)
+        """Write what is unwritten. It must be done before anyone commits."""
+        if self.unwritten:
+            self.unwritten.write(self._sql.write)
+
+    def query(self, name: str, row: Sequence[Any]) -> Rows:
+        """Ask the database, which is told before what it does not know yet."""
+        if name in READERS:
+            self.flush()
+        return self._sql.query(name, row)
 
     def head(self, workspace: str) -> Head:
         """Tell where the journal of a workspace ends, what this transaction has appended included."""
@@ -207,34 +211,31 @@ class Journal:
                 self._move(view, move)
         changed = changes(event)
         if changed:
-            for change in changed:
-                self._change(view, change)
+            for table, verb, key, row in changed:
+                row["workspace"] = event.workspace
+                if table in TABLES and self._waits(table, verb, key, row):
+                    continue
+                name = f"{table}_{verb}"
+                self._sql.write(name, _FILL[name](row))
             view.learn(event, changed)
         counts = COUNTS.get(event.kind)
         if counts is not None and (count := counts(event)) is not None:
             view.learn_count(event.run, count)
-            self.sums.count(event.workspace, event.run, count)
+            self.unwritten.count(event.workspace, event.run, count)
         self._fault("store.projected")
         return True
 
-    def _change(self, view: CachedView, change: Change) -> None:
-        """Change a row; what is only added to it waits for the end of the transaction."""
-        table, verb, key, row = change
-        if verb == "count":
-            self.sums.meter(view.workspace, row)
-            return
-        if table in _SUMMED:  # what is dropped or put must not be added to afterwards
-            if verb == "drop" and table == "lease":
-                self.sums.drop_lease(view.workspace, key[0], cast("Unit", key[1]))
-            elif verb != "add":
-                self.flush()
-        row["workspace"] = view.workspace
-        name = f"{table}_{verb}"
-        self._sql.write(name, _FILL[name](row))
+    def _waits(self, table: Table, verb: str, key: Key, row: Row) -> bool:
+        """Tell whether a change waits for the end of the transaction."""
+        if self.unwritten.takes(table, verb, key, row):
+            return True
+        if verb in ("set", "put", "settle", "cut") or table == "run":
+            self.flush()  # otherwise it would be written over what is changed here
+        return False
 
     def _move(self, view: CachedView, move: LeaseMove) -> None:
         """Move money; if that does not balance, or nobody knows, the database has to judge at once."""
-        self.sums.move(view.workspace, move)
+        self.unwritten.move(view.workspace, move)
         if not view.move(move):
             self.flush()
 
@@ -245,44 +246,12 @@ class _JournalView(CachedView):
     __slots__ = ("_journal", "_sql")
 
     def __init__(self, workspace: str, journal: Journal, sql: Sql) -> None:
-        super().__init__(workspace, sql.query)
+        super().__init__(workspace, journal.query)
         self._journal = journal
         self._sql = sql
 
     def head(self) -> Head:
         return self._journal.head(self.workspace)
-
-    def run(self, run: str) -> RunFacts:
-        facts = self._runs.get(run)
-        if facts is not None:
-            return facts
-        self._journal.flush()
-        return super().run(run)
-
-    def runs(self, limit: int, before: int | None = None) -> list[RunLine]:
-        self._journal.flush()
-        return super().runs(limit, before)
-
-    def lease(self, lease: str, unit: Unit) -> Lease | None:
-        if (lease, unit) not in self._leases:
-            self._journal.flush()
-        return super().lease(lease, unit)
-
-    def leases(self, after: tuple[str, str], limit: int) -> list[Lease]:
-        self._journal.flush()
-        return super().leases(after, limit)
-
-    def metered(self, scope: str, name: str, unit: Unit, since: str) -> int:
-        self._journal.flush()
-        return super().metered(scope, name, unit, since)
-
-    def meter(self, scope: str, name: str, unit: Unit, hour: str) -> int | None:
-        self._journal.flush()
-        return super().meter(scope, name, unit, hour)
-
-    def page(self, table: Table, after: Key | None, limit: int) -> list[tuple[Key, Row]]:
-        self._journal.flush()
-        return super().page(table, after, limit)
 
     def done(self, op: str) -> tuple[Json] | None:
         done = self._sql.done(self.workspace, op)

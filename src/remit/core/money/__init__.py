@@ -22,6 +22,7 @@ from remit.core.money.leases import (
     owned,
     purse_data,
     purse_restored,
+    purse_text,
     shared,
     spelled,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "owned",
     "purse_data",
     "purse_restored",
+    "purse_text",
     "shared",
     "spelled",
 ]

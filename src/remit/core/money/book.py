@@ -49,6 +49,10 @@ class Book:
             self._known[opened.id, opened.unit] = opened
         self.move(moves(event))
 
+    def moved_by(self, event: Unsealed) -> None:
+        """Note that what an event does is in the book already."""
+        self._noted.append(event)
+
     def move(self, moves_: Iterable[LeaseMove]) -> None:
         for move in moves_:
             lease = self.lease(move.lease, move.unit)

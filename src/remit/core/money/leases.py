@@ -10,9 +10,11 @@ leases: the tables are written by it, and so is the `Book` in which one decision
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from remit.core.credits import dollars
+from remit.core.values import encode
 
 Unit = Literal["credits", "tokens"]
 Kind = Literal["account", "carve", "cap"]
@@ -140,6 +142,16 @@ def shared(path: Path, opening: LeaseOpening | None, lease: str) -> Path:
 def purse_data(purse: Purse) -> dict[str, Any]:
     """Write a purse as JSON."""
     return {unit: [[*line] for line in path] for unit, path in purse.items()}
+
+
+def purse_text(data: Mapping[str, Any]) -> str:
+    """Write what `purse_data` gave as text; the calls of a task are paid along the same paths again and again."""
+    return _text(tuple([(unit, tuple([tuple(line) for line in path])) for unit, path in data.items()]))
+
+
+@lru_cache(maxsize=1024)
+def _text(paths: tuple[tuple[str, Path], ...]) -> str:
+    return encode(dict(paths))
 
 
 def purse_restored(data: Mapping[str, Any]) -> Purse:

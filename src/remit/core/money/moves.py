@@ -89,6 +89,8 @@ def _handed(data: Mapping[str, Any]) -> list[LeaseMove]:
 
 def closed_moves(data: Mapping[str, Any]) -> list[LeaseMove]:
     """Leave what was shared, and give back what is left of leases that close."""
+    if "leaves" not in data and "closes" not in data:
+        return []
     moves = [LeaseMove(lease, unit, users=-1) for lease, unit in data.get("leaves", ())]
     for closed in data.get("closes", ()):
         _, unit, kind, above, granted, spent, _ = closed

@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 
 from remit.core.events import Event
 from remit.core.kinds import AccountSet, HoldPlaced, HoldReconciled, HoldResolved, LedgerCarried, read
-from remit.core.money import ACCOUNT, UNITS, Lease, opened_by
+from remit.core.money import ACCOUNT, UNITS, Lease, opened_by, purse_text
 from remit.core.projection.change import Change, Row
 from remit.core.times import hour_of
 from remit.core.values import Json, encode
@@ -53,7 +53,7 @@ def hold_placed(event: Event) -> list[Change]:
         "state": data["state"],
         "credits": data["amounts"].get("credits", 0),
         "tokens": data["amounts"].get("tokens", 0),
-        "purse": encode(data["purse"]),
+        "purse": purse_text(data["purse"]),
         "until": data["until"],
         "hour": "",
         "why": data["why"],

@@ -18,6 +18,7 @@ from remit.core.kinds import (
     RunsPruned,
     read,
 )
+from remit.core.money import purse_text
 from remit.core.projection import ledger, people
 from remit.core.projection.change import COLUMNS, Change, Row
 from remit.core.trust import INSIDE
@@ -56,10 +57,10 @@ def _submitted(event: Event) -> list[Change]:
 
 def _funded(event: Event, row: Row) -> list[Change]:
     """The task pays along these paths; leases of its own begin with it."""
-    purse = event.data.get("purse")
+    purse = cast("dict[str, Any]", event.data.get("purse"))
     if not purse:
         return []
-    row["purse"] = encode(purse)
+    row["purse"] = purse_text(purse)
     return ledger.leases_begin(event)
 
 
@@ -187,10 +188,10 @@ def _handed(event: Event) -> list[Change]:
     if not isinstance(to, str):  # parts of it went to several; the holder is still the holder
         return []
     hands = Change("task", "hand", (event.task,), {"id": event.task, "holder": to})
-    purse = event.data.get("purse")
+    purse = cast("dict[str, Any]", event.data.get("purse"))
     if not purse:
         return [hands]
-    funds = Change("task", "fund", (event.task,), {"id": event.task, "purse": encode(purse)})
+    funds = Change("task", "fund", (event.task,), {"id": event.task, "purse": purse_text(purse)})
     return [hands, funds, *ledger.leases_begin(event)]
 
 

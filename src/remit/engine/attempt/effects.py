@@ -14,8 +14,6 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol, Self
 
-from anyio import CancelScope
-
 from remit.core.arguments import arguments
 from remit.core.checks import callable_
 from remit.core.events import Unsealed
@@ -26,7 +24,7 @@ from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import KeptEffects
 from remit.engine.ground import Ground
 from remit.engine.presence.insisting import Insisting
-from remit.engine.timing import move_on_after
+from remit.engine.timing import move_on_after, shielded
 from remit.errors import Conflict
 from remit.ports import Decision, View
 
@@ -97,8 +95,7 @@ class Effects(NamedTuple):
             return Decision(value, (event, *(call.charged(view) if call is not None else ())))
 
         what = f"effect '{event.data['key']}' of task {live.remit.id}"
-        with CancelScope(shield=True):
-            return await self.insisting.insist(live.control, what, lambda: store.tx(op, decide))
+        return await shielded(self.insisting.insist(live.control, what, lambda: store.tx(op, decide)))
 
     async def _kept(self, live: LiveTask, op: str, name: str) -> tuple[Json] | None:
         """Return the result that an earlier run recorded; None if the effect is to be done now. Raise Conflict if one

@@ -212,8 +212,6 @@ class LiveTask:
 
     def held_by_flow(self) -> dict[Unit, int]:
         """Sum up what this flow of the turn holds itself: waiting for that would be waiting for itself."""
-        if not self.holds:
-            return {}
         own = asyncio.current_task()
         amounts = [amounts for task, amounts in self.holds.values() if task is own]
         return {unit: sum(amount.get(unit, 0) for amount in amounts) for unit in UNITS}

@@ -83,7 +83,9 @@ def funded(view: View, child: Remit, under: Remit, wish: Pass, lease: str) -> Fu
     to be there; a narrower bound only limits what is shared. `lease` is the id of what begins."""
     by_person = child is under or not under.id
     purse = account_purse(view) if by_person else purse_in(view, under.id)
-    opens = tuple(_openings(child, None if by_person else under, wish))
+    bounds = child.bounds
+    limited = wish.credits is not None or bounds.credits is not None or bounds.tokens is not None
+    opens = tuple(_openings(child, None if by_person else under, wish)) if limited else ()
     if not purse and not opens:
         return UNFUNDED
     return _opened(view, purse, opens, Begins(lease, wish.to, child.root))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from anyio import CancelScope
-
 from remit.core.events import Unsealed
 from remit.core.kinds import Place, ledger_event
 from remit.core.money import ACCOUNT, Amounts, Book, Hold, Purse, Unit, figures, purse_data
@@ -20,7 +18,7 @@ from remit.engine.door.resolving import resolution
 from remit.engine.ground import Ground
 from remit.engine.presence.bell import MONEY
 from remit.engine.presence.insisting import Insisting
-from remit.engine.timing import move_on_after
+from remit.engine.timing import move_on_after, shielded
 from remit.errors import Refused
 from remit.ports import Decision, View, Wants
 
@@ -47,7 +45,7 @@ class Bill(NamedTuple):
 
     def paid_from(self, purse: Purse) -> Purse:
         """Give the paths that are charged: with a key of its own the workspace pays the provider itself."""
-        return {unit: path for unit, path in purse.items() if unit != "credits" or not self.own_key}
+        return {unit: path for unit, path in purse.items() if unit != "credits"} if self.own_key else purse
 
 
 class Lack(NamedTuple):
@@ -76,7 +74,7 @@ class Holding(NamedTuple):
         """Hold what a call may cost, and tell the hold's id. Raises Refused with all figures if it cannot be paid."""
         live.must_be_at_work()
         op, hold = live.op("hold", bill.why, str(live.attempt.fence)), self.ground.ids.new()
-        state, mine = "started" if started else "held", live.held_by_flow()
+        state, mine = "started" if started else "held", live.held_by_flow() if live.holds else {}
 
         def decide(view: View, patient: bool) -> Decision[Json]:
             live.must_hold(view)
@@ -187,9 +185,9 @@ class Holding(NamedTuple):
 
         done = False
         try:
-            with CancelScope(shield=True):
-                what = f"what a call of task {live.remit.id} has cost"
-                done = await self.insisting.insist(live.control, what, lambda: store.tx(f"{hold}/settle", decide))
+            what = f"what a call of task {live.remit.id} has cost"
+            write = self.insisting.insist(live.control, what, lambda: store.tx(f"{hold}/settle", decide))
+            done = await shielded(write)
         except Refused:
             return False  # whoever took the task over, or cancelled it, has settled the call
         finally:

@@ -1,0 +1,95 @@
+"""What waits for the end of a transaction: whoever reads in the same one sees it, and what does not balance is refused
+where it happens."""
+
+import pytest
+
+from remit.core.events import Unsealed
+from remit.core.kinds import Place, ledger_event
+from remit.core.money import ACCOUNT
+from remit.errors import StoreError
+from remit.ports import Decision, Store, View
+from remit.stores.queries import queries
+from remit.stores.unwritten import READERS
+from teams import team
+
+pytestmark = pytest.mark.anyio
+
+HERE = Place("t1", "s1", "t1")
+PURSE = {"credits": [[ACCOUNT]]}
+
+
+def event(kind: str, **data: object) -> Unsealed:
+    return ledger_event(kind, HERE, "coder", 1, {**data})
+
+
+def granted(amount: int) -> Unsealed:
+    return event("account.granted", unit="credits", amount=amount, first=True, why="", by="")
+
+
+def placed(hold: str, amount: int) -> Unsealed:
+    said = {"purse": PURSE, "fence": 1, "until": 9, "why": "a call", "state": "started"}
+    return event("hold.placed", hold=hold, amounts={"credits": amount}, **said)
+
+
+def settled(hold: str, amount: int, cost: int) -> Unsealed:
+    said = {"purse": PURSE, "why": "a call", "costs": {"credits": cost}}
+    return event("hold.settled", hold=hold, amounts={"credits": amount}, **said)
+
+
+async def write(store: Store, op: str, *events: Unsealed) -> None:
+    await store.tx(op, lambda _view: Decision(None, events))
+
+
+def figures(view: View) -> tuple[int, int, int]:
+    lease = view.lease(ACCOUNT, "credits")
+    assert lease is not None
+    return lease.available, lease.reserved, lease.spent
+
+
+@pytest.mark.rule("money.balanced")
+async def test_whoever_decides_in_the_same_transaction_sees_what_is_not_written_yet():
+    with team() as rt:
+        store = rt.workspace.store
+        await write(store, "grant", granted(100))
+        await write(store, "place", placed("h1", 10), placed("h2", 20))
+        await write(store, "settle", settled("h1", 10, 4))
+        seen: list[object] = []
+
+        def look(view: View) -> Decision[None]:
+            seen.append((view.on_hold("credits"), view.metered("workspace", "", "credits", ""), figures(view)))
+            seen.append([hold.id for hold in view.holds("t1")])
+            seen.append([lease.available for lease in view.leases(("", ""), 10)])
+            return Decision(None)
+
+        await store.tx("look", look)
+        assert seen == [(20, 4, (76, 20, 4)), ["h2"], [76]]
+        await write(store, "settle the other", settled("h2", 20, 20))
+        assert await store.read(lambda view: (figures(view), view.holds("t1"))) == ((76, 0, 24), [])
+
+
+@pytest.mark.rule("money.balanced")
+async def test_what_does_not_balance_is_refused_at_once_and_takes_nothing_else_with_it():
+    with team() as rt:
+        store = rt.workspace.store
+        await write(store, "grant", granted(100))
+        await write(store, "place", placed("h1", 60))
+        with pytest.raises(StoreError):
+            await write(store, "too much", placed("h2", 41))
+        await write(store, "what is left", placed("h3", 40))
+        assert await store.read(lambda view: ([hold.id for hold in view.holds("t1")], figures(view))) == (
+            ["h1", "h3"],
+            (0, 100, 0),
+        )
+
+
+def test_every_question_about_what_may_be_unwritten_is_known():
+    about = {
+        name for name in queries() if name.startswith(("hold", "lease", "meter", "on_hold")) and "SELECT" in sql(name)
+    }
+    assert about <= READERS
+    assert {"run", "runs", "run_page", "standing"} <= READERS
+    assert not {"record", "event", "breaker", "entry"} & READERS
+
+
+def sql(name: str) -> str:
+    return queries()[name].sql
