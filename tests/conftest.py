@@ -18,6 +18,17 @@ settings.register_profile("nightly", deadline=None, max_examples=5_000)
 settings.load_profile("ci")
 
 
+# Tracing more than doubles what these cost, and they are not about which lines there are: random teams, kills, and
+# many processes. What they would reach is reached by the tests beside them.
+UNTRACED = frozenset(("oracle", "torture", "workers"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if UNTRACED.intersection(item.path.parts):
+            item.add_marker("no_cover")
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

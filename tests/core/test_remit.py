@@ -95,6 +95,14 @@ def test_within_takes_bounds_and_nothing_else(given_):
         Pass("coder", "code it", within=given_)
 
 
+@pytest.mark.rule("money.three-words")
+def test_what_is_set_aside_is_not_more_than_may_be_spent():
+    with pytest.raises(
+        BadInput, match=r"credits=\$0.50 is to be set aside, and within allows \$0.20; say one of the two"
+    ):
+        Pass("coder", "code it", credits="$0.50", within=Bounds(credits="$0.20"))
+
+
 @pytest.mark.rule("input.remit")
 @pytest.mark.parametrize("field", ["to", "task", "sees", "tools", "seconds"])
 def test_a_remit_is_not_accepted_in_any_part_of_a_wish(field):

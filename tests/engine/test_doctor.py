@@ -247,6 +247,7 @@ def open_postgres() -> Any:
 # -- a long journal ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.no_cover
 @pytest.mark.rule("doctor.streams")
 def test_a_long_journal_is_read_and_not_loaded(tmp_path: Path):
     """Eight times the events in the same few entries and tasks take no more memory."""

@@ -40,6 +40,7 @@ def rows(rt: Runtime) -> dict[str, int]:
     return {name: connection.writer.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
 
 
+@pytest.mark.no_cover
 @pytest.mark.rule("memory.flat")
 async def test_many_more_runs_leave_no_more_behind(rt: Runtime):
     await work(rt, 500)
@@ -51,6 +52,7 @@ async def test_many_more_runs_leave_no_more_behind(rt: Runtime):
     assert any("events are forgotten" in finding.sentence for finding in health.findings)
 
 
+@pytest.mark.no_cover
 @pytest.mark.rule("memory.flat")
 async def test_what_is_open_stays_whole_and_what_ended_of_late_too(rt: Runtime):
     inside, go = anyio.Event(), anyio.Event()

@@ -196,6 +196,7 @@ async def test_a_prune_that_was_interrupted_goes_on_when_it_is_asked_for_again(r
     await sound(rt)
 
 
+@pytest.mark.no_cover
 @pytest.mark.rule("prune.steps")
 @pytest.mark.parametrize("thorough", [False, True])
 async def test_who_looks_every_hour_does_not_read_all_that_is_young(clock, *, thorough: bool):

@@ -53,8 +53,9 @@ async def test_a_store_keeps_each_clause(clause, open_database: Opener):
 
 
 @pytest.mark.rule("store.contract")
-async def test_a_store_keeps_the_contract(open_database: Opener):
-    await check_store(open_database)
+async def test_all_clauses_together_are_the_contract():
+    """As whoever writes another store would call it."""
+    await check_store(SqliteDatabase)
 
 
 def test_clauses_have_names_of_their_own():
