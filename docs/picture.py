@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
+from remit.core.credits import dollars
 from remit.report.figures import duration
 from remit.report.flow.theme import DARK, LIGHT, Palette
 from remit.report.looks import LOOKS
@@ -14,6 +15,7 @@ from remit.report.looks import LOOKS
 _WIDTH, _MARGIN, _TOP, _ROW, _INDENT = 880, 22, 92, 50, 24
 _BARS, _BARS_WIDTH = 650, 150  # where the time scale is, and how wide
 _CHARACTER = 6.6  # of the ordinary type, on average
+_PERSON = "a person"
 _LEGEND = (
     ("completed", "completed"),
     ("failed", "failed; the others go on"),
@@ -39,7 +41,9 @@ def picture(run: dict[str, Any]) -> str:
     height = _TOP + len(rows) * _ROW + 56
     scale = _BARS_WIDTH / (run["ended_at"] - run["started_at"])
     hops = sum(row.state == "refused" for row in rows)
-    about = f"{len(rows) - hops} turns, {hops} hops refused, 1 handoff, {duration(run['ended_at'] - run['started_at'])}"
+    spent, asked = dollars(run["with_below"]["credits"]), sum(row.name == _PERSON for row in rows)
+    turns, took = len(rows) - hops - asked, duration(run["ended_at"] - run["started_at"])
+    about = f"{turns} turns, {hops} hops refused, 1 handoff, {asked} question to a person, {spent} spent, {took}"
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{_WIDTH}" height="{height}" '
@@ -68,6 +72,7 @@ def _rows(node: dict[str, Any], depth: int) -> Iterator[Row]:
     yield Row(depth, node["first"], state, _title(node), note, began, until)
     below = [(child["started_at"], list(_rows(child, depth + 1))) for child in node["children"]]
     below += [(refusal["at"], [_refused(refusal, depth + 1)]) for refusal in node["refusals"]]
+    below += [(question["asked_at"], [_question(question, depth + 1)]) for question in node["questions"]]
     for _, rows in sorted(below, key=lambda found: found[0]):
         yield from rows
     for number, move in enumerate(moves):
@@ -82,12 +87,18 @@ def _refused(refusal: dict[str, Any], depth: int) -> Row:
     return Row(depth, refusal["to"], "refused", refusal["task"], f"{refusal['rule']}: {refusal['sentence']}", at, at)
 
 
+def _question(question: dict[str, Any], depth: int) -> Row:
+    said = f"{question['state']} by {question['by']}"
+    return Row(depth, _PERSON, "completed", question["text"], said, question["asked_at"], question["answered_at"])
+
+
 def _title(node: dict[str, Any]) -> str:
     return node["task"].removeprefix("# Task: ").splitlines()[0]
 
 
 def _note(node: dict[str, Any]) -> str:
-    return node["error"] or f"→ {node['result']}"
+    paid = f"{dollars(node['credits'])} " if node["credits"] else ""
+    return node["error"] or f"{paid}→ {node['result']}"
 
 
 def _drawn(row: Row, top: int, time: tuple[int, float]) -> str:

@@ -28,7 +28,9 @@ from remit.core.kinds.people import (
     QuestionAnswered,
     QuestionAsked,
     QuestionNamed,
+    question_asked,
     question_event,
+    question_used,
 )
 from remit.core.kinds.place import (
     Place,
@@ -193,7 +195,9 @@ __all__ = [
     "moved",
     "place",
     "plan_started",
+    "question_asked",
     "question_event",
+    "question_used",
     "read",
     "refused",
     "requeued",

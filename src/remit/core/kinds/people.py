@@ -4,6 +4,7 @@ from typing import Any, NotRequired, TypedDict
 
 from remit.core.events import Unsealed
 from remit.core.kinds.place import Place
+from remit.core.question import QuestionDraft
 from remit.core.values import Json
 
 
@@ -58,3 +59,26 @@ class NoticeSent(TypedDict):
 def question_event(kind: str, at: Place, agent: str, now: int, data: dict[str, Any]) -> Unsealed:
     """Make an event about a question."""
     return Unsealed(kind, now, data, at.run, at.session, at.task, agent)
+
+
+def question_asked(id_: str, draft: QuestionDraft, until: int, at: Place, agent: str, now: int) -> Unsealed:
+    """Make the event of a question that waits for its answer until then."""
+    data: dict[str, Any] = {
+        "question": id_,
+        "kind": draft.kind,
+        "text": draft.text,
+        "choices": [*draft.choices],
+        "digest": draft.digest,
+        "until": until,
+        "expires": draft.expires,
+    }
+    if draft.default is not None:
+        data["default"] = draft.default
+    if draft.shows:
+        data["shows"] = draft.shows
+    return question_event("question.asked", at, agent, now, data)
+
+
+def question_used(id_: str, at: Place, agent: str, now: int) -> Unsealed:
+    """Make the event of an approval that is used up."""
+    return question_event("question.used", at, agent, now, {"question": id_})

@@ -11,7 +11,7 @@ from remit.core.chain import path
 from remit.core.credits import dollars
 from remit.core.events import Unsealed
 from remit.core.identity import question
-from remit.core.kinds import place, question_event
+from remit.core.kinds import place, question_asked, question_used
 from remit.core.question import Expiry, Question, QuestionDraft, Reply
 from remit.core.remit import Pass, Remit
 from remit.core.text import shown
@@ -113,34 +113,19 @@ def permit(view: View, op: str, draft: QuestionDraft, under: Remit, agent: str, 
         return Permit(no=rejected(found, f"asking '{agent}'"))
     if question.used or question.digest != draft.digest or question.task != under.id:
         return Permit(no=f"asking '{agent}' was approved once, for something else; it is not approved again by itself")
-    return Permit((_used(question, under, now),), task=cast("str", found.value) or "")
-
-
-def _used(question: Question, under: Remit, now: int) -> Unsealed:
-    return question_event("question.used", place(under), under.holder, now, {"question": question.id})
+    used = question_used(question.id, place(under), under.holder, now)
+    return Permit((used,), task=cast("str", found.value) or "")
 
 
 def automatic(question: str, draft: QuestionDraft, under: Remit, now: int) -> tuple[Unsealed, ...]:
     """Ask, approve and use in one: on record, with the reason why nobody had to be asked."""
     where = place(under)
-    data: dict[str, Any] = {
-        "question": question,
-        "kind": draft.kind,
-        "text": draft.text,
-        "choices": [],
-        "digest": draft.digest,
-        "until": now,
-        "expires": draft.expires,
-        "shows": draft.shows,
-    }
-    row = Question(
-        question, *where[:2], where[2], under.holder, "hop", draft.digest, now, now, "open", "reject", 0, None, 0
-    )
+    row = Question(question, *where, under.holder, "hop", draft.digest, now, now, "open", "reject", 0, None, 0)
     reply = Reply("approved", POLICY, "auto", "it can only look and say: it has no tools and asks nobody")
     return (
-        question_event("question.asked", where, under.holder, now, data),
+        question_asked(question, draft, now, where, under.holder, now),
         answered(row, reply, now),
-        question_event("question.used", where, under.holder, now, {"question": question}),
+        question_used(question, where, under.holder, now),
     )
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from remit.core.events import Unsealed
-from remit.core.kinds import question_event
+from remit.core.kinds import question_asked, question_used
 from remit.core.question import QuestionDraft
 from remit.core.times import DAY, SECOND
 from remit.engine.attempt.control import Control
@@ -60,8 +59,7 @@ class Questions(NamedTuple):
             if found is None or found.used:
                 raise Refused(f"approval {question} was used already; ask again", rule="approval")
             now = self.ground.clock.now()
-            event = question_event("question.used", live.place, live.remit.holder, now, {"question": question})
-            return Decision(True, (event,))
+            return Decision(True, (question_used(question, live.place, live.remit.holder, now),))
 
         await self.ground.store.tx(f"{question}/use", decide, live.wants)
 
@@ -71,7 +69,8 @@ class Questions(NamedTuple):
         def decide(view: View) -> Decision[str]:
             live.must_hold(view)
             now = self.ground.clock.now()
-            return Decision(new, (asked(live, new, draft, self._until(live, draft, now), now),))
+            until = self._until(live, draft, now)
+            return Decision(new, (question_asked(new, draft, until, live.place, live.remit.holder, now),))
 
         return await self.ground.store.tx(f"{op}/ask", decide, live.wants)
 
@@ -117,24 +116,6 @@ def clocks_stand_still(control: Control[LiveTask]) -> While:
             one.go_on()
 
     return While(stop, go_on)
-
-
-def asked(live: LiveTask, question: str, draft: QuestionDraft, until: int, now: int) -> Unsealed:
-    """Make the event of a question."""
-    data: dict[str, Any] = {
-        "question": question,
-        "kind": draft.kind,
-        "text": draft.text,
-        "choices": [*draft.choices],
-        "digest": draft.digest,
-        "until": until,
-        "expires": draft.expires,
-    }
-    if draft.default is not None:
-        data["default"] = draft.default
-    if draft.shows:
-        data["shows"] = draft.shows
-    return question_event("question.asked", live.place, live.remit.holder, now, data)
 
 
 def _said_before(view: View, ops: list[str]) -> Said | None:
