@@ -31,10 +31,10 @@ def span(seconds: object, what: str) -> int:
     return max(1, round(seconds * SECOND))
 
 
-def patience(seconds: object) -> int:
-    """Read how long someone waits for a busy agent: a duration, or 0 for not at all."""
+def patience(seconds: object, what: str = "wait") -> int:
+    """Read how long someone waits: a duration, or 0 for not at all."""
     nothing = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds == 0
-    return 0 if nothing or seconds == timedelta() else span(seconds, "wait")
+    return 0 if nothing or seconds == timedelta() else span(seconds, what)
 
 
 def moment(when: object, what: str) -> int:

@@ -13,7 +13,7 @@ from remit.core.events import SealKey
 from remit.core.guards import SENDS
 from remit.core.money.limits import Limit
 from remit.core.text import shown
-from remit.core.times import DAY, SECOND, span
+from remit.core.times import DAY, SECOND, patience, span
 from remit.engine.door.approving import Approve
 from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput
@@ -101,8 +101,8 @@ class Pace:
     def __post_init__(self) -> None:
         for name in ("look", "spawn_wait", "prune", "grace"):
             span(getattr(self, name), name)
-        if self.insist != 0:
-            span(self.insist, "insist")
+        for name in ("busy_wait", "money_wait", "insist"):
+            patience(getattr(self, name), name)
         pauses = items(self.retry_store, "retry_store is a list of seconds")
         object.__setattr__(self, "retry_store", tuple(span(pause, "retry_store") / SECOND for pause in pauses))
 
