@@ -135,6 +135,45 @@ async def test_what_is_put_back_is_taken_up_where_it_was(tmp_path, clock, how: s
 
 
 @pytest.mark.rule("crash.release")
+@pytest.mark.parametrize("how", ["completed", "failed"])
+async def test_what_ends_while_its_asker_is_put_back_counts_if_it_is_done_and_is_taken_up_if_not(
+    tmp_path, clock, how: str
+):
+    did: list[str] = []
+    inside, go = anyio.Event(), anyio.Event()
+
+    async def lead(turn: Turn) -> str:
+        return await turn.delegate("hand", "x")
+
+    async def hand(turn: Turn) -> str:
+        did.append("hand")
+        with anyio.CancelScope(shield=True):  # as while something is being recorded
+            inside.set()
+            await go.wait()
+        if how == "failed" and len(did) == 1:
+            raise ValueError("its asker was gone")
+        return "done"
+
+    with team(tmp_path / "team.db", clock=clock) as one:
+        one.add(Card("lead", asks="*"), lead)
+        one.add(Card("hand"), hand)
+        two = one.at(tmp_path / "team.db")
+        async with serving(one):
+            task = await one.submit("lead", "go")
+            await happened(inside)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(one.drain, 0)
+                await quiet()
+                go.set()
+        async with serving(two):
+            assert await two.workspace.task(task.id).result(PATIENCE) == "done"
+        assert did == ["hand"] * (1 if how == "completed" else 2)
+        assert sorted(record.state for record in await two.workspace.tasks()) == ["completed"] * 2
+        assert (await life(two, task.id))[-3:] == ["released", "claimed", "completed"]
+        await sound(two)
+
+
+@pytest.mark.rule("crash.release")
 async def test_releasing_is_not_an_attempt_however_often_it_happens(rt: Runtime):
     inside = anyio.Event()
 

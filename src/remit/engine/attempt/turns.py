@@ -125,7 +125,16 @@ class Conductor:
             return outcomes.released(last)
         if ending is None or control.is_over:  # an answer that comes after its time does not count
             return outcomes.timed_out(last, final=control.final, short=control.short)
-        return outcomes.stopped(last, ASKER_IS_OVER, unheard=True) if control.lost() else ending
+        return self._counts(live, ending) if control.lost() else ending
+
+    def _counts(self, live: LiveTask, ending: Ending) -> Ending:
+        """Say how a task ended whose asker is over. Should that one only be put back into the queue, done is done, and
+        anything else is taken up again by whoever takes up the asker."""
+        if not self._is_requeued(live):
+            return outcomes.stopped(self.alive.latest(live).remit, ASKER_IS_OVER, unheard=True)
+        if ending.kind != "task.completed":
+            raise CancelledError
+        return ending
 
     async def _turns(self, live: LiveTask, sends: Sends | None) -> Ending:
         if sends is not None:
