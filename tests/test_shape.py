@@ -4,6 +4,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -32,6 +33,12 @@ def name(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def tree(path: Path) -> ast.Module:
     """A module without what only type checkers read."""
     module = ast.parse(path.read_text(encoding="utf-8"))
@@ -127,7 +134,7 @@ def test_tests_go_through_the_front_door():
         f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
         for path in TESTS
         if path.name not in (INSIDE, Path(__file__).name)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Attribute) and is_private(node)
     ]
     assert found == []
@@ -143,7 +150,7 @@ def test_tests_patch_no_constants():
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in TESTS
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Call)
         and ast.unparse(node.func).endswith("monkeypatch.setattr")
         and node.args

@@ -15,7 +15,7 @@ from remit.stores.postgres.database import PostgresDatabase
 
 pytestmark = pytest.mark.anyio
 
-MEMORY, FILE, POSTGRES, REOPENED = 2_000, 60, 60, 15  # trees; `make torture` takes many more
+MEMORY, FILE, POSTGRES, REOPENED = 1_000, 60, 60, 15  # trees; `make torture` takes many more
 PART = 250  # trees in one test, so that what fails is told soon
 
 
