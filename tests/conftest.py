@@ -18,15 +18,14 @@ settings.register_profile("nightly", deadline=None, max_examples=5_000)
 settings.load_profile("ci")
 
 
-# Tracing more than doubles what a test costs. These are not about which lines there are: random teams, kills, many
-# processes, pages. And what the engine does on a file it does in memory, where it is traced.
-UNTRACED = frozenset(("oracle", "torture", "workers", "cli", "test_bench.py", "test_docs.py", "test_patterns.py"))
+# Tracing more than doubles what these cost, and they are not about which lines there are: random teams, kills, and
+# many processes. What they would reach is reached by the tests beside them.
+UNTRACED = frozenset(("oracle", "torture", "workers"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        again = "engine" in item.path.parts and item.name.endswith(("[file]", "[postgres]"))
-        if again or UNTRACED.intersection(item.path.parts):
+        if UNTRACED.intersection(item.path.parts):
             item.add_marker("no_cover")
 
 

@@ -251,7 +251,7 @@ def open_postgres() -> Any:
 @pytest.mark.rule("doctor.streams")
 def test_a_long_journal_is_read_and_not_loaded(tmp_path: Path):
     """Eight times the events in the same few entries and tasks take no more memory."""
-    short, long = (peak(tmp_path / f"{count}.db", count) for count in (1_500, 12_000))
+    short, long = (peak(tmp_path / f"{count}.db", count) for count in (3_000, 24_000))
     assert long < short + 1_000_000
 
 
