@@ -1,0 +1,37 @@
+"""Scripted models: a server on loopback that real clients talk to, and that says what a test wants."""
+
+from remit.testing.models.recording import Exchange, recorded, source
+from remit.testing.models.replies import (
+    Calls,
+    Cut,
+    Empty,
+    Fails,
+    Garbage,
+    ModelReply,
+    Overflow,
+    Reset,
+    Says,
+    Slow,
+)
+from remit.testing.models.requests import ModelRequest
+from remit.testing.models.server import ModelServer, ScriptFailed, model_server
+
+__all__ = [
+    "Calls",
+    "Cut",
+    "Empty",
+    "Exchange",
+    "Fails",
+    "Garbage",
+    "ModelReply",
+    "ModelRequest",
+    "ModelServer",
+    "Overflow",
+    "Reset",
+    "Says",
+    "ScriptFailed",
+    "Slow",
+    "model_server",
+    "recorded",
+    "source",
+]

@@ -1,0 +1,185 @@
+"""A model that says what a test wants: a real HTTP server on loopback, which real clients talk to."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from inspect import isawaitable
+from typing import Final, TypeAlias, cast, get_args
+
+import anyio
+
+from remit.core.times import SECOND
+from remit.engine.system import SystemClock
+from remit.ports import Clock
+from remit.testing.clock import PATIENCE
+from remit.testing.models.errors import error
+from remit.testing.models.http import HEAD_LIMIT, BadHttp, Incoming, read_incoming, reset
+from remit.testing.models.replies import ModelReply
+from remit.testing.models.requests import PATHS, ModelRequest, read
+from remit.testing.models.spelling import Spelled, plain, spelled
+
+CONNECTIONS: Final = 64  # at a time
+BODY_LIMIT: Final = 16 * 2**20  # bytes
+
+Script: TypeAlias = Iterable[ModelReply] | Callable[[ModelRequest], ModelReply | Awaitable[ModelReply]]
+
+
+class ScriptFailed(AssertionError):
+    """The script could not say what to answer: it ran out, or it failed itself."""
+
+
+class ModelServer:
+    """`url` is where it listens, `requests` lists what it was asked, in order, and `faults` what its script could not
+    answer."""
+
+    def __init__(self, script: Script, clock: Clock, body_limit: int) -> None:
+        self.url = ""
+        self.requests: list[ModelRequest] = []
+        self.faults: list[str] = []
+        self._script = script if callable(script) else _next_of(deque(script))
+        self._clock = clock
+        self._body_limit = body_limit
+        self._news = asyncio.Event()
+
+    def __repr__(self) -> str:
+        return f"<ModelServer at {self.url}, asked {len(self.requests)} times>"
+
+    async def asked(self, times: int) -> None:
+        """Wait until it has been asked so often."""
+        with anyio.fail_after(PATIENCE):
+            while len(self.requests) < times:
+                self._news.clear()
+                await self._news.wait()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer what comes over one connection."""
+        goes_on = True
+        while goes_on:
+            try:
+                incoming = await read_incoming(reader, self._body_limit)
+            except BadHttp as bad:
+                await turn_away(reader, writer, bad)
+                return
+            reply = await self._replied(incoming)
+            goes_on = await self._send(reply, writer) and incoming.goes_on
+
+    async def _replied(self, incoming: Incoming) -> Spelled:
+        if incoming.path not in PATHS:
+            return refusal(404, f"there is no {incoming.path} here; ask at {', '.join(PATHS)}")
+        if incoming.method != "POST":
+            return refusal(405, f"{incoming.path} takes POST, not {incoming.method}")
+        dialect = PATHS[incoming.path]
+        try:
+            request = read(incoming)
+        except BadHttp as bad:
+            return plain(bad.status, error(dialect, bad.status, message=str(bad)))
+        self.requests.append(request)
+        number = len(self.requests)
+        self._news.set()
+        try:
+            given = self._script(request)
+            reply = await given if isawaitable(given) else given
+            return spelled(_checked(reply), request, number, self._clock.now() // SECOND)
+        except Exception as fault:  # noqa: BLE001 - a test's own function
+            sentence = str(fault) if isinstance(fault, ScriptFailed) else f"{type(fault).__name__}: {fault}"
+            self.faults.append(f"request {number}, to {request.model}: {sentence}")
+            return plain(500, error(dialect, 500, message=f"the script cannot answer this: {sentence}"))
+
+    async def _send(self, reply: Spelled, writer: asyncio.StreamWriter) -> bool:
+        """Send a reply; tell whether more can be asked over this connection."""
+        begin, sent = reply.head, reply.sent or (b"",)
+        if not begin:
+            await self._pass(reply.seconds)
+            reset(writer)
+            return False
+        for part in sent:
+            await self._pass(reply.seconds / len(sent))
+            writer.write(begin + part)
+            await writer.drain()
+            begin = b""
+        return reply.whole
+
+    async def _pass(self, seconds: float) -> None:
+        if seconds > 0:
+            passed = asyncio.Event()
+            timer = self._clock.call_later(seconds, passed.set)
+            try:
+                await passed.wait()
+            finally:
+                timer.cancel()
+
+
+def _next_of(replies: deque[ModelReply]) -> Callable[[ModelRequest], ModelReply]:
+    most = len(replies)
+
+    def script(_: ModelRequest) -> ModelReply:
+        if not replies:
+            raise ScriptFailed(f"the script ran out after {most} replies; give it more, or a function")
+        return replies.popleft()
+
+    return script
+
+
+def _checked(reply: object) -> ModelReply:
+    if isinstance(reply, get_args(ModelReply)):
+        return cast("ModelReply", reply)
+    raise ScriptFailed(f"a script replies with Says(...), Calls(...) or a failure, not {type(reply).__name__}")
+
+
+async def turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bad: BadHttp) -> None:
+    """Refuse a request that was not read, and read on until the client has hung up: otherwise the system would reset
+    the connection, and the client might never see the answer."""
+    full = refusal(bad.status, str(bad))
+    writer.write(full.head + b"".join(full.parts))
+    writer.write_eof()
+    while await reader.read(HEAD_LIMIT):
+        pass
+
+
+def refusal(status: int, sentence: str) -> Spelled:
+    """Spell an answer to what is no request to a model."""
+    return plain(status, error("chat", status, message=sentence))
+
+
+@asynccontextmanager
+async def model_server(
+    script: Script = (), *, clock: Clock | None = None, connections: int = CONNECTIONS, body_limit: int = BODY_LIMIT
+) -> AsyncGenerator[ModelServer]:
+    """Serve a script: replies, one for each request in the order in which they come, or a function that looks at the
+    request. It speaks `/v1/chat/completions`, `/v1/responses` and `/v1/messages`, plain and streamed. Raises
+    ScriptFailed at the end if the script ran out or failed, unless the test has failed already."""
+    model = ModelServer(script, clock or SystemClock(), body_limit)
+    serving: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, full: bool) -> None:
+        try:
+            if full:
+                await turn_away(reader, writer, BadHttp(503, f"this server takes {connections} connections at a time"))
+            else:
+                await model.serve(reader, writer)
+        except (EOFError, OSError):  # whoever asked has gone
+            pass
+        finally:
+            writer.close()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(serving) >= 2 * connections:  # as many are being turned away already
+            reset(writer)
+            return
+        task = asyncio.create_task(serve(reader, writer, len(serving) >= connections))
+        serving.add(task)
+        task.add_done_callback(serving.discard)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=HEAD_LIMIT)
+    model.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield model
+    finally:
+        server.close()
+        left = list(serving)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+    if model.faults:
+        raise ScriptFailed("; ".join(model.faults))
