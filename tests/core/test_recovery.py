@@ -340,6 +340,13 @@ def test_what_is_too_long_is_shortened_three_times_and_asked_of_the_same_key():
 
 
 @pytest.mark.rule("model.overflow")
+def test_what_is_too_long_stays_with_its_key_although_an_earlier_one_has_rested_meanwhile():
+    state = {"key:k1": Cooling(1, NOW + 1, "rate-limit")}
+
+    assert world([BIG], [LONG], state=state).tries == [ModelTry("big", "k2"), ModelTry("big", "k2", 1)]
+
+
+@pytest.mark.rule("model.overflow")
 def test_what_was_shortened_stays_so_for_all_that_come_after():
     found = world([BIG, SMALL], [LONG, RATE, DOWN, LONG], trim=1)
 
