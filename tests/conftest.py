@@ -13,7 +13,7 @@ from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
 from teams import team
 
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100)
 settings.register_profile("nightly", deadline=None, max_examples=5_000)
 settings.load_profile("ci")
 
