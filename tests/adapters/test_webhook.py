@@ -23,7 +23,7 @@ from remit.adapters.webhook import AnswerServer, Webhook
 from remit.engine.system import TimedIds
 from remit.errors import BadInput, StoreBusy
 from remit.ports import Down, Undeliverable
-from remit.testing import FakeClock
+from remit.testing import FakeClock, pass_time
 
 pytestmark = pytest.mark.anyio
 
@@ -32,10 +32,11 @@ FORM = b"application/x-www-form-urlencoded"
 
 async def requests(clock: FakeClock, server: StandIn, count: int) -> None:
     """Let time pass until so many requests have come."""
-    with anyio.fail_after(30):
-        while len(server.got) < count:
-            clock.advance(0.05)
-            await anyio.sleep(0.001)
+
+    async def have_come() -> bool:
+        return len(server.got) >= count
+
+    await pass_time(clock, have_come, step=0.05)
 
 
 # -- telling --------------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ async def answered(rt: Runtime, desk: PromptDesk) -> object:
 
 @pytest.mark.rule("terminal.prompt")
 async def test_a_person_at_the_terminal_answers_right_there(pipe: tuple[int, int]):
-    shown = io.StringIO()
+    shown = Shown()
     console = Console(file=shown)
     with team() as rt:
         run = asyncio.create_task(answered(rt, PromptDesk(console, nullcontext, "", Typist(pipe[0], console))))
@@ -151,7 +151,7 @@ async def test_a_person_at_the_terminal_answers_right_there(pipe: tuple[int, int
 
 
 async def test_an_answer_from_elsewhere_ends_the_prompt(pipe: tuple[int, int]):
-    shown = io.StringIO()
+    shown = Shown()
     console = Console(file=shown)
     with team() as rt:
         run = asyncio.create_task(answered(rt, PromptDesk(console, nullcontext, "", Typist(pipe[0], console))))
@@ -163,7 +163,7 @@ async def test_an_answer_from_elsewhere_ends_the_prompt(pipe: tuple[int, int]):
 
 
 async def test_who_leaves_is_told_how_to_answer_later(pipe: tuple[int, int]):
-    shown = io.StringIO()
+    shown = Shown()
     console = Console(file=shown, width=200)
     with team() as rt:
         run = asyncio.create_task(
@@ -178,11 +178,24 @@ async def test_who_leaves_is_told_how_to_answer_later(pipe: tuple[int, int]):
     assert f"remit answer {question.id} CHOICE --store a.db" in shown.getvalue()
 
 
-async def until(shown: io.StringIO, text: str) -> None:
+class Shown(io.StringIO):
+    """A screen that says when it is written to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = asyncio.Event()
+
+    def write(self, text: str) -> int:
+        self.written.set()
+        return super().write(text)
+
+
+async def until(shown: Shown, text: str) -> None:
     """Wait until a text is on the screen."""
     async with asyncio.timeout(30):
-        while text not in shown.getvalue():  # noqa: ASYNC110 - a screen does not say when it is written to
-            await asyncio.sleep(0.01)
+        while text not in shown.getvalue():
+            shown.written.clear()
+            await shown.written.wait()
 
 
 def test_a_screen_can_be_paused_and_is_drawn_anew():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import anyio
 
 from engine.helping import PATIENCE, doomed, found, happened, life, quiet, take_over
-from engine.people import HOUR, asked, counted, deployer, running, settled, the_question
+from engine.people import HOUR, asked, counted, deployer, running, settled, staying, the_question
 from remit import Bounds, Card, Runtime, Turn
 from remit.core.times import SECOND
 from remit.errors import Conflict
@@ -130,17 +130,8 @@ async def two_stop_the_clock_until_the_second(place: Place) -> bool:
 
 
 async def a_deadline_comes_after_an_answer(place: Place) -> bool:
-    again, stopped = anyio.Event(), anyio.Event()
     with place.team() as rt:
-
-        @rt.agent
-        async def lead(turn: Turn) -> None:
-            await turn.ask_human("Which?")
-            again.set()
-            try:
-                await anyio.Event().wait()
-            finally:
-                stopped.set()
+        again, stopped = staying(rt, "lead")
 
         until_ = place.clock.now() + round(HOUR * SECOND)
         outcome = asyncio.ensure_future(rt.outcome("lead", "x", within=Bounds(deadline=until_)))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -68,3 +68,26 @@ async def settled(rt: Runtime, question: Inquiry, answer: str = "x") -> None:
         await rt.workspace.answer(question.id, answer, by="ann")
     else:
         await rt.workspace.approve(question.id, by="ann")
+
+
+class Staying(NamedTuple):
+    """An agent that asks a person and then works on and on: `again` when it goes on, `stopped` when it is stopped."""
+
+    again: anyio.Event
+    stopped: anyio.Event
+
+
+def staying(rt: Runtime, name: str) -> Staying:
+    """Add an agent that asks, and after the answer does not end by itself."""
+    made = Staying(anyio.Event(), anyio.Event())
+
+    @rt.agent(name)
+    async def stays(turn: Turn) -> None:
+        await turn.ask_human("Which?")
+        made.again.set()
+        try:
+            await anyio.Event().wait()
+        finally:
+            made.stopped.set()
+
+    return made

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from engine.helping import PATIENCE, happened, quiet, reached, signed, sound, until
-from engine.people import HOUR, asked, deployer, running, the_question
+from engine.people import HOUR, asked, deployer, running, staying, the_question
 from remit import Bounds, Card, Command, Runtime, Turn
 from remit.testing import FakeClock
 from teams import team
@@ -271,16 +271,7 @@ async def test_a_deadline_that_someone_said_comes_all_the_same(rt: Runtime, cloc
 @pytest.mark.rule("ask.deadline")
 async def test_an_answer_before_a_said_deadline_leaves_only_the_time_until_then(rt: Runtime, clock: FakeClock):
     """It had 300 seconds left, and is answered 60 before the deadline."""
-    again, stopped = anyio.Event(), anyio.Event()
-
-    @rt.agent
-    async def lead(turn: Turn) -> None:
-        await turn.ask_human("Which?")
-        again.set()
-        try:
-            await anyio.Event().wait()
-        finally:
-            stopped.set()
+    again, stopped = staying(rt, "lead")
 
     async with running(rt, "lead", within=Bounds(deadline=clock.now() + round(HOUR * SECOND))) as outcome:
         question = await the_question(rt)
@@ -297,16 +288,9 @@ async def test_an_answer_before_a_said_deadline_leaves_only_the_time_until_then(
 @pytest.mark.rule("ask.deadline")
 async def test_a_deadline_said_for_a_part_holds_though_its_askers_clock_stood_still(rt: Runtime, clock: FakeClock):
     """The part had more time than its asker, so no timer of its own; then the asker's was stopped."""
-    begun, go, again, stopped = (anyio.Event() for _ in range(4))
+    begun, go = anyio.Event(), anyio.Event()
 
-    @rt.agent
-    async def part(turn: Turn) -> None:
-        await turn.ask_human("Which?")
-        again.set()
-        try:
-            await anyio.Event().wait()
-        finally:
-            stopped.set()
+    again, stopped = staying(rt, "part")
 
     @rt.agent(asks="*")
     async def first(turn: Turn) -> str:
@@ -335,7 +319,6 @@ async def test_a_deadline_said_for_a_part_holds_though_its_askers_clock_stood_st
 @pytest.mark.parametrize("deep", [False, True], ids=["a run", "a part"])
 async def test_a_deadline_said_with_a_handoff_holds_after_a_question(rt: Runtime, clock: FakeClock, deep: bool):
     """It is later than the time that the task had left, so it set no timer; then the clock was stopped."""
-    again, stopped = anyio.Event(), anyio.Event()
 
     @rt.agent(asks="*")
     async def first(turn: Turn) -> str:
@@ -347,14 +330,7 @@ async def test_a_deadline_said_with_a_handoff_holds_after_a_question(rt: Runtime
             await turn.ask_human("Shall I?")
         return Command("heir", within=Bounds(deadline=clock.now() + round(HOUR * SECOND)))
 
-    @rt.agent
-    async def heir(turn: Turn) -> None:
-        await turn.ask_human("Which?")
-        again.set()
-        try:
-            await anyio.Event().wait()
-        finally:
-            stopped.set()
+    again, stopped = staying(rt, "heir")
 
     async with running(rt, "first" if deep else "lead") as outcome:
         if deep:

@@ -65,7 +65,7 @@ class Facts(Protocol):
 
     @property
     def running(self) -> int:
-        """How many tasks the wanted agent works on."""
+        """Count the tasks that the wanted agent is working on."""
         ...
 
     @property

@@ -186,7 +186,7 @@ class QueueView(Protocol):
 
     def workers(self) -> list[Beat]: ...
     def unseen(self) -> list[str]:
-        """List the workers that have something and have never said, or say no more, that they are there."""
+        """List the workers that hold tasks and of whom there is no heartbeat."""
         ...
 
 

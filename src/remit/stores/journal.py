@@ -105,7 +105,7 @@ class Journal:
         return head
 
     def _check_key(self, workspace: str, head: Head) -> None:
-        """Refuse to write where another key is needed: whoever has it would find our events false."""
+        """Refuse to append to a journal that is sealed with another key: to its owner our events would look forged."""
         if self.key is None or not head.hash.startswith(self.key.mark):
             which = "no key was given" if self.key is None else "this is another one"
             raise StoreError(

@@ -19,10 +19,11 @@ _FIGURES: Final = LeaseMove._fields[2:]
 _METERED: Final = ("workspace", "unit", "hour", "agent", "session")
 _METERED_BY: Final = itemgetter(*_METERED)
 _COUNT, _MOVE, _METER, _HOLD = (queries()[name].fill for name in ("run_count", "lease_move", "meter_count", "hold_add"))
-TABLES: Final = frozenset(("run", "lease", "hold", "meter"))
+TABLES: Final = frozenset(("run", "lease", "hold", "meter"))  # whose rows may be behind
 
 
 def _reads(sql: str) -> bool:
+    """Tell whether a statement looks into one of these tables."""
     return any(word in ("FROM", "JOIN") and table in TABLES for word, table in pairwise(sql.split()))
 
 
@@ -30,7 +31,8 @@ READERS: Final = frozenset(name for name, query in queries().items() if _reads(q
 
 
 class Unwritten:
-    """It must be written before anyone commits, and before one of the `READERS` is asked in the same transaction."""
+    """Changes that wait for the end of a transaction: they must be written before it is committed, and before one of
+    the `READERS` is asked in it."""
 
     __slots__ = ("_holds", "_leases", "_meters", "_runs")
 

@@ -100,7 +100,7 @@ class Conductor:
         return outcome if outcome.agent == asked else outcome.as_asked(asked)
 
     async def put_back(self, live: LiveTask) -> None:
-        """Requeue a task that was claimed and is not begun here after all."""
+        """Put a claimed task back into the queue without having run it."""
         try:
             await self._endings.finish(live, outcomes.released(live.remit))
         finally:
