@@ -24,13 +24,15 @@ def set_up(connection: sqlite3.Connection, where: str, busy_seconds: float) -> N
     run = connection.execute
     # Only while opening: later, waiting for another process is done by the loop, without blocking it.
     run(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
-    recognised(connection, where)  # before anything is changed
-    if where != MEMORY:
+    if where == MEMORY:
+        _copy_into(connection)
+    else:
+        recognised(connection, where)  # before anything is changed
         run(f"PRAGMA page_size = {_PAGE}")  # of a new file; one that is there keeps its own
         _use_wal(connection, busy_seconds)
         for pragma in pragmas(sys.platform):
             run(f"PRAGMA {pragma}")
-    _migrate(connection, where)
+        _migrate(connection, where)
     run("PRAGMA busy_timeout = 0")
 
 
@@ -87,6 +89,22 @@ def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
 
 
+def _copy_into(connection: sqlite3.Connection) -> None:
+    """Make the tables in memory. Copying them is twenty times as fast as making them, and many programs and tests open
+    many stores."""
+    with closing(sqlite3.connect(MEMORY)) as made:
+        made.deserialize(_empty())
+        made.backup(connection)
+
+
+@cache
+def _empty() -> bytes:
+    """Give a store in which nothing is."""
+    with closing(sqlite3.connect(MEMORY, isolation_level=None)) as connection:
+        _migrate(connection, MEMORY)
+        return connection.serialize()
+
+
 def _migrate(connection: sqlite3.Connection, where: str) -> None:
     steps = migrations("sqlite")
     if _version(connection, where) == newest():
@@ -132,8 +150,8 @@ def differences(found: Iterable[Sequence[Any]]) -> list[str]:
 
 @cache
 def _wanted() -> dict[tuple[str, str], tuple[str, str]]:
-    with closing(sqlite3.connect(MEMORY, isolation_level=None)) as connection:
-        _migrate(connection, MEMORY)
+    with closing(sqlite3.connect(MEMORY)) as connection:
+        connection.deserialize(_empty())
         return {(row[0], row[1]): (row[2], _words(row[3])) for row in connection.execute(OBJECTS)}
 
 
