@@ -75,6 +75,8 @@ def test_a_card_can_do_anything_if_it_says_so(written):
         ({"name": ""}, "an agent's name"),
         ({"role": None}, "a role must be text"),
         ({"role": "r" * 65_537}, "a role has at most 65,536 characters"),
+        ({"instructions": None}, "the text of instructions must be text"),
+        ({"instructions": "r" * 65_537}, "the text of instructions has at most 65,536 characters"),
         ({"can": None}, "must be text, not NoneType"),
         ({"can": [7]}, "a capability must be text"),
         ({"can": ["c" * 201]}, "a capability has at most 200 characters"),
@@ -102,8 +104,15 @@ def test_a_card_knows_the_memory_of_its_agent():
     [
         Card("coder"),
         Card("lead", "leads", can=("plan", "write"), asks="*", reads=["spec"], writes=["code"], tools=["exec"]),
-        Card("poet", asks=["coder"], writes=(), concurrency=3),
+        Card("poet", asks=["coder"], writes=(), concurrency=3, instructions="Rhyme.\nAlways."),
     ],
 )
 def test_a_card_comes_back_from_its_data_as_it_was(card):
     assert restored(decode(encode(card.data))) == card
+
+
+@pytest.mark.parametrize("later", ["approve", "instructions"])
+def test_a_card_of_before_there_was_a_field_can_still_be_read(later):
+    data = {name: value for name, value in Card("poet", role="rhymes").data.items() if name != later}
+
+    assert restored(data) == Card("poet", role="rhymes")

@@ -25,7 +25,7 @@ class Card:
     which context it is made for, besides its own memory; `tools` what it works with, `denies` what it never uses,
     whoever passes it; `concurrency` how many tasks it takes at once. An agent that `vouches` has checked what it passes
     on: what it answers and writes is from inside, whatever it took in. With `approve` a person is asked before it works
-    for another agent.
+    for another agent. `instructions` is how it goes about its work, as its model is told: it is found by them too.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Card:
     concurrency: int | None = None
     vouches: bool = False
     approve: bool = False
+    instructions: str = ""
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
@@ -56,6 +57,7 @@ class Card:
             concurrency: int | None = None,
             vouches: bool = False,
             approve: bool = False,
+            instructions: str = "",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -71,6 +73,7 @@ class Card:
         put(self, "concurrency", whole(self.concurrency, "concurrency", least=1))
         yes_or_no(self.vouches, "vouches")
         yes_or_no(self.approve, "approve")
+        put(self, "instructions", plain(self.instructions, "the text of instructions", _TEXT_LIMIT, empty=True))
 
     @property
     def memory(self) -> str:
@@ -92,6 +95,7 @@ class Card:
             "concurrency": self.concurrency,
             "vouches": self.vouches,
             "approve": self.approve,
+            "instructions": self.instructions,
         }
 
 
@@ -109,6 +113,7 @@ def restored(data: dict[str, Json]) -> Card:
         concurrency=cast("int | None", data["concurrency"]),
         vouches=cast("bool", data["vouches"]),
         approve=cast("bool", data.get("approve", False)),  # cards of before had none
+        instructions=cast("str", data.get("instructions", "")),  # nor any of these
     )
 
 

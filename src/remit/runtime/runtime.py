@@ -45,6 +45,7 @@ class About(TypedDict, total=False):
     denies: NamesGiven
     vouches: bool
     approve: bool
+    instructions: str
     tools: NamesGiven
     concurrency: int | None
     retry: RetryPolicy

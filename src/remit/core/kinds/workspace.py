@@ -106,6 +106,7 @@ class CardData(TypedDict):
     concurrency: int | None
     vouches: bool
     approve: NotRequired[bool]
+    instructions: NotRequired[str]
 
 
 class CardsPublished(TypedDict):
