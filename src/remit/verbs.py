@@ -67,8 +67,9 @@ def card_data(card: Card) -> dict[str, Json]:
 
 async def _list_agents(turn: TurnLike, given: Given) -> Json:
     wanted = given.get("capability", "")
-    cards = turn.find(wanted) if wanted else turn.agents()
-    return [card_data(card) for card in cards]
+    if not wanted:
+        return [card_data(card) for card in turn.agents()]
+    return [card_data(match.card) | {"score": match.score, "why": match.why} for match in await turn.find(wanted)]
 
 
 async def _call_agent(turn: TurnLike, given: Given) -> Json:
@@ -119,7 +120,7 @@ async def _blackboard(turn: TurnLike, given: Given) -> Json:
 VERBS: Final[tuple[Verb, ...]] = (
     Verb(
         "list_agents",
-        "List the agents you may ask; with a capability, those that can do it, best first.",
+        "List the agents you may ask; with a capability, the best three for it, and why.",
         _schema((), capability=_text("What it must be able to do, in a few words.")),
         _list_agents,
     ),

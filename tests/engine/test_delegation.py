@@ -144,7 +144,7 @@ async def test_delegating_by_capability_takes_the_best_match_then_the_name(rt: R
     @rt.agent(asks=["zoe", "adam", "mailer"])
     async def lead(turn: Turn) -> list[str]:
         chosen = await turn.delegate(capability="review code", task="look at this")
-        return [chosen, *[card.name for card in turn.find("review code")]]
+        return [chosen, *[match.card.name for match in await turn.find("review code")]]
 
     async def name(turn: Turn) -> str:
         return turn.agent

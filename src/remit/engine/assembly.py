@@ -18,6 +18,7 @@ from remit.engine.consequences import Consequent
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.door.approving import Approving
+from remit.engine.finding import Finder
 from remit.engine.ground import Ground
 from remit.engine.money.accounts import Accounts
 from remit.engine.money.holding import Holding
@@ -68,6 +69,7 @@ class Engine(NamedTuple):
     entries: Entries
     breakers: Breakers
     accounts: Accounts
+    finder: Finder
     keys: Keys
     resident: ResidentWorker
 
@@ -85,9 +87,10 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
     entries = Entries(ground)
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
-    handoffs = services.handoffs
+    handoffs, finder = services.handoffs, Finder(ground, system.embed)
     turn_services = TurnServices(
         directory,
+        finder,
         delegations,
         handoffs,
         queue,
@@ -110,8 +113,8 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     services.conductor.closing = lambda: resident.closing
     handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
-    keys, accounts = Keys(ground, settings.vault, settings.redaction), Accounts(ground)
-    return Engine(services, delegations, queue, control, leading, entries, Breakers(ground), accounts, keys, resident)
+    views = (entries, Breakers(ground), Accounts(ground), finder, Keys(ground, settings.vault, settings.redaction))
+    return Engine(services, delegations, queue, control, leading, *views, resident)
 
 
 def _money(services: Services, settings: EngineSettings) -> MoneyServices:

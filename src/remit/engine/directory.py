@@ -5,11 +5,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from remit.core.allow import ANY, has
+from remit.core.allow import ANY
 from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import Card, must_be_free
 from remit.core.chain import STAND_IN
-from remit.core.match import Match, rank
+from remit.core.match import Index
 from remit.core.remit import Remit
 from remit.errors import BadInput
 
@@ -38,6 +38,8 @@ PLANNER: Final = Agent(Card(STAND_IN, role="carries out a plan", asks=ANY), _lea
 class Directory:
     def __init__(self) -> None:
         self._agents: dict[str, Agent] = {}
+        self._index = Index()
+        self._unread: list[Card] = []  # cards that nobody has been looked for in yet
 
     def add(self, agent: Agent) -> None:
         name = agent.card.name
@@ -48,9 +50,10 @@ class Directory:
                 "names that differ only by case, spaces or punctuation are one agent"
             )
         self._agents[name] = agent
+        self._unread.append(agent.card)
 
     def replace(self, agent: Agent) -> None:
-        """Have another function answer for an agent that is there."""
+        """Have another function answer for an agent that is there; its card stays."""
         self._agents[agent.card.name] = agent
 
     def get(self, name: str) -> Agent | None:
@@ -72,16 +75,26 @@ class Directory:
         """List whom this holder may ask right now."""
         return askable(self._agents.keys(), remit, card)
 
-    def find(self, wanted: str, remit: Remit, card: Card) -> list[Match]:
-        """Rank the agents this holder may ask by how well they can do what is wanted."""
-        return rank(wanted, [self._agents[name].card for name in self.roster(remit, card)])
+    def askable(self, remit: Remit, card: Card) -> frozenset[str]:
+        """Give whom this holder may ask right now, in no order."""
+        return _askable(self._agents.keys(), remit, card)
+
+    @property
+    def index(self) -> Index:
+        """The index of all cards; those that were added since are read now."""
+        while self._unread:
+            self._index.add(self._unread.pop())
+        return self._index
 
 
 def askable(names: AbstractSet[str], remit: Remit, card: Card) -> tuple[str, ...]:
-    """List those of these agents whom a holder may ask: its card, the ceiling and the chain all agree."""
-    wanted = names if card.asks is ANY else card.asks & names
-    return tuple(sorted(name for name in wanted if _may_ask(name, remit)))
+    """List those of these agents whom a holder may ask, by name."""
+    return tuple(sorted(_askable(names, remit, card)))
 
 
-def _may_ask(name: str, remit: Remit) -> bool:
-    return name != remit.holder and has(remit.bounds.agents, name) and not remit.chain.involves(name)
+def _askable(names: AbstractSet[str], remit: Remit, card: Card) -> frozenset[str]:
+    """Leave those of these agents whom a holder may ask: its card, the ceiling and the chain all agree."""
+    ceiling, chain = remit.bounds.agents, remit.chain.hops
+    wanted = frozenset(names if card.asks is ANY else card.asks & names)
+    allowed = wanted if ceiling is ANY else wanted & ceiling
+    return allowed.difference((remit.holder,), [hop.asker for hop in chain], [hop.holder for hop in chain])

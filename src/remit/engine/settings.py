@@ -15,6 +15,7 @@ from remit.core.money.limits import Limit
 from remit.core.text import shown
 from remit.core.times import DAY, SECOND, patience, span
 from remit.engine.door.approving import Approve
+from remit.engine.finding import Embed
 from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput
 from remit.ports import Channel, Clock, Ids, Prices, Vault
@@ -166,6 +167,9 @@ class System:
 
     `vault` seals a workspace's own keys to providers. Unless one is given it is made from the master keys in
     REMIT_MASTER_KEY, or in the file that REMIT_MASTER_KEY_FILE names, when keys are first used.
+
+    `embed` turns a list of texts into a list of vectors, as a plain or an async function: agents are then found by what
+    is meant as well as by its words. If it fails, that is logged, and the words alone count.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -174,6 +178,7 @@ class System:
     prices: Prices | None = None
     check_clock: bool = True
     vault: Vault | None = field(default=None, repr=False)
+    embed: Embed | None = None
 
     def __post_init__(self) -> None:
         of_type(self.check_clock, bool, "check_clock is True or False")
@@ -184,6 +189,8 @@ class System:
         if self.vault is not None and not all(callable(getattr(self.vault, name, None)) for name in ("seal", "open")):
             kind = type(self.vault).__name__  # not what it is: that may be a master key
             raise BadInput(f"vault takes a vault with seal, open and newest, not a value of type {kind}")
+        if self.embed is not None:
+            callable_(self.embed, "embed is a function from a list of texts to a list of vectors")
 
 
 def _channels(given: object) -> tuple[Channel, ...]:

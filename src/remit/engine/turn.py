@@ -1,7 +1,7 @@
 """The turn: one call of an agent, and the handle it gets. Its verbs are what agents can do."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple, Never, TypeAlias, Unpack, cast
 
@@ -10,9 +10,10 @@ from anyio.lowlevel import checkpoint
 
 from remit.core import remit as remits
 from remit.core.card import Card
-from remit.core.checks import items, whole
+from remit.core.checks import between, items, whole
 from remit.core.command import Command, Send, Update
-from remit.core.match import Match, choice, unclear
+from remit.core.identity import question
+from remit.core.match import BEST, MATCHES, Match
 from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
@@ -28,6 +29,7 @@ from remit.engine.attempt.live import Handoff, LiveTask
 from remit.engine.attempt.watching import Watch, action_of_all
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
+from remit.engine.finding import Finder
 from remit.engine.money.verbs import MoneyServices, MoneyVerbs
 from remit.engine.people.verbs import PeopleServices, PeopleVerbs
 from remit.engine.plans.running import PlanOutcome, PlanRunner
@@ -39,7 +41,7 @@ from remit.engine.sharing.context import Context
 from remit.engine.sharing.entries import Entries
 from remit.engine.sharing.inbox import Inbox
 from remit.engine.toolset import Toolset
-from remit.errors import BadInput, Refused
+from remit.errors import BadInput
 
 Wish: TypeAlias = Pass | tuple[str, str]
 
@@ -48,6 +50,7 @@ class TurnServices(NamedTuple):
     """What every turn of a runtime works with."""
 
     directory: Directory
+    finder: Finder
     delegations: Delegations
     handoffs: Handoffs
     queue: TaskQueue
@@ -125,7 +128,14 @@ class Turn(MoneyVerbs, PeopleVerbs):
         says no, and `Failed` when the agent does not deliver; the run goes on either way. An agent that is busy is
         waited for, 30 seconds unless `wait` says otherwise.
         """
-        wish = asking.passed("delegate", self._whom(to, capability), task, how)
+
+        def wished(name: str) -> Pass:
+            return asking.passed("delegate", name, task, how)
+
+        whom = await self._whom(
+            to, capability, lambda name: self._live.operations.coming("delegate", *question(wished(name)))
+        )
+        wish = wished(whom)
         with self._live.verb():
             outcome = await self._services.delegations.delegate(self._live, wish)
         self._live.take(outcome.trust)
@@ -210,9 +220,12 @@ class Turn(MoneyVerbs, PeopleVerbs):
         self._live.take(outcome.trust)
         return outcome.unwrap()
 
-    def find(self, capability: str) -> list[Card]:
-        """List the agents this holder may ask that can do this, best first."""
-        return [match.card for match in self._matches(capability)]
+    async def find(self, capability: str, *, limit: int = BEST) -> list[Match]:
+        """List the agents this holder may ask that can do this, best first: each with its score and why. Those that
+        cannot be asked now, because their breaker is open or they are busy, come last."""
+        plain(capability, "a capability", 1_000)
+        between(limit, "limit", 1, MATCHES)
+        return (await self._services.finder.find(capability, self._live))[:limit]
 
     def agents(self) -> list[Card]:
         """List the agents this holder may ask right now, by name."""
@@ -228,7 +241,7 @@ class Turn(MoneyVerbs, PeopleVerbs):
         The same task asked for again within five minutes, or under the same `key`, is the same task. `seconds` is the
         time of one attempt; what fails for a passing reason is tried again, `attempts` times in all.
         """
-        return await self._queued("submit", self._whom(to, capability), task, how)
+        return await self._queued("submit", (to, capability), task, how)
 
     async def spawn(
         self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Queueing]
@@ -237,7 +250,7 @@ class Turn(MoneyVerbs, PeopleVerbs):
 
         At most five at a time; the sixth waits up to 30 seconds for one of them to end, and is refused then.
         """
-        return await self._queued("spawn", self._whom(to, capability), task, how)
+        return await self._queued("spawn", (to, capability), task, how)
 
     def submitted(self, task: str) -> Task:
         """Give the handle of a task that was submitted or spawned, by its id."""
@@ -256,23 +269,20 @@ class Turn(MoneyVerbs, PeopleVerbs):
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    def _matches(self, capability: str) -> list[Match]:
-        plain(capability, "a capability", 1_000)
-        return self._services.directory.find(capability, self._live.remit, self._live.card)
-
-    def _whom(self, to: str | None, capability: str) -> str:
+    async def _whom(self, to: str | None, capability: str, ops: Callable[[str], list[str]]) -> str:
         if (to is None) == (not capability):
             raise BadInput("say whom to ask, or which capability is needed: one of the two")
         if to is not None:
             return to
-        matches = self._matches(capability)
-        chosen = choice(matches)
-        if chosen is None:
-            raise Refused(unclear(capability, matches, self.agents()), rule="unknown")
-        return chosen.card.name
+        plain(capability, "a capability", 1_000)
+        return await self._services.finder.choose(capability, self._live, ops)
 
-    async def _queued(self, asked_how: str, to: str, task: str, how: Queueing) -> Task:
-        submission = asking.submission(to, task, how, asked_how)
+    async def _queued(self, asked_how: str, whom: tuple[str | None, str], task: str, how: Queueing) -> Task:
+        def ops(name: str) -> list[str]:
+            asked = asking.submission(name, task, how, asked_how)
+            return self._live.operations.coming(asked_how, *question(asked.wish), asked.key)
+
+        submission = asking.submission(await self._whom(*whom, ops), task, how, asked_how)
         with self._live.verb():
             accepted = await self._services.queue.submit(self._live, submission)
         return Task(self._services.control, accepted.id, self._live, existing=accepted.existing)

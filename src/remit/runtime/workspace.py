@@ -7,15 +7,12 @@ from typing import Never, Self, TypeVar, Unpack
 
 from remit.core import checks
 from remit.core.bounds import TOP, Bounds, ceiling
-from remit.core.breaker import Breaker
-from remit.core.card import Card
 from remit.core.checks import of_type
 from remit.core.events import Event, apart
 from remit.core.lifecycle import TERMINAL
-from remit.core.match import Match, rank
 from remit.core.message import Message
 from remit.core.plan import Plan
-from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line, plain
+from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line
 from remit.core.times import DAY, SECOND, span
 from remit.engine import asking
 from remit.engine.acts import act_of
@@ -33,6 +30,7 @@ from remit.errors import BadInput
 from remit.ports import Clock, Database, RunLine, Sink, Store, View
 from remit.report.stats import Stats, summed
 from remit.report.tree import Node, tree
+from remit.runtime.agents import HasAgents
 from remit.runtime.filters import (
     MOST,
     EventFilter,
@@ -59,7 +57,7 @@ PAGE = 200
 _NO_HANDS = Serving(hands=0)
 
 
-class Workspace(HasLedger, HasQuestions, HasKeys):
+class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
     """Tasks, journal, context, breakers, money, questions, keys and upkeep of one workspace. It is opened on first use.
 
     `Workspace("team.db")` looks at a store without having its agents: it lists those that workers have published, and
@@ -241,35 +239,9 @@ class Workspace(HasLedger, HasQuestions, HasKeys):
         checks.callable_(sink, "watch takes a function that is given a list of events")
         return self.store.subscribe(lambda events: sink(tuple(apart(event) for event in events)))
 
-    # -- agents -------------------------------------------------------------------------------------------
-
-    async def agents(self) -> list[Card]:
-        """List the agents of this process and those that workers have published, by name."""
-        published = await self.read(lambda view: view.cards())
-        cards = {card.name: card for card, _ in published}
-        cards |= {card.name: card for card in self._opening.directory.cards()}
-        return [cards[name] for name in sorted(cards)]
-
-    async def find(self, wanted: str) -> list[Match]:
-        """Rank the agents by how well they can do what is wanted."""
-        plain(wanted, "a capability", 1_000)
-        return rank(wanted, await self.agents())
-
     async def workers(self) -> Crew:
         """Tell which processes are there."""
         return Crew(await self.read(lambda view: view.workers()))
-
-    async def breakers(self) -> dict[str, Breaker]:
-        """List the breakers of the agents that have failed of late, or were taken out."""
-        return await self._opening.engine.breakers.all()
-
-    async def trip(self, agent: str, why: str, *, op: str = "", by: str = "") -> bool:
-        """Take an agent out: nobody can ask it until it is reset. Tells whether that changed anything."""
-        return await self._opening.engine.breakers.trip(agent, why, act_of(op, by))
-
-    async def reset(self, agent: str, why: str = "", *, op: str = "", by: str = "") -> bool:
-        """Let an agent be asked again at once. Tells whether that changed anything."""
-        return await self._opening.engine.breakers.reset(agent, why, act_of(op, by))
 
     # -- shared context -----------------------------------------------------------------------------------
 

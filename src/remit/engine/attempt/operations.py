@@ -139,8 +139,17 @@ class Operations:
     def ids(self, what: str, *about: str) -> list[str]:
         """Return the ids under which the next operation of this name is recorded: the one of this try, then those
         that earlier tries used, latest first."""
-        name = f"{self._turn}/{what}/{digest(chr(0).join(about))}" if about else f"{self._turn}/{what}"
-        counted = self._next(name)
+        return self._of_every_try(self._next(self._about(what, about)))
+
+    def coming(self, what: str, *about: str) -> list[str]:
+        """Return the ids that `ids` would give, without the operation being the next one."""
+        name = self._about(what, about)
+        return self._of_every_try(f"{name}/{self._counts.get(name, 0) + 1}")
+
+    def _about(self, what: str, about: tuple[str, ...]) -> str:
+        return f"{self._turn}/{what}/{digest(chr(0).join(about))}" if about else f"{self._turn}/{what}"
+
+    def _of_every_try(self, counted: str) -> list[str]:
         if self._failures == 0:  # nearly always
             return [f"{self._origin}/0/{counted}"]
         return [f"{self._origin}/{failures}/{counted}" for failures in range(self._failures, -1, -1)]

@@ -1,0 +1,76 @@
+"""Choosing: who of those that were found is asked without asking back, and what is said when that is nobody."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from remit.core.card import Card
+
+THRESHOLD: Final = 0.22  # the score that an agent must have to be asked without asking back
+MARGIN: Final = 0.08  # and by how much it must be ahead of the next
+FEW: Final = 3  # words: of so few every one must be found; of more, at least two
+BEST: Final = 3  # how many are listed
+ANYTHING: Final = 0.01  # the score of whoever can do anything: asked when no one can do just this
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An agent that was found: its score from 0 to 1, and why.
+
+    `fits` says that it has enough of what is wanted to be asked without asking back, `direct` that it names the very
+    capability, `free` that it can be asked now: its breaker lets it, and it has room.
+    """
+
+    card: Card
+    score: float
+    why: str
+    fits: bool = False
+    direct: bool = False
+    free: bool = True
+
+
+def enough(score: float, found: int, words: int) -> bool:
+    """Tell whether a card has enough of what is wanted, by its score and how many of the words it has."""
+    return score >= THRESHOLD and found >= (words if words <= FEW else 2)
+
+
+def behind(matches: Sequence[Match], hindered: Mapping[str, str]) -> list[Match]:
+    """Put those that cannot be asked now behind the others, and say why they are there."""
+    free = [match for match in matches if match.card.name not in hindered]
+    others = [match for match in matches if match.card.name in hindered]
+    return free + [replace(one, free=False, why=f"{one.why}; {hindered[one.card.name]}") for one in others]
+
+
+def choice(matches: Sequence[Match]) -> Match | None:
+    """Choose whom to ask without asking back: the one that names the capability itself, or that has enough of what is
+    wanted and is clearly ahead of the next. None if that is nobody. Those that can be asked now come first."""
+    return _choice([match for match in matches if match.free]) or _choice(matches)
+
+
+def _choice(matches: Sequence[Match]) -> Match | None:
+    fit = [match for match in matches if match.fits]
+    if not fit:
+        return next((match for match in matches if match.score == ANYTHING), None)
+    if direct := [match for match in fit if match.direct]:
+        return direct[0]
+    best = max(fit, key=lambda match: match.score)
+    ahead = best.score - max([match.score for match in matches if match is not best], default=0.0)
+    return best if ahead >= MARGIN else None
+
+
+def unclear(wanted: str, matches: Sequence[Match], others: Sequence[Card]) -> str:
+    """Say that nobody can be chosen, and who there is: the nearest ones, or else those who may be asked at all."""
+    if matches:
+        said, cards = f"it is not clear who can {wanted}; the nearest are", [match.card for match in matches[:BEST]]
+    else:
+        said, cards = f"no one you may ask can {wanted}; there is", list(others)
+    if not cards:
+        return f"no one you may ask can {wanted}; do it yourself or finish without"
+    more = f" and {len(cards) - BEST} more" if len(cards) > BEST else ""
+    listed = "; ".join(_told(card) for card in cards[:BEST])
+    return f"{said}: {listed}{more}. Ask one of them by name, do it yourself or finish without"
+
+
+def _told(card: Card) -> str:
+    about = ", ".join(card.can) or card.role
+    return f"{card.name} ({f'can {about}' if card.can else about})" if about else card.name

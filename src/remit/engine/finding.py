@@ -1,0 +1,144 @@
+"""Finding agents by what is wanted: by their words, and by their meaning where an owner gives an embedding. Those that
+can be asked now come first."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from asyncio import to_thread
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from math import hypot
+from operator import mul
+from typing import Final, TypeAlias
+
+from remit.core.breaker import admits
+from remit.core.card import Card
+from remit.core.match import Index, Match, about, behind, choice, unclear
+from remit.engine.attempt.live import LiveTask
+from remit.engine.ground import Ground
+from remit.errors import Refused
+from remit.ports import View
+
+Vectors: TypeAlias = Sequence[Sequence[float]]
+Embed: TypeAlias = Callable[[list[str]], Vectors | Awaitable[Vectors]]
+
+_AT_ONCE: Final = 256  # texts that are embedded in one call
+_KEPT: Final = 20_000  # vectors
+
+_log = logging.getLogger("remit")
+
+
+class Meanings:
+    """How near cards are to what is wanted, by an owner's embedding. The vector of a card is made once."""
+
+    def __init__(self, embed: Embed) -> None:
+        self._embed = embed
+        self._vectors: dict[str, list[float]] = {}
+
+    async def alike(self, wanted: str, cards: Collection[Card]) -> dict[str, float] | None:
+        """Tell of each card how much nearer it is than cards are on average, from 0 to 1; None if that cannot be told.
+
+        What a cosine means differs from model to model, so only the difference between cards is taken.
+        """
+        texts = {card.name: about(card) for card in cards}
+        if len(texts) < 2:
+            return None
+        try:
+            known = await self._all((wanted, *texts.values()))
+            return await to_thread(_nearness, known[wanted], {name: known[text] for name, text in texts.items()})
+        except Exception as error:  # noqa: BLE001 - the owner's function, and finding goes on without it
+            _log.warning("agents are found by their words alone: embed failed: %s: %s", type(error).__name__, error)
+            return None
+
+    async def _all(self, texts: Iterable[str]) -> dict[str, list[float]]:
+        every = list(dict.fromkeys(texts))
+        missing = [text for text in every if text not in self._vectors]
+        for at in range(0, len(missing), _AT_ONCE):
+            part = missing[at : at + _AT_ONCE]
+            if len(self._vectors) + len(part) > _KEPT:
+                self._vectors = {text: self._vectors[text] for text in every if text in self._vectors}
+            made = await self._embedded(part)
+            self._vectors.update(zip(part, [_of_length_one(vector) for vector in made], strict=True))
+        return {text: self._vectors[text] for text in every}
+
+    async def _embedded(self, texts: list[str]) -> Vectors:
+        """Call the owner's function: on a thread if it is a plain one, since most wait for a server."""
+        made = self._embed(texts) if inspect.iscoroutinefunction(self._embed) else await to_thread(self._embed, texts)
+        return await made if inspect.isawaitable(made) else made
+
+
+class Finder:
+    """Finds agents among those of this process, or among cards that were read from the store."""
+
+    def __init__(self, ground: Ground, embed: Embed | None = None) -> None:
+        self._ground = ground
+        self._meanings = Meanings(embed) if embed is not None else None
+        self._read: tuple[list[Card], Index] = ([], Index())
+
+    async def find(self, wanted: str, live: LiveTask) -> list[Match]:
+        """Rank the agents that a holder may ask."""
+        directory = self._ground.directory
+        return await self._ranked(wanted, directory.index, directory.askable(live.remit, live.card))
+
+    async def find_in(self, wanted: str, cards: list[Card]) -> list[Match]:
+        """Rank cards from the store; they are read anew only when they have changed."""
+        if self._read[0] != cards:
+            self._read = (cards, Index(cards))
+        return await self._ranked(wanted, self._read[1], frozenset(card.name for card in cards))
+
+    async def choose(self, wanted: str, live: LiveTask, ops: Callable[[str], list[str]]) -> str:
+        """Choose whom a holder asks. `ops` gives the operations that asking an agent would be: when a task is run
+        again whoever was asked before is asked again, also if another is free by now."""
+        matches = await self.find(wanted, live)
+        if live.attempt.is_rerun and (before := await self._asked_before(matches, ops)):
+            return before
+        chosen = choice(matches)
+        if chosen is None:
+            directory = self._ground.directory
+            others = [directory.index.card(name) for name in sorted(directory.askable(live.remit, live.card))]
+            raise Refused(unclear(wanted, matches, others), rule="unknown")
+        return chosen.card.name
+
+    async def _ranked(self, wanted: str, index: Index, among: AbstractSet[str]) -> list[Match]:
+        alike = None
+        if self._meanings is not None:
+            alike = await self._meanings.alike(wanted, [index.card(name) for name in sorted(among)])
+        matches = index.rank(wanted, among, alike)
+        if not matches:
+            return []
+        now = self._ground.clock.now()
+        return behind(matches, await self._ground.store.read(lambda view: _hindered(view, matches, now)))
+
+    async def _asked_before(self, matches: list[Match], ops: Callable[[str], list[str]]) -> str:
+        tried = [(match.card.name, ops(match.card.name)) for match in matches]
+        return await self._ground.store.read(
+            lambda view: next((name for name, its in tried if any(view.done(op) is not None for op in its)), "")
+        )
+
+
+def _hindered(view: View, matches: list[Match], now: int) -> dict[str, str]:
+    """Say of each agent that cannot be asked now why that is."""
+    found: dict[str, str] = {}
+    for match in matches:
+        name, most = match.card.name, match.card.concurrency
+        if admits(view.breaker(name), now) == "no":
+            found[name] = "not now: its breaker is open"
+        elif most is not None and (running := view.running(name, now)) >= most:
+            found[name] = f"not now: it has {running} of {most} tasks"
+    return found
+
+
+def _of_length_one(vector: Sequence[float]) -> list[float]:
+    length = hypot(*vector)
+    if not 0 < length < float("inf"):
+        raise ValueError("a vector without a direction")
+    return [part / length for part in vector]
+
+
+def _nearness(wanted: Sequence[float], cards: dict[str, list[float]]) -> dict[str, float]:
+    if any(len(vector) != len(wanted) for vector in cards.values()):
+        raise ValueError("vectors of different lengths")
+    cosines = {name: sum(map(mul, wanted, vector)) for name, vector in cards.items()}
+    usual = min(sum(cosines.values()) / len(cosines), 0.999)
+    return {name: max(0.0, (cosine - usual) / (1 - usual)) for name, cosine in cosines.items()}
