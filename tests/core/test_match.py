@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.core.card import Card
-from remit.core.match import choice, rank, suits, unclear, words_of
+from remit.core.match import MATCHES, Index, Match, about, behind, choice, rank, suits, unclear, words_of
 
 CODE = [
     Card("reviewer", can=["review code", "find bugs"]),
@@ -13,6 +13,7 @@ CODE = [
     Card("web-searcher", role="looks things up online", can="search the web"),
     Card("helper-bot"),
 ]
+POETS = [Card("ann", can="write poems"), Card("bob", can="read poems")]
 HOUSE = [
     Card("Document Searcher", can="search documents"),
     Card("web", can="browse the internet"),
@@ -63,6 +64,7 @@ def test_the_order_of_the_cards_does_not_matter(cards: list[Card]):
     assert chosen("review code", cards) == "auditor"
 
 
+@pytest.mark.rule("asks.words")
 @pytest.mark.parametrize("wanted", ["c++", "c#", "(c++", "[c++] code", "7"])
 def test_names_of_languages_and_numbers_are_plain_text(wanted: str):
     cards = [Card("plus", can="write c++"), Card("sharp", can="write c#"), Card("seven", can="count to 7")]
@@ -104,10 +106,153 @@ def test_words_are_those_that_say_something(text: str, words: tuple[str, ...]):
     assert words_of(text) == words
 
 
+SYNONYMS = (
+    ("document", "doc", "file"),
+    ("memory", "remember", "recall", "past", "history"),
+    ("web", "internet", "online", "browse", "url", "link"),
+    ("email", "mail", "send"),
+    ("notification", "notify", "alert"),
+    ("search", "find", "lookup"),
+)
+
+
+@pytest.mark.rule("asks.words")
+@pytest.mark.parametrize(("wanted", "has"), [(one, two) for group in SYNONYMS for one in group for two in group])
+def test_words_that_mean_the_same_find_each_other(wanted: str, has: str):
+    others = [Card("painter", can="paint walls"), Card("cook", can="cook dinner")]
+
+    assert chosen(wanted, [*others, Card("right", can=has)]) == "right"
+
+
+@pytest.mark.rule("asks.words")
+@pytest.mark.parametrize("place", ["name", "can", "role", "instructions"])
+@pytest.mark.parametrize("wanted", ["gardening", "gardner", "GARDENERS"])
+def test_a_word_is_found_in_every_part_of_a_card_also_if_it_is_spelled_differently(wanted: str, place: str):
+    right = Card(**{"name": "someone", place: "gardener"})  # pyright: ignore[reportArgumentType]
+
+    assert [match.card for match in rank(wanted, [Card("cook"), right])] == [right]
+
+
+@pytest.mark.rule("asks.words")
+def test_the_name_says_more_than_a_capability_and_that_more_than_the_rest():
+    cards = [
+        Card("d", instructions="paint", role="x"),
+        Card("c", role="paint", can="x"),
+        Card("b", can=["x", "paint walls"]),
+        Card("paint"),
+    ]
+
+    assert names("paint", cards) == ["paint", "b", "c", "d"]
+
+
+@pytest.mark.rule("asks.words")
+def test_of_instructions_the_first_five_hundred_characters_are_read():
+    near, far = Card("near", instructions="x" * 490 + " paint"), Card("far", instructions="x" * 500 + " paint")
+
+    assert names("paint", [far, near]) == ["near"]
+    assert about(far) == f"far\n{'x' * 500}"
+
+
+@pytest.mark.rule("asks.scope")
+def test_what_a_word_weighs_is_counted_among_those_who_may_be_asked():
+    """Everyone paints, so that it is walls that tell; among the two that may be asked, one alone paints."""
+    index = Index([*[Card(f"painter {at}", can="paint doors") for at in range(8)], Card("mason", can="build walls")])
+    every, few = index.rank("paint walls"), index.rank("paint walls", {"mason", "painter-3", "stranger"})
+
+    assert every[0].card.name == "mason"
+    assert [(match.card.name, match.score) for match in few] == [("mason", 0.433), ("painter-3", 0.433)]
+    assert index.rank("paint walls", set()) == []
+
+
+def test_more_than_enough_are_not_listed():
+    cards = [Card(f"painter {at:02}", can=["paint walls", "x"]) for at in range(30)]
+
+    assert names("paint", cards) == [card.name for card in cards[:MATCHES]]
+
+
+def test_whoever_can_do_anything_is_listed_behind_all_others():
+    cards = [Card(f"painter {at:02}", can="paint walls and doors") for at in range(30)]
+
+    assert names("paint", [Card("handy", can="*"), *cards])[-1] == "handy"
+
+
+@pytest.mark.rule("asks.words")
+@given(st.text(max_size=300), st.lists(st.text(max_size=300), max_size=4))
+def test_whatever_is_written_is_plain_text(wanted: str, roles: list[str]):
+    cards = [Card(f"agent {at}", instructions=role) for at, role in enumerate(roles) if "\0" not in role]
+    found = rank(wanted, cards)
+
+    assert found == rank(wanted, cards[::-1])
+    assert all(0 < match.score <= 1 and match.why for match in found)
+
+
+def test_words_of_questions_are_not_remembered_for_ever():
+    index = Index([Card("painter", can="paint")])
+    for at in range(200):
+        index.rank(" ".join(f"word{at}x{word}" for word in range(60)))
+
+    assert [match.card.name for match in index.rank("paint")] == ["painter"]
+
+
+# -- meaning ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("asks.embed")
+def test_meaning_counts_half_beside_the_words():
+    cards = [Card("painter", can="paint walls"), Card("mason", can="build walls"), Card("cook")]
+    index = Index(cards)
+    plain = {match.card.name: match.score for match in index.rank("white walls")}
+    found = index.rank("white walls", None, {"painter": 0.8, "mason": 0.1, "cook": 0.7})
+
+    assert plain["painter"] == plain["mason"]
+    assert [(match.card.name, match.fits) for match in found] == [("painter", True), ("cook", True), ("mason", False)]
+    assert found[0].score == pytest.approx((plain["painter"] + 0.8) / 2, abs=0.001)
+    assert (found[1].score, found[1].why) == (0.35, "means nearly the same")
+
+
+@pytest.mark.rule("asks.embed")
+def test_what_nobody_means_is_not_listed_and_a_capability_that_is_named_stays_first():
+    index = Index([Card("painter", can="paint walls"), Card("cook", can="cook dinner")])
+
+    assert index.rank("juggle", None, {"painter": 0.02, "cook": 0.0}) == []
+    assert index.rank("paint walls", None, {"painter": 0.0, "cook": 0.9})[0].direct
+
+
+# -- those that cannot be asked now ----------------------------------------------------------------------------
+
+
+@pytest.mark.rule("asks.free")
+def test_whoever_cannot_be_asked_now_stands_behind_with_the_reason():
+    found = behind(rank("poems", POETS), {"ann": "not now: its breaker is open"})
+
+    assert [(match.card.name, match.free, match.why) for match in found] == [
+        ("bob", True, "can read poems"),
+        ("ann", False, "can write poems; not now: its breaker is open"),
+    ]
+    assert choice(found) == found[0]  # nobody else who is free is as good
+
+
+@pytest.mark.rule("asks.free")
+def test_the_only_one_who_can_do_it_is_chosen_also_if_it_cannot_be_asked_now():
+    cards = [Card("ann", can="write poems"), Card("cook", can="cook dinner")]
+    found = behind(rank("write poems", cards), {"ann": "not now"})
+
+    assert choice(found) == found[0]
+    assert found[0].card.name == "ann"
+
+
+@pytest.mark.rule("asks.free")
+def test_of_two_that_name_the_capability_the_free_one_is_chosen():
+    found = behind(rank("write poems", [Card("ann", can="write poems"), Card("bob", can="write poems")]), {"ann": "no"})
+
+    assert choice(found) == Match(found[0].card, 1.0, "can write poems", fits=True, direct=True)
+    assert found[0].card.name == "bob"
+
+
 # -- choosing --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rule("asks.margin")
+@pytest.mark.rule("asks.margin", "asks.words")
 @pytest.mark.parametrize(
     ("wanted", "who"),
     [
@@ -131,7 +276,7 @@ def test_who_clearly_can_do_it_is_chosen(wanted: str, who: str):
     assert chosen(wanted, HOUSE) == who
 
 
-@pytest.mark.rule("asks.margin")
+@pytest.mark.rule("asks.margin", "asks.words", "asks.scope")
 @pytest.mark.parametrize(
     "wanted",
     [

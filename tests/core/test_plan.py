@@ -16,7 +16,7 @@ from remit.core.plan import (
     Plan,
     Step,
     assigned,
-    assignee,
+    assignees,
     cycle,
     drafted,
     faults,
@@ -260,11 +260,11 @@ def test_the_longest_chain_is_no_circle_and_breaks_no_stack():
 
 @pytest.mark.rule("asks.capability")
 def test_a_step_is_for_whom_it_names_or_for_the_best_match_and_then_by_name():
-    assert assignee(step("a", agent="cy"), TEAM) == "cy"
-    assert assignee(step("a", agent="cy", capability="review code"), TEAM) == "cy"
-    assert assignee(step("a", agent="", capability="review code"), TEAM) == "bob"
+    assert assignees(plan(step("a", agent="cy")), TEAM) == {"a": "cy"}
+    assert assignees(plan(step("a", agent="cy", capability="review code")), TEAM) == {"a": "cy"}
+    assert assignees(plan(step("a", agent="", capability="review code")), TEAM) == {"a": "bob"}
     twins = {name: Card(name, can="write code") for name in ("zoe", "ann")}
-    assert assignee(step("a", agent="", capability="write code"), twins) == "ann"  # both say so: then by name
+    assert assignees(plan(step("a", agent="", capability="write code")), twins) == {"a": "ann"}  # then by name
 
 
 @pytest.mark.rule("plan.identity")

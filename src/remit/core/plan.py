@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 from remit.core.arguments import arguments
 from remit.core.card import Card
 from remit.core.checks import between, of_type
-from remit.core.match import choice, rank, suits
+from remit.core.match import Index, Match, choice, suits
 from remit.core.text import TASK_LIMIT, canonical, plain, shown
 from remit.core.values import Json, checked
 from remit.errors import BadInput
@@ -85,7 +85,8 @@ class Plan:
 
 def assigned(plan: Plan, cards: Mapping[str, Card]) -> Plan:
     """Name the agent of every step, so that every process gives a step to the same one."""
-    return replace(plan, steps=tuple(replace(step, agent=assignee(step, cards)) for step in plan.steps))
+    who = assignees(plan, cards)
+    return replace(plan, steps=tuple(replace(step, agent=who[step.id]) for step in plan.steps))
 
 
 def faults(plan: Plan, cards: Mapping[str, Card], *, most: int = STEP_LIMIT) -> list[str]:
@@ -95,19 +96,27 @@ def faults(plan: Plan, cards: Mapping[str, Card], *, most: int = STEP_LIMIT) -> 
     if len(plan.steps) > most:
         return [f"the plan has {len(plan.steps):,} steps and at most {most:,} are allowed"]
     ids = {step.id for step in plan.steps}
-    wrong = _doubles(plan)
+    wrong, able = _doubles(plan), _able(plan, cards)
     for step in plan.steps:
         wrong += _dependency_faults(step, ids)
-        wrong += _assignee_faults(step, cards)
+        wrong += _assignee_faults(step, cards, able)
     if not wrong and (circle := cycle(plan)):
         wrong.append(f"steps {', '.join(shown(id_) for id_ in circle[:10])} wait for each other")
     return wrong
 
 
-def assignee(step: Step, cards: Mapping[str, Card]) -> str:
-    """Choose who does a step: the agent it names, or who is clearly the one for the capability."""
-    chosen = None if step.agent else choice(rank(step.capability, cards.values()))
-    return step.agent if chosen is None else chosen.card.name
+def assignees(plan: Plan, cards: Mapping[str, Card]) -> dict[str, str]:
+    """Choose who does each step: the agent it names, or who is clearly the one for the capability."""
+    chosen = {capability: choice(matches) for capability, matches in _able(plan, cards).items()}
+    who = ((step, None if step.agent else chosen[step.capability]) for step in plan.steps)
+    return {step.id: step.agent if match is None else match.card.name for step, match in who}
+
+
+def _able(plan: Plan, cards: Mapping[str, Card]) -> dict[str, list[Match]]:
+    """Find for each capability that a step is for those who have it. The cards are read once for all."""
+    wanted = {step.capability for step in plan.steps if not step.agent}
+    index = Index(cards.values() if wanted else ())
+    return {capability: index.rank(capability) for capability in wanted}
 
 
 def identities(plan: Plan, who: Mapping[str, str], told: object = None) -> dict[str, str]:
@@ -230,22 +239,22 @@ def _dependency_faults(step: Step, ids: set[str]) -> list[str]:
     return wrong
 
 
-def _assignee_faults(step: Step, cards: Mapping[str, Card]) -> list[str]:
+def _assignee_faults(step: Step, cards: Mapping[str, Card], able: Mapping[str, Sequence[Match]]) -> list[str]:
     where = f"step {shown(step.id)}"
     if not step.agent and not step.capability:
         return [f"{where} names neither an agent nor a capability"]
     if step.agent and step.agent not in cards:
         who = ", ".join(sorted(cards)) or "no one"
         return [f"{where} is for '{step.agent}', who cannot be asked; there is {who}"]
-    unable = _unable(step, cards) if step.capability else ""
+    unable = _unable(step, cards, able) if step.capability else ""
     return [f"{where} needs {shown(step.capability)}, and {unable}"] if unable else []
 
 
-def _unable(step: Step, cards: Mapping[str, Card]) -> str:
+def _unable(step: Step, cards: Mapping[str, Card], able: Mapping[str, Sequence[Match]]) -> str:
     """Say why nobody can be given a step for what it needs; nothing if somebody can."""
     if step.agent:
         return "" if suits(step.capability, cards[step.agent]) else f"'{step.agent}' cannot do that"
-    matches = rank(step.capability, cards.values())
+    matches = able[step.capability]
     if choice(matches) is not None:
         return ""
     near = ", ".join(match.card.name for match in matches[:3])

@@ -1,6 +1,6 @@
 """Thirty agents of a company, and what people ask for: in scope with the right one, and out of scope.
 
-All of it was written before any figure of the matcher was chosen. Queries are divided in two by their place: figures may
+All of it was written before any figure of the matcher was chosen. Queries are divided in two: figures may
 be chosen by `TUNED`, and are only checked by `KEPT`.
 """
 
@@ -13,8 +13,8 @@ AGENTS: Final = (
         "invoice-clerk",
         role="accounts payable",
         can=["read invoices", "match invoices to purchase orders"],
-        instructions="You process supplier bills. Extract the vendor, amount, due date and tax from each invoice, compare "
-        "them with the purchase order, and flag duplicates or overcharges before payment is released.",
+        instructions="You process supplier bills. Extract the vendor, amount, due date and tax from each invoice, "
+        "compare them with the purchase order, and flag duplicates or overcharges before payment is released.",
     ),
     Card(
         "expense-auditor",

@@ -149,7 +149,7 @@ class PlanRun:
         self._live = live
         self._options = options
         self._steps = {step.id: step for step in plan.steps}
-        self._who = {step.id: plans.assignee(step, cards) for step in plan.steps}
+        self._who = plans.assignees(plan, cards)
         self._team = frozenset(self._who.values())
         roster = tuple((name, cards[name].role) for name in sorted(self._team))
         self._reveal = Reveal(plan.goal, roster) if options.reveal else None

@@ -1,0 +1,66 @@
+"""The matcher on a labelled set: how often the right agent is first, and how rarely someone is asked for what nobody
+does. Each half for itself: the one by which figures were chosen, and the one that was kept back."""
+
+import pytest
+
+from core.finding.office import AGENTS, IN_SCOPE, KEPT, OUT_OF_SCOPE, TUNED
+from remit.core.match import Index, choice
+
+INDEX = Index(AGENTS)
+HALVES = pytest.mark.parametrize("half", [TUNED, KEPT], ids=["tuned", "kept"])
+Half = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
+
+
+def routed(wanted: str) -> str:
+    chosen = choice(INDEX.rank(wanted))
+    return "" if chosen is None else chosen.card.name
+
+
+def test_the_set_is_whole():
+    assert (len(AGENTS), len(IN_SCOPE), len(OUT_OF_SCOPE)) == (30, 60, 20)
+    assert {right for _, right in IN_SCOPE} == {card.name for card in AGENTS}
+    assert all(card.instructions for card in AGENTS)
+
+
+@HALVES
+@pytest.mark.rule("asks.found")
+def test_the_right_agent_is_first_for_four_of_five_requests(half: Half):
+    first = [[match.card.name for match in INDEX.rank(wanted)[:1]] == [right] for wanted, right in half[0]]
+
+    assert sum(first) >= 0.8 * len(first)
+
+
+@HALVES
+@pytest.mark.rule("asks.scope")
+def test_hardly_anyone_is_asked_for_what_nobody_does(half: Half):
+    assert sum(routed(wanted) != "" for wanted in half[1]) <= 0.05 * len(half[1])
+
+
+@HALVES
+@pytest.mark.rule("asks.margin")
+def test_hardly_anyone_is_asked_in_place_of_another(half: Half):
+    wrong = [wanted for wanted, right in half[0] if routed(wanted) not in ("", right)]
+
+    assert len(wrong) <= 0.05 * len(half[0])
+
+
+@pytest.mark.rule("asks.scope")
+def test_without_the_one_who_does_it_hardly_anyone_is_asked():
+    """Nearer to the roster than what is out of scope by intent: the same requests, when their agent is not there."""
+    names = {card.name for card in AGENTS}
+    asked = [wanted for wanted, right in IN_SCOPE if choice(INDEX.rank(wanted, names - {right})) is not None]
+
+    assert len(asked) <= 0.1 * len(IN_SCOPE)
+
+
+@pytest.mark.rule("asks.capability")
+def test_neither_the_order_of_cards_nor_an_index_that_grew_changes_anything():
+    cards = [*AGENTS[2::3], *AGENTS[::3], *AGENTS[1::3]]
+    grown = Index(cards[:10])
+    grown.rank(IN_SCOPE[0][0])
+    for card in cards[10:]:
+        grown.add(card)
+
+    assert grown.card("payroll") is INDEX.card("payroll")
+    for wanted in [*(wanted for wanted, _ in IN_SCOPE), *OUT_OF_SCOPE]:
+        assert grown.rank(wanted) == INDEX.rank(wanted)
