@@ -208,7 +208,9 @@ INSIDE = (
         },
         (Aim(1.1, ("remit, session of 10",)),),
     ),
-    Job("find", "rank 1,000 agents", "ms", {REMIT: finding.thousand}, (Aim(5),)),
+    Job("find", "rank 1,000 agents", "ms", {REMIT: finding.among(1_000)}, (Aim(2),)),
+    Job("find-many", "rank 10,000 agents", "ms", {REMIT: finding.among(10_000)}, (Aim(20),)),
+    Job("find-read", "read the cards of 1,000 agents", "ms", {REMIT: finding.reading}),
 )
 CONTEXT = (
     Job(

@@ -16,7 +16,17 @@ from teams import team
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202etxt\u2066\r[red]:smile:"
 ACTS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 SHOWS = [
-    *(["runs"], ["ps", "--all"], ["agents"], ["breakers"], ["stats"], ["history"], ["doctor"], ["context", "ls"]),
+    *(
+        ["runs"],
+        ["ps", "--all"],
+        ["agents"],
+        ["find", "txt"],
+        ["breakers"],
+        ["stats"],
+        ["history"],
+        ["doctor"],
+        ["context", "ls"],
+    ),
     *(["context", "ls", "notes"], ["context", "get", "notes", "k"], ["prune", "--dry-run"]),
     *(["show", "{run}"], ["show", "{run}", "--receipts"], ["status", "{run}"], ["wait", "{run}", "--seconds", "1"]),
     *(["flow", "{run}"], ["flow", "{run}", "--format", "mermaid"], ["flow", "{run}", "--format", "svg"]),

@@ -220,6 +220,33 @@ def test_agents_that_a_worker_published_are_listed_and_asked_without_importing_t
     assert json.loads(cli("status", task, "--json").out)["state"] == "pending"
 
 
+@pytest.mark.rule("asks.capability", "asks.free")
+def test_agents_are_found_in_a_store_and_in_a_module(cli, tmp_path: Path, module: str):
+    carried_out(tmp_path)
+    found = cli("find", "someone quick")
+    assert [line.split() for line in found.out.splitlines()] == [
+        ["agent", "why", "score"],
+        ["quick", "named", "for", "quick", "1.00"],
+        ["asked", "without", "asking", "back:", "quick"],
+    ]
+    assert json.loads(cli("find", "something quick", "--json").out) == [
+        {"agent": "quick", "score": 1.0, "why": "named for quick", "free": True, "chosen": True}
+    ]
+    cli("breaker", "trip", "quick", "--why", "tired")
+    assert "named for quick; not now: its breaker is open" in cli("find", "quick").out
+    assert [line.split()[0] for line in cli("find", f"{module}:rt", "the boss").out.splitlines()][1] == "boss"
+    assert "it is not clear whom to ask" in cli("find", "careless parent").out
+
+
+def test_whoever_finds_nobody_is_told_so(cli, tmp_path: Path):
+    carried_out(tmp_path)
+    assert cli("find", "quantum physics")[:2] == (4, "nobody here can do 'quantum physics'\n")
+    assert cli("find", "quantum physics", "--json")[:2] == (4, "[]\n")
+    assert cli("find").code == 2
+    assert cli("find", "quick", "--limit", "0").code == 2
+    assert cli("find", "on").code == 4
+
+
 def test_where_no_worker_has_been_there_are_no_agents(cli, tmp_path: Path):
     submitted(tmp_path)
     assert "no worker has published its agents here yet" in cli("agents").out

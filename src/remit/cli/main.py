@@ -42,6 +42,7 @@ _COMMANDS: Final = (
     (LOOK, "status", "status:status", "Show one task: where it stands, its attempts, its result."),
     (LOOK, "watch", "watch:watch", "Watch what happens, in every process, while it happens."),
     (LOOK, "agents", "agents:agents", "List the agents that can be asked through this store."),
+    (LOOK, "find", "find:find", "Find who can do something, and who would be asked for it."),
     (LOOK, "runs", "runs:runs", "List the latest runs of a store."),
     (LOOK, "show", "show:show", "Show one run: its tree, times, refusals and receipts."),
     (LOOK, "flow", "flow:flow", "Draw one run: as text, Mermaid or SVG."),

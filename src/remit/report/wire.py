@@ -13,6 +13,7 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Entry
 from remit.core.events import Event
+from remit.core.match import Match
 from remit.core.message import Message
 from remit.core.money import Hold, Lease
 from remit.core.outcome import Outcome
@@ -201,6 +202,11 @@ def announcement(message: Message) -> Data:
 
 def card(card: Card, published_at: int | None = None) -> Data:
     return card.data if published_at is None else {**card.data, "published_at": published_at}
+
+
+def match(match: Match, *, chosen: bool) -> Data:
+    """An agent that was found, and whether it would be asked without asking back."""
+    return {"agent": match.card.name, "score": match.score, "why": match.why, "free": match.free, "chosen": chosen}
 
 
 def breaker(agent: str, breaker: Breaker) -> Data:

@@ -22,10 +22,38 @@ _SYNONYM: Final = 0.75
 _SPELLED: Final = 0.7  # what a word counts for that is spelled like another, by the share of its trigrams
 _ALIKE: Final = 0.6  # that share, at least: of the word that has fewer
 _LIGHT_WORD: Final = 0.4
+_CROWD: Final = 20  # agents: among fewer a word weighs as it would there, or what nobody has would outweigh all else
 _BLENDED: Final = 0.3  # the score that is enough where meaning counts too
 _REMEMBERED: Final = 10_000  # words of questions
 
 Near = Mapping[str, float]  # words or agents, and how near each is
+
+
+class _Roster(NamedTuple):
+    """Those who may be asked: all, all `without` some, or `only` some, whichever is less to look at."""
+
+    size: int
+    only: AbstractSet[str] | None = None
+    without: AbstractSet[str] = frozenset()
+
+    def of(self, having: dict[str, float]) -> dict[str, float]:
+        """Leave those of these agents who may be asked."""
+        if self.only is not None:
+            return {name: having[name] for name in having.keys() & self.only}
+        if having.keys().isdisjoint(self.without):
+            return having
+        left = {**having}
+        for name in self.without:
+            left.pop(name, None)
+        return left
+
+
+def _roster(cards: AbstractSet[str], among: AbstractSet[str] | None) -> _Roster:
+    if among is None:
+        return _Roster(len(cards))
+    without = cards - among
+    left = len(cards) - len(without)
+    return _Roster(left, without=without) if len(without) < left else _Roster(left, only=cards & among)
 
 
 class _Part(NamedTuple):
@@ -53,16 +81,25 @@ class _Asked(NamedTuple):
 
     def best(self) -> list[str]:
         """List the agents with the best scores that are worth a look."""
-        sums: dict[str, float] = {}
-        for _, weight, _, found in self.parts:
-            for name, how in found.items():
-                sums[name] = sums.get(name, 0.0) + weight * how
-        whole, least = self.whole, _LISTED
         if self.alike is not None:
-            sums = {name: (sums.get(name, 0.0) / whole + alike) / 2 for name, alike in self.alike.items()}
-            whole = 1.0
-        scores = [(-score, name) for name, score in sums.items() if score >= least * whole]
+            sums = {name: self.blended(name, self.share(name)) for name in self.alike}
+            least = _LISTED
+        else:
+            sums, least = self._sums(), _LISTED * self.whole
+        scores = [(-score, name) for name, score in sums.items() if score >= least]
         return [name for _, name in nsmallest(MATCHES, scores)]
+
+    def _sums(self) -> dict[str, float]:
+        """Add up what agents have, what weighs most first: whoever has none of it until what is left is too little to
+        be listed for is not looked at any more."""
+        sums: dict[str, float] = {}
+        left = self.whole
+        for _, weight, _, found in sorted(self.parts, key=lambda part: -part.weight):
+            names = found if left >= _LISTED * self.whole else found.keys() & sums.keys()
+            for name in names:
+                sums[name] = sums.get(name, 0.0) + weight * found[name]
+            left -= weight
+        return sums
 
 
 class Index:
@@ -104,28 +141,28 @@ class Index:
         words = words_of(wanted)[:_WORDS]
         if not words:
             return []
-        cards = self._cards.keys()
-        roster = None if among is None or among >= cards else cards & among
+        roster = _roster(self._cards.keys(), among)
         parts = [self._part(word, roster) for word in words]
         asked = _Asked(parts, sum([part.weight for part in parts]), alike)
         matches = [self._match(name, asked) for name in asked.best()]
         matches.sort(key=lambda match: (-match.score, match.card.name))
         named = {match.card.name for match in matches}
-        handy = sorted((self._anything if roster is None else self._anything & roster) - named)
+        handy = sorted(roster.of(dict.fromkeys(self._anything, 0.0)).keys() - named)
         return [*matches, *[Match(self._cards[name], ANYTHING, "can do anything") for name in handy]]
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    def _part(self, word: str, roster: AbstractSet[str] | None) -> _Part:
-        near, found = self._near_words(word), dict[str, float]()
-        for other, how in near.items():
-            having = self._having[other]
-            for name in having if roster is None else having.keys() & roster:
-                value = how * having[name]
-                if value > found.get(name, 0.0):
-                    found[name] = value
-        count = len(self._cards) if roster is None else len(roster)
-        weight = log(1 + count / (0.5 + len(found))) if count else 1.0
+    def _part(self, word: str, roster: _Roster) -> _Part:
+        near = self._near_words(word)
+        found = roster.of(self._having.get(word, {}))  # the word itself: no other way to have it counts for more
+        if len(near) > (word in near):
+            found = {**found}
+            exact = {*found}
+            for other, how in near.items():
+                for name, weight in roster.of(self._having[other]).items() if other != word else ():
+                    if name not in exact and how * weight > found.get(name, 0.0):
+                        found[name] = how * weight
+        weight = log(1 + max(roster.size, _CROWD) / (0.5 + len(found)))
         return _Part(word, weight * _LIGHT_WORD if word in LIGHT else weight, near, found)
 
     def _match(self, name: str, asked: _Asked) -> Match:

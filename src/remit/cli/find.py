@@ -1,0 +1,85 @@
+"""`remit find`: who can do something, and who would be asked for it."""
+
+import asyncio
+
+from rich.text import Text
+
+from remit.cli.loading import load
+from remit.cli.options import (
+    DEFAULT_STORE,
+    DEFAULT_WORKSPACE,
+    AsJson,
+    InWorkspace,
+    OwnStore,
+    emit,
+    out,
+)
+from remit.cli.terminal import tabled
+from remit.core.checks import between
+from remit.core.match import BEST, MATCHES, Match, choice
+from remit.core.text import shown
+from remit.engine.settings import Serving
+from remit.errors import BadInput
+from remit.report import wire
+from remit.report.printable import escaped
+from remit.runtime.workspace import Workspace
+
+NOT_FOUND = 4
+
+
+def find(
+    *request: str,
+    store: OwnStore = None,
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    limit: int = BEST,
+    json: AsJson = False,
+) -> int:
+    """List the agents that can do something, best first, and who would be asked without asking back.
+
+    They are those that workers of this store have published, and with a module those of its team. Nobody found is
+    exit code 4.
+
+    Parameters
+    ----------
+    request
+        [module:runtime] 'what is wanted', in a few words or as a sentence.
+    store
+        The store; with a module, instead of the team's own.
+    workspace
+        The workspace within it; with a module it is the team's.
+    limit
+        How many to list.
+    json
+        Print JSON instead of a table.
+    """
+    if len(request) not in (1, 2):
+        raise BadInput(f"say [module:runtime] 'what is wanted': one or two words, not {len(request)}; quote it")
+    *module, wanted = request
+    between(limit, "--limit", 1, MATCHES)
+    with _opened(module, store, workspace) as owner:
+        matches = asyncio.run(owner.find(wanted, limit=MATCHES))
+    chosen = choice(matches)
+    listed = matches[:limit]
+    if json:
+        emit([wire.match(match, chosen=match is chosen) for match in listed])
+    else:
+        _tell(wanted, listed, chosen)
+    return 0 if listed else NOT_FOUND
+
+
+def _opened(module: list[str], store: str | None, workspace: str) -> Workspace:
+    if not module:
+        return Workspace(store or DEFAULT_STORE, workspace, create=False)
+    return load(module[0]).at(store, serving=Serving(hands=0)).workspace
+
+
+def _tell(wanted: str, matches: list[Match], chosen: Match | None) -> None:
+    if not matches:
+        out().print(Text(f"nobody here can do {shown(wanted)}", "dim"))
+        return
+    rows = [[Text(escaped(one.card.name, 64), "bold"), escaped(one.why, 200), f"{one.score:.2f}"] for one in matches]
+    out().print(tabled(("agent", "why", "score"), rows, left=2, gives_way="why"))
+    if chosen is None:
+        out().print(Text("it is not clear whom to ask: name one of them", "dim"))
+    else:
+        out().print(Text(f"asked without asking back: {escaped(chosen.card.name, 64)}", "dim"))
