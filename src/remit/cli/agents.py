@@ -34,5 +34,5 @@ def agents(*, place: Where = HERE, json: AsJson = False) -> None:
 
 
 def _row(card: Card, elapsed: int) -> list[Text | str]:
-    can = "; ".join(card.can) or card.role
+    can = "; ".join(card.can) or card.role or card.instructions
     return [Text(escaped(card.name, 64), "bold"), escaped(can, 200), escaped(spelled(card.asks), 60), age(elapsed)]
