@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
+# Tests start hundreds of processes: what one of them has compiled no other has to compile again, whatever is set here.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test torture powercut check bench bench-growth limits docs pins fmt clean
 
 help:  ## list the targets

@@ -13,14 +13,14 @@ from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
 from teams import team
 
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("nightly", deadline=None, max_examples=5_000)
 settings.load_profile("ci")
 
 
 # Tracing more than doubles what a test costs. It tells which lines of the engine, the stores and what is pure are never
 # reached, and the tests beside those reach them: not random teams, kills, commands and pages, nor the second time on a
-# file or a server.
+# file or a server, nor what is tried with a hundred examples.
 TRACED = frozenset(("core", "report", "engine", "stores"))
 AGAIN = ("file", "postgres")
 
@@ -29,7 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         folder = item.path.relative_to(item.config.rootpath).parts[1]
         again = folder == "engine" and any(word in item.name.partition("[")[2] for word in AGAIN)
-        if again or folder not in TRACED:
+        tried_often = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if again or tried_often or folder not in TRACED:
             item.add_marker("no_cover")
 
 

@@ -440,12 +440,17 @@ async def test_a_deadline_that_was_said_holds_through_downtime(tmp_path, clock):
 
 
 class Interrupted(Wrapped):
-    """A database of a process that is gone before it can record that its lead has ended."""
+    """A database of a process that is gone before it can record that its lead has ended; from then on it can write
+    nothing more."""
+
+    gone = False
 
     def around(self, decide: Decide[Any]) -> Decide[Any]:
         def decided(view: View) -> Decision[Any]:
             decision = decide(view)
-            if any(event.kind in ENDS and event.agent == "lead" for event in decision.events):
+            ended = any(event.kind in ENDS and event.agent == "lead" for event in decision.events)
+            self.gone = self.gone or ended
+            if self.gone:
                 raise StoreBusy("the process is gone")
             return decision
 

@@ -10,8 +10,8 @@ from remit.stores.postgres.database import PostgresDatabase
 
 pytestmark = pytest.mark.anyio
 
-PAIRS, POSTGRES = 400, 20
-PART = 200
+PAIRS, POSTGRES = 200, 20
+PART = 100
 
 
 @pytest.mark.rule("sight.no-trace", "store.workspace", "board.session", "message.once")
