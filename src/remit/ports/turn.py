@@ -10,6 +10,8 @@ from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.remit import Remit
 from remit.core.trust import Trust
+from remit.core.values import Json
+from remit.ports.models import ModelCall, Reply, ToolCall, ToolFunction
 
 
 class TurnLike(Protocol):
@@ -38,6 +40,14 @@ class TurnLike(Protocol):
     async def send(self, to: str, text: str) -> None: ...
     async def inbox(self) -> list[Message]: ...
     async def once(self, name: str, do: Any, *args: Any) -> Any: ...
+    async def model(self, call: ModelCall) -> Reply:
+        """Ask a model, and pay for it; when the task is run again, give back what it answered."""
+        ...
+
+    async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
+        """Use a tool, and give back what the model is told: what came of it, or a sentence why not."""
+        ...
+
     def submitted(self, task: str) -> Any:
         """Give the handle of a task that this task submitted or spawned."""
         ...

@@ -1,0 +1,69 @@
+"""Requests to models and calls of tools, as adapters bring them to a turn.
+
+A framework's adapter says what it wants asked and how that is sent; everything else is the engine's: journal, money,
+recovery, policy, approval.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from remit.core.command import Command
+from remit.core.money.prices import Usage
+from remit.core.recovery import Choice, ModelFailure, ModelTry
+from remit.core.values import Json
+
+Hear: TypeAlias = Callable[[str], None]  # is given the text of an answer piece by piece
+
+
+class Reply(NamedTuple):
+    """What a model answered.
+
+    `text` is the whole answer as the adapter can read it again; `response` the same as an object of its own, which only
+    the process has that asked. `usage` is what the provider counted, None if it said nothing that can be true. `calls`
+    are the names of the tools that the answer calls.
+    """
+
+    text: str
+    model: str
+    usage: Usage | None
+    calls: tuple[str, ...] = ()
+    response: Any = None
+
+
+class ModelCall(NamedTuple):
+    """One request, to whichever of the `choices` answers.
+
+    `digest` is of everything that is asked, without times and ids that change from run to run: the same digest is the
+    same request. `size` tells how many tokens are read, roughly, with the context shortened so far; `most` is how many
+    may be written, and `tools` are those that are offered. `send` sends one request, once: to this model with this key,
+    for at most so many tokens, and tells the text to `Hear` as it comes if anyone listens. `failure` says what an error
+    of `send` means; None if it is not the model's.
+    """
+
+    digest: str
+    choices: tuple[Choice, ...]
+    size: Callable[[int], int]
+    most: int
+    send: Callable[[ModelTry, int, Hear | None], Awaitable[Reply]]
+    failure: Callable[[Exception], ModelFailure | None]
+    tools: frozenset[str] = frozenset()
+
+
+class ToolCall(NamedTuple):
+    """A tool that a model wants used: its name, what it is given, and the id that the model gave to the call."""
+
+    name: str
+    arguments: Mapping[str, Json]
+    id: str
+
+
+ToolFunction: TypeAlias = Callable[[dict[str, Any]], Awaitable[object]]
+
+
+class HandedOver(BaseException):
+    """A tool call has handed the task over: the turn is done and returns `command`. It is no `Exception`, so that no
+    framework tells it to its model as a failure."""
+
+    def __init__(self, command: Command) -> None:
+        super().__init__("the task was handed over")
+        self.command = command
