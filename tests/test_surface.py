@@ -163,6 +163,7 @@ def test_the_verbs_of_a_turn_are_there():
         "hand_off",
         "handoff",
         "inbox",
+        "model",
         "once",
         "outside",
         "paid_call",
@@ -177,6 +178,7 @@ def test_the_verbs_of_a_turn_are_there():
         "submit",
         "submitted",
         "task",
+        "tool",
         "tools",
         "used",
     }

@@ -7,7 +7,8 @@
     ├── Refused         a rule said no to one hop or one read; the run goes on
     ├── Failed          an agent was asked and did not deliver
     │   ├── TimedOut    ... because its time was up
-    │   └── Cancelled   ... because someone stopped it
+    │   ├── Cancelled   ... because someone stopped it
+    │   └── NoAnswer    ... because no model answered it
     └── StoreError      the database could not do its part; nothing was half-written
         ├── NotAStore   the file is something else
         ├── NewerStore  the file was written by a newer remit
@@ -102,6 +103,12 @@ class Cancelled(Failed):
     """Someone stopped the task, or the run it belongs to."""
 
     status = 409
+
+
+class NoAnswer(Failed):
+    """No model answered the agent; the text says what became of each. `retryable` if one may answer later."""
+
+    status = 503
 
 
 class StoreError(RemitError):

@@ -11,6 +11,7 @@ from remit.core.kinds import Begun, Claim, Place, Queued, Requeue, place
 from remit.core.lead import Lead, whole
 from remit.core.message import Message
 from remit.core.plan import Plan, Step
+from remit.core.recovery import Cooling, ModelFailure, ModelTry
 from remit.core.remit import Pass
 from remit.core.scope import Scope
 
@@ -153,6 +154,19 @@ MADE = [
     kinds.question_event("notice.sent", HERE, "coder", NOW, {"question": "q1", "channel": "webhook", "ref": "42"}),
     kinds.question_event("notice.sent", HERE, "coder", NOW, {"question": "q1", "channel": "webhook", "error": "401"}),
     kinds.effect_done(CODER, "charge", "abc", [1], NOW),
+    kinds.model_answered(CODER, ModelTry("openai:gpt-5"), {"named": "gpt-5", "calls": []}, NOW),
+    kinds.model_answered(
+        CODER,
+        ModelTry("openai:gpt-5", "A", 1),
+        {"named": "gpt-5", "calls": ["look"], "usage": {"input": 1_200, "output": 7}, "cost": 3},
+        NOW,
+    ),
+    kinds.model_failed(CODER, ModelTry("openai:gpt-5"), ModelFailure("timeout"), NOW),
+    kinds.model_failed(CODER, ModelTry("openai:gpt-5", "A", 2), ModelFailure("rate-limit", 429), NOW),
+    kinds.tool_done(CODER, {"tool": "look", "call": "c1", "given": "{}", "outcome": "done"}, NOW),
+    kinds.tool_done(CODER, {"tool": "look", "call": "c2", "given": "{}", "outcome": "refused"}, NOW),
+    kinds.cooling_set("key:A", Cooling(1, NOW + 60, "rate-limit", NOW), NOW),
+    kinds.cooling_set("key:A", Cooling(used=NOW), NOW),
     kinds.plan_started(CODER, [STEP], NOW, {}),
     kinds.plan_started(CODER, [Step("a", "Gather", agent="coder").data()], NOW, {"goal": "g", "receipt": RECEIPT}),
     kinds.team_planned(CODER, {"plan": {"steps": [{"id": "a", "title": "Gather"}]}}, NOW),

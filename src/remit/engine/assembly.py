@@ -20,6 +20,10 @@ from remit.engine.directory import Directory
 from remit.engine.door.approving import Approving
 from remit.engine.finding import Finder
 from remit.engine.ground import Ground
+from remit.engine.models.asking import Models
+from remit.engine.models.costs import Costs
+from remit.engine.models.toolbox import Toolbox
+from remit.engine.models.verbs import ModelServices
 from remit.engine.money.accounts import Accounts
 from remit.engine.money.holding import Holding
 from remit.engine.money.paying import Paying, Tariff
@@ -83,11 +87,10 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     delegations = Delegations(services)
     queue = TaskQueue(services, spawn_wait=serving.pace.spawn_wait)
     control = TaskControl(ground, services.bell, services.slots, services.conductor.alive, services.heartbeat.worker)
-    inbox = Inbox(ground)
+    inbox, entries = Inbox(ground), Entries(ground)
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
-    entries = Entries(ground)
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
-    handoffs, finder = services.handoffs, Finder(ground, system.embed)
+    handoffs, finder, money = services.handoffs, Finder(ground, system.embed), _money(services, settings)
     turn_services = TurnServices(
         directory,
         finder,
@@ -98,8 +101,9 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         plans,
         entries,
         inbox,
-        _money(services, settings),
+        money,
         PeopleServices(services.questions),
+        _talking(services, money),
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
@@ -126,6 +130,12 @@ def _money(services: Services, settings: EngineSettings) -> MoneyServices:
 
     tariff = Tariff(settings.system.prices, policy.unknown_price == "refuse", has_key)
     return MoneyServices(Paying(ground, holding, tariff), Effects(ground, services.insisting))
+
+
+def _talking(services: Services, money: MoneyServices) -> ModelServices:
+    ground, insisting = services.ground, services.insisting
+    models = Models(ground, Costs(money.paying), insisting, services.slots, {})
+    return ModelServices(models, Toolbox(ground, insisting))
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from remit.core.allow import ANY
 from remit.core.backoff import USUAL, RetryPolicy
@@ -17,6 +17,19 @@ from remit.errors import BadInput
 AgentFunction: TypeAlias = Callable[[Any], Awaitable[object]]
 
 
+class AgentRules(NamedTuple):
+    """How an agent goes about its models and tools: which tools a person approves each time, what is called before and
+    after a tool is used, and how often its model is asked for one task."""
+
+    approve: frozenset[str] = frozenset()
+    before: tuple[Callable[..., Any], ...] = ()
+    after: tuple[Callable[..., Any], ...] = ()
+    iterations: int = 50
+
+
+USUAL_RULES: Final = AgentRules()
+
+
 @dataclass(frozen=True, slots=True)
 class Agent:
     """A card and what answers for it."""
@@ -24,6 +37,7 @@ class Agent:
     card: Card
     answer: AgentFunction
     retry: RetryPolicy = USUAL
+    rules: AgentRules = USUAL_RULES
     stand_in: bool = False  # made by the engine for a person's plan: nobody's failures are its own
 
 

@@ -30,8 +30,9 @@ from remit.engine.attempt.watching import Watch, action_of_all
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.finding import Finder
+from remit.engine.models.verbs import ModelServices, ModelVerbs
 from remit.engine.money.verbs import MoneyServices, MoneyVerbs
-from remit.engine.people.verbs import PeopleServices, PeopleVerbs
+from remit.engine.people.verbs import PeopleServices
 from remit.engine.plans.running import PlanOutcome, PlanRunner
 from remit.engine.queue.control import TaskControl
 from remit.engine.queue.submitting import TaskQueue
@@ -60,15 +61,17 @@ class TurnServices(NamedTuple):
     inbox: Inbox
     money: MoneyServices
     people: PeopleServices
+    talking: ModelServices
 
 
-class Turn(MoneyVerbs, PeopleVerbs):
+class Turn(MoneyVerbs, ModelVerbs):
     """Given to an agent when it is asked. What it may do is kept by the engine, not in here."""
 
     def __init__(self, services: TurnServices, live: LiveTask) -> None:
         self._services = services
         self._money = services.money
         self._people = services.people
+        self._talking = services.talking
         self._live = live
 
     def __repr__(self) -> str:

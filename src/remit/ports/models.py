@@ -15,7 +15,7 @@ from remit.core.values import Json
 Hear: TypeAlias = Callable[[str], None]  # is given the text of an answer piece by piece
 
 
-class Reply(NamedTuple):
+class ModelAnswer(NamedTuple):
     """What a model answered.
 
     `text` is the whole answer as the adapter can read it again; `response` the same as an object of its own, which only
@@ -44,7 +44,7 @@ class ModelCall(NamedTuple):
     choices: tuple[Choice, ...]
     size: Callable[[int], int]
     most: int
-    send: Callable[[ModelTry, int, Hear | None], Awaitable[Reply]]
+    send: Callable[[ModelTry, int, Hear | None], Awaitable[ModelAnswer]]
     failure: Callable[[Exception], ModelFailure | None]
     tools: frozenset[str] = frozenset()
 

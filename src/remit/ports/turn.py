@@ -11,7 +11,7 @@ from remit.core.outcome import Outcome
 from remit.core.remit import Remit
 from remit.core.trust import Trust
 from remit.core.values import Json
-from remit.ports.models import ModelCall, Reply, ToolCall, ToolFunction
+from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction
 
 
 class TurnLike(Protocol):
@@ -40,7 +40,7 @@ class TurnLike(Protocol):
     async def send(self, to: str, text: str) -> None: ...
     async def inbox(self) -> list[Message]: ...
     async def once(self, name: str, do: Any, *args: Any) -> Any: ...
-    async def model(self, call: ModelCall) -> Reply:
+    async def model(self, call: ModelCall) -> ModelAnswer:
         """Ask a model, and pay for it; when the task is run again, give back what it answered."""
         ...
 

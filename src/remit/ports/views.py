@@ -13,6 +13,7 @@ from remit.core.money import Hold, Lease, Unit
 from remit.core.projection import Key, Row, Table, Tables
 from remit.core.question import Question
 from remit.core.record import Record, RunFacts, Standing
+from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import Period, UnderWay, Window
 from remit.core.text import INT_LIMIT
@@ -191,7 +192,7 @@ class QueueView(Protocol):
 
 
 class AgentView(Protocol):
-    """Breakers and published cards."""
+    """Breakers, published cards, and the models and keys that rest."""
 
     def breaker(self, name: str) -> Breaker: ...
     def breaker_set_at(self, name: str) -> int | None:
@@ -199,6 +200,14 @@ class AgentView(Protocol):
         ...
 
     def breakers(self) -> list[tuple[str, Breaker, int]]: ...
+    def coolings(self) -> dict[str, Cooling]:
+        """Give the models and keys that have failed of late."""
+        ...
+
+    def cooling_set_at(self, name: str) -> int | None:
+        """Tell when a model or a key was last put down as failed; None if it never was, or has answered since."""
+        ...
+
     def card(self, name: str) -> Card | None: ...
     def cards(self) -> list[tuple[Card, int]]:
         """List the published cards, and when each was published."""

@@ -96,6 +96,36 @@ def _step(event: Event) -> str:
     return f": step {data['step']} {data['state']}: {data['reason']}"
 
 
+def _model_answered(event: Event) -> str:
+    """: openai:gpt-5, 1,200 tokens read and 7 written; calls look"""
+    data = read(event, kinds.ModelAnswered)
+    usage = data.get("usage")
+    counted = f"{usage['input']:,} tokens read and {usage['output']:,} written" if usage else "not counted"
+    calls = ", ".join(data["calls"])
+    return f": {data['model']}, {counted}" + (f"; calls {calls}" if calls else "")
+
+
+def _model_failed(event: Event) -> str:
+    """: openai:gpt-5: rate-limit (429)"""
+    data = read(event, kinds.ModelFailed)
+    status = data.get("status")
+    return f": {data['model']}: {data['why']}" + (f" ({status})" if status is not None else "")
+
+
+def _tool_done(event: Event) -> str:
+    """: deploy({"env":"prod"}), refused"""
+    data = read(event, kinds.ToolDone)
+    return f": {data['tool']}({data['given']})" + ("" if data["outcome"] == "done" else f", {data['outcome']}")
+
+
+def _cooling(event: Event) -> str:
+    """: key:A rests after rate-limit until 2026-11-15T22:13:20Z"""
+    data = read(event, kinds.CoolingSet)
+    if not data["failures"]:
+        return f": {data['name']} answers again"
+    return f": {data['name']} rests after {data['kind']} until {iso(data['until'])[:19]}Z"
+
+
 def _breaker(event: Event) -> str:
     """: open after 3 failures: no disk"""
     data = read(event, kinds.BreakerSet)
@@ -232,6 +262,10 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "hop.refused": _refused,
     "tokens.used": lambda event: f": {read(event, kinds.TokensUsed)['tokens']:,}",
     "effect.done": lambda event: f": {read(event, kinds.EffectDone)['key']}",
+    "model.answered": _model_answered,
+    "model.failed": _model_failed,
+    "tool.done": _tool_done,
+    "cooling.set": _cooling,
     "plan.started": _planned,
     "team.planned": _accepted,
     "step.ended": _step,

@@ -21,7 +21,7 @@ from remit.core.scope import SeesGiven
 from remit.core.text import canonical, shown
 from remit.engine import asking
 from remit.engine.asking import NO_GOAL, Running, StartingPlan, Submitting, SubmittingPlan
-from remit.engine.directory import Agent, AgentFunction, Directory
+from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules, Directory
 from remit.engine.plans.running import PlanOutcome
 from remit.engine.queue.task import Task
 from remit.engine.settings import Policy, Serving, System
@@ -106,11 +106,13 @@ class Runtime:
             return self._register(what, "", about)
         return lambda function: self._register(function, what, about)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType] - it gives back what it is given
 
-    def add(self, card: Card, answer: AgentFunction, *, retry: RetryPolicy = USUAL) -> None:
+    def add(
+        self, card: Card, answer: AgentFunction, *, retry: RetryPolicy = USUAL, rules: AgentRules = USUAL_RULES
+    ) -> None:
         """Register anything that can be awaited with a turn: a function, or an object with `async __call__`."""
         of_type(card, Card, "add takes a Card and what answers for it")
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
-        self._opening.directory.add(_agent(card, answer, retry))
+        self._opening.directory.add(_agent(card, answer, retry, rules))
 
     def cards(self) -> list[Card]:
         """List everyone who is registered, by name."""
@@ -128,7 +130,7 @@ class Runtime:
                     there = ", ".join(directory.names())
                     raise BadInput(f"there is no agent {shown(name)} to override; there are {there}")
                 replaced.append(agent)
-                directory.replace(_agent(agent.card, answer, agent.retry))
+                directory.replace(_agent(agent.card, answer, agent.retry, agent.rules))
             yield self
         finally:
             for agent in replaced:
@@ -303,8 +305,8 @@ async def _run(runtime: Runtime, agent: str, task: str, how: Running) -> Any:
     return outcome.unwrap()
 
 
-def _agent(card: Card, answer: AgentFunction, retry: RetryPolicy = USUAL) -> Agent:
+def _agent(card: Card, answer: AgentFunction, retry: RetryPolicy, rules: AgentRules) -> Agent:
     call = getattr(answer, "__call__", None)  # noqa: B004 - asking what kind of call it is, not whether it can be called
     if not inspect.iscoroutinefunction(answer) and not inspect.iscoroutinefunction(call):
         raise BadInput(f"agent '{card.name}' must be async: write `async def`, got {shown(answer)}")
-    return Agent(card, answer, retry)
+    return Agent(card, answer, retry, rules)

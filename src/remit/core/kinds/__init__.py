@@ -6,6 +6,17 @@ the shape of every kind.
 
 from typing import Final
 
+from remit.core.kinds.models import (
+    CoolingSet,
+    ModelAnswered,
+    ModelFailed,
+    ToolDone,
+    ToolOutcome,
+    cooling_set,
+    model_answered,
+    model_failed,
+    tool_done,
+)
 from remit.core.kinds.money import (
     SPENDS,
     AccountGranted,
@@ -128,6 +139,7 @@ __all__ = [
     "ClaimData",
     "Closes",
     "Completed",
+    "CoolingSet",
     "CreditsSpent",
     "EffectDone",
     "EndData",
@@ -152,6 +164,8 @@ __all__ = [
     "Lost",
     "MessageSent",
     "MessagesTaken",
+    "ModelAnswered",
+    "ModelFailed",
     "Nothing",
     "NoticeClaimed",
     "NoticeSent",
@@ -174,10 +188,13 @@ __all__ = [
     "StepTold",
     "TeamPlanned",
     "TokensUsed",
+    "ToolDone",
+    "ToolOutcome",
     "TurnData",
     "breaker_set",
     "cards_published",
     "claimed",
+    "cooling_set",
     "effect_done",
     "ended",
     "entries_removed",
@@ -192,6 +209,8 @@ __all__ = [
     "ledger_event",
     "message_sent",
     "messages_taken",
+    "model_answered",
+    "model_failed",
     "moved",
     "place",
     "plan_started",
@@ -208,6 +227,7 @@ __all__ = [
     "submitted",
     "team_planned",
     "tokens_used",
+    "tool_done",
 ]
 
 SHAPES: Final[dict[str, type]] = {
@@ -245,6 +265,10 @@ SHAPES: Final[dict[str, type]] = {
     "notice.claimed": NoticeClaimed,
     "notice.sent": NoticeSent,
     "effect.done": EffectDone,
+    "model.answered": ModelAnswered,
+    "model.failed": ModelFailed,
+    "tool.done": ToolDone,
+    "cooling.set": CoolingSet,
     "plan.started": PlanStarted,
     "team.planned": TeamPlanned,
     "step.ended": StepEnded,

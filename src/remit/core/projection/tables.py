@@ -201,6 +201,16 @@ def _breaker_set(event: Event) -> list[Change]:
     return [Change("breaker", "put", (cast("str", event.data["name"]),), row)]
 
 
+def _cooling_set(event: Event) -> list[Change]:
+    """Whoever does not rest and has not failed needs no row."""
+    name = cast("str", event.data["name"])
+    if not event.data["failures"]:
+        return [Change("cooling", "drop", (name,), {"name": name})]
+    row: Row = {column: event.data[column] for column in COLUMNS["cooling"] if column != "at"}
+    row["at"] = event.at
+    return [Change("cooling", "put", (name,), row)]
+
+
 def _cards_published(event: Event) -> list[Change]:
     cards = cast("list[dict[str, Json]]", read(event, CardsPublished)["cards"])
     return [
@@ -315,6 +325,10 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "notice.claimed": _no_table,
     "notice.sent": _no_table,
     "effect.done": _no_table,
+    "model.answered": _no_table,
+    "model.failed": _no_table,
+    "tool.done": _no_table,
+    "cooling.set": _cooling_set,
     "plan.started": _no_table,
     "team.planned": _no_table,
     "step.ended": _no_table,

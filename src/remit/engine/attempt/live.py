@@ -18,7 +18,7 @@ from remit.core.entry import Entry, Writer
 from remit.core.kinds import Lineage, Place, place
 from remit.core.lead import Lead
 from remit.core.lifecycle import TERMINAL
-from remit.core.money import UNITS, Amounts, Unit
+from remit.core.money import Amounts
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why, kept_back
 from remit.core.refusals import Refusals
@@ -33,6 +33,7 @@ from remit.engine.attempt.operations import FIRST, Attempt, Operations
 from remit.engine.directory import Agent
 from remit.errors import Refused
 from remit.ports import Clock, Decide, Decision, View, Wants
+from remit.ports.models import Hear
 
 T = TypeVar("T")
 Written: TypeAlias = dict[tuple[str, str], int]  # the version that stood at an address after writing it
@@ -66,6 +67,22 @@ class Handoff:
 
 
 NOT_HANDED: Final = Handoff()  # shared by all tasks: turns are given copies
+
+
+class Conversation:
+    """A turn's talk with a model: how many requests there were, how far the context is shortened, how many calls were
+    of tools that do not exist, and what tools were used of late. `hear` is given the text of answers as they come.
+
+    Run again, the same requests build it anew."""
+
+    __slots__ = ("hear", "requests", "strange", "tools", "trim")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.trim = 0
+        self.strange = 0
+        self.tools = Repeats()
+        self.hear: Hear | None = None
 
 
 class LiveTask:
@@ -210,17 +227,6 @@ class LiveTask:
 
     # -- what it holds ----------------------------------------------------------------------------------------
 
-    def held_by_flow(self) -> dict[Unit, int]:
-        """Sum up what this flow of the turn holds itself: waiting for that would be waiting for itself."""
-        own = asyncio.current_task()
-        amounts = [amounts for task, amounts in self.holds.values() if task is own]
-        return {unit: sum(amount.get(unit, 0) for amount in amounts) for unit in UNITS}
-
-    def note_hold(self, hold: str, amounts: Amounts) -> None:
-        if self.holds is NOTHING_HELD:
-            self.holds = {}
-        self.holds[hold] = (asyncio.current_task(), amounts)
-
     @cached_property
     def doing(self) -> set[str]:
         """The ids of the effects under way in this turn."""
@@ -230,6 +236,11 @@ class LiveTask:
     def delegated(self) -> Repeats:
         """What it has delegated of late. Most tasks delegate nothing."""
         return Repeats()
+
+    @cached_property
+    def conversation(self) -> Conversation:
+        """Its talk with a model, if it has one."""
+        return Conversation()
 
     @cached_property
     def wants(self) -> Wants:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final, NamedTuple
 
 from remit.core.backoff import ATTEMPTS
 from remit.core.events import Event
 from remit.core.kinds import EffectDone, Lineage, Queued, read
 from remit.core.values import Json, digest
+
+# The call of a tool that this flow is part of, and of whose: a child may run in the flow of its asker.
+_INSIDE: Final[ContextVar[tuple[Operations, str] | None]] = ContextVar("remit.inside", default=None)
 
 
 class Attempt(NamedTuple):
@@ -65,6 +70,11 @@ class KeptEffects:
             self._taken.set()
             self._taken = None
         return (read(event, EffectDone)["result"],)
+
+    def forget(self, prefix: str) -> None:
+        """Leave out the effects whose ids begin so: what they were part of is kept itself."""
+        for op in [op for op in self._left if op.startswith(prefix)]:
+            del self._left[op]
 
     def left(self, prefixes: Iterable[str]) -> EffectDone | None:
         """Return the first effect not taken yet whose id begins with one of these prefixes."""
@@ -147,7 +157,7 @@ class Operations:
         return self._of_every_try(f"{name}/{self._counts.get(name, 0) + 1}")
 
     def _about(self, what: str, about: tuple[str, ...]) -> str:
-        return f"{self._turn}/{what}/{digest(chr(0).join(about))}" if about else f"{self._turn}/{what}"
+        return f"{self._where}/{what}/{digest(chr(0).join(about))}" if about else f"{self._where}/{what}"
 
     def _of_every_try(self, counted: str) -> list[str]:
         if self._failures == 0:  # nearly always
@@ -167,11 +177,35 @@ class Operations:
 
     def effect(self, name: str, args: str) -> str:
         """Return the id of the next effect with this name and these arguments."""
-        return f"{self.effects}{self._next(f'{self._turn}/{digest(name)}/{args}')}"
+        return f"{self.effects}{self._next(f'{self._where}/{digest(name)}/{args}')}"
+
+    def model(self, digest_: str) -> str:
+        """Return the id of the next request to a model with this digest. It is the same in every try: what was answered
+        is not asked again."""
+        return f"{self._origin}/models/{self._next(f'{self._turn}/{digest_}')}"
+
+    def tool(self, call: str, about: str) -> str:
+        """Return the id of the next call of a tool with this id and these arguments; the same in every try."""
+        return f"{self._origin}/tools/{self._next(f'{self._turn}/{digest(call)}/{about}')}"
+
+    @contextmanager
+    def inside(self, tool: str) -> Generator[None]:
+        """Name what this flow does after the call of a tool that it is part of. Run again, calls that are kept are
+        skipped, and what the others do must not be counted from the beginning."""
+        token = _INSIDE.set((self, f"/tool/{digest(tool)}"))
+        try:
+            yield
+        finally:
+            _INSIDE.reset(token)
+
+    def effects_inside(self, tool: str) -> str:
+        """The prefix of the ids of all effects that the call of a tool has."""
+        return f"{self.effects}{self._turn}/tool/{digest(tool)}/"
 
     def spend(self, why: str, *amounts: str) -> str:
         """Return the id of the next payment of this kind. Like an effect it is the same in every try."""
-        return f"{self._origin}/spends/{self._next(f'{self._turn}/{digest(chr(0).join((why, *amounts)))}')}"
+        about = digest(chr(0).join((why, *amounts)))
+        return f"{self._origin}/spends/{self._next(f'{self._where}/{about}')}"
 
     def asking(self, what: str, *about: str) -> list[str]:
         """Return the ids of the next question of this kind: in this try, then in earlier ones. What people said yes to
@@ -183,6 +217,11 @@ class Operations:
         goes on with what came of parts was asked about in the turn before, which sent them out."""
         turn = self._named(self.turns - 1) if of_parts else self._turn
         return f"{self._origin}/{self._failures}/{turn}/handing/{digest(content)}"
+
+    @property
+    def _where(self) -> str:
+        inside = _INSIDE.get()
+        return self._turn if inside is None or inside[0] is not self else f"{self._turn}{inside[1]}"
 
     def _next(self, name: str) -> str:
         count = self._counts[name] = self._counts.get(name, 0) + 1

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from remit.core.events import Unsealed
 from remit.core.kinds import Place, ledger_event
-from remit.core.money import ACCOUNT, Amounts, Book, Hold, Purse, Unit, figures, purse_data
+from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Purse, Unit, figures, purse_data
 from remit.core.money.limits import Exceeded, Limit
 from remit.core.times import SECOND
 from remit.core.values import Json
-from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.live import NOTHING_HELD, LiveTask
 from remit.engine.attempt.slots import Slots
 from remit.engine.door.funding import purse_in, purse_of
 from remit.engine.door.resolving import resolution
@@ -74,7 +75,7 @@ class Holding(NamedTuple):
         """Hold what a call may cost, and tell the hold's id. Raises Refused with all figures if it cannot be paid."""
         live.must_be_at_work()
         op, hold = live.op("hold", bill.why, str(live.attempt.fence)), self.ground.ids.new()
-        state, mine = "started" if started else "held", live.held_by_flow() if live.holds else {}
+        state, mine = "started" if started else "held", _held_by_flow(live) if live.holds else {}
 
         def decide(view: View, patient: bool) -> Decision[Json]:
             live.must_hold(view)
@@ -90,7 +91,7 @@ class Holding(NamedTuple):
             return Decision(hold, (ledger_event("hold.placed", live.place, live.remit.holder, now, data),))
 
         placed = await self._placed(live, bill, mine, op, decide)
-        live.note_hold(placed, bill.amounts)
+        _note(live, placed, bill.amounts)
         return placed
 
     async def _placed(self, live: LiveTask, bill: Bill, mine: Amounts, op: str, decide: Placing) -> str:
@@ -215,6 +216,19 @@ class Holding(NamedTuple):
                 steps[unit] = book.charge(purse.get(unit, ()), unit, more)
         data["steps"] = {unit: charged for unit, charged in steps.items() if charged}
         return [event, *frozen(steps, live.place, live.remit.holder, now)]
+
+
+def _held_by_flow(live: LiveTask) -> dict[Unit, int]:
+    """Sum up what this flow of the turn holds itself: waiting for that would be waiting for itself."""
+    own = asyncio.current_task()
+    amounts = [amounts for task, amounts in live.holds.values() if task is own]
+    return {unit: sum(amount.get(unit, 0) for amount in amounts) for unit in UNITS}
+
+
+def _note(live: LiveTask, hold: str, amounts: Amounts) -> None:
+    if live.holds is NOTHING_HELD:
+        live.holds = {}
+    live.holds[hold] = (asyncio.current_task(), amounts)
 
 
 def frozen(steps: dict[Unit, list[list[Any]]], place: Place, agent: str, now: int) -> list[Unsealed]:

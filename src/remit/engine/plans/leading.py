@@ -53,7 +53,7 @@ class Leading(NamedTuple):
         async def lead(turn: TurnLike) -> Json:
             return await team.answer(self._live(turn), turn.remit.task)
 
-        return Agent(agent.card, lead, agent.retry)
+        return Agent(agent.card, lead, agent.retry, agent.rules)
 
     def _live(self, turn: TurnLike) -> LiveTask:
         live = self.conductor.alive.get(turn.remit.id)

@@ -112,6 +112,10 @@ def _breaker_stands(view: View, event: Event, _going: Container[str]) -> bool:
     return view.breaker_set_at(read(event, kinds.BreakerSet)["name"]) == event.at
 
 
+def _cooling_stands(view: View, event: Event, _going: Container[str]) -> bool:
+    return view.cooling_set_at(read(event, kinds.CoolingSet)["name"]) == event.at
+
+
 def _card_stands(view: View, event: Event, _going: Container[str]) -> bool:
     cards = [card_restored(card) for card in cast("list[dict[str, Json]]", event.data["cards"])]
     return any(view.card(card.name) == card for card in cards)
@@ -138,6 +142,7 @@ _SAYS: Final[dict[str, Callable[[View, Event, Container[str]], bool]]] = {
     "messages.taken": _message_stays,
     "breaker.set": _breaker_stands,
     "cards.published": _card_stands,
+    "cooling.set": _cooling_stands,
     "keys.kept": _always,
     "account.granted": _always,
     "account.set": _always,

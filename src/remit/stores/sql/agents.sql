@@ -1,4 +1,4 @@
--- Agents: their breakers and their published cards.
+-- Agents: their breakers and their published cards; and the models and keys that rest.
 
 -- name: breaker_put
 INSERT INTO breaker (workspace, @breaker)
@@ -32,3 +32,21 @@ SELECT @breaker FROM breaker WHERE workspace = :workspace AND name > :name ORDER
 
 -- name: card_page
 SELECT @card FROM card WHERE workspace = :workspace AND name > :name ORDER BY name LIMIT :limit;
+
+-- name: cooling_put
+INSERT INTO cooling (workspace, @cooling)
+VALUES (:workspace, :@cooling)
+ON CONFLICT (workspace, name) DO UPDATE SET
+    @set.cooling;
+
+-- name: cooling_drop
+DELETE FROM cooling WHERE workspace = :workspace AND name = :name;
+
+-- name: cooling_set_at
+SELECT at FROM cooling WHERE workspace = :workspace AND name = :cooling;
+
+-- name: coolings
+SELECT name, failures, until, kind, used FROM cooling WHERE workspace = :workspace ORDER BY name;
+
+-- name: cooling_page
+SELECT @cooling FROM cooling WHERE workspace = :workspace AND name > :name ORDER BY name LIMIT :limit;

@@ -21,6 +21,7 @@ _PAGES: Final[dict[Table, str]] = {
     "message": "message_page",
     "breaker": "breaker_page",
     "card": "card_page",
+    "cooling": "cooling_page",
     "lease": "lease_page",
     "hold": "hold_page",
     "meter": "meter_page",

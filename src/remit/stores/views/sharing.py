@@ -10,6 +10,7 @@ from remit.core.card import Card
 from remit.core.card import restored as card_restored
 from remit.core.entry import Entry, Retired
 from remit.core.message import Message
+from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.values import Json
 from remit.ports import KeyInfo, KeyRow, Sealed
@@ -30,6 +31,13 @@ class AgentQueries(Queries):
 
     def breakers(self) -> list[tuple[str, Breaker, int]]:
         return [(row[0], Breaker(*row[1:6]), row[6]) for row in self._rows("breakers")]
+
+    def coolings(self) -> dict[str, Cooling]:
+        return {row[0]: Cooling(*row[1:]) for row in self._rows("coolings")}
+
+    def cooling_set_at(self, name: str) -> int | None:
+        row = self._one("cooling_set_at", cooling=name)
+        return row[0] if row else None
 
     def card(self, name: str) -> Card | None:
         row = self._one("card", agent=name)

@@ -6,8 +6,18 @@ from typing import Final
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
 from remit.core.events import Unsealed
-from remit.core.kinds import Place, breaker_set, cards_published, key_removed, key_set, messages_taken, place
+from remit.core.kinds import (
+    Place,
+    breaker_set,
+    cards_published,
+    cooling_set,
+    key_removed,
+    key_set,
+    messages_taken,
+    place,
+)
 from remit.core.message import Message
+from remit.core.recovery import Cooling
 from remit.core.values import Json
 from remit.ports import Database, Decide, Decision, KeyChange, KeyInfo, KeyRow, Sealed, Store, View
 from remit.testing.clauses.making import (
@@ -24,6 +34,21 @@ from remit.testing.clauses.making import (
     sound,
     starting,
 )
+
+
+async def a_key_that_rests_is_known_until_it_has_answered(database: Database) -> None:
+    store = database.store("one")
+    rests = Cooling(2, NOW + 60, "rate-limit", NOW)
+    await append(store, "rest", cooling_set("key:A", rests, NOW), cooling_set("model:m", rests, NOW + 1))
+    await append(database.store("two"), "rest", cooling_set("key:B", rests, NOW))
+    equal(await look(store, lambda view: view.coolings()), {"key:A": rests, "model:m": rests}, "those that rest")
+    equal(await look(store, lambda view: view.cooling_set_at("model:m")), NOW + 1, "when it was put down")
+    await append(store, "again", cooling_set("key:A", rests._replace(failures=3), NOW + 2))
+    await append(store, "answer", cooling_set("model:m", Cooling(used=NOW + 3), NOW + 3))
+    within = await store.tx("look", lambda view: Decision([*view.coolings()["key:A"]]))
+    equal(within, [3, NOW + 60, "rate-limit", NOW], "one that rests, within a decision")
+    equal([*await look(store, lambda view: view.coolings())], ["key:A"], "those that have not answered since")
+    equal(await look(store, lambda view: view.cooling_set_at("model:m")), None, "one that has answered")
 
 
 async def a_breaker_is_kept_as_it_was_last_set(database: Database) -> None:
@@ -206,6 +231,7 @@ async def _waiting(store: Store, limit: int) -> list[Message]:
 
 CLAUSES: Final = (
     a_breaker_is_kept_as_it_was_last_set,
+    a_key_that_rests_is_known_until_it_has_answered,
     a_card_is_kept_as_it_was_last_published,
     messages_wait_until_they_are_taken,
     messages_are_counted_by_sender_without_reading_them,

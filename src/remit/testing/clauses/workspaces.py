@@ -18,6 +18,7 @@ from remit.core.kinds import (
     breaker_set,
     cards_published,
     claimed,
+    cooling_set,
     ended,
     journal_cut,
     key_set,
@@ -32,6 +33,7 @@ from remit.core.kinds import (
 )
 from remit.core.message import Message
 from remit.core.projection import KEYS
+from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.core.tally import HOUR_WIDE, Figures, Period, Root, UnderWay, Window
 from remit.core.times import SECOND, hour_of
@@ -105,6 +107,8 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "ids_ending": lambda view: view.ids_ending("", 10) + view.ids_ending("", 10, runs=True),
     "breaker": lambda view: view.breaker("helper"),
     "breaker_set_at": lambda view: view.breaker_set_at("helper"),
+    "coolings": lambda view: view.coolings(),
+    "cooling_set_at": lambda view: view.cooling_set_at("key:A"),
     "breakers": lambda view: view.breakers(),
     "entry": lambda view: view.entry("notes", "a"),
     "recent": lambda view: view.recent(Scope("notes"), NOW, 10),
@@ -209,6 +213,7 @@ def _money(mark: str, place: Place) -> tuple[Unsealed, ...]:
             "hold.settled", place, "lead", NOW, {**held, "hold": "unsure", "uncertain": True, "costs": {"credits": 3}}
         ),
         question_event("question.asked", place, "lead", NOW, {**asked, "expires": "reject"}),
+        cooling_set("key:A", Cooling(1 + len(mark), NOW, "auth", NOW), NOW),
     )
 
 

@@ -16,7 +16,7 @@ _DELTA: Final = 8  # characters of one, at least
 ServerEvent: TypeAlias = tuple[str, str]
 
 
-class ToolCall(NamedTuple):
+class ScriptedCall(NamedTuple):
     """`arguments` is JSON, or whatever the script says."""
 
     id: str
@@ -24,27 +24,27 @@ class ToolCall(NamedTuple):
     arguments: str
 
 
-class ModelAnswer(NamedTuple):
+class ScriptedAnswer(NamedTuple):
     """What the model says, which tools it calls, and the tokens that it counted, if it says so."""
 
     number: int
     created: int
     model: str
     text: str
-    calls: Sequence[ToolCall]
+    calls: Sequence[ScriptedCall]
     usage: tuple[int, int] | None
 
 
-def answer(reply: Says | Calls | Empty, request: ModelRequest, number: int, created: int) -> ModelAnswer:
+def answer(reply: Says | Calls | Empty, request: ModelRequest, number: int, created: int) -> ScriptedAnswer:
     """Make the answer that a reply stands for. Calls without an id are numbered by the answer they are in."""
     text = reply.text if isinstance(reply, Says | Calls) else ""
     listed = [reply, *reply.also] if isinstance(reply, Calls) else []
     calls = [
-        ToolCall(call.id or f"call_{number}" + (f"_{at}" if at else ""), call.name, _arguments(call.arguments))
+        ScriptedCall(call.id or f"call_{number}" + (f"_{at}" if at else ""), call.name, _arguments(call.arguments))
         for at, call in enumerate(listed)
     ]
     written = text + "".join(call.name + call.arguments for call in calls)
-    return ModelAnswer(number, created, request.model, text, calls, _usage(reply.usage, request, written))
+    return ScriptedAnswer(number, created, request.model, text, calls, _usage(reply.usage, request, written))
 
 
 def _arguments(given: Mapping[str, Any] | str) -> str:

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from remit.testing.models.answers import ModelAnswer, ServerEvent, ToolCall, deltas
+from remit.testing.models.answers import ScriptedAnswer, ScriptedCall, ServerEvent, deltas
 from remit.testing.models.requests import ModelRequest
 
 
-def whole(found: ModelAnswer) -> dict[str, Any]:
+def whole(found: ScriptedAnswer) -> dict[str, Any]:
     """Spell an answer as one object."""
     message: dict[str, Any] = {"role": "assistant", "content": found.text or None, "refusal": None}
     if found.calls:
@@ -21,7 +21,7 @@ def whole(found: ModelAnswer) -> dict[str, Any]:
     return {**_envelope(found, "chat.completion"), "choices": [choice], **told}
 
 
-def events(found: ModelAnswer, request: ModelRequest) -> Iterator[ServerEvent]:
+def events(found: ScriptedAnswer, request: ModelRequest) -> Iterator[ServerEvent]:
     """Spell an answer as a stream. Usage is told at its end, and only if the client asks for it."""
     options: Any = request.body.get("stream_options")
     asked = isinstance(options, dict) and bool(cast("dict[str, Any]", options).get("include_usage"))
@@ -39,7 +39,7 @@ def events(found: ModelAnswer, request: ModelRequest) -> Iterator[ServerEvent]:
     yield "", "[DONE]"
 
 
-def _deltas(found: ModelAnswer) -> Iterator[dict[str, Any]]:
+def _deltas(found: ScriptedAnswer) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": ""}
     for part in deltas(found.text):
         yield {"content": part}
@@ -49,19 +49,19 @@ def _deltas(found: ModelAnswer) -> Iterator[dict[str, Any]]:
             yield {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _call(call: ScriptedCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-def _envelope(found: ModelAnswer, kind: str) -> dict[str, Any]:
+def _envelope(found: ScriptedAnswer, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{found.number}", "object": kind, "created": found.created, "model": found.model}
 
 
-def _finish(found: ModelAnswer) -> str:
+def _finish(found: ScriptedAnswer) -> str:
     return "tool_calls" if found.calls else "stop"
 
 
-def _usage(found: ModelAnswer) -> dict[str, int] | None:
+def _usage(found: ScriptedAnswer) -> dict[str, int] | None:
     if found.usage is None:
         return None
     asked, written = found.usage

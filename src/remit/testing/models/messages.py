@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from remit.testing.models.answers import ModelAnswer, ServerEvent, ToolCall, deltas, named
+from remit.testing.models.answers import ScriptedAnswer, ScriptedCall, ServerEvent, deltas, named
 
 
-def whole(found: ModelAnswer) -> dict[str, Any]:
+def whole(found: ScriptedAnswer) -> dict[str, Any]:
     """Spell an answer as one object."""
     content: list[dict[str, Any]] = [{"type": "text", "text": found.text}] if found.text else []
     content += [{**_call(call), "input": _input(call.arguments)} for call in found.calls]
@@ -15,7 +15,7 @@ def whole(found: ModelAnswer) -> dict[str, Any]:
     return {**_envelope(found), "content": content, "stop_reason": _stop(found), **told}
 
 
-def events(found: ModelAnswer) -> Iterator[ServerEvent]:
+def events(found: ScriptedAnswer) -> Iterator[ServerEvent]:
     """Spell an answer as a stream of events."""
     begun = {} if found.usage is None else {"usage": _usage(found.usage[0], 1)}
     message: dict[str, Any] = {**_envelope(found), "content": [], "stop_reason": None, **begun}
@@ -31,7 +31,7 @@ def events(found: ModelAnswer) -> Iterator[ServerEvent]:
     yield named({"type": "message_stop"})
 
 
-def _blocks(found: ModelAnswer) -> Iterator[tuple[dict[str, Any], list[dict[str, str]]]]:
+def _blocks(found: ScriptedAnswer) -> Iterator[tuple[dict[str, Any], list[dict[str, str]]]]:
     if found.text:
         yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": part} for part in deltas(found.text)]
     for call in found.calls:
@@ -39,7 +39,7 @@ def _blocks(found: ModelAnswer) -> Iterator[tuple[dict[str, Any], list[dict[str,
         yield {**_call(call), "input": {}}, parts
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _call(call: ScriptedCall) -> dict[str, Any]:
     return {"type": "tool_use", "id": call.id, "name": call.name}
 
 
@@ -50,12 +50,12 @@ def _input(arguments: str) -> Any:
         return arguments  # as garbled as the script wants it
 
 
-def _envelope(found: ModelAnswer) -> dict[str, Any]:
+def _envelope(found: ScriptedAnswer) -> dict[str, Any]:
     told = {"role": "assistant", "model": found.model, "stop_sequence": None}
     return {"id": f"msg_{found.number}", "type": "message", **told}
 
 
-def _stop(found: ModelAnswer) -> str:
+def _stop(found: ScriptedAnswer) -> str:
     return "tool_use" if found.calls else "end_turn"
 
 

@@ -4,24 +4,24 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from remit.testing.models.answers import ModelAnswer, ServerEvent, ToolCall, deltas, named
+from remit.testing.models.answers import ScriptedAnswer, ScriptedCall, ServerEvent, deltas, named
 
 
-def whole(found: ModelAnswer) -> dict[str, Any]:
+def whole(found: ScriptedAnswer) -> dict[str, Any]:
     """Spell an answer as one object."""
     usage = _usage(found)
     told = {} if usage is None else {"usage": usage}
     return {**_envelope(found, "completed"), "output": list(_items(found)), **told}
 
 
-def events(found: ModelAnswer) -> Iterator[ServerEvent]:
+def events(found: ScriptedAnswer) -> Iterator[ServerEvent]:
     """Spell an answer as a stream of events, each with its number."""
     numbers = count()
     for event in _events(found):
         yield named({"type": event.pop("type"), "sequence_number": next(numbers), **event})
 
 
-def _events(found: ModelAnswer) -> Iterator[dict[str, Any]]:
+def _events(found: ScriptedAnswer) -> Iterator[dict[str, Any]]:
     begun: dict[str, Any] = {**_envelope(found, "in_progress"), "output": []}
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
@@ -56,7 +56,7 @@ def _call_events(item: dict[str, Any], place: dict[str, Any]) -> Iterator[dict[s
     yield {"type": "response.function_call_arguments.done", **place, **done}
 
 
-def _items(found: ModelAnswer) -> Iterator[dict[str, Any]]:
+def _items(found: ScriptedAnswer) -> Iterator[dict[str, Any]]:
     if found.text:
         part: dict[str, Any] = {"type": "output_text", "text": found.text, "annotations": [], "logprobs": []}
         told = {"type": "message", "role": "assistant", "status": "completed", "content": [part]}
@@ -65,12 +65,12 @@ def _items(found: ModelAnswer) -> Iterator[dict[str, Any]]:
         yield _call(call, f"fc_{found.number}_{at}")
 
 
-def _call(call: ToolCall, name: str) -> dict[str, Any]:
+def _call(call: ScriptedCall, name: str) -> dict[str, Any]:
     told = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
     return {"id": name, "type": "function_call", "status": "completed", **told}
 
 
-def _envelope(found: ModelAnswer, status: str) -> dict[str, Any]:
+def _envelope(found: ScriptedAnswer, status: str) -> dict[str, Any]:
     return {
         "id": f"resp_{found.number}",
         "object": "response",
@@ -89,7 +89,7 @@ def _envelope(found: ModelAnswer, status: str) -> dict[str, Any]:
     }
 
 
-def _usage(found: ModelAnswer) -> dict[str, Any] | None:
+def _usage(found: ScriptedAnswer) -> dict[str, Any] | None:
     if found.usage is None:
         return None
     asked, written = found.usage

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from remit.testing.models import chat, messages, responses
-from remit.testing.models.answers import ModelAnswer, ServerEvent, answer
+from remit.testing.models.answers import ScriptedAnswer, ServerEvent, answer
 from remit.testing.models.errors import error, too_long
 from remit.testing.models.http import LAST_CHUNK, chunk, head
 from remit.testing.models.replies import (
@@ -61,7 +61,7 @@ def spelled(reply: ModelReply, request: ModelRequest, number: int, created: int)
             return _unanswered(reply, request)
 
 
-def _answered(found: ModelAnswer, request: ModelRequest) -> Spelled:
+def _answered(found: ScriptedAnswer, request: ModelRequest) -> Spelled:
     match request.dialect:
         case "chat":
             return _stream(chat.events(found, request)) if request.stream else plain(200, chat.whole(found))

@@ -1,0 +1,90 @@
+"""Events of models and tools: what was answered and by whom, what failed and of what, and who rests after it.
+
+What a model answered and what it was told of a tool are not in the data: they are the answers of these operations.
+"""
+
+from typing import Literal, NotRequired, TypedDict, cast
+
+from remit.core.events import Unsealed
+from remit.core.recovery import Cooling, FailureKind, ModelFailure, ModelTry
+from remit.core.remit import Remit
+from remit.core.values import Json
+
+ToolOutcome = Literal["done", "failed", "refused"]
+
+
+class ModelAnswered(TypedDict):
+    """The data of `model.answered`: the model that was asked, what the provider calls it, the name of the key, how far
+    the context was shortened, and the tools that the answer calls. `usage` is missing if nobody counted, `cost` if the
+    price is not known."""
+
+    model: str
+    named: str
+    calls: list[str]
+    key: NotRequired[str]
+    trim: NotRequired[int]
+    usage: NotRequired[dict[str, int]]
+    cost: NotRequired[int]
+
+
+class ModelFailed(TypedDict):
+    """The data of `model.failed`: the model that was asked and did not answer, the name of the key, and why."""
+
+    model: str
+    why: FailureKind
+    key: NotRequired[str]
+    trim: NotRequired[int]
+    status: NotRequired[int]
+
+
+class ToolDone(TypedDict):
+    """The data of `tool.done`: a tool, the id of its call and what it was given, shortened; and whether it was used,
+    has failed or was refused."""
+
+    tool: str
+    call: str
+    given: str
+    outcome: ToolOutcome
+
+
+class CoolingSet(TypedDict):
+    """The data of `cooling.set`: a model or a key, after how many failures of which kind it rests, and until when."""
+
+    name: str
+    failures: int
+    until: int
+    kind: FailureKind | None
+    used: int
+
+
+def model_answered(remit: Remit, asked: ModelTry, data: dict[str, Json], now: int) -> Unsealed:
+    return _of_task("model.answered", remit, now, {**_asked(asked), **data})
+
+
+def model_failed(remit: Remit, asked: ModelTry, failure: ModelFailure, now: int) -> Unsealed:
+    data: dict[str, Json] = {**_asked(asked), "why": failure.kind}
+    if failure.status is not None:
+        data["status"] = failure.status
+    return _of_task("model.failed", remit, now, data)
+
+
+def tool_done(remit: Remit, data: ToolDone, now: int) -> Unsealed:
+    return _of_task("tool.done", remit, now, cast("dict[str, Json]", data))
+
+
+def cooling_set(name: str, cooling: Cooling, now: int) -> Unsealed:
+    """It belongs to no run: the next one finds the same key at rest."""
+    return Unsealed("cooling.set", now, {"name": name, **cooling._asdict()})
+
+
+def _asked(asked: ModelTry) -> dict[str, Json]:
+    data: dict[str, Json] = {"model": asked.model}
+    if asked.key:
+        data["key"] = asked.key
+    if asked.trim:
+        data["trim"] = asked.trim
+    return data
+
+
+def _of_task(kind: str, remit: Remit, now: int, data: dict[str, Json]) -> Unsealed:
+    return Unsealed(kind, now, data, remit.root, remit.session, remit.id, remit.holder)

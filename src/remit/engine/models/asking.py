@@ -1,0 +1,228 @@
+"""Asking a model: once for every request, however often the task around it is run; whoever fails is replaced by the
+next, and everything that was sent is on record and paid for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from typing import Any, NamedTuple, cast
+
+from remit.core.events import Unsealed
+from remit.core.kinds import cooling_set, model_answered, model_failed
+from remit.core.recovery import (
+    FRESH,
+    Cooling,
+    GaveUp,
+    ModelFailure,
+    ModelTry,
+    Situation,
+    after,
+    cleared,
+    recovery,
+    resting,
+    sentence,
+)
+from remit.core.times import SECOND
+from remit.core.values import Json
+from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.slots import Slots
+from remit.engine.ground import Ground
+from remit.engine.models.costs import Costs, PaidRequest
+from remit.engine.presence.insisting import Insisting
+from remit.engine.timing import move_on_after, shielded
+from remit.errors import Failed, NoAnswer
+from remit.ports import Decision, View
+from remit.ports.models import ModelAnswer, ModelCall
+
+Search = Generator[ModelTry, Situation, GaveUp | None]
+UNKNOWN_TOOLS = 10  # calls of tools that do not exist, after which a turn is stopped
+
+
+class Models(NamedTuple):
+    """`used` says when this process last used each key: of several, the one that was used longest ago is next."""
+
+    ground: Ground
+    costs: Costs
+    insisting: Insisting
+    slots: Slots
+    used: dict[str, int]
+
+    async def ask(self, live: LiveTask, call: ModelCall) -> ModelAnswer:
+        """Ask a model; when the task is run again, give back what it answered, without asking or paying again."""
+        live.must_be_at_work()
+        op = live.operations.model(call.digest)
+        with live.verb():
+            reply = await self._kept(live, op) if live.attempt.is_rerun else None
+            if reply is None:
+                _must_go_on(live)
+                reply = await self._asked(live, call, op)
+        live.conversation.requests += 1
+        _count_unknown(live, call, reply)
+        return reply
+
+    async def _kept(self, live: LiveTask, op: str) -> ModelAnswer | None:
+        kept = await self.ground.store.read(lambda view: view.done(op))
+        if kept is None:
+            return None
+        told = cast("dict[str, Any]", kept[0])
+        live.conversation.trim = max(live.conversation.trim, told["trim"])
+        return ModelAnswer(told["text"], told["model"], None, tuple(told["calls"]))
+
+    async def _asked(self, live: LiveTask, call: ModelCall, op: str) -> ModelAnswer:
+        """Ask one after the other until one answers. Raises NoAnswer with what became of each if none does."""
+        search = recovery(
+            call.choices, await self._situation(None), until=self._until(live), trim=live.conversation.trim
+        )
+        try:
+            attempt = next(search)
+            while True:
+                live.conversation.trim = max(live.conversation.trim, attempt.trim)
+                reply = await self._tried(live, call, op, attempt)
+                if not isinstance(reply, ModelFailure):
+                    return reply
+                attempt = search.send(await self._situation(reply))
+        except StopIteration as over:
+            raise _no_answer(live, cast("GaveUp", over.value)) from None
+
+    async def _tried(self, live: LiveTask, call: ModelCall, op: str, attempt: ModelTry) -> ModelAnswer | ModelFailure:
+        """Send one request, and record what came of it."""
+        if attempt.wait:
+            await self._pause(live, attempt.wait)
+        request = await self.costs.prepared(live, call, attempt)
+        self.used[f"key:{attempt.key}"] = self.ground.clock.now()
+        try:
+            reply = await call.send(attempt, request.most, live.conversation.hear)
+        except Exception as error:
+            failure = call.failure(error)
+            await self._record_failure(live, request, failure)
+            if failure is None:
+                raise
+            return failure
+        except BaseException:
+            await self._record_failure(live, request, None)
+            raise
+        await self._keep(live, op, request, reply)
+        return reply
+
+    async def _pause(self, live: LiveTask, wait: int) -> None:
+        async with self.slots.given_up(live):
+            with move_on_after(self.ground.clock, wait / SECOND):
+                await asyncio.Event().wait()
+
+    # -- recording ----------------------------------------------------------------------------------------------
+
+    async def _keep(self, live: LiveTask, op: str, request: PaidRequest, reply: ModelAnswer) -> None:
+        """Record an answer and charge it, in one transaction, and insist until the store has it."""
+        attempt, cost = request.attempt, self.costs.cost(request.attempt.model, reply.usage)
+        kept: dict[str, Json] = {
+            "text": reply.text,
+            "model": reply.model,
+            "calls": [*reply.calls],
+            "trim": attempt.trim,
+        }
+
+        def decide(view: View) -> Decision[Json]:
+            live.must_own(view)
+            now = self.ground.clock.now()
+            events = [
+                model_answered(live.remit, attempt, _told(reply, cost), now),
+                *self.costs.charge(view, live, request, reply, cost),
+                *_rested(view, attempt, now),
+            ]
+            return Decision(kept, events)
+
+        what = f"an answer to task {live.remit.id}"
+        await self._written(live, request, what, lambda: self.ground.store.tx(op, decide))
+
+    async def _record_failure(self, live: LiveTask, request: PaidRequest, failure: ModelFailure | None) -> None:
+        """Record what was sent in vain, charge it, and let whoever failed rest."""
+        attempt, op = request.attempt, self.ground.ids.new()
+
+        def decide(view: View) -> Decision[Json]:
+            live.must_own(view)
+            now = self.ground.clock.now()
+            events = self.costs.charge_failure(view, live, request, failure)
+            if failure is not None:
+                events += [model_failed(live.remit, attempt, failure, now), *_rests(view, attempt, failure, now)]
+            return Decision(None, events)
+
+        if failure is not None or request.hold:
+            what = f"a request of task {live.remit.id}"
+            await self._written(live, request, what, lambda: self.ground.store.tx(op, decide))
+
+    async def _written(self, live: LiveTask, request: PaidRequest, what: str, write: Any) -> None:
+        try:
+            await shielded(self.insisting.insist(live.control, what, write))
+        finally:
+            live.holds.pop(request.hold, None)
+
+    # -- what is known ------------------------------------------------------------------------------------------
+
+    async def _situation(self, failure: ModelFailure | None) -> Situation:
+        state = await self.ground.store.read(lambda view: view.coolings())
+        for name, used in self.used.items():
+            state[name] = state.get(name, FRESH)._replace(used=used)
+        return Situation(failure, self.ground.clock.now(), state)
+
+    def _until(self, live: LiveTask) -> int:
+        """Tell when the task's time is up."""
+        now, control = self.ground.clock.now(), live.control
+        return now + (control.ends - control.clock.ticks()) if control.clock is not None else now + _LONG
+
+
+_LONG = 365 * 86_400 * SECOND
+
+
+def _must_go_on(live: LiveTask) -> None:
+    most = live.agent.rules.iterations
+    if live.conversation.requests >= most:
+        raise Failed(
+            f"'{live.remit.holder}' has asked its model {most} times, which is all it may for one task; what was said "
+            "is kept in the journal. Give it a smaller task, or more iterations",
+            agent=live.remit.holder,
+            task=live.remit.id,
+            retryable=False,
+        )
+
+
+def _count_unknown(live: LiveTask, call: ModelCall, reply: ModelAnswer) -> None:
+    """Stop a model that goes on calling tools that do not exist: nobody else sees such calls."""
+    strange = [name for name in reply.calls if name not in call.tools]
+    live.conversation.strange += len(strange)
+    if live.conversation.strange >= UNKNOWN_TOOLS:
+        raise Failed(
+            f"the model of '{live.remit.holder}' has called tools {live.conversation.strange} times that do not exist, "
+            f"at last '{strange[-1] if strange else ''}'",
+            agent=live.remit.holder,
+            task=live.remit.id,
+            retryable=False,
+        )
+
+
+def _told(reply: ModelAnswer, cost: int | None) -> dict[str, Json]:
+    data: dict[str, Json] = {"named": reply.model, "calls": [*reply.calls]}
+    if reply.usage is not None:
+        data["usage"] = {"input": reply.usage.input, "output": reply.usage.output}
+    if cost is not None:
+        data["cost"] = cost
+    return data
+
+
+def _rested(view: View, attempt: ModelTry, now: int) -> list[Unsealed]:
+    """Whoever has answered has no failures any more."""
+    state = view.coolings()
+    names = (f"model:{attempt.model}", f"key:{attempt.key}")
+    return [cooling_set(name, cleared(now), now) for name in names if name in state]
+
+
+def _rests(view: View, attempt: ModelTry, failure: ModelFailure, now: int) -> list[Unsealed]:
+    name = resting(attempt.model, attempt.key, failure.kind)
+    before: Cooling = view.coolings().get(name, FRESH)
+    then = after(before, failure, now)
+    return [cooling_set(name, then, now)] if then.until > now and then._replace(used=before.used) != before else []
+
+
+def _no_answer(live: LiveTask, gave_up: GaveUp) -> NoAnswer:
+    return NoAnswer(
+        sentence(gave_up), agent=live.remit.holder, task=live.remit.id, retryable=gave_up.again_at is not None
+    )

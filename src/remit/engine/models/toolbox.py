@@ -1,0 +1,196 @@
+"""Using tools in a model's name: policy, detector, journal, approval, hooks, and then the tool itself.
+
+Whatever comes of a call, the model is told it as a value or as a sentence, and it is told the same when the task is run
+again. Policy and detector are outside the journal, because they decide the same each time; what a person or a hook has
+said is inside, so that nobody is asked again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Protocol, cast
+
+from anyio.lowlevel import checkpoint
+
+from remit.core import remit as remits
+from remit.core.command import Command
+from remit.core.kinds import ToolDone, ToolOutcome, tool_done
+from remit.core.repeats import BLOCK, Repetition, Sign
+from remit.core.text import summary
+from remit.core.values import Json, checked, digest, encode
+from remit.engine.attempt.effects import kept_effects
+from remit.engine.attempt.live import LiveTask
+from remit.engine.ground import Ground
+from remit.engine.presence.insisting import Insisting
+from remit.engine.timing import shielded
+from remit.errors import BadInput, Failed, Refused, StoreError
+from remit.ports import Decision, View
+from remit.ports.models import HandedOver, ToolCall, ToolFunction
+
+_LISTED: Final = 20  # tools that are named when one is refused
+
+
+class Approver(Protocol):
+    """The turn, as far as tools need it: it asks people."""
+
+    async def approve(self, action: str, arguments: dict[str, Json] | None = None) -> dict[str, Any]: ...
+
+
+class ToolAnswer(NamedTuple):
+    """What a model is told of a call, and whether the tool was used, has failed or was refused."""
+
+    value: Json
+    outcome: ToolOutcome = "done"
+
+
+class Toolbox(NamedTuple):
+    ground: Ground
+    insisting: Insisting
+
+    async def use(self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> Json:
+        """Use a tool, and give back what the model is told. Raises HandedOver when the call hands the task over."""
+        live.must_be_at_work()
+        given = cast("dict[str, Any]", checked({**call.arguments}, f"the arguments of '{call.name}'"))
+        call = call._replace(arguments=given)
+        action = f"{call.name} {digest(encode(given))}"
+        with live.verb():
+            refusal = _not_allowed(live, call.name)
+            again = live.conversation.tools.asks(action)
+            if refusal is None and again.times > BLOCK:
+                await _stopped(live, call.name, again)
+            if refusal is None and again.sign is Sign.BLOCK:
+                refusal = _blocked(call.name, again)
+            told = await self._told(turn, live, call, do, refusal)
+        return _noted(live, action, call.name, told, blocked=again.sign is Sign.BLOCK)
+
+    async def _told(
+        self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction, refusal: str | None
+    ) -> ToolAnswer:
+        """Find what the model was told before, or use the tool now and keep what comes of it."""
+        op = live.operations.tool(call.id, digest(f"{call.name} {encode({**call.arguments})}"))
+        if live.attempt.is_rerun and (kept := await self.ground.store.read(lambda view: view.done(op))) is not None:
+            (await kept_effects(self.ground, live)).forget(live.operations.effects_inside(op))
+            value, outcome = cast("tuple[Json, ToolOutcome]", kept[0])
+            return ToolAnswer(value, outcome)
+        if refusal is not None:
+            told = ToolAnswer(refusal, "refused")
+        else:
+            with live.operations.inside(op):
+                told = await _used(turn, live, call, do)
+        told = await _after(turn, live, call, told)
+        await self._keep(live, op, call, told)
+        return told
+
+    async def _keep(self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer) -> None:
+        data: ToolDone = {
+            "tool": call.name,
+            "call": call.id,
+            "given": summary(encode({**call.arguments})),
+            "outcome": told.outcome,
+        }
+
+        def decide(view: View) -> Decision[Json]:
+            live.must_own(view)
+            return Decision([told.value, told.outcome], (tool_done(live.remit, data, self.ground.clock.now()),))
+
+        what = f"what came of '{call.name}' in task {live.remit.id}"
+        await shielded(self.insisting.insist(live.control, what, lambda: self.ground.store.tx(op, decide)))
+
+
+async def _used(turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> ToolAnswer:
+    """Have it approved, call what comes before it, and use the tool."""
+    name, rules, given = call.name, live.agent.rules, cast("dict[str, Any]", call.arguments)
+    try:
+        if name in rules.approve:
+            given = await turn.approve(name, given)
+        for hook in rules.before:
+            changed = await _called(hook, turn, call._replace(arguments=given))
+            given = given if changed is None else _arguments(name, changed)
+        return _value(name, await do(given))
+    except StoreError:
+        raise  # without the store nobody can go on
+    except Refused as refused:
+        live.must_be_at_work()  # or it is the turn that is over
+        return ToolAnswer(str(refused), "refused")
+    except Failed as failed:
+        return ToolAnswer(str(failed), "failed")
+    except Exception as error:  # noqa: BLE001 - whatever a tool does, its model is told
+        return ToolAnswer(f"'{name}' failed: {type(error).__name__}: {error}", "failed")
+
+
+def _value(name: str, given: object) -> ToolAnswer:
+    """Take what a tool gives back; a command is no answer to the model but the end of its turn."""
+    if isinstance(given, Command):
+        raise HandedOver(given)
+    return ToolAnswer(checked(given, f"what '{name}' gives back"))
+
+
+async def _after(turn: Approver, live: LiveTask, call: ToolCall, told: ToolAnswer) -> ToolAnswer:
+    """Call what comes after a tool, whatever came of it; each may give back what the model is told instead."""
+    for hook in live.agent.rules.after:
+        try:
+            changed = await _called(hook, turn, call, told.value)
+        except Exception as error:  # noqa: BLE001 - a hook that fails keeps back what it was to look at
+            return ToolAnswer(f"'{call.name}' failed: a hook said {type(error).__name__}: {error}", "failed")
+        if changed is not None:
+            told = told._replace(value=checked(changed, f"what a hook says of '{call.name}'"))
+    return told
+
+
+async def _called(hook: Any, *args: object) -> Any:
+    result = hook(*args)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _arguments(name: str, changed: object) -> dict[str, Any]:
+    if not isinstance(changed, Mapping):
+        raise BadInput(
+            f"a hook before '{name}' gives back None or its arguments as a dict, not {type(changed).__name__}"
+        )
+    return {**cast("Mapping[str, Any]", changed)}
+
+
+# -- what speaks against it -------------------------------------------------------------------------------------
+
+
+def _not_allowed(live: LiveTask, name: str) -> str | None:
+    kit = remits.kit(live.remit, live.card)
+    if kit.has(name):
+        return None
+    names = sorted(kit.names)[:_LISTED] if isinstance(kit.names, frozenset) else []
+    may = f"you may use {', '.join(names)}" if names else "you may use no tools"
+    return f"'{live.remit.holder}' may not use '{name}' for this task; {may}, or finish without it"
+
+
+def _blocked(name: str, again: Repetition) -> str:
+    return (
+        f"'{name}' was not used: {_how_often(again)}, and nothing changed. Do something else, or finish with what you "
+        "have; the same once more ends the task"
+    )
+
+
+async def _stopped(live: LiveTask, name: str, again: Repetition) -> None:
+    """End a turn that goes on with what was blocked."""
+    refused = Refused(f"'{name}' was blocked and called again: {_how_often(again)}", rule="repeat")
+    live.control.give_up(refused)
+    await checkpoint()
+    raise refused
+
+
+def _noted(live: LiveTask, action: str, name: str, told: ToolAnswer, *, blocked: bool) -> Json:
+    """Note what came of a call, and warn whoever does the same again and again."""
+    tools = live.conversation.tools
+    if blocked:
+        tools.blocked(action)
+        return told.value
+    now = tools.seen(action, digest(encode(told.value)))
+    if now.sign is not Sign.WARN:
+        return told.value
+    text = told.value if isinstance(told.value, str) else encode(told.value)
+    return f"{text}\n\n[{_how_often(now)} with the same outcome; at {BLOCK} it is not done any more]"
+
+
+def _how_often(again: Repetition) -> str:
+    what = "this and one other call were made in turn" if again.in_turn else "the same call was made"
+    return f"{what} {again.times} times"

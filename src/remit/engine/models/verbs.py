@@ -1,0 +1,40 @@
+"""The verbs of a turn that are about models and tools; what frameworks' adapters are made of."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from remit.core.values import Json
+from remit.engine.attempt.live import LiveTask
+from remit.engine.models.asking import Models
+from remit.engine.models.toolbox import Toolbox
+from remit.engine.people.verbs import PeopleVerbs
+from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction
+
+
+class ModelServices(NamedTuple):
+    models: Models
+    toolbox: Toolbox
+
+
+class ModelVerbs(PeopleVerbs):
+    """How a model is asked and how its tools are used. Adapters of frameworks call these; agents rarely do."""
+
+    _live: LiveTask
+    _talking: ModelServices
+
+    async def model(self, call: ModelCall) -> ModelAnswer:
+        """Ask a model: recorded, paid for, and with others to ask when one does not answer.
+
+        When the task is run again, what was answered is found by the digest of the request, and is neither asked nor
+        paid again. Raises `NoAnswer` with what became of each model, and `Refused` if it cannot be paid.
+        """
+        return await self._talking.models.ask(self._live, call)
+
+    async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
+        """Use a tool that a model has called, and give back what the model is told: what came of it, or a sentence.
+
+        It is used once, however often the task is run; whether it may be, and whether a person or a hook has a say, is
+        what the agent's card and rules say. If it hands the task over, `HandedOver` is raised.
+        """
+        return await self._talking.toolbox.use(self, self._live, call, do)

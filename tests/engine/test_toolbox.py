@@ -1,0 +1,331 @@
+"""Tools in a model's name: policy, detector, journal, approval, hooks, and then the tool."""
+
+import asyncio
+from typing import Any
+
+import anyio
+import pytest
+
+from engine.helping import PATIENCE, Shaky, doomed, ends, happened, sound, take_over
+from engine.people import the_question
+from remit import Card, Pass, Runtime, Turn
+from remit.engine.directory import AgentRules
+from remit.errors import Failed, Refused
+from remit.ports.models import HandedOver, ToolCall
+from remit.verbs import VERBS
+from teams import echo, team
+
+pytestmark = pytest.mark.anyio
+
+
+class Tool:
+    """Notes what it was given, and gives back what a function says."""
+
+    def __init__(self, says: Any = "done") -> None:
+        self.given: list[dict[str, Any]] = []
+        self._says = says
+
+    async def __call__(self, given: dict[str, Any]) -> Any:
+        self.given.append(given)
+        said = self._says(len(self.given)) if callable(self._says) else self._says
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+
+def using(rt: Runtime, tool: Tool, *calls: ToolCall, card: Card | None = None, **rules: Any) -> list[Any]:
+    """Add an agent that makes these calls; what its model would be told is noted."""
+    told: list[Any] = []
+
+    async def coder(turn: Turn) -> list[Any]:
+        told.clear()
+        for call in calls:
+            said = await turn.tool(call, tool)
+            told.append(said)  # at once: the next may end the task
+        return list(told)
+
+    add(rt, card or Card("coder", tools=["look", "deploy"]), coder, **rules)
+    return told
+
+
+def add(rt: Runtime, card: Card, answer: Any, **rules: Any) -> None:
+    rt.add(card, answer, rules=AgentRules(**rules))
+
+
+def look(number: int = 1, **given: Any) -> ToolCall:
+    return ToolCall("look", given, f"c{number}")
+
+
+async def outcomes(rt: Runtime) -> list[tuple[Any, Any]]:
+    history = await rt.workspace.history()
+    return [(event.data["tool"], event.data["outcome"]) for event in history if event.kind == "tool.done"]
+
+
+# -- policy ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("tool.policy")
+async def test_a_tool_that_may_not_be_used_is_a_sentence_each_time(rt: Runtime):
+    tool = Tool()
+    told = using(rt, tool, *[ToolCall("rm", {}, f"c{number}") for number in range(3)], look())
+    await rt.run("coder", "x")
+    assert told[:3] == ["'coder' may not use 'rm' for this task; you may use deploy, look, or finish without it"] * 3
+    assert told[3] == "done"
+    assert await outcomes(rt) == [("rm", "refused")] * 3 + [("look", "done")]
+
+
+@pytest.mark.rule("tools.deny-wins")
+async def test_what_a_card_denies_is_not_used_whoever_passes_it(rt: Runtime):
+    tool = Tool()
+    told = using(rt, tool, look(), card=Card("coder", denies=["look"]))
+
+    @rt.agent(asks="*", tools=["look"])
+    async def lead(turn: Turn) -> Any:
+        return [str(one.value) for one in await turn.delegate_all([Pass("coder", "x", tools=["look"])])]
+
+    await rt.run("lead", "x")
+    assert "may not use 'look'" in told[0]
+    assert tool.given == []
+
+
+# -- what came of it --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("tool.told")
+async def test_whatever_a_tool_does_its_model_is_told(rt: Runtime):
+    said = [{"a": 1}, ValueError("no such file"), Refused("not today", rule="day"), object(), None]
+    told = using(rt, Tool(lambda number: said[number - 1]), *[look(number) for number in range(5)])
+    await rt.run("coder", "x")
+    assert told[:3] == [{"a": 1}, "'look' failed: ValueError: no such file", "not today"]
+    assert told[3].startswith("'look' failed: BadInput: what 'look' gives back")
+    assert told[4] is None
+    assert [outcome for _, outcome in await outcomes(rt)] == ["done", "failed", "refused", "failed", "done"]
+
+
+@pytest.mark.rule("tool.handed")
+async def test_a_verb_that_hands_the_task_over_ends_the_turn(rt: Runtime):
+    rt.add(Card("heir"), echo)
+    handoff = next(verb for verb in VERBS if verb.name == "handoff")
+
+    async def coder(turn: Turn) -> Any:
+        try:
+            await turn.tool(ToolCall("handoff", {"agent": "heir"}, "c"), lambda given: handoff.call(turn, given))
+        except HandedOver as over:
+            return over.command
+        raise AssertionError("it was told something")
+
+    add(rt, Card("coder", asks="*", tools=["group:agents"]), coder)
+    assert await rt.run("coder", "x") == "x"
+
+
+# -- once -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("tool.once")
+async def test_a_tool_is_used_once_and_its_model_is_told_the_same_when_the_task_is_tried_again(rt: Runtime, clock):
+    tool, tries = Tool(lambda number: f"time {number}"), []
+
+    async def coder(turn: Turn) -> list[Any]:
+        tries.append(1)
+        found = [await turn.tool(look(number), tool) for number in (1, 2)]
+        if len(tries) == 1:
+            raise Shaky
+        return found
+
+    add(rt, Card("coder", tools="look"), coder)
+    assert (await ends(clock, await rt.submit("coder", "x"))).value == ["time 1", "time 2"]
+    assert len(tool.given) == 2
+    await sound(rt)
+
+
+@pytest.mark.rule("tool.once")
+async def test_the_same_id_with_other_arguments_is_another_call(rt: Runtime):
+    told = using(rt, Tool(lambda number: number), look(1, a=1), look(1, a=2), look(1, a=1))
+    await rt.run("coder", "x")
+    assert told == [1, 2, 3]
+
+
+@pytest.mark.rule("tool.once", "effect.once")
+async def test_what_tools_do_is_told_apart_when_some_of_them_are_skipped(tmp_path, clock):
+    """Two calls with the same effect in each: run again, the first call is kept and skipped, and the effect of the
+    second is neither taken for that of the first nor missed at the end."""
+    did: list[str] = []
+    inside = anyio.Event()
+
+    async def coder(turn: Turn) -> list[Any]:
+        async def pay(given: dict[str, Any]) -> Any:
+            paid = await turn.once("pay", lambda: did.append("paid") or len(did))
+            if given["last"] and not inside.is_set():
+                inside.set()
+                await anyio.sleep_forever()
+            return paid
+
+        return [await turn.tool(ToolCall("look", {"last": last}, f"c{last}"), pay) for last in (False, True)]
+
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
+        for rt in (dead, heir):
+            add(rt, Card("coder", tools="look"), coder)
+        task = await dead.submit("coder", "go")
+        await happened(inside)
+        await take_over(heir, clock, dead)
+        assert await heir.workspace.task(task.id).result(PATIENCE) == [1, 2]
+        assert did == ["paid", "paid"]
+        await sound(heir)
+
+
+@pytest.mark.rule("tool.once")
+async def test_a_delegation_that_was_under_way_in_a_tool_is_taken_up_by_the_next_process(tmp_path, clock):
+    """The same agent is asked the same in two calls; the process dies in the second."""
+    asked: list[str] = []
+    inside = anyio.Event()
+    verb = next(verb for verb in VERBS if verb.name == "call_agent")
+
+    async def lead(turn: Turn) -> list[Any]:
+        given = {"agent": "coder", "task": "x"}
+        return [
+            await turn.tool(ToolCall("call_agent", given, f"c{number}"), lambda args: verb.call(turn, args))
+            for number in (1, 2)
+        ]
+
+    async def coder(turn: Turn) -> str:
+        asked.append(turn.remit.id)
+        if len(asked) == 2:
+            inside.set()
+            await anyio.sleep_forever()
+        return f"answer {len(asked)}"
+
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
+        for rt in (dead, heir):
+            add(rt, Card("lead", asks="*", tools=["group:agents"]), lead)
+            rt.add(Card("coder"), coder)
+        task = await dead.submit("lead", "go")
+        await happened(inside)
+        await take_over(heir, clock, dead)
+        assert await heir.workspace.task(task.id).result(PATIENCE) == ["answer 1", "answer 3"]
+        assert len(asked) == 3
+        await sound(heir)
+
+
+# -- detector ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("tool.repeats")
+async def test_the_same_call_with_the_same_outcome_is_warned_of_blocked_and_ends_the_task(rt: Runtime):
+    tool = Tool()
+    told = using(rt, tool, *[look(number) for number in range(40)])
+    with pytest.raises(Failed, match="'look' was blocked and called again: the same call was made 21 times"):
+        await rt.run("coder", "x")
+    assert told[8] == "done"
+    assert told[9].startswith("done\n\n[the same call was made 10 times with the same outcome")
+    assert len(tool.given) == 19
+    assert told[19].startswith("'look' was not used: the same call was made 20 times")
+    assert len(told) == 20
+
+
+@pytest.mark.rule("tool.repeats")
+async def test_two_calls_in_turn_that_change_nothing_end_the_task_as_well(rt: Runtime):
+    tool = Tool()
+    told = using(rt, tool, *[look(number, of=number % 2) for number in range(60)])
+    with pytest.raises(Failed, match="made in turn 21 times"):
+        await rt.run("coder", "x")
+    assert len(tool.given) == 19
+    assert len(told) == 20
+
+
+@pytest.mark.rule("tool.repeats")
+async def test_changing_outcomes_are_progress(rt: Runtime):
+    told = using(rt, Tool(lambda number: number), *[look(number) for number in range(40)])
+    await rt.run("coder", "x")
+    assert told == list(range(1, 41))
+
+
+@pytest.mark.rule("tool.repeats")
+async def test_a_warning_is_the_same_when_the_task_is_run_again(rt: Runtime, clock):
+    tool, found = Tool(), []
+
+    async def coder(turn: Turn) -> str:
+        found.append([await turn.tool(look(number), tool) for number in range(12)])
+        if len(found) == 1:
+            raise Shaky
+        return "end"
+
+    add(rt, Card("coder", tools="look"), coder)
+    await ends(clock, await rt.submit("coder", "x"))
+    assert found[0] == found[1]
+    assert found[0][11] != "done"
+    assert len(tool.given) == 12
+
+
+# -- approval and hooks -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("tool.approval")
+async def test_a_person_approves_a_tool_and_what_was_changed_is_what_is_used(rt: Runtime):
+    tool = Tool()
+    told = using(rt, tool, ToolCall("deploy", {"env": "prod"}, "c"), look(), approve=frozenset(("deploy",)))
+    run = asyncio.ensure_future(rt.run("coder", "x"))
+    question = await the_question(rt)
+    assert question.shows["arguments"] == {"env": "prod"}
+    await rt.workspace.approve(question.id, by="ann", value={"env": "test"})
+    await run
+    assert tool.given == [{"env": "test"}, {}]
+    assert told == ["done", "done"]
+
+
+@pytest.mark.rule("tool.approval")
+async def test_a_no_is_a_sentence_to_the_model(rt: Runtime):
+    tool = Tool()
+    told = using(rt, tool, ToolCall("deploy", {}, "c"), approve=frozenset(("deploy",)))
+    run = asyncio.ensure_future(rt.run("coder", "x"))
+    await rt.workspace.reject((await the_question(rt)).id, why="not on a Friday", by="ann")
+    await run
+    assert told == ["'deploy' was not approved by ann: not on a Friday; go on without it"]
+    assert tool.given == []
+
+
+@pytest.mark.rule("tool.hooks")
+async def test_hooks_before_change_or_refuse_and_hooks_after_always_run(rt: Runtime):
+    seen: list[Any] = []
+
+    def shout(_turn: Any, call: ToolCall) -> dict[str, Any] | None:
+        if call.arguments.get("secret"):
+            raise Refused("keep that to yourself", rule="secret")
+        return {"text": str(call.arguments["text"]).upper()}
+
+    async def note(_turn: Any, call: ToolCall, told: Any) -> Any:
+        seen.append((call.id, told))
+        return f"<{told}>" if told == "done" else None
+
+    tool = Tool()
+    calls = (look(1, text="a"), look(2, secret="b"), ToolCall("rm", {}, "c3"))
+    told = using(rt, tool, *calls, before=(shout,), after=(note,))
+    await rt.run("coder", "x")
+    assert tool.given == [{"text": "A"}]
+    assert told[:2] == ["<done>", "keep that to yourself"]
+    assert [call for call, _ in seen] == ["c1", "c2", "c3"]
+
+
+@pytest.mark.rule("tool.hooks")
+async def test_a_hook_that_fails_lets_nothing_through(rt: Runtime):
+    def broken(*_: Any) -> Any:
+        raise KeyError("mine")
+
+    def strange(*_: Any) -> Any:
+        return 7
+
+    tool = Tool("private")
+    before = using(rt, tool, look(), before=(broken,))
+    assert await rt.run("coder", "x") == before == ["'look' failed: KeyError: 'mine'"]
+    for number, (rules, sentence) in enumerate(
+        (({"before": (strange,)}, "gives back None or its arguments as a dict"), ({"after": (broken,)}, "a hook said"))
+    ):
+        told: list[Any] = []
+
+        async def other(turn: Turn, told: list[Any] = told) -> None:
+            told.append(await turn.tool(look(), tool))
+
+        add(rt, Card(f"other{number}", tools="look"), other, **rules)
+        await rt.run(f"other{number}", "x")
+        assert sentence in told[0]
+        assert "private" not in told[0]
+    assert len(tool.given) == 1
