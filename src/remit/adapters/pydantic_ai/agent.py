@@ -1,0 +1,185 @@
+"""Agents that are models with tools: made of their parts, or a guest that somebody made with pydantic-ai.
+
+Everything is put together once, when an agent is registered. While it runs, the model and the tools find the turn that
+they belong to by themselves.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, get_args
+
+from pydantic import BaseModel
+from pydantic_ai import Agent, AgentRunResult, UsageLimits
+from pydantic_ai.agent import AbstractAgent
+from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UserError
+from pydantic_ai.tools import DeferredToolRequests
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
+from pydantic_core import to_jsonable_python
+
+from remit.adapters.pydantic_ai.clients import Clients, KeyOf, KeysGiven, ModelGiven, UrlGiven, key_in_environment
+from remit.adapters.pydantic_ai.failures import AgentStopped, said, stopped
+from remit.adapters.pydantic_ai.model import MAX_TOKENS, GovernedModel
+from remit.adapters.pydantic_ai.tools import AnyTool, GovernedToolset, ToolGiven, governed, verb_tools
+from remit.core.checks import counted
+from remit.errors import BadInput
+from remit.ports.models import HandedOver
+from remit.ports.turn import TurnLike
+
+Prompt: TypeAlias = Callable[[TurnLike], str | Awaitable[str]]
+
+# Ten slips in calling one tool, whose name may not exist; two answers of the wrong shape. Each is paid for.
+RETRIES: Final[Any] = {"tools": 10, "output": 2}
+_NO_LIMITS: Final = UsageLimits(request_limit=None)  # how often a model is asked is counted by the turn
+
+
+def task_of(turn: TurnLike) -> str:
+    """Give the task as the prompt."""
+    return turn.task
+
+
+@dataclass(kw_only=True)
+class ModelAgent:
+    """An agent made of models, instructions and tools. `models` are asked in their order; `keys`, `base_url` and
+    `key_of` are as `Clients` takes them. `verbs` says whether it may delegate, `output` what its result must look like,
+    and `prompt` makes what the model is asked out of a turn."""
+
+    name: str
+    models: Sequence[ModelGiven]
+    instructions: str = ""
+    tools: Sequence[ToolGiven] = ()
+    verbs: bool = False
+    output: Any = None
+    keys: KeysGiven = ()
+    max_tokens: int = MAX_TOKENS
+    base_url: UrlGiven = None
+    prompt: Prompt | None = None
+    key_of: KeyOf = key_in_environment
+    model: GovernedModel = field(init=False)
+    agent: Agent[None, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        clients = Clients(self.models, self.keys, self.base_url, self.key_of)
+        most = counted(self.max_tokens, "max_tokens", least=1)
+        self.model = GovernedModel(clients, max_tokens=most, empty=_may_be_none(self.output))
+        tools = [governed(tool) for tool in self.tools]
+        try:
+            self.agent = Agent(
+                self.model,
+                name=self.name,
+                instructions=self.instructions or None,
+                output_type=str if self.output is None else self.output,
+                tools=_unlike([*tools, *(verb_tools() if self.verbs else ())], self.name),
+                retries=RETRIES,
+                model_settings={"max_tokens": most},
+            )
+        except UserError as error:
+            raise BadInput(f"agent {self.name}: {said(error)}") from None
+
+    async def __call__(self, turn: TurnLike) -> Any:
+        """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""
+        prompt = await _prompt(self.prompt or task_of, turn)
+        return await _delivered(self.agent.run(prompt, usage_limits=_NO_LIMITS, infer_name=False))
+
+    async def aclose(self) -> None:
+        """Close the connections that this event loop has to the models."""
+        await self.model.clients.aclose()
+
+
+@dataclass(kw_only=True)
+class GuestAgent:
+    """An agent that somebody made with pydantic-ai, governed while it works on a task and left as it is otherwise."""
+
+    agent: AbstractAgent[Any, Any]
+    verbs: bool = False
+    deps: Any = None
+    max_tokens: int = MAX_TOKENS
+    prompt: Prompt | None = None
+    model: GovernedModel = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.agent.model is None:
+            raise BadInput("the agent has no model; make it with one, such as Agent('openai:gpt-5')")
+        most = counted(self.max_tokens, "max_tokens", least=1)
+        empty = _may_be_none(self.agent.output_type)
+        self.model = GovernedModel(Clients([self.agent.model]), max_tokens=most, empty=empty)
+        self._seen: list[AnyTool] = []
+        self._tools: list[AnyTool] = []
+        self._govern(self.agent.toolsets[:1])
+
+    async def __call__(self, turn: TurnLike) -> Any:
+        """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""
+        prompt = await _prompt(self.prompt or task_of, turn)
+        mine, *others = self.agent.toolsets
+        self._govern([mine])
+        more: dict[str, Any] = {"toolsets": [GovernedToolset(toolset) for toolset in others]} if others else {}
+        with self.agent.override(model=self.model, tools=self._tools, retries=RETRIES, **more):
+            run = self.agent.run(prompt, deps=self.deps, usage_limits=_NO_LIMITS, infer_name=False)
+            return await _delivered(run)
+
+    async def aclose(self) -> None:
+        """Close the connections that this event loop has to the models."""
+        await self.model.clients.aclose()
+
+    def _govern(self, toolsets: Sequence[AbstractToolset[Any]]) -> None:
+        """Wrap the tools that were registered with the agent itself, again only if there are new ones."""
+        held = [toolset for toolset in toolsets if isinstance(toolset, FunctionToolset)]
+        tools = [tool for toolset in held for tool in toolset.tools.values()]
+        if tools == self._seen and self._tools:
+            return
+        limit = next((toolset.timeout for toolset in held), None)
+        made = [governed(tool, limit) for tool in tools]
+        name = self.agent.name or "a guest"
+        self._tools = _unlike([*made, *(verb_tools() if self.verbs else ())], name)
+        self._seen = tools
+
+
+def guest(
+    agent: AbstractAgent[Any, Any],
+    *,
+    verbs: bool = False,
+    deps: Any = None,
+    max_tokens: int = MAX_TOKENS,
+    prompt: Prompt | None = None,
+) -> GuestAgent:
+    """Take in an agent of pydantic-ai: its model, its tools and what it is told go through the turn."""
+    return GuestAgent(agent=agent, verbs=verbs, deps=deps, max_tokens=max_tokens, prompt=prompt)
+
+
+async def _prompt(prompt: Prompt, turn: TurnLike) -> str:
+    made = prompt(turn)
+    return await made if inspect.isawaitable(made) else made
+
+
+async def _delivered(run: Awaitable[AgentRunResult[Any]]) -> Any:
+    """Wait for a run. What the framework raises is said anew, and nothing of it is kept: it may quote a provider."""
+    try:
+        result = await run
+    except HandedOver as handed:
+        return handed.command
+    except (AgentRunError, UserError, FallbackExceptionGroup) as error:
+        trouble = stopped(error)
+    else:
+        return _result(result.output)
+    raise trouble
+
+
+def _result(output: object) -> Any:
+    if isinstance(output, DeferredToolRequests):
+        raise AgentStopped("the agent left tool calls to somebody else; have the runtime ask for approval instead")
+    if isinstance(output, BaseModel):
+        return output.model_dump(mode="json")
+    return output if isinstance(output, str) else to_jsonable_python(output)
+
+
+def _may_be_none(output: Any) -> bool:
+    return output is type(None) or type(None) in get_args(output)
+
+
+def _unlike(tools: list[AnyTool], name: str) -> list[AnyTool]:
+    seen: set[str] = set()
+    for tool in tools:
+        if tool.name in seen:
+            raise BadInput(f"agent {name} has two tools named {tool.name}; name one of them otherwise")
+        seen.add(tool.name)
+    return tools

@@ -1,0 +1,91 @@
+"""What the errors of pydantic-ai mean, by their type and status. What a provider wrote is never read: it may be in any
+words, and it may quote the key that it was sent."""
+
+import math
+import re
+from typing import Final
+
+from pydantic_ai import exceptions as pai
+
+from remit.core.recovery import FailureKind, ModelFailure, kind_of
+from remit.core.times import SECOND
+
+_UNSENT: Final = ("pool", "connect")  # phases in which nothing has left yet
+_CODE: Final = re.compile(r"[a-z][a-z_]{0,63}|\d{1,6}")  # a provider's word for an error; keys do not look like that
+_LINK: Final = re.compile(r"https?://", re.IGNORECASE)
+_SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
+_LONGEST: Final = 500  # characters of what a framework says
+
+# The first that fits. What is narrow comes before what is wide: some of these are kinds of others.
+_KINDS: Final[tuple[tuple[type[Exception], FailureKind], ...]] = (
+    (pai.ModelContextWindowExceededError, "overflow"),
+    (pai.ModelAuthenticationError, "auth"),
+    (pai.ModelNotFoundError, "not-found"),
+    (pai.ModelQuotaExceededError, "billing"),
+    (pai.ModelRateLimitError, "rate-limit"),
+    (pai.ModelUnavailableError, "unavailable"),
+    (pai.ModelServerError, "unavailable"),
+    (pai.ModelRequestRejectedError, "rejected"),
+    (pai.ModelRequestTimeout, "timeout"),
+    (pai.ModelTimeoutError, "timeout"),
+    (pai.ModelConnectionError, "connection"),
+    (pai.ContentFilterError, "rejected"),
+    (pai.ModelAPIError, "broken"),
+    (pai.UnexpectedModelBehavior, "broken"),
+)
+_PLAIN: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "broken"))  # of which status and code may know more
+
+
+class EmptyAnswer(pai.UnexpectedModelBehavior):
+    """A model answered in good form, and said nothing."""
+
+
+class AgentStopped(RuntimeError):
+    """An agent of a framework could not go on. The sentence has no words of a provider's, and no links."""
+
+
+def failure_of(error: Exception) -> ModelFailure | None:
+    """Tell what a failed request means; None if the error is not the model's."""
+    if isinstance(error, pai.FallbackExceptionGroup):  # a model that tries several itself: the last has the last word
+        last = error.exceptions[-1]
+        return failure_of(last) if isinstance(last, Exception) else None
+    found: FailureKind | None = next((kind for of, kind in _KINDS if isinstance(error, of)), None)
+    if found is None:
+        return None
+    if not isinstance(error, pai.ModelAPIError):
+        return ModelFailure(found)
+    status = error.status_code if isinstance(error, pai.ModelHTTPError) else None
+    code = _code(error)
+    kind = kind_of(status, code) if status is not None and found in _PLAIN else found
+    sent = not (isinstance(error, pai.ModelConnectionError) and error.phase in _UNSENT)
+    return ModelFailure(kind, status, code, _microseconds(error.retry_after), sent)
+
+
+def stopped(error: Exception) -> AgentStopped:
+    """Say in a plain sentence why a framework's agent could not go on."""
+    failure = failure_of(error) if isinstance(error, pai.ModelAPIError | pai.FallbackExceptionGroup) else None
+    if failure is not None:
+        status = "" if failure.status is None else f" ({failure.status})"
+        return AgentStopped(f"the model did not answer: {failure.kind}{status}")
+    if isinstance(error, pai.ContentFilterError):
+        return AgentStopped("the provider's content filter held the answer back; ask in another way")
+    return AgentStopped(said(error))
+
+
+def said(error: Exception) -> str:
+    """Give what the framework itself says, without sentences that only point to a page, and never at length."""
+    text = error.message if isinstance(error, pai.AgentRunError | pai.UserError) else str(error)
+    kept = [sentence for sentence in _SENTENCES.split(" ".join(text.split())) if not _LINK.search(sentence)]
+    told = " ".join(kept) or type(error).__name__
+    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 1]}…"
+
+
+def _code(error: pai.ModelAPIError) -> str:
+    for given in (error.provider_error_code, error.provider_error_type):
+        if given is not None and _CODE.fullmatch(given):
+            return given
+    return ""
+
+
+def _microseconds(seconds: float | None) -> int | None:
+    return None if seconds is None or not math.isfinite(seconds) or seconds < 0 else round(seconds * SECOND)

@@ -1,0 +1,278 @@
+"""A conversation as values: its digest, its rough size, a shorter one, and an answer as text that can be read again.
+
+All of it is pure. Nothing here depends on when something was said, in which run, or by which provider.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, cast
+
+from pydantic_ai.messages import (
+    BaseToolCallPart,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+from pydantic_core import to_jsonable_python
+
+from remit.core.money.prices import PER_MESSAGE
+from remit.core.text import tokens_in
+
+RESULT: Final = 8_000  # characters of a tool's result that are kept when the context is shortened
+SHORT_RESULT: Final = 2_000  # the same when nothing else has helped
+NEAR: Final = 200  # characters before the cut in which a line may end
+
+Messages: TypeAlias = Sequence[ModelMessage]
+
+# What a part has besides what is said: when, by whom, under which name of the provider's, and for whom it is typed.
+_ASIDE: Final = frozenset(
+    ("timestamp", "id", "signature", "provider_name", "provider_details", "metadata", "citations", "tool_kind", "retry")
+)
+# Settings that change how a request travels, or how much may be answered, and nothing of what is asked.
+_TRANSPORT: Final = frozenset(
+    ("max_tokens", "timeout", "request_timeout", "first_event_timeout", "max_retries", "extra_headers", "cache")
+)
+_BAD: Final = re.compile("[\0\ud800-\udfff]")
+_ESCAPED: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")  # what is bad once the JSON is read
+
+
+# --- digest and size ----------------------------------------------------------------------------
+
+
+def digest_of(messages: Messages, parameters: ModelRequestParameters, settings: ModelSettings | None = None) -> str:
+    """Name what is asked: the same digest is the same request. Tools count by their names alone, so that a reworded
+    description makes no answer invalid that was given already."""
+    found = hashlib.sha256()
+    for text in _asked(messages, parameters, settings):
+        encoded = text.encode(errors="replace")
+        found.update(b"%d:" % len(encoded))  # so that no two lists of texts run together
+        found.update(encoded)
+    return found.hexdigest()[:32]
+
+
+def size_of(messages: Messages, parameters: ModelRequestParameters, trim: int = 0) -> int:
+    """Count roughly how many tokens are read, with the context shortened so far."""
+    shorter = trimmed(messages, trim)
+    told = sum(PER_MESSAGE + sum(map(tokens_in, _texts(message))) for message in shorter)
+    schemas = [_canonical([tool.parameters_json_schema, tool.description]) for tool in parameters.tool_defs.values()]
+    return told + tokens_in(_instructions(shorter)) + sum(map(tokens_in, schemas)) + tokens_in(_output(parameters))
+
+
+def _asked(messages: Messages, parameters: ModelRequestParameters, settings: ModelSettings | None) -> Iterator[str]:
+    yield _canonical(sorted(tool.name for tool in parameters.function_tools))
+    yield _canonical(sorted(type(tool).__name__ for tool in parameters.native_tools))
+    yield _output(parameters)
+    yield _canonical({name: value for name, value in (settings or {}).items() if name not in _TRANSPORT})
+    yield _instructions(messages)
+    for message in messages:
+        yield message.kind
+        yield from _texts(message)
+
+
+def _output(parameters: ModelRequestParameters) -> str:
+    """What the answer must look like."""
+    wanted = [(tool.name, tool.parameters_json_schema) for tool in parameters.output_tools]
+    whole = parameters.output_object
+    shape = None if whole is None else (whole.name, whole.json_schema)
+    return (
+        encode(_json([parameters.output_mode, parameters.allow_text_output, wanted, shape])) if wanted or shape else ""
+    )
+
+
+def _instructions(messages: Messages) -> str:
+    """Only those of the last request are sent."""
+    last = next((one for one in reversed(messages) if isinstance(one, ModelRequest)), None)
+    return "" if last is None else last.instructions or ""
+
+
+def _texts(message: ModelMessage) -> Iterator[str]:
+    for part in message.parts:
+        yield from (_text(getattr(part, name)) for name in _told(type(part)))
+
+
+@lru_cache
+def _told(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(sorted(field.name for field in fields(kind) if field.name[0] != "_" and field.name not in _ASIDE))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else _canonical(value)
+
+
+def _canonical(value: object) -> str:
+    """Write a value in the one way in which equal values are equal. It may be no JSON: it is never read."""
+    plain = to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True)
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+
+
+# --- shorter ------------------------------------------------------------------------------------
+
+
+def trimmed(messages: Messages, level: int) -> list[ModelMessage]:
+    """Shorten a conversation: 1 cuts long results of tools; 2 leaves out the older half; from 3 on results are cut
+    shorter and as much is left out as can be. What is first and what is last always stays, and a tool's call is never
+    parted from its result."""
+    if level <= 0:
+        return list(messages)
+    if level == 1:
+        return _cut(messages, RESULT)
+    if level == 2:
+        return _halved(messages)
+    return _halved(_cut(messages, SHORT_RESULT), most=True)
+
+
+def _cut(messages: Messages, most: int) -> list[ModelMessage]:
+    return [_with_short_results(one, most) if isinstance(one, ModelRequest) else one for one in messages]
+
+
+def _with_short_results(message: ModelRequest, most: int) -> ModelRequest:
+    parts = [_short_result(part, most) if type(part) is ToolReturnPart else part for part in message.parts]
+    return message if parts == list(message.parts) else replace(message, parts=parts)
+
+
+def _short_result(part: ToolReturnPart, most: int) -> ToolReturnPart:
+    if part.files:  # they are not text, and a half of one is none
+        return part
+    text = part.model_response_str(wrap_if_error=False)
+    return part if len(text) <= most else replace(part, content=shortened(text, most))
+
+
+def shortened(text: str, most: int) -> str:
+    """Cut text at the end of a line if one is near, and say how much is missing."""
+    if len(text) <= most:
+        return text
+    end = text.rfind("\n", most - NEAR, most)
+    kept = text[: most if end < 0 else end]
+    return f"{kept}\n[{len(text) - len(kept):,} more characters were cut off to save space; ask for less at once]"
+
+
+def _halved(messages: Messages, *, most: bool = False) -> list[ModelMessage]:
+    """Leave out what is oldest after the first message, until half of it is gone, or as much as can be."""
+    safe = _safe_cuts(messages)
+    if not safe:
+        return list(messages)
+    sizes = [sum(map(len, _texts(message))) for message in messages]
+    half = sum(sizes[1:]) / 2
+    at = safe[-1] if most else next((cut for cut in safe if sum(sizes[1:cut]) >= half), safe[-1])
+    return [_with_note(messages[0], at - 1), *messages[at:]]
+
+
+def _safe_cuts(messages: Messages) -> list[int]:
+    """List where a conversation may go on after its first message: with an answer, so that the two sides still take
+    turns, and where no result is left without its call. Something must be left out, and the last message must stay."""
+    found: list[int] = []
+    wanting: set[str] = set()  # results whose calls stand before
+    for at in range(len(messages) - 1, 1, -1):
+        message = messages[at]
+        if isinstance(message, ModelRequest):
+            wanting.update(part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart))
+        else:
+            wanting.difference_update(call.tool_call_id for call in _calls(message))
+            if not wanting:
+                found.append(at)
+    return found[::-1]
+
+
+def _with_note(message: ModelMessage, left_out: int) -> ModelMessage:
+    if not isinstance(message, ModelRequest):
+        return message
+    note = UserPromptPart(f"[{left_out} earlier messages were left out here to save space]")
+    return replace(message, parts=[*message.parts, note])
+
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+def encoded(answer: ModelResponse) -> str:
+    """Give an answer as text, whole: what is read back is equal to it."""
+    return ModelMessagesTypeAdapter.dump_json([answer], exclude_none=True).decode()
+
+
+def decoded(text: str) -> ModelResponse:
+    """Read an answer that `encoded` gave."""
+    (answer,) = ModelMessagesTypeAdapter.validate_json(text)
+    if not isinstance(answer, ModelResponse):
+        raise ValueError("this is no answer of a model")  # noqa: TRY004 - it is text that says something else
+    return answer
+
+
+def calls_of(answer: ModelResponse) -> tuple[str, ...]:
+    """Name the tools that an answer calls."""
+    return tuple(call.tool_name for call in _calls(answer))
+
+
+def is_empty(answer: ModelResponse) -> bool:
+    """Tell whether an answer says nothing, although nothing held it back. One that ran out of tokens or into a filter
+    would do so again."""
+    nothing = all(isinstance(part, TextPart) and not part.content for part in answer.parts)
+    return nothing and answer.finish_reason not in ("length", "content_filter")
+
+
+def _calls(answer: ModelResponse) -> Iterable[ToolCallPart]:
+    return (part for part in answer.parts if isinstance(part, ToolCallPart))
+
+
+def cleaned(answer: ModelResponse) -> ModelResponse:
+    """Take out of an answer what no store keeps and no client sends, NUL and halves of surrogate pairs, and tell calls
+    apart that came under the same id."""
+    seen: set[str] = set()
+    return replace(answer, parts=[_clean_part(part, seen) for part in answer.parts])
+
+
+def _clean_part(part: Any, seen: set[str]) -> Any:
+    if isinstance(part, TextPart | ThinkingPart):
+        return part if not _BAD.search(part.content) else replace(part, content=clean_text(part.content))
+    if not isinstance(part, BaseToolCallPart):
+        return part
+    call = cast("BaseToolCallPart[Any]", part)
+    name, args, id_ = clean_text(call.tool_name), _clean_args(call.args), clean_text(call.tool_call_id)
+    if isinstance(call, ToolCallPart):
+        id_ = _unlike(id_, seen)
+        seen.add(id_)
+    if (name, args, id_) == (call.tool_name, call.args, call.tool_call_id):
+        return call
+    return replace(call, tool_name=name, args=args, tool_call_id=id_)
+
+
+def _unlike(id_: str, seen: set[str]) -> str:
+    others = (f"{id_}_{number}" for number in range(2, len(seen) + 3))
+    return id_ if id_ not in seen else next(other for other in others if other not in seen)
+
+
+def _clean_args(args: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
+    if not isinstance(args, str):
+        return cast("dict[str, Any] | None", _clean(args))
+    args = clean_text(args)
+    if not _ESCAPED.search(args):
+        return args
+    try:
+        return json.dumps(_clean(json.loads(args)), ensure_ascii=False)
+    except (ValueError, RecursionError):  # no JSON: the model will be told
+        return args
+
+
+def _clean(value: object) -> object:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, Mapping):
+        return {_clean(key): _clean(item) for key, item in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in cast("list[object]", value)]
+    return value
+
+
+def clean_text(text: str) -> str:
+    """Take NUL out of text, and put the mark for a lost character in place of half a surrogate pair."""
+    return _BAD.sub(lambda found: "" if found[0] == "\0" else "\ufffd", text) if _BAD.search(text) else text

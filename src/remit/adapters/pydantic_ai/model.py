@@ -1,0 +1,201 @@
+"""A model of pydantic-ai whose requests go through the turn that is under way, where journal and money are."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, cast
+
+import anyio
+from pydantic_ai.exceptions import ModelConnectionError, ModelRequestTimeout, UnexpectedModelBehavior
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+)
+from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import RunContext
+
+from remit.adapters.pydantic_ai.clients import Clients, asks_again
+from remit.adapters.pydantic_ai.failures import EmptyAnswer, failure_of
+from remit.adapters.pydantic_ai.history import (
+    calls_of,
+    clean_text,
+    cleaned,
+    decoded,
+    digest_of,
+    encoded,
+    is_empty,
+    size_of,
+    trimmed,
+)
+from remit.core.money.prices import Usage
+from remit.core.recovery import ModelTry
+from remit.errors import BadInput
+from remit.ports.models import Hear, ModelCall, Reply
+from remit.ports.turn import TurnLike, current_turn
+
+MAX_TOKENS: Final = 4_096  # that an answer may have, unless more or fewer are wanted
+_MOST_COUNTED: Final = 100_000_000  # tokens of one request: no model reads or writes so many
+
+
+def turn_under_way(what: str) -> TurnLike:
+    """Give the turn that the calling code runs in. Raises BadInput outside of one."""
+    turn = current_turn()
+    if turn is None:
+        raise BadInput(f"{what} works inside of a turn only; run the agent through its runtime, not by itself")
+    return turn
+
+
+class GovernedModel(Model[Any]):
+    """One model to pydantic-ai, in fact whichever of several answers. It has no profile of its own: what is asked is
+    prepared for each model when it is asked. `empty` says that an answer without a word is a good one."""
+
+    def __init__(self, clients: Clients, *, max_tokens: int = MAX_TOKENS, empty: bool = False) -> None:
+        super().__init__()
+        self.clients = clients
+        self.max_tokens = max_tokens
+        self.empty = empty
+
+    @property
+    def model_name(self) -> str:
+        return self.clients.choices[0].model.partition(":")[2] or self.clients.choices[0].model
+
+    @property
+    def system(self) -> str:
+        return self.clients.choices[0].model.partition(":")[0]
+
+    @property
+    def model_id(self) -> str:
+        return self.clients.choices[0].model
+
+    @property
+    def settings(self) -> ModelSettings | None:
+        return self.clients.settings
+
+    def prepare_request(
+        self, model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
+    ) -> tuple[ModelSettings | None, ModelRequestParameters]:
+        return model_settings, model_request_parameters
+
+    def prepare_messages(
+        self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
+    ) -> list[ModelMessage]:
+        return messages
+
+    def _start_request_deadline(self, model_settings: ModelSettings | None, *, stream: bool) -> None:
+        """Have no time limit around all that is tried: each try has its own."""
+
+    def _refresh_http_client(self) -> None:
+        for model in self.clients.own:
+            model._refresh_http_client()  # noqa: SLF001 - what a model does that has others inside
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Ask through the turn; when the task is run again, this gives the answer that it was given before."""
+        turn = turn_under_way(f"model {self.model_id}")
+        asked = _Asked(self, messages, model_settings, model_request_parameters)
+        reply = await turn.model(asked.call())
+        return reply.response if isinstance(reply.response, ModelResponse) else decoded(reply.text)
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """Ask as ever, and give the whole answer as a stream: only a whole answer is recorded and can be relied on."""
+        answer = await self.request(messages, model_settings, model_request_parameters)
+        yield CompletedStreamedResponse(answer, model_request_parameters=model_request_parameters, replay_events=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request, before it is known who answers it."""
+
+    model: GovernedModel
+    messages: list[ModelMessage]
+    settings: ModelSettings | None
+    parameters: ModelRequestParameters
+
+    def call(self) -> ModelCall:
+        return ModelCall(
+            digest=digest_of(self.messages, self.parameters, self.settings),
+            choices=self.model.clients.choices,
+            size=partial(size_of, self.messages, self.parameters),
+            most=(self.settings or {}).get("max_tokens") or self.model.max_tokens,
+            send=self.send,
+            failure=failure_of,
+            tools=frozenset(self.parameters.tool_defs),
+        )
+
+    async def send(self, tried: ModelTry, most: int, hear: Hear | None) -> Reply:
+        """Send it once, to this model with this key."""
+        model = await self.model.clients.find(tried.model, tried.key)
+        limit = (self.settings or {}).get("request_timeout")
+        with anyio.move_on_after(limit):
+            return self._reply(await self._answer(model, tried, most, hear), tried)
+        raise ModelRequestTimeout(tried.model, cast("float", limit))
+
+    async def _answer(self, model: Model, tried: ModelTry, most: int, hear: Hear | None) -> ModelResponse:
+        settings = ModelSettings(**(self.settings or {}))
+        settings["max_tokens"] = most
+        if asks_again(model):
+            settings["max_retries"] = 0
+        messages = model.prepare_messages(trimmed(self.messages, tried.trim), self.parameters)
+        if hear is None:
+            return await model.request(messages, settings, self.parameters)
+        try:
+            async with model.request_stream(messages, settings, self.parameters) as stream:
+                return await _heard(stream, tried, hear)
+        except NotImplementedError:  # a model that does not stream
+            answer = await model.request(messages, settings, self.parameters)
+            hear(clean_text(answer.text or ""))
+            return answer
+
+    def _reply(self, answer: ModelResponse, tried: ModelTry) -> Reply:
+        if is_empty(answer) and not self.model.empty:
+            raise EmptyAnswer("the answer is empty")
+        answer = cleaned(answer)
+        try:
+            text = encoded(answer)
+        except ValueError:  # what it has besides words cannot be written down
+            raise UnexpectedModelBehavior("the answer cannot be kept as text") from None
+        return Reply(text, tried.model, usage_of(answer), calls_of(answer), answer)
+
+
+async def _heard(stream: StreamedResponse, tried: ModelTry, hear: Hear) -> ModelResponse:
+    """Read a stream to its end and tell its text as it comes."""
+    async for event in stream:
+        match event:
+            case PartStartEvent(part=TextPart(content=str() as text)) if text:
+                hear(clean_text(text))
+            case PartDeltaEvent(delta=TextPartDelta(content_delta=str() as text)) if text:
+                hear(clean_text(text))
+            case _:
+                pass
+    answer = stream.get()
+    if answer.state == "incomplete":
+        raise ModelConnectionError(tried.model, "the stream ended before the answer did", phase="read")
+    return answer
+
+
+def usage_of(answer: ModelResponse) -> Usage | None:
+    """Give what the provider counted; None if it did not, or if what it says cannot be true."""
+    told = answer.usage
+    counts = (told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_write_tokens)
+    countable = all(type(count) is int and 0 <= count <= _MOST_COUNTED for count in counts)
+    read, written, cached, kept = counts
+    if told.unmeasured_requests or not countable or not (read or written) or cached + kept > read:
+        return None
+    return Usage(read, written, cached, kept)

@@ -1,0 +1,162 @@
+"""Functions and verbs as tools of pydantic-ai whose calls go through the turn that is under way.
+
+A tool is governed by wrapping its function, once. What the model wrote is handed to the turn as JSON, and read against
+the function's own schema again when it is called: somebody may have changed it in between.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, TypeAlias, cast
+
+import anyio
+from anyio import to_thread
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ToolReturn, is_multi_modal_content
+from pydantic_ai.tools import RunContext, Tool
+from pydantic_ai.toolsets import ToolsetTool, WrapperToolset
+from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_python
+
+from remit.adapters.pydantic_ai.failures import said
+from remit.adapters.pydantic_ai.model import turn_under_way
+from remit.core.checks import callable_
+from remit.core.text import shown
+from remit.errors import BadInput
+from remit.ports.models import ToolCall, ToolFunction
+from remit.verbs import VERBS, Verb
+
+AnyTool: TypeAlias = Tool[Any]
+ToolGiven: TypeAlias = Callable[..., Any] | AnyTool
+
+_ENDLESS: Final = 1e9  # seconds, of a tool that has its time limit inside
+_OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
+
+
+def governed(given: ToolGiven, seconds: float | None = None) -> AnyTool:
+    """Make a tool of a function, or of a tool, whose calls go through the turn. The model is shown the same as before.
+    `seconds` is how long the function may take unless the tool says so itself."""
+    tool = _tool(given)
+    own = tool.function_schema
+    limit = tool.timeout if tool.timeout is not None else seconds
+
+    def read(arguments: Mapping[str, Any], context: RunContext[Any]) -> dict[str, Any]:
+        return own.validator.validate_json(to_json(arguments), context=context.validation_context)
+
+    async def run(context: RunContext[Any], arguments: dict[str, Any]) -> object:
+        with anyio.fail_after(limit):  # around the function alone: nobody hurries a person who is asked about it
+            return told(await _called(tool, context, read(arguments, context)), tool.name)
+
+    async def function(context: RunContext[Any], /, **arguments: Any) -> Any:
+        return await _through_turn(context, tool.name, arguments, partial(run, context))
+
+    made = copy.copy(tool)
+    made.function = function
+    made.takes_ctx = True
+    made.function_schema = replace(
+        own,
+        function=function,
+        validator=_checking(own.validator),
+        takes_ctx=True,
+        is_async=True,
+        positional_fields=[],
+        var_positional_field=None,
+    )
+    if limit is not None:
+        made.timeout = _ENDLESS
+    if (check := tool.args_validator) is not None:
+        made.args_validator = _reading(check, read)
+    return made
+
+
+def verb_tools(verbs: Sequence[Verb] = VERBS) -> list[AnyTool]:
+    """Make the tools with which a model delegates."""
+    return [_verb_tool(verb) for verb in verbs]
+
+
+class GovernedToolset(WrapperToolset[Any]):
+    """Tools that are found while an agent runs, such as those of a server: each call goes through the turn."""
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        arguments = cast("dict[str, Any]", to_jsonable_python(tool_args, serialize_unknown=True))
+
+        async def run(changed: dict[str, Any]) -> object:
+            read = tool_args if changed == arguments else tool.args_validator.validate_python(changed)
+            return told(await self.wrapped.call_tool(name, read, ctx, tool), name)
+
+        return await _through_turn(ctx, name, arguments, run)
+
+
+def told(value: object, name: str) -> object:
+    """Give what a tool returned as JSON: what is recorded, and what the model is told."""
+    if isinstance(value, ToolReturn):
+        if value.content:
+            raise BadInput(f"{name} returned content beside its value, which cannot be recorded; return one value")
+        value = cast("object", value.return_value)
+    files = cast("list[object]", value) if isinstance(value, list | tuple) else [value]
+    if any(map(is_multi_modal_content, files)):
+        raise BadInput(f"{name} returned a file, which cannot be recorded; return text or JSON")
+    return to_jsonable_python(value)
+
+
+def _tool(given: ToolGiven) -> AnyTool:
+    if isinstance(given, Tool):
+        return cast("AnyTool", given)
+    callable_(given, "a tool is a function, or a Tool of pydantic-ai")
+    try:
+        return Tool(given)
+    except UserError as error:
+        raise BadInput(f"a tool cannot be made of {shown(given)}: {said(error)}") from None
+
+
+async def _through_turn(context: RunContext[Any], name: str, arguments: Mapping[str, Any], do: ToolFunction) -> Any:
+    name = context.tool_name or name
+    turn = turn_under_way(f"tool {name}")
+    return await turn.tool(ToolCall(name, arguments, context.tool_call_id or ""), do)
+
+
+async def _called(tool: AnyTool, context: RunContext[Any], arguments: dict[str, Any]) -> object:
+    """Call a tool's own function; in a thread if it would hold everyone else up."""
+    schema = tool.function_schema
+    given: list[Any] = [context] if schema.takes_ctx else []
+    given += [arguments.pop(field) for field in schema.positional_fields]
+    if schema.var_positional_field:
+        given += arguments.pop(schema.var_positional_field)
+    if schema.is_async:
+        return await schema.function(*given, **arguments)
+    found = await to_thread.run_sync(partial(schema.function, *given, **arguments), abandon_on_cancel=True)
+    return await found if inspect.isawaitable(found) else found
+
+
+def _checking(validator: SchemaValidator) -> SchemaValidator:
+    """Make a validator that refuses what the other one does, and gives back what it was given."""
+
+    def check(arguments: Any, info: core_schema.ValidationInfo) -> Any:
+        validator.validate_json(to_json(arguments), context=cast("Any", info.context))
+        return arguments
+
+    return SchemaValidator(core_schema.with_info_plain_validator_function(check))
+
+
+def _reading(check: Callable[..., Any], read: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
+    """Hand what a tool's own check expects: arguments as the function takes them."""
+
+    async def checked(context: RunContext[Any], /, **arguments: Any) -> None:
+        found = check(context, **read(arguments, context))
+        if inspect.isawaitable(found):
+            await found
+
+    return checked
+
+
+def _verb_tool(verb: Verb) -> AnyTool:
+    async def function(context: RunContext[Any], /, **arguments: Any) -> Any:
+        turn = turn_under_way(f"tool {verb.name}")
+        return await _through_turn(context, verb.name, arguments, partial(verb.call, turn))
+
+    made: AnyTool = Tool.from_schema(function, verb.name, verb.sentence, dict(verb.schema), takes_ctx=True)
+    made.function_schema = replace(made.function_schema, validator=_OBJECT)
+    return made

@@ -1,0 +1,84 @@
+"""A stand-in for the turn that the engine gives to an agent, for tests of the adapter alone.
+
+It records what the adapter brings, asks the first model with its first key, and uses tools without any policy. It keeps
+no journal and holds no money: what comes of those is tested with a real turn.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from remit.core.command import Command
+from remit.core.recovery import ModelFailure, ModelTry
+from remit.errors import Refused
+from remit.ports.models import HandedOver, ModelCall, Reply, ToolCall, ToolFunction
+from remit.ports.turn import CURRENT_TURN
+
+
+class ModelDown(Exception):
+    """No model answered."""
+
+    def __init__(self, failure: ModelFailure) -> None:
+        super().__init__(failure.kind)
+        self.failure = failure
+
+
+class StandInTurn:
+    """`tries` are made in order, one for each request; without any, the first model is asked. `replay` has answers that
+    were given before, by digest."""
+
+    def __init__(self, task: str = "hello", *, tries: list[ModelTry] | None = None, listens: bool = False) -> None:
+        self.task = task
+        self.calls: list[ModelCall] = []
+        self.replies: list[Reply] = []
+        self.used: list[ToolCall] = []
+        self.heard: list[str] = []
+        self.replay: dict[str, str] = {}
+        self.changes: dict[str, dict[str, Any]] = {}  # arguments that a person has changed, by tool
+        self._tries = tries or []
+        self._listens = listens
+
+    async def model(self, call: ModelCall) -> Reply:
+        self.calls.append(call)
+        if (known := self.replay.get(call.digest)) is not None:
+            return Reply(known, "", None)
+        first = call.choices[0]
+        tried = self._tries.pop(0) if self._tries else ModelTry(first.model, first.keys[0] if first.keys else "")
+        try:
+            reply = await call.send(tried, call.most, self.heard.append if self._listens else None)
+        except Exception as error:
+            failure = call.failure(error)
+            if failure is None:
+                raise
+        else:
+            self.replies.append(reply)
+            return reply
+        raise ModelDown(failure)
+
+    async def tool(self, call: ToolCall, do: ToolFunction) -> Any:
+        self.used.append(call)
+        try:
+            found = await do(dict(self.changes.get(call.name, call.arguments)))
+        except Refused as no:
+            return str(no)
+        except Exception as error:
+            return f"{call.name!r} failed: {type(error).__name__}: {error}"
+        if isinstance(found, Command):
+            raise HandedOver(found)
+        return found
+
+    async def hand_off(self, to: str, update: Any = None) -> Command:
+        return Command(to, update=update or {})
+
+    def agents(self) -> list[Any]:
+        return []
+
+
+@contextmanager
+def under_way(turn: StandInTurn) -> Iterator[StandInTurn]:
+    """Let code run inside of a turn."""
+    token = CURRENT_TURN.set(turn)  # type: ignore[arg-type] - a stand-in has no more than the adapter needs
+    try:
+        yield turn
+    finally:
+        CURRENT_TURN.reset(token)
