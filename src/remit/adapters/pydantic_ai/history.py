@@ -86,9 +86,8 @@ def _output(parameters: ModelRequestParameters) -> str:
     wanted = [(tool.name, tool.parameters_json_schema) for tool in parameters.output_tools]
     whole = parameters.output_object
     shape = None if whole is None else (whole.name, whole.json_schema)
-    return (
-        encode(_json([parameters.output_mode, parameters.allow_text_output, wanted, shape])) if wanted or shape else ""
-    )
+    told = [parameters.output_mode, parameters.allow_text_output, wanted, shape]
+    return _canonical(told) if wanted or shape else ""
 
 
 def _instructions(messages: Messages) -> str:

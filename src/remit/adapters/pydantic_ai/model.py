@@ -40,6 +40,7 @@ from remit.ports.models import Hear, ModelCall, Reply
 from remit.ports.turn import TurnLike, current_turn
 
 MAX_TOKENS: Final = 4_096  # that an answer may have, unless more or fewer are wanted
+_STUMBLES: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 _MOST_COUNTED: Final = 100_000_000  # tokens of one request: no model reads or writes so many
 
 
@@ -144,8 +145,18 @@ class _Asked:
         model = await self.model.clients.find(tried.model, tried.key)
         limit = (self.settings or {}).get("request_timeout")
         with anyio.move_on_after(limit):
-            return self._reply(await self._answer(model, tried, most, hear), tried)
+            return self._reply(await self._read(model, tried, most, hear), tried)
         raise ModelRequestTimeout(tried.model, cast("float", limit))
+
+    async def _read(self, model: Model, tried: ModelTry, most: int, hear: Hear | None) -> ModelResponse:
+        """Get an answer. A client may stumble over one that is not as it should be, in as many ways as there are."""
+        try:
+            return await self._answer(model, tried, most, hear)
+        except _STUMBLES as error:
+            if model.provider is None:  # there is no server that could be at fault
+                raise
+            what = type(error).__name__
+        raise UnexpectedModelBehavior(f"the answer cannot be read: {what}")
 
     async def _answer(self, model: Model, tried: ModelTry, most: int, hear: Hear | None) -> ModelResponse:
         settings = ModelSettings(**(self.settings or {}))
