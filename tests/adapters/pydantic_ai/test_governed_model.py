@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -342,11 +342,13 @@ def test_of_a_fallback_the_models_inside_are_asked():
 
 
 async def test_a_model_that_cannot_stream_is_heard_at_once():
-    class Silent(WrapperModel):
-        def request_stream(self, *args: Any, **more: Any) -> Any:
-            raise NotImplementedError
+    class Silent(Model[Any]):
+        model_name, system = "silent", "own"
 
-    model = GovernedModel(Clients([("one", Silent(TestModel(custom_output_text="good\0 morning")))]))
+        async def request(self, *_: Any) -> ModelResponse:
+            return ModelResponse([TextPart("good\0 morning")])
+
+    model = GovernedModel(Clients([WrapperModel(Silent())]))
     turn = StandInTurn(listens=True)
     with under_way(turn):
         assert (await model.request(PROMPT, None, ModelRequestParameters())).text == "good morning"

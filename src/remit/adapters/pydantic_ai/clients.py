@@ -129,9 +129,19 @@ class Clients:
 def asks_again(model: Model) -> bool:
     """Tell whether a model's client sends a request again by itself. Whether to do that, and to whom, is not its to
     say."""
+    inside = _inside(model)
+    return inside.provider is not None and bool(getattr(inside.provider.client, "max_retries", 0))
+
+
+def streams(model: Model) -> bool:
+    """Tell whether a model can give its answer piece by piece."""
+    return type(_inside(model)).request_stream is not Model.request_stream
+
+
+def _inside(model: Model) -> Model:
     while isinstance(model, WrapperModel):
         model = model.wrapped
-    return model.provider is not None and bool(getattr(model.provider.client, "max_retries", 0))
+    return model
 
 
 def _listed(models: Sequence[ModelGiven]) -> Iterator[tuple[str, Model | None]]:

@@ -20,7 +20,7 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestPar
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 
-from remit.adapters.pydantic_ai.clients import Clients, asks_again
+from remit.adapters.pydantic_ai.clients import Clients, asks_again, streams
 from remit.adapters.pydantic_ai.failures import EmptyAnswer, failure_of
 from remit.adapters.pydantic_ai.history import (
     calls_of,
@@ -164,15 +164,13 @@ class _Asked:
         if asks_again(model):
             settings["max_retries"] = 0
         messages = model.prepare_messages(trimmed(self.messages, tried.trim), self.parameters)
-        if hear is None:
-            return await model.request(messages, settings, self.parameters)
-        try:
+        if hear is not None and streams(model):
             async with model.request_stream(messages, settings, self.parameters) as stream:
                 return await _heard(stream, tried, hear)
-        except NotImplementedError:  # a model that does not stream
-            answer = await model.request(messages, settings, self.parameters)
+        answer = await model.request(messages, settings, self.parameters)
+        if hear is not None:
             hear(clean_text(answer.text or ""))
-            return answer
+        return answer
 
     def _reply(self, answer: ModelResponse, tried: ModelTry) -> Reply:
         if is_empty(answer) and not self.model.empty:

@@ -115,7 +115,8 @@ def _tool(given: ToolGiven) -> AnyTool:
 async def _through_turn(context: RunContext[Any], name: str, arguments: Mapping[str, Any], do: ToolFunction) -> Any:
     name = context.tool_name or name
     turn = turn_under_way(f"tool {name}")
-    return await turn.tool(ToolCall(name, arguments, context.tool_call_id or ""), do)
+    found = await turn.tool(ToolCall(name, arguments, context.tool_call_id or ""), do)
+    return "[]" if found == [] else found  # which the framework would show as no text at all
 
 
 async def _called(tool: AnyTool, context: RunContext[Any], arguments: dict[str, Any]) -> object:
