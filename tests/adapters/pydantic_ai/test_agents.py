@@ -118,6 +118,7 @@ async def test_verbs_are_offered_when_the_card_says_so():
             assert set(server.requests[0].tools) == (VERB_NAMES if verbs else set())
 
 
+@pytest.mark.rule("pydantic.handed-over")
 @dialects
 async def test_a_task_that_is_handed_over_ends_the_turn(dialect: str):
     both = Calls("handoff", {"agent": "next"}, also=[Calls("add", {"a": 1, "b": 1}), Calls("list_agents", {})])
@@ -167,6 +168,7 @@ async def test_an_unknown_tool_may_be_called_ten_times():
         assert "Unknown tool name: 'ad'" in server.requests[-1].text
 
 
+@pytest.mark.rule("pydantic.stops")
 async def test_the_eleventh_time_ends_it_in_a_plain_sentence():
     async with made([Calls("ad", {}) for _ in range(11)], tools=[add]) as (agent, _):
         with pytest.raises(AgentStopped, match="Tool 'ad' exceeded max retries count of 10") as no:
@@ -196,6 +198,7 @@ async def test_an_answer_that_ran_out_of_tokens_says_so():
         await work(agent)
 
 
+@pytest.mark.rule("pydantic.stops")
 async def test_a_filter_is_told_without_the_answer():
     def held(*_: Any) -> ModelResponse:
         return ModelResponse([], finish_reason="content_filter", provider_details={"why": "sk-canary"})
@@ -243,6 +246,7 @@ def own_agent(model: Any, **parts: Any) -> Agent[Any, Any]:
     return Agent(model, name="theirs", instructions="You add.", deps_type=int, **parts)
 
 
+@pytest.mark.rule("pydantic.guest")
 async def test_a_guest_works_with_its_own_model_tools_and_dependencies(monkeypatch: pytest.MonkeyPatch):
     agent = own_agent("openai-chat:big", defer_model_check=True)
 
@@ -265,6 +269,7 @@ async def test_a_guest_works_with_its_own_model_tools_and_dependencies(monkeypat
     assert turn.calls[0].choices == (Choice("openai-chat:big"),)
 
 
+@pytest.mark.rule("pydantic.guest")
 async def test_a_guest_is_left_as_it_was():
     agent = own_agent(TestModel(custom_output_text="hi"), tools=[add])
     member = guest(agent, verbs=True)
@@ -284,6 +289,7 @@ async def test_tools_that_a_guest_gets_later_are_governed_too():
     assert [call.name for call in turn.used] == ["add"]
 
 
+@pytest.mark.rule("pydantic.guest")
 async def test_toolsets_of_a_guest_are_governed_too():
     agent = own_agent(TestModel(), tools=[add], toolsets=[FunctionToolset([Tool(add, name="more")], id="more")])
 

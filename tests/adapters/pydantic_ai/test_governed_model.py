@@ -66,6 +66,7 @@ FALSE = ["missing", "negative", (0, 0), (10**15, 5), (5, 10**15)]
 TOLD = [(usage, dialect) for usage in FALSE for dialect in MODELS if (usage, dialect) != ("missing", "messages")]
 
 
+@pytest.mark.rule("pydantic.usage")
 @streams
 @pytest.mark.filterwarnings("ignore::pydantic_ai.exceptions.UsageExtractionFailedWarning")
 @pytest.mark.parametrize(("usage", "dialect"), TOLD)
@@ -191,6 +192,7 @@ def served_elsewhere() -> Iterator[str]:
         loop.close()
 
 
+@pytest.mark.rule("pydantic.loops")
 def test_a_second_event_loop_has_clients_of_its_own():
     """Although nobody closed those of the first: also of a model that answers only when another does not, and of one
     that was given as an object."""
@@ -225,6 +227,7 @@ async def test_clients_are_made_once_and_closed():
         assert found[0].provider.client.is_closed()
 
 
+@pytest.mark.rule("pydantic.keys")
 async def test_no_key_is_shown_to_another_provider(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant")
     shown: list[str] = []
@@ -273,6 +276,7 @@ async def test_an_address_from_the_environment_is_used(monkeypatch: pytest.Monke
         assert len(server.requests) == 1
 
 
+@pytest.mark.rule("pydantic.answers")
 async def test_an_answer_that_a_client_stumbles_over_is_broken():
     with pytest.raises(ModelDown) as down:
         await ask(Says("hi", usage="missing"), "messages")  # which is never left out there
@@ -343,9 +347,15 @@ def test_of_a_fallback_the_models_inside_are_asked():
 
 async def test_a_model_that_cannot_stream_is_heard_at_once():
     class Silent(Model[Any]):
-        model_name, system = "silent", "own"
+        @property
+        def model_name(self) -> str:
+            return "silent"
 
-        async def request(self, *_: Any) -> ModelResponse:
+        @property
+        def system(self) -> str:
+            return "own"
+
+        async def request(self, messages: Any, model_settings: Any, model_request_parameters: Any) -> ModelResponse:
             return ModelResponse([TextPart("good\0 morning")])
 
     model = GovernedModel(Clients([WrapperModel(Silent())]))

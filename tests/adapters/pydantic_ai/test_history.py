@@ -83,11 +83,13 @@ OTHER: dict[str, list[ModelMessage]] = {
 }
 
 
+@pytest.mark.rule("pydantic.same-request")
 @pytest.mark.parametrize("way", SAME)
 def test_the_same_request_has_the_same_digest(way: str):
     assert digest_of(SAME[way], tools("look")) == digest_of(ASKED, tools("look"))
 
 
+@pytest.mark.rule("pydantic.same-request")
 @pytest.mark.parametrize("way", OTHER)
 def test_another_request_has_another_digest(way: str):
     assert digest_of(OTHER[way], tools("look")) != digest_of(ASKED, tools("look"))
@@ -233,6 +235,7 @@ def test_a_call_whose_result_comes_late_is_not_parted_from_it():
     assert trimmed(late[:5], 2) == late[:5]
 
 
+@pytest.mark.rule("pydantic.shorter")
 @given(st.lists(st.lists(st.integers(0, 3), max_size=3), max_size=12), st.integers(0, 4))
 def test_however_a_conversation_is_shortened_calls_and_results_stay_together(plan: list[list[int]], level: int):
     """Each step calls some tools, whose results come so many steps later."""
@@ -278,6 +281,7 @@ ANSWER = ModelResponse(
 )
 
 
+@pytest.mark.rule("pydantic.answers")
 def test_an_answer_is_read_back_as_it_was():
     text = encoded(ANSWER)
     assert decoded(text) == ANSWER
@@ -291,6 +295,7 @@ def test_what_is_no_answer_is_not_read():
             decoded(text)
 
 
+@pytest.mark.rule("pydantic.answers")
 def test_nul_and_half_characters_are_taken_out_wherever_a_model_writes():
     bad = ModelResponse(
         [
@@ -301,7 +306,8 @@ def test_nul_and_half_characters_are_taken_out_wherever_a_model_writes():
             ToolCallPart("look", '{"a": "\\ud800', "k"),
         ]
     )
-    text, thought, first, second, third = cleaned(bad).parts
+    parts: list[Any] = [*cleaned(bad).parts]
+    text, thought, first, second, third = parts
     assert (text.content, thought.content) == ("ab\ufffdc", "x")
     assert (first.tool_name, first.tool_call_id) == ("tool", "i")
     assert first.args_as_dict() == {"a": "x\ufffd", "b": "😀"}
@@ -314,6 +320,7 @@ def test_an_answer_with_nothing_wrong_stays_as_it_is():
     assert cleaned(ANSWER) == ANSWER
 
 
+@pytest.mark.rule("pydantic.answers")
 def test_calls_under_the_same_id_are_told_apart():
     same = ModelResponse([ToolCallPart("x", {}, "a"), ToolCallPart("y", {}, "a"), ToolCallPart("z", {}, "a_2")])
     assert [call.tool_call_id for call in cleaned(same).tool_calls] == ["a", "a_2", "a_2_2"]

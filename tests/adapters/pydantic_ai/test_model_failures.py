@@ -42,6 +42,7 @@ ROWS = {
 }
 
 
+@pytest.mark.rule("pydantic.failures")
 @streams
 @dialects
 @pytest.mark.parametrize("row", ROWS)
@@ -80,6 +81,7 @@ async def test_a_client_never_asks_again_by_itself(dialect: str):
         assert len(server.requests) == 1
 
 
+@pytest.mark.rule("pydantic.failures")
 @dialects
 async def test_what_a_provider_writes_is_never_told(dialect: str):
     """A provider may quote the key in its message, and even in its code."""

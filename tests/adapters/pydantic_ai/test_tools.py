@@ -93,6 +93,7 @@ def checked_only() -> None:
     return None
 
 
+@pytest.mark.rule("pydantic.tools")
 @pytest.mark.parametrize("function", [plain, of_many_kinds, one_model, positional, with_context, strict, checked_only])
 def test_the_model_is_shown_the_same_as_before(function: Callable[..., Any]):
     assert governed(function).tool_def == Tool(function).tool_def
@@ -126,6 +127,7 @@ async def test_a_function_may_take_the_context():
     assert await used(with_context, {"word": "x"}, deps="mine", deps_type=str) == "mine x c0"
 
 
+@pytest.mark.rule("pydantic.tools")
 async def test_arguments_that_somebody_changed_are_read_again():
     turn = StandInTurn()
     turn.changes["plain"] = {"a": "40"}
@@ -140,6 +142,7 @@ async def test_arguments_that_do_not_fit_are_told_to_the_model_and_reach_no_turn
     assert "validation error" in await used(plain, args, turn) or turn.used == []
 
 
+@pytest.mark.rule("pydantic.tools")
 async def test_functions_that_wait_do_not_hold_up_the_loop():
     """A function that is not async runs in a thread, and sees the turn that it belongs to."""
     others = threading.Event()
@@ -295,6 +298,7 @@ async def test_arguments_of_a_verb_that_are_no_object_are_told_to_the_model(args
     assert "list_agents" not in told
 
 
+@pytest.mark.rule("pydantic.handed-over")
 @pytest.mark.parametrize("place", [0, 1, 2])
 async def test_handing_over_comes_out_unchanged_beside_other_calls(place: int):
     """And it costs no further request."""
@@ -312,8 +316,8 @@ async def test_handing_over_comes_out_unchanged_beside_other_calls(place: int):
 
     wanted: list[tuple[str, Any]] = [("slow", {}), ("plain", {"a": 1})]
     wanted.insert(place, ("handoff", {"agent": "next", "update": {"phase": "two"}}))
-    model = calls(*wanted)
-    counted = FunctionModel(lambda messages, info: asked.append(1) or model.function(messages, info))
+    answer: Any = calls(*wanted).function
+    counted = FunctionModel(lambda messages, info: asked.append(1) or answer(messages, info))
     tools = [*verb_tools(), governed(slow), governed(plain)]
     with under_way(Patient()), pytest.raises(HandedOver) as handed:
         await Agent(counted, tools=tools).run("go")

@@ -11,7 +11,7 @@ from typing import Any
 from remit.core.command import Command
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.errors import Refused
-from remit.ports.models import HandedOver, ModelCall, Reply, ToolCall, ToolFunction
+from remit.ports.models import HandedOver, ModelAnswer, ModelCall, ToolCall, ToolFunction
 from remit.ports.turn import CURRENT_TURN
 
 
@@ -30,7 +30,7 @@ class StandInTurn:
     def __init__(self, task: str = "hello", *, tries: list[ModelTry] | None = None, listens: bool = False) -> None:
         self.task = task
         self.calls: list[ModelCall] = []
-        self.replies: list[Reply] = []
+        self.replies: list[ModelAnswer] = []
         self.used: list[ToolCall] = []
         self.heard: list[str] = []
         self.replay: dict[str, str] = {}
@@ -38,10 +38,10 @@ class StandInTurn:
         self._tries = tries or []
         self._listens = listens
 
-    async def model(self, call: ModelCall) -> Reply:
+    async def model(self, call: ModelCall) -> ModelAnswer:
         self.calls.append(call)
         if (known := self.replay.get(call.digest)) is not None:
-            return Reply(known, "", None)
+            return ModelAnswer(known, "", None)
         first = call.choices[0]
         tried = self._tries.pop(0) if self._tries else ModelTry(first.model, first.keys[0] if first.keys else "")
         try:

@@ -125,7 +125,7 @@ class GuestAgent:
         """Wrap the tools that were registered with the agent itself, again only if there are new ones."""
         held = [toolset for toolset in toolsets if isinstance(toolset, FunctionToolset)]
         tools = [tool for toolset in held for tool in toolset.tools.values()]
-        if tools == self._seen and self._tools:
+        if self._tools and [*map(id, tools)] == [*map(id, self._seen)]:
             return
         limit = next((toolset.timeout for toolset in held), None)
         made = [governed(tool, limit) for tool in tools]

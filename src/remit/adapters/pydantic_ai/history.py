@@ -44,6 +44,7 @@ _ASIDE: Final = frozenset(
 _TRANSPORT: Final = frozenset(
     ("max_tokens", "timeout", "request_timeout", "first_event_timeout", "max_retries", "extra_headers", "cache")
 )
+_write: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 _BAD: Final = re.compile("[\0\ud800-\udfff]")
 _ESCAPED: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")  # what is bad once the JSON is read
 
@@ -54,12 +55,9 @@ _ESCAPED: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")  # what is bad once 
 def digest_of(messages: Messages, parameters: ModelRequestParameters, settings: ModelSettings | None = None) -> str:
     """Name what is asked: the same digest is the same request. Tools count by their names alone, so that a reworded
     description makes no answer invalid that was given already."""
-    found = hashlib.sha256()
-    for text in _asked(messages, parameters, settings):
-        encoded = text.encode(errors="replace")
-        found.update(b"%d:" % len(encoded))  # so that no two lists of texts run together
-        found.update(encoded)
-    return found.hexdigest()[:32]
+    # With their lengths, so that no two lists of texts run together.
+    asked = "".join([f"{len(text)}:{text}" for text in _asked(messages, parameters, settings)])
+    return hashlib.sha256(asked.encode(errors="replace")).hexdigest()[:32]
 
 
 def size_of(messages: Messages, parameters: ModelRequestParameters, trim: int = 0) -> int:
@@ -71,10 +69,12 @@ def size_of(messages: Messages, parameters: ModelRequestParameters, trim: int = 
 
 
 def _asked(messages: Messages, parameters: ModelRequestParameters, settings: ModelSettings | None) -> Iterator[str]:
-    yield _canonical(sorted(tool.name for tool in parameters.function_tools))
-    yield _canonical(sorted(type(tool).__name__ for tool in parameters.native_tools))
+    yield from sorted(tool.name for tool in parameters.function_tools)
+    yield ""
+    yield from sorted(type(tool).__name__ for tool in parameters.native_tools)
     yield _output(parameters)
-    yield _canonical({name: value for name, value in (settings or {}).items() if name not in _TRANSPORT})
+    chosen = {name: value for name, value in (settings or {}).items() if name not in _TRANSPORT}
+    yield _canonical(chosen) if chosen else ""
     yield _instructions(messages)
     for message in messages:
         yield message.kind
@@ -83,11 +83,12 @@ def _asked(messages: Messages, parameters: ModelRequestParameters, settings: Mod
 
 def _output(parameters: ModelRequestParameters) -> str:
     """What the answer must look like."""
-    wanted = [(tool.name, tool.parameters_json_schema) for tool in parameters.output_tools]
     whole = parameters.output_object
+    if whole is None and not parameters.output_tools:
+        return ""
+    wanted = [(tool.name, tool.parameters_json_schema) for tool in parameters.output_tools]
     shape = None if whole is None else (whole.name, whole.json_schema)
-    told = [parameters.output_mode, parameters.allow_text_output, wanted, shape]
-    return _canonical(told) if wanted or shape else ""
+    return _canonical([parameters.output_mode, parameters.allow_text_output, wanted, shape])
 
 
 def _instructions(messages: Messages) -> str:
@@ -98,7 +99,9 @@ def _instructions(messages: Messages) -> str:
 
 def _texts(message: ModelMessage) -> Iterator[str]:
     for part in message.parts:
-        yield from (_text(getattr(part, name)) for name in _told(type(part)))
+        for name in _told(type(part)):
+            value = getattr(part, name)
+            yield value if isinstance(value, str) else _canonical(value)
 
 
 @lru_cache
@@ -106,14 +109,9 @@ def _told(kind: type[Any]) -> tuple[str, ...]:
     return tuple(sorted(field.name for field in fields(kind) if field.name[0] != "_" and field.name not in _ASIDE))
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else _canonical(value)
-
-
 def _canonical(value: object) -> str:
     """Write a value in the one way in which equal values are equal. It may be no JSON: it is never read."""
-    plain = to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True)
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return _write(to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True))
 
 
 # --- shorter ------------------------------------------------------------------------------------
@@ -227,7 +225,9 @@ def cleaned(answer: ModelResponse) -> ModelResponse:
     """Take out of an answer what no store keeps and no client sends, NUL and halves of surrogate pairs, and tell calls
     apart that came under the same id."""
     seen: set[str] = set()
-    return replace(answer, parts=[_clean_part(part, seen) for part in answer.parts])
+    parts = [_clean_part(part, seen) for part in answer.parts]
+    same = all(part is before for part, before in zip(parts, answer.parts, strict=True))
+    return answer if same else replace(answer, parts=parts)
 
 
 def _clean_part(part: Any, seen: set[str]) -> Any:

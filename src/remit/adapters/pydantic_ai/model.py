@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import anyio
 from pydantic_ai.exceptions import ModelConnectionError, ModelRequestTimeout, UnexpectedModelBehavior
@@ -36,7 +36,7 @@ from remit.adapters.pydantic_ai.history import (
 from remit.core.money.prices import Usage
 from remit.core.recovery import ModelTry
 from remit.errors import BadInput
-from remit.ports.models import Hear, ModelCall, Reply
+from remit.ports.models import Hear, ModelAnswer, ModelCall
 from remit.ports.turn import TurnLike, current_turn
 
 MAX_TOKENS: Final = 4_096  # that an answer may have, unless more or fewer are wanted
@@ -140,13 +140,15 @@ class _Asked:
             tools=frozenset(self.parameters.tool_defs),
         )
 
-    async def send(self, tried: ModelTry, most: int, hear: Hear | None) -> Reply:
+    async def send(self, tried: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
         """Send it once, to this model with this key."""
         model = await self.model.clients.find(tried.model, tried.key)
         limit = (self.settings or {}).get("request_timeout")
+        if limit is None:
+            return self._reply(await self._read(model, tried, most, hear), tried)
         with anyio.move_on_after(limit):
             return self._reply(await self._read(model, tried, most, hear), tried)
-        raise ModelRequestTimeout(tried.model, cast("float", limit))
+        raise ModelRequestTimeout(tried.model, limit)
 
     async def _read(self, model: Model, tried: ModelTry, most: int, hear: Hear | None) -> ModelResponse:
         """Get an answer. A client may stumble over one that is not as it should be, in as many ways as there are."""
@@ -172,7 +174,7 @@ class _Asked:
             hear(clean_text(answer.text or ""))
         return answer
 
-    def _reply(self, answer: ModelResponse, tried: ModelTry) -> Reply:
+    def _reply(self, answer: ModelResponse, tried: ModelTry) -> ModelAnswer:
         if is_empty(answer) and not self.model.empty:
             raise EmptyAnswer("the answer is empty")
         answer = cleaned(answer)
@@ -180,7 +182,7 @@ class _Asked:
             text = encoded(answer)
         except ValueError:  # what it has besides words cannot be written down
             raise UnexpectedModelBehavior("the answer cannot be kept as text") from None
-        return Reply(text, tried.model, usage_of(answer), calls_of(answer), answer)
+        return ModelAnswer(text, tried.model, usage_of(answer), calls_of(answer), answer)
 
 
 async def _heard(stream: StreamedResponse, tried: ModelTry, hear: Hear) -> ModelResponse:
