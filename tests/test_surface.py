@@ -170,6 +170,7 @@ def test_the_verbs_of_a_turn_are_there():
         "spend",
         "trust",
         "phase",
+        "prompt",
         "remit",
         "run_plan",
         "run_team",

@@ -63,6 +63,51 @@ def prompt_with_summary(
     return "\n".join([*parts, *_messages(notes)])
 
 
+class Passed(NamedTuple):
+    """An entry that was passed along with a task."""
+
+    where: str
+    agent: str
+    text: str
+    trust: Trust = INSIDE
+
+
+class HandedOn(NamedTuple):
+    """How a task came to its holder: from whom, what was handed over, and what came of parts that were sent out."""
+
+    sender: str
+    state: str
+    trust: Trust = INSIDE
+    results: tuple[Done, ...] = ()
+    refused: str = ""
+
+
+def brief(task: str, passed: Sequence[Passed] = (), handed: HandedOn | None = None, notes: Sequence[Note] = ()) -> str:
+    """Write what a holder is told: its task, what was passed along, how it came to it, then messages; no part is
+    empty. A task with nothing beside it is told as it is."""
+    parts = [task]
+    if passed:
+        parts += ["", "## Context passed along"]
+        for one in passed:
+            parts += ["", f"### {one_line(one.where)} (by {one.agent or 'a person'})", told(one.text, one.trust)]
+    if handed is not None:
+        parts += _handed(handed)
+    return "\n".join([*parts, *_messages(notes)])
+
+
+def _handed(handed: HandedOn) -> list[str]:
+    parts: list[str] = []
+    if handed.sender:
+        parts += ["", f"## Handed over by {handed.sender}", "", told(handed.state, handed.trust)]
+    if handed.results:
+        parts += ["", "## What came of the parts"]
+        for result in handed.results:
+            parts += ["", f"### {one_line(result.title)} (by {result.agent})", told(result.text, result.trust)]
+    if handed.refused:
+        parts += ["", "## It could not be handed on", "", told(handed.refused, INSIDE)]
+    return parts
+
+
 def _messages(notes: Sequence[Note]) -> list[str]:
     if not notes:
         return []

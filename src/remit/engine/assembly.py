@@ -22,6 +22,7 @@ from remit.engine.finding import Finder
 from remit.engine.ground import Ground
 from remit.engine.models.asking import Models
 from remit.engine.models.costs import Costs
+from remit.engine.models.prompting import Prompting
 from remit.engine.models.toolbox import Toolbox
 from remit.engine.models.verbs import ModelServices
 from remit.engine.money.accounts import Accounts
@@ -103,7 +104,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         inbox,
         money,
         PeopleServices(services.questions),
-        _talking(services, money),
+        _talking(services, money, Prompting(entries, inbox)),
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
@@ -132,10 +133,10 @@ def _money(services: Services, settings: EngineSettings) -> MoneyServices:
     return MoneyServices(Paying(ground, holding, tariff), Effects(ground, services.insisting))
 
 
-def _talking(services: Services, money: MoneyServices) -> ModelServices:
+def _talking(services: Services, money: MoneyServices, prompting: Prompting) -> ModelServices:
     ground, insisting = services.ground, services.insisting
     models = Models(ground, Costs(money.paying), insisting, services.slots, {})
-    return ModelServices(models, Toolbox(ground, insisting))
+    return ModelServices(models, Toolbox(ground, insisting), prompting)
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:

@@ -26,12 +26,15 @@ from remit.engine.plans.running import PlanOutcome
 from remit.engine.queue.task import Task
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
+from remit.runtime import models
 from remit.runtime.leading import Leader
+from remit.runtime.models import AboutModel, ToolShelf
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
 from remit.runtime.workspace import Workspace
 from remit.stores.sqlite.database import MEMORY
 
 AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
+AnyTool = TypeVar("AnyTool")
 
 
 class About(TypedDict, total=False):
@@ -88,6 +91,7 @@ class Runtime:
             parts = settings(policy, serving, system, Redaction(private.get("secrets", ())))
             self._opening = Opening(store, workspace, Directory(), parts)
         self.workspace = Workspace(self._opening, bounds=self._ceiling)
+        self._shelf = ToolShelf()
         self._starting: set[anyio.CancelScope] = set()  # those who want to serve and wait for the store
 
     def __repr__(self) -> str:
@@ -99,20 +103,67 @@ class Runtime:
     def agent(self, function: AnyAgent, /) -> AnyAgent: ...
     @overload
     def agent(self, name: str = "", /, **about: Unpack[About]) -> Callable[[AnyAgent], AnyAgent]: ...
-    def agent(self, what: Any = "", /, **about: Unpack[About]) -> Any:
-        """Register an async function as an agent: `@rt.agent`, or `@rt.agent("name", can="...", asks=[...])`."""
-        asking.checked("agent", about, About)
-        if callable(what):
-            return self._register(what, "", about)
-        return lambda function: self._register(function, what, about)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType] - it gives back what it is given
+    @overload
+    def agent(
+        self, name: str = "", /, *, model: object, **about: Unpack[AboutModel]
+    ) -> Callable[[AnyTool], AnyTool]: ...
+    def agent(self, what: Any = "", /, **about: Any) -> Any:
+        """Register an async function as an agent: `@rt.agent`, or `@rt.agent("name", can="...", asks=[...])`.
 
+        With `model="openai:gpt-5"` the model is the agent: the docstring is its instructions, what the function returns
+        is the prompt (None: what `turn.prompt()` gives), and the annotation of that is the form of the result. It takes
+        what `model_agent` takes.
+        """
+        if "model" in about:
+            return lambda function: self._written(function, what, about)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType] - it gives back what it is given
+        asking.checked("agent", about, About)
+        given = cast("About", about)
+        if callable(what):
+            return self._register(what, "", given)
+        return lambda function: self._register(function, what, given)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
+
+    @overload
     def add(
         self, card: Card, answer: AgentFunction, *, retry: RetryPolicy = USUAL, rules: AgentRules = USUAL_RULES
-    ) -> None:
-        """Register anything that can be awaited with a turn: a function, or an object with `async __call__`."""
-        of_type(card, Card, "add takes a Card and what answers for it")
+    ) -> None: ...
+    @overload
+    def add(self, card: object, /, *, name: str = "", **about: Unpack[AboutModel]) -> None: ...
+    def add(self, card: Any, answer: AgentFunction | None = None, **about: Any) -> None:
+        """Register anything that can be awaited with a turn: a function, or an object with `async __call__`.
+
+        Or a guest: an agent of pydantic-ai or openai-agents, or a LangGraph graph: `rt.add(agent, asks=["coder"])`.
+        """
+        if answer is None and not isinstance(card, Card):
+            found = models.joined(card, models.checked(about, "add"))
+            self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
+            return
+        of_type(card, Card, "add takes a Card and what answers for it, or an agent of another framework")
+        checks.refuse_strange("add", about, ("retry", "rules"))
+        retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
-        self._opening.directory.add(_agent(card, answer, retry, rules))
+        self._opening.directory.add(_agent(card, cast("AgentFunction", answer), retry, rules))
+
+    def model_agent(self, name: str, model: object, **about: Unpack[AboutModel]) -> None:
+        """Register a model with tools as an agent: `rt.model_agent("coder", "openai:gpt-5", tools=[read_file])`.
+
+        `tools` are functions, or names of those given to `rt.tool`; `deny` names those that it never uses, `approve`
+        those that a person approves each time, and `before` and `after` are called around each. `fallback` are models
+        to ask when the first does not answer, `keys` are names of environment variables that hold keys, and `output` is
+        the form of the result.
+        """
+        found = models.modelled(name, model, models.checked({**about}, "model_agent"), self._shelf)
+        self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
+
+    def tool(self, function: AnyTool) -> AnyTool:
+        """Register a tool that agents may name: `@rt.tool`."""
+        self._shelf.put(function)
+        return function
+
+    def _written(self, function: Any, name: Any, about: dict[str, Any]) -> Any:
+        model = about.pop("model")
+        found = models.written(function, name, model, models.checked(about, "agent"), self._shelf)
+        self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
+        return function
 
     def cards(self) -> list[Card]:
         """List everyone who is registered, by name."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
 from remit.engine.models.asking import Models
+from remit.engine.models.prompting import Prompting
 from remit.engine.models.toolbox import Toolbox
 from remit.engine.people.verbs import PeopleVerbs
 from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction
@@ -15,6 +16,7 @@ from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction
 class ModelServices(NamedTuple):
     models: Models
     toolbox: Toolbox
+    prompting: Prompting
 
 
 class ModelVerbs(PeopleVerbs):
@@ -22,6 +24,11 @@ class ModelVerbs(PeopleVerbs):
 
     _live: LiveTask
     _talking: ModelServices
+
+    async def prompt(self) -> str:
+        """Write what the holder was given as a prompt: the task, the entries that were passed along, how the task came
+        to it, and its messages, which are taken by this. What came from outside is quoted."""
+        return await self._talking.prompting.prompt(self._live)
 
     async def model(self, call: ModelCall) -> ModelAnswer:
         """Ask a model: recorded, paid for, and with others to ask when one does not answer.

@@ -1,0 +1,232 @@
+"""Agents that are models, and agents of other frameworks: registered in one line each.
+
+Whatever asks a model is an adapter, and is imported when the first such agent is registered.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any, Final, NamedTuple, TypeAlias, TypedDict, cast, get_type_hints
+
+from remit.core.allow import ANY, NamesGiven
+from remit.core.backoff import USUAL, RetryPolicy
+from remit.core.card import Card
+from remit.core.checks import callable_, counted, items, meant, of_type
+from remit.core.scope import SeesGiven
+from remit.core.text import shown
+from remit.core.toolgroups import GROUP, GROUPS
+from remit.engine.directory import AgentFunction, AgentRules
+from remit.errors import BadInput
+
+VERBS: Final = f"{GROUP}agents"
+ITERATIONS: Final = 50
+
+
+class AboutModel(TypedDict, total=False):
+    """What may be said of an agent that is a model: what its card says, its tools and how they are used, and which
+    models are asked with which keys."""
+
+    role: str
+    can: str | Iterable[str]
+    asks: NamesGiven
+    reads: SeesGiven
+    writes: SeesGiven
+    vouches: bool
+    concurrency: int | None
+    retry: RetryPolicy
+    instructions: str
+    tools: Iterable[Any]
+    deny: NamesGiven
+    approve: bool | Iterable[str]
+    before: Iterable[Callable[..., Any]]
+    after: Iterable[Callable[..., Any]]
+    iterations: int
+    fallback: Iterable[Any]
+    keys: Any
+    base_url: Any
+    output: Any
+    max_tokens: int
+
+
+Said: TypeAlias = Mapping[str, Any]  # the same, as it was given
+_CARD: Final = ("role", "can", "asks", "reads", "writes", "vouches", "concurrency", "instructions")
+
+
+class Registered(NamedTuple):
+    """An agent that is ready to be added: its card, what answers for it, and how its tasks and tools go."""
+
+    card: Card
+    answer: AgentFunction
+    retry: RetryPolicy
+    rules: AgentRules
+
+
+class ToolShelf:
+    """Tools that agents may name instead of bringing them along."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, Any] = {}
+
+    def put(self, tool: Any) -> None:
+        name = tool_name(tool)
+        if name in self._tools:
+            raise BadInput(f"there is a tool '{name}' already; tools have names of their own")
+        self._tools[name] = tool
+
+    def found(self, given: Iterable[Any]) -> list[Any]:
+        """Give the tools that are meant: themselves, or by their names, or as a group. What is not there is an
+        error."""
+        listed: dict[str, Any] = {}
+        for one in items(given, "tools takes a list of functions and of names"):
+            for tool in self._named(one) if isinstance(one, str) else (one,):
+                listed[tool_name(tool)] = tool
+        return [*listed.values()]
+
+    def _named(self, name: str) -> list[Any]:
+        if name == VERBS:
+            return []  # every agent that may ask others has them
+        if name.startswith(GROUP):
+            return self._group(name)
+        if name not in self._tools:
+            there = ", ".join(sorted(self._tools)) or "none yet"
+            raise BadInput(
+                f"there is no tool {shown(name)}{meant(name, self._tools)}; give the function, or register it first "
+                f"with rt.tool; there is {there}"
+            )
+        return [self._tools[name]]
+
+    def _group(self, name: str) -> list[Any]:
+        members = GROUPS.get(name.removeprefix(GROUP))
+        if members is None:
+            known = ", ".join(GROUP + group for group in sorted(GROUPS))
+            raise BadInput(f"there is no tool group {shown(name)}; the groups are {known}")
+        found = [self._tools[one] for one in sorted(members) if one in self._tools]
+        if not found:
+            raise BadInput(f"no tool of {name} is registered: rt.tool takes {', '.join(sorted(members))}")
+        return found
+
+
+def tool_name(tool: object) -> str:
+    """Tell the name of a tool: what it says, or that of the function."""
+    name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
+    if not isinstance(name, str) or not (callable(tool) or hasattr(tool, "name")):
+        raise BadInput(f"a tool is a function, or has a name, not {shown(tool)}")
+    return name
+
+
+def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any = None) -> Registered:
+    """Put an agent together that is a model with tools."""
+    tools = shelf.found(about.get("tools", ()))
+    names = frozenset(map(tool_name, tools))
+    card, rules = _card(name, names, about), _rules(names, about)
+    adapter = _adapter("pydantic_ai", "remit[llm]")
+    answer = adapter.ModelAgent(
+        name=card.name,
+        models=[model, *items(about.get("fallback", ()), "fallback takes a list of models")],
+        instructions=card.instructions,
+        tools=tools,
+        verbs=_asks(card),
+        output=about.get("output"),
+        keys=about.get("keys", ()),
+        base_url=about.get("base_url"),
+        max_tokens=about.get("max_tokens", adapter.MAX_TOKENS),
+        prompt=prompt or _prompt,
+    )
+    return Registered(card, answer, about.get("retry", USUAL), rules)
+
+
+def written(function: Any, name: str, model: Any, about: Said, shelf: ToolShelf) -> Registered:
+    """Put an agent together from a function: its docstring is the instructions, what it returns the prompt, and its
+    return annotation what the result must look like."""
+    callable_(function, "an agent with a model is made of a function")
+    given = {**about}
+    given.setdefault("instructions", inspect.getdoc(function) or "")
+    output = _returns(function)
+    if output not in (None, str, Any, inspect.Signature.empty):
+        given.setdefault("output", output)
+
+    async def prompt(turn: Any) -> str:
+        said = function(turn)
+        said = await said if inspect.isawaitable(said) else said
+        return await turn.prompt() if said is None else str(said)
+
+    return modelled(name or function.__name__, model, given, shelf, prompt)
+
+
+def joined(guest: Any, about: Said) -> Registered:
+    """Take in an agent of another framework."""
+    name = about.get("name") or getattr(guest, "name", None) or ""
+    if not name:
+        raise BadInput("name the guest: rt.add(guest, name='reviewer')")
+    asks = Card("guest", asks=about.get("asks", ()))
+    answer = import_module("remit.adapters.joining").joined(guest, verbs=_asks(asks), prompt=_prompt)
+    names = cast("frozenset[str] | None", answer.tool_names)
+    return Registered(_card(str(name), names, about), answer, about.get("retry", USUAL), _rules(names, about))
+
+
+# -- inside --------------------------------------------------------------------------------------------------
+
+
+async def _prompt(turn: Any) -> str:
+    return await turn.prompt()
+
+
+def _asks(card: Card) -> bool:
+    return card.asks is ANY or bool(card.asks)
+
+
+def _card(name: str, tools: frozenset[str] | None, about: Said) -> Card:
+    """Make the card: its tools are those that the agent has, or any if nobody can tell before it runs."""
+    given: dict[str, Any] = {key: about[key] for key in _CARD if key in about}
+    asks, approve = _asks(Card("any", asks=about.get("asks", ()))), about.get("approve", False)
+    return Card(
+        name,
+        **given,
+        tools=ANY if tools is None else [*sorted(tools), *((VERBS,) if asks else ())],
+        denies=about.get("deny", ()),
+        approve=approve if isinstance(approve, bool) else False,
+    )
+
+
+def _rules(tools: frozenset[str] | None, about: Said) -> AgentRules:
+    approve = about.get("approve", False)
+    wanted = frozenset(() if isinstance(approve, bool) else map(str, items(approve, "approve takes a list of tools")))
+    names = (tools or frozenset()) | GROUPS["agents"]
+    if tools is not None and (strange := sorted(wanted - names)):
+        raise BadInput(f"approve names '{strange[0]}', which is no tool of this agent{meant(strange[0], names)}")
+    before, after = _hooks(about.get("before", ()), "before"), _hooks(about.get("after", ()), "after")
+    return AgentRules(wanted, before, after, counted(about.get("iterations", ITERATIONS), "iterations", least=1))
+
+
+def _hooks(given: object, word: str) -> tuple[Callable[..., Any], ...]:
+    hooks = items(given, f"{word} takes a list of functions")
+    for hook in hooks:
+        callable_(hook, f"{word} takes a list of functions")
+    return tuple(cast("list[Callable[..., Any]]", hooks))
+
+
+def _returns(function: Any) -> Any:
+    try:
+        return get_type_hints(function).get("return", None)
+    except NameError as error:
+        raise BadInput(
+            f"what {function.__name__} returns cannot be read: {error}; define it before the agent"
+        ) from None
+
+
+def _adapter(name: str, extra: str) -> Any:
+    try:
+        return import_module(f"remit.adapters.{name}")
+    except ImportError as error:
+        raise BadInput(f"an agent with a model needs pip install '{extra}' ({error})") from error
+
+
+def checked(given: Said, verb: str) -> Said:
+    """Check what is said of an agent: known words only."""
+    known = AboutModel.__annotations__.keys() | {"name"}
+    if strange := sorted(given.keys() - known):
+        raise BadInput(f"{verb} takes no '{strange[0]}'{meant(strange[0], known)}")
+    of_type(given.get("retry", USUAL), RetryPolicy, "retry takes RetryPolicy(...)")
+    return given
