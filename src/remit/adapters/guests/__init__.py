@@ -1,0 +1,33 @@
+"""What the adapters of frameworks share: the turn, verbs as tools, how clients fail, and text that a store keeps."""
+
+from remit.adapters.guests.asking import (
+    MAX_TOKENS,
+    Prompt,
+    digest_of,
+    size_of,
+    task_of,
+    the_turn,
+    told,
+    usage_of,
+    verb_function,
+)
+from remit.adapters.guests.failures import failure_of
+from remit.adapters.guests.text import clean, clean_json, json_of, shortened, without
+
+__all__ = [
+    "MAX_TOKENS",
+    "Prompt",
+    "clean",
+    "clean_json",
+    "digest_of",
+    "failure_of",
+    "json_of",
+    "shortened",
+    "size_of",
+    "task_of",
+    "the_turn",
+    "told",
+    "usage_of",
+    "verb_function",
+    "without",
+]

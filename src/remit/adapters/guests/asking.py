@@ -1,0 +1,72 @@
+"""What every framework's adapter says about a request: its digest, its size, what it used, and who asks."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from remit.adapters.guests.text import clean, json_of
+from remit.core.command import Command
+from remit.core.money.prices import PER_MESSAGE, Usage
+from remit.core.text import tokens_in
+from remit.core.values import Json, digest, encode
+from remit.errors import BadInput
+from remit.ports.models import HandedOver
+from remit.ports.turn import TurnLike, current_turn
+from remit.verbs import Verb
+
+MAX_TOKENS: Final = 4_096  # that an answer may have, unless the agent says otherwise: what is put by is then a bound
+Prompt: TypeAlias = Callable[[TurnLike], str]
+
+
+def task_of(turn: TurnLike) -> str:
+    """Ask for the task as it is."""
+    return turn.task
+
+
+def the_turn(what: str) -> TurnLike:
+    """Give the turn that is under way. Nothing that is governed works outside of one: it would not be paid for."""
+    turn = current_turn()
+    if turn is None:
+        raise BadInput(f"{what} works in a turn of an agent only; run it by a Runtime, or use it ungoverned")
+    return turn
+
+
+def digest_of(asked: object) -> str:
+    """Name what is asked."""
+    return digest(clean(encode(json_of(asked))))
+
+
+def size_of(messages: Iterable[object]) -> int:
+    """Count tokens roughly; what is no text, as the JSON that is sent."""
+    return sum(tokens_in(told(json_of(message))) + PER_MESSAGE for message in messages)
+
+
+def told(value: Json) -> str:
+    """Spell what a model is told."""
+    return value if isinstance(value, str) else encode(value)
+
+
+def usage_of(read: int, written: int, cached: int = 0, cache_written: int = 0) -> Usage | None:
+    """Take what a provider counted; None if it said nothing, or nothing that can be true."""
+    if read <= 0 and written <= 0:
+        return None
+    try:
+        return Usage(read, written, cached, cache_written)
+    except BadInput:
+        return None
+
+
+def verb_function(verb: Verb) -> Callable[[dict[str, Any]], Awaitable[Json]]:
+    """Make what a turn's `tool` does for a verb. Raises HandedOver if that hands the task over."""
+
+    async def do(arguments: dict[str, Any]) -> Json:
+        done = await verb.call(the_turn(verb.name), _given(arguments))
+        if isinstance(done, Command):
+            raise HandedOver(done)
+        return done
+
+    return do
+
+
+def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what a model fills in with null because its schema wants every name."""
+    return {name: value for name, value in arguments.items() if value is not None}

@@ -1,0 +1,70 @@
+"""What the errors of model clients mean, by type, status and code. The clients of OpenAI and Anthropic and those made
+like them name their errors alike, so they are known by name and none of them is imported."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from remit.core.recovery import FailureKind, ModelFailure, kind_of
+from remit.core.times import SECOND
+
+_UNSENT: Final = frozenset(("ConnectError", "ConnectTimeout", "PoolTimeout"))  # no connection, so nothing went out
+# The first that fits; None is what the HTTP status says.
+_KINDS: Final[tuple[tuple[str, FailureKind | None], ...]] = (
+    ("ContextOverflowError", "overflow"),
+    ("APITimeoutError", "timeout"),
+    ("APIConnectionError", "connection"),
+    ("APIStatusError", None),
+    ("APIResponseValidationError", "broken"),
+    ("APIError", "broken"),  # told in the middle of a stream
+    ("LengthFinishReasonError", "broken"),
+    ("ContentFilterFinishReasonError", "broken"),
+    ("ModelBehaviorError", "broken"),
+    ("JSONDecodeError", "broken"),
+    ("TimeoutException", "timeout"),  # of the transport, while an answer is read
+    ("TransportError", "connection"),
+)
+
+
+def failure_of(error: Exception) -> ModelFailure | None:
+    """Tell what an error of a client means; None if it is not the model's."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, str | tuple):
+        return ModelFailure("broken")  # a page, which clients give as text, was taken for an answer
+    names = {kind.__name__ for kind in type(error).__mro__}
+    row = next((row for row in _KINDS if row[0] in names), None)
+    if row is None:
+        return None
+    status, code = _status(error), str(getattr(error, "code", None) or "")
+    kind = row[1]
+    if kind is None:
+        kind = kind_of(status or 500, code)
+    sent = status is not None or not _UNSENT & _causes(error)
+    return ModelFailure(kind, status, code, _retry_after(error), sent)
+
+
+def _status(error: Exception) -> int | None:
+    found = getattr(error, "status_code", None)
+    return found if isinstance(found, int) else None
+
+
+def _causes(error: BaseException) -> set[str]:
+    """Name the error and what it came of; it may lead in a circle."""
+    names: set[str] = set()
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        names.update(kind.__name__ for kind in type(at).__mro__)
+        at = at.__cause__ or at.__context__
+    return names
+
+
+def _retry_after(error: Exception) -> int | None:
+    headers: Mapping[str, str] = getattr(getattr(error, "response", None), "headers", None) or {}
+    return _micros(headers, "retry-after-ms", SECOND // 1_000) or _micros(headers, "retry-after", SECOND)
+
+
+def _micros(headers: Mapping[str, str], name: str, unit: int) -> int | None:
+    try:
+        return max(0, round(float(headers.get(name, "")) * unit))
+    except (ValueError, OverflowError):  # a date, or nonsense
+        return None

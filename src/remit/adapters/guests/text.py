@@ -1,0 +1,74 @@
+"""Text and values as a store keeps them, and contexts made shorter."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any, Final, cast
+
+from remit.core.values import Json, encode
+
+_UNKEPT: Final = re.compile("[\0\ud800-\udfff]")  # what no store keeps: NUL, and halves of a pair
+_SPELLED: Final = re.compile(r"\\u(0000|[dD][89a-fA-F])")
+_RECENT: Final = 4  # results of tools that a model is most likely still at work with
+_LIMITS: Final = ((16_000, 4_000), (4_000, 500), (1_000, 100))  # characters of a recent result, and of an older one
+
+
+def clean(text: str) -> str:
+    """Replace what no store keeps by the sign for a character that cannot be read."""
+    return text if text.isascii() and "\0" not in text else _UNKEPT.sub("\ufffd", text)
+
+
+def clean_json(text: str) -> str:
+    """Do the same in text that is JSON, where it is spelled out: not every framework survives it."""
+    if _SPELLED.search(text) is None:
+        return clean(text)
+    try:
+        return encode(json_of(json.loads(text)))
+    except (ValueError, RecursionError):
+        return clean(text)
+
+
+def json_of(value: object) -> Json:
+    """Make JSON of what a tool or an agent gave back; what is neither JSON nor knows how to become it, as text."""
+    if value is None or isinstance(value, bool | int | str):
+        return clean(value) if isinstance(value, str) else value
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[object, object]", value).items()
+        return {clean(str(key)): json_of(item) for key, item in pairs}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [json_of(item) for item in cast("Iterable[object]", value)]
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return json_of(asdict(value))
+    dump: Callable[..., object] | None = None if isinstance(value, type) else getattr(value, "model_dump", None)
+    return clean(str(value)) if dump is None else json_of(dump(mode="json"))
+
+
+def without(value: Any, names: Collection[str]) -> Any:
+    """Leave these keys out, at every depth."""
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[str, Any]", value).items()
+        return {key: without(item, names) for key, item in pairs if key not in names}
+    if isinstance(value, list | tuple):
+        return [without(item, names) for item in cast("Sequence[Any]", value)]
+    return value
+
+
+def shortened(results: Sequence[str], trim: int) -> list[str]:
+    """Shorten the results of tools, the newest last: the more, the higher the level, and older ones more than recent
+    ones. At level 0 they stay as they are."""
+    if not trim:
+        return list(results)
+    recent, older = _LIMITS[min(trim, len(_LIMITS)) - 1]
+    first = len(results) - _RECENT
+    return [_cut(text, older if at < first else recent) for at, text in enumerate(results)]
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half:,} characters left out]\n{text[-half:]}"

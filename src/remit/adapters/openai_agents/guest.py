@@ -1,0 +1,134 @@
+"""An agent of this framework as an agent of a team, together with those it hands off to inside the framework."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from agents import Agent, ModelSettings, RunConfig, Runner
+from agents.handoffs import Handoff
+from agents.models.interface import Model
+from agents.retry import ModelRetrySettings
+from agents.run_context import RunContextWrapper
+from agents.tool import FunctionTool, Tool
+
+from remit.adapters.guests import MAX_TOKENS, Prompt, json_of, task_of
+from remit.adapters.openai_agents.model import GovernedProvider, governed
+from remit.adapters.openai_agents.tools import boxed, verb_tools
+from remit.core.text import shown
+from remit.core.values import Json
+from remit.errors import BadInput
+from remit.ports.turn import TurnLike
+
+_ONCE: Final = ModelSettings(retry=ModelRetrySettings(max_retries=0))  # neither the runner nor the client asks again
+
+
+class OpenAIAgentsGuest:
+    """Runs an agent on the task of each turn and gives back its final output, as text or JSON.
+
+    `prompt` makes the input of the turn, `context` the object that the agent's tools are given; with `verbs` it may use
+    the verbs of delegation as tools. `run_config` is kept as far as it is not about models, retries, traces and tools
+    that do not exist. The agent that is given is not changed.
+    """
+
+    def __init__(
+        self,
+        agent: Agent[Any],
+        *,
+        verbs: bool = False,
+        prompt: Prompt = task_of,
+        context: Callable[[TurnLike], object] | None = None,
+        run_config: RunConfig | None = None,
+        max_tokens: int = MAX_TOKENS,
+    ) -> None:
+        self._family = _Family(max_tokens, verbs)
+        self._agent = self._family.member(agent)
+        self._prompt = prompt
+        self._context = context
+        self._config = _config(run_config or RunConfig(), max_tokens)
+
+    @property
+    def name(self) -> str:
+        """What the agent is called in its framework."""
+        return self._agent.name
+
+    @property
+    def instructions(self) -> str:
+        """What the agent is told, as far as it is the same for each task."""
+        said = self._agent.instructions
+        return said if isinstance(said, str) else ""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the agent's own function tools."""
+        return tuple(tool.name for tool in self._family.own if isinstance(tool, FunctionTool))
+
+    async def __call__(self, turn: TurnLike) -> Json:
+        """Answer the turn."""
+        context = None if self._context is None else self._context(turn)
+        asked = self._prompt(turn)
+        result = await Runner.run(self._agent, asked, context=context, max_turns=None, run_config=self._config)
+        if result.interruptions:
+            raise BadInput("the agent waits for an approval of its framework; let remit ask instead: approve=")
+        return json_of(result.final_output)
+
+
+def _config(given: RunConfig, max_tokens: int) -> RunConfig:
+    settings = given.model_settings
+    return replace(
+        given,
+        model=governed(given.model, max_tokens) if isinstance(given.model, Model) else given.model,
+        model_provider=GovernedProvider(given.model_provider, max_tokens),
+        model_settings=_ONCE if settings is None else settings.resolve(_ONCE),
+        tracing_disabled=True,
+        tool_not_found_behavior="return_error_to_model",
+    )
+
+
+class _Family:
+    """An agent and all that it can hand off to, each governed once: they may hand back to each other. Only the first
+    has the verbs."""
+
+    def __init__(self, max_tokens: int, verbs: bool) -> None:
+        self._max_tokens = max_tokens
+        self._verbs = verbs
+        self._members: dict[int, tuple[Agent[Any], Agent[Any]]] = {}
+        self.own: list[Tool] = []
+
+    def member(self, agent: Any) -> Agent[Any]:
+        """Give the governed copy of an agent."""
+        known = self._members.get(id(agent))
+        if known is not None:
+            return known[1]
+        if not isinstance(agent, Agent) or "SandboxAgent" in (kind.__name__ for kind in type(agent).__mro__):
+            raise BadInput(f"an Agent of openai-agents can be joined, not {type(agent).__name__}: {shown(agent)}")
+        tools = [boxed(tool) for tool in agent.tools]
+        if not self._members:
+            self.own = tools
+            tools = [*tools, *(verb_tools(tool.name for tool in tools) if self._verbs else ())]
+        changes: dict[str, Any] = {"tools": tools, "handoffs": []}
+        if isinstance(agent.model, Model):  # names are looked up by the governed provider
+            changes["model"] = governed(agent.model, self._max_tokens)
+        made = agent.clone(**changes)
+        object.__setattr__(made, "get_mcp_tools", _boxing(made.get_mcp_tools))
+        self._members[id(agent)] = (agent, made)  # before those it hands off to: they may lead back here
+        made.handoffs = [self._handoff(one) for one in agent.handoffs]
+        return made
+
+    def _handoff(self, one: Agent[Any] | Handoff[Any, Any]) -> Agent[Any] | Handoff[Any, Any]:
+        if not isinstance(one, Handoff):
+            return self.member(one)
+        invoke: Callable[..., Awaitable[Any]] = one.on_invoke_handoff
+
+        async def invoked(context: RunContextWrapper[Any], given: str) -> Agent[Any]:
+            return self.member(await invoke(context, given))
+
+        return replace(one, on_invoke_handoff=invoked)
+
+
+def _boxing(found: Callable[..., Awaitable[list[Tool]]]) -> Callable[..., Awaitable[list[Tool]]]:
+    """Box the tools of MCP servers, which are made anew for each request."""
+
+    async def get_mcp_tools(context: RunContextWrapper[Any]) -> list[Tool]:
+        return [boxed(tool) for tool in await found(context)]
+
+    return get_mcp_tools

@@ -1,0 +1,172 @@
+"""Models of this framework whose every request goes through the turn."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any, Final, cast
+
+from agents import Model, ModelProvider, ModelResponse, ModelSettings
+from agents.agent_output import AgentOutputSchemaBase
+from agents.exceptions import ModelBehaviorError
+from agents.handoffs import Handoff
+from agents.items import TResponseStreamEvent
+from agents.models.chatcmpl_helpers import ChatCmplHelpers
+from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
+from agents.tool import FunctionTool, Tool
+from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolCall, ResponseTextDeltaEvent
+
+from remit.adapters.guests import MAX_TOKENS, digest_of, failure_of, shortened, size_of, the_turn, usage_of, without
+from remit.adapters.openai_agents.recording import completed, events, recorded, restored
+from remit.core.recovery import Choice, ModelTry
+from remit.ports.models import Hear, ModelCall, Reply
+
+_SIGNATURE: Final = signature(Model.get_response)
+# Ids and states of items, which differ from run to run; a call is named by its `call_id`, which stays.
+_PASSING: Final = frozenset(("id", "status", "provider_data"))
+_NEWER: Final = "max_completion_tokens"  # the limit, as OpenAI's newer models want it called
+
+
+class GovernedModel(Model):
+    """A model that is asked through the turn under way: recorded, paid for, and not asked again when the task is."""
+
+    def __init__(self, inner: Model, max_tokens: int = MAX_TOKENS) -> None:
+        self.inner = inner
+        self.name = str(getattr(inner, "model", None) or type(inner).__name__)
+        self._most = max_tokens
+
+    async def get_response(self, *args: Any, **named: Any) -> ModelResponse:
+        """Ask, with what the framework gives a model."""
+        turn = the_turn(f"the model {self.name}")
+        reply = await turn.model(self._call(dict(_SIGNATURE.bind(self, *args, **named).arguments)))
+        return restored(reply.text) if reply.response is None else cast("ModelResponse", reply.response)
+
+    async def stream_response(self, *args: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
+        """Ask, and tell the whole answer as a stream."""
+        for event in events(await self.get_response(*args, **named), self.name):
+            yield event
+
+    async def close(self) -> None:
+        """Let the model release what it holds."""
+        await self.inner.close()
+
+    def _call(self, given: dict[str, Any]) -> ModelCall:
+        del given["self"]
+        asked = _Asked.read(given)
+
+        async def send(how: ModelTry, most: int, hear: Hear | None) -> Reply:
+            changed = {"input": asked.shortened(how.trim), "model_settings": self._limited(asked.settings, most)}
+            response = await self._sent({**given, **changed}, hear)
+            text, kept = recorded(response)
+            calls = tuple(item.name for item in kept.output if isinstance(item, ResponseFunctionToolCall))
+            return Reply(text, self.name, _usage(response), calls, kept)
+
+        return ModelCall(
+            digest=digest_of([self.name, *asked.words]),
+            choices=(Choice(self.name),),
+            size=lambda trim: size_of([*asked.shortened(trim), *asked.frame]),
+            most=self._wanted(asked.settings),
+            send=send,
+            failure=failure_of,
+            tools=asked.names,
+        )
+
+    async def _sent(self, asked: dict[str, Any], hear: Hear | None) -> ModelResponse:
+        """Send one request. If anyone listens, it is streamed and taken in whole here, so that a stream that breaks is
+        a request that failed."""
+        if hear is None:
+            return await self.inner.get_response(**asked)
+        asked["model_settings"] = replace(asked["model_settings"], include_usage=True)
+        stream = cast("AsyncGenerator[TResponseStreamEvent]", self.inner.stream_response(**asked))
+        async with aclosing(stream):
+            async for event in stream:
+                if isinstance(event, ResponseTextDeltaEvent):
+                    hear(event.delta)
+                elif isinstance(event, ResponseCompletedEvent):
+                    return completed(event.response)
+        raise ModelBehaviorError("the stream ended before the answer did")
+
+    def _wanted(self, settings: ModelSettings) -> int:
+        return settings.max_tokens or (settings.extra_args or {}).get(_NEWER) or self._most
+
+    def _limited(self, settings: ModelSettings, most: int) -> ModelSettings:
+        """Say how long the answer may be, in the words of the API."""
+        extra: Mapping[str, Any] = settings.extra_args or {}
+        if _NEWER in extra or (settings.max_tokens is None and _is_openai_chat(self.inner)):
+            return replace(settings, max_tokens=None, extra_args={**extra, _NEWER: most})
+        return replace(settings, max_tokens=most)
+
+
+class GovernedProvider(ModelProvider):
+    """Gives governed models by name, so that agents that are handed off to are governed too."""
+
+    def __init__(self, inner: ModelProvider, max_tokens: int = MAX_TOKENS) -> None:
+        self.inner = inner
+        self._most = max_tokens
+
+    def get_model(self, model_name: str | None) -> Model:
+        """Give the model of this name."""
+        return governed(self.inner.get_model(model_name), self._most)
+
+    async def aclose(self) -> None:
+        """Let the provider release what it holds."""
+        await self.inner.aclose()
+
+
+def governed(model: Model, max_tokens: int = MAX_TOKENS) -> GovernedModel:
+    """Govern a model, once."""
+    return model if isinstance(model, GovernedModel) else GovernedModel(model, max_tokens)
+
+
+def _is_openai_chat(model: Model) -> bool:
+    client = getattr(model, "_client", None)
+    return isinstance(model, OpenAIChatCompletionsModel) and client is not None and ChatCmplHelpers.is_openai(client)
+
+
+def _usage(response: ModelResponse) -> Any:
+    told = response.usage
+    details = told.input_tokens_details
+    written = getattr(details, "cache_write_tokens", 0) or 0
+    return usage_of(told.input_tokens, told.output_tokens, details.cached_tokens or 0, written)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request asks: `items` is the conversation, `frame` what is sent around it, `words` what tells it from
+    other requests, and `names` those of the tools that may be called."""
+
+    items: list[dict[str, Any]]
+    settings: ModelSettings
+    frame: list[object]
+    words: list[object]
+    names: frozenset[str]
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> "_Asked":
+        said: str | list[dict[str, Any]] = given["input"]
+        items = [{"role": "user", "content": said}] if isinstance(said, str) else said
+        tools: list[Tool] = given["tools"]
+        handoffs: list[Handoff[Any, Any]] = given["handoffs"]
+        names = frozenset((*(tool.name for tool in tools), *(one.tool_name for one in handoffs)))
+        instructions, output = given["system_instructions"] or "", _schema(given["output_schema"])
+        frame: list[object] = [instructions, output, *map(_described, tools)]
+        frame += [[one.tool_name, one.tool_description, one.input_json_schema] for one in handoffs]
+        words = [instructions, without(items, _PASSING), sorted(names), output, given.get("prompt")]
+        return cls(items, given["model_settings"], frame, words, names)
+
+    def shortened(self, trim: int) -> list[dict[str, Any]]:
+        """Give the conversation with the results of its tools cut."""
+        results = [item for item in self.items if isinstance(item.get("output"), str)]
+        texts = shortened([one["output"] for one in results], trim)
+        cut = {id(item): text for item, text in zip(results, texts, strict=True)}
+        return [{**item, "output": cut[id(item)]} if id(item) in cut else item for item in self.items]
+
+
+def _schema(output: AgentOutputSchemaBase | None) -> Any:
+    return None if output is None or output.is_plain_text() else output.json_schema()
+
+
+def _described(tool: Tool) -> object:
+    if isinstance(tool, FunctionTool):
+        return [tool.name, tool.description, tool.params_json_schema]
+    return tool.name

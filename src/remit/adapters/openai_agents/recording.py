@@ -1,0 +1,124 @@
+"""A response of this framework as text and back, and as the events that a stream of it would have had."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from agents import ModelResponse
+from agents.exceptions import ModelBehaviorError
+from agents.items import TResponseOutputItem, TResponseStreamEvent
+from agents.models.fake_id import FAKE_RESPONSES_ID
+from agents.usage import Usage, deserialize_usage, serialize_usage
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseOutputItem,
+    ResponseOutputItemDoneEvent,
+    ResponseOutputMessage,
+    ResponseOutputText,
+    ResponseTextDeltaEvent,
+    ResponseUsage,
+)
+from pydantic import BaseModel, TypeAdapter
+
+from remit.adapters.guests import clean_json, json_of
+from remit.core.values import encode
+
+_ITEM: Final[TypeAdapter[TResponseOutputItem]] = TypeAdapter(ResponseOutputItem)
+
+
+def recorded(response: ModelResponse) -> tuple[str, ModelResponse]:
+    """Give the text of a response and the response that it is: without what no store keeps, so that whoever reads it
+    again has the same."""
+    told: dict[str, Any] = {
+        "output": [_dumped(item) for item in response.output],
+        "usage": serialize_usage(response.usage),
+        "response_id": response.response_id,
+        "request_id": response.request_id,
+    }
+    kept = cast("dict[str, Any]", json_of(told))
+    for item in kept["output"]:
+        if isinstance(item.get("arguments"), str):
+            item["arguments"] = clean_json(item["arguments"])
+    text = encode(kept)
+    return text, response if kept == told else restored(text)
+
+
+def _dumped(item: TResponseOutputItem | dict[str, Any]) -> dict[str, Any]:
+    return item.model_dump(mode="json", exclude_unset=True) if isinstance(item, BaseModel) else item
+
+
+def restored(text: str) -> ModelResponse:
+    """Read a response again."""
+    told = cast("dict[str, Any]", json.loads(text))
+    return ModelResponse(
+        output=[_ITEM.validate_python(item) for item in told["output"]],
+        usage=deserialize_usage(told["usage"]),
+        response_id=told["response_id"],
+        request_id=told["request_id"],
+    )
+
+
+def events(response: ModelResponse, model: str) -> Iterator[TResponseStreamEvent]:
+    """Tell a whole response as a stream does: its text, its items, its end."""
+    number = 0
+    for at, item in enumerate(response.output):
+        for index, text in _texts(item):
+            yield ResponseTextDeltaEvent(
+                type="response.output_text.delta",
+                item_id=item.id or FAKE_RESPONSES_ID,
+                output_index=at,
+                content_index=index,
+                delta=text,
+                logprobs=[],
+                sequence_number=number,
+            )
+            number += 1
+        yield ResponseOutputItemDoneEvent(
+            type="response.output_item.done", output_index=at, item=item, sequence_number=number
+        )
+        number += 1
+    yield ResponseCompletedEvent(type="response.completed", response=_response(response, model), sequence_number=number)
+
+
+def _texts(item: TResponseOutputItem) -> list[tuple[int, str]]:
+    parts = item.content if isinstance(item, ResponseOutputMessage) else []
+    return [(index, part.text) for index, part in enumerate(parts) if isinstance(part, ResponseOutputText)]
+
+
+def _response(response: ModelResponse, model: str) -> Response:
+    usage = response.usage
+    return Response(
+        id=response.response_id or FAKE_RESPONSES_ID,
+        created_at=0,
+        model=model,
+        object="response",
+        output=response.output,
+        parallel_tool_calls=True,
+        tool_choice="auto",
+        tools=[],
+        usage=ResponseUsage(
+            input_tokens=usage.input_tokens,
+            input_tokens_details=usage.input_tokens_details,
+            output_tokens=usage.output_tokens,
+            output_tokens_details=usage.output_tokens_details,
+            total_tokens=usage.total_tokens,
+        ),
+    )
+
+
+def completed(response: Response) -> ModelResponse:
+    """Take the response at the end of a stream."""
+    told, usage = response.usage, Usage(requests=1)
+    if told is None and not response.output:
+        raise ModelBehaviorError("the stream said nothing")  # as one that is no stream of a model's at all
+    if told is not None:
+        usage = Usage(
+            requests=1,
+            input_tokens=told.input_tokens,
+            input_tokens_details=told.input_tokens_details,
+            output_tokens=told.output_tokens,
+            output_tokens_details=told.output_tokens_details,
+            total_tokens=told.total_tokens,
+        )
+    return ModelResponse(output=response.output, usage=usage, response_id=response.id)

@@ -1,0 +1,98 @@
+"""Function tools of this framework that are used through the turn, and the verbs as such tools."""
+
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, Final, TypeAlias, cast
+
+import anyio
+from agents import Tool
+from agents.tool import ApplyPatchTool, ComputerTool, CustomTool, FunctionTool, LocalShellTool, ShellTool
+from agents.tool_context import ToolContext
+
+from remit.adapters.guests import json_of, the_turn, told, verb_function
+from remit.core.values import Json, encode
+from remit.errors import BadInput
+from remit.ports.models import ToolCall, ToolFunction
+from remit.verbs import VERBS, Verb
+
+Invoke: TypeAlias = Callable[[ToolContext[Any], str], Awaitable[Any]]
+
+# They do something here, and the framework does not let anyone stand between.
+_OUT_OF_REACH: Final = (ApplyPatchTool, ComputerTool, CustomTool, LocalShellTool, ShellTool)
+_SHAPES: Final = frozenset(("text", "image", "file"))  # outputs that the framework sends as what they are
+
+
+def boxed(tool: Tool) -> Tool:
+    """Have a tool used through the turn. What runs at the provider is left as it is: it is a part of the answer."""
+    if isinstance(tool, _OUT_OF_REACH):
+        raise BadInput(f"'{tool.name}' is a {type(tool).__name__}, which remit cannot govern; make it a function tool")
+    if not isinstance(tool, FunctionTool):
+        return tool
+    if tool.needs_approval is not False:
+        raise BadInput(f"'{tool.name}' needs approval by the framework, which ends its run; let remit ask: approve=")
+    if getattr(tool, "_is_agent_tool", False):
+        raise BadInput(f"'{tool.name}' is an agent as a tool, whose own calls remit cannot govern; make it a member")
+    # An error goes to the turn, which tells it to the model in one way, unless the tool has words of its own for it.
+    raising = {"_use_default_failure_error_function": False} if _says_nothing_itself(tool) else {}
+    inner = replace(tool, **raising)
+
+    def do(context: ToolContext[Any]) -> ToolFunction:
+        async def use(arguments: dict[str, Any]) -> Json:
+            seconds = tool.timeout_seconds  # of the tool's own work, not of whoever is asked first
+            with anyio.fail_after(seconds) if seconds is not None else nullcontext():
+                return json_of(await inner.on_invoke_tool(context, encode(arguments)))
+
+        return use
+
+    through = {"on_invoke_tool": _through(tool.name, do), "timeout_seconds": None}
+    return replace(tool, **through, output_json_schema=None, _output_type_adapter=None)
+
+
+def verb_tools(taken: Iterable[str] = ()) -> list[Tool]:
+    """Give the verbs as tools, for an agent whose own tools have these names."""
+    names = set(taken)
+    if clash := sorted(verb.name for verb in VERBS if verb.name in names):
+        raise BadInput(f"'{clash[0]}' is a verb of every agent that may ask others; give your tool another name")
+    return [_verb_tool(verb) for verb in VERBS]
+
+
+def _verb_tool(verb: Verb) -> Tool:
+    do = verb_function(verb)
+    return FunctionTool(
+        name=verb.name,
+        description=verb.sentence,
+        params_json_schema=cast("dict[str, Any]", verb.schema),
+        on_invoke_tool=_through(verb.name, lambda _: do),
+        strict_json_schema=False,
+    )
+
+
+def _says_nothing_itself(tool: FunctionTool) -> bool:
+    return bool(getattr(tool, "_use_default_failure_error_function", False))
+
+
+def _through(name: str, do: Callable[[ToolContext[Any]], ToolFunction]) -> Invoke:
+    async def invoke(context: ToolContext[Any], given: str) -> Any:
+        arguments = _arguments(given)
+        if arguments is None:
+            return f"the arguments of '{name}' are no JSON object; call it again with one"
+        call = ToolCall(name, arguments, context.tool_call_id)
+        value = await the_turn(f"the tool '{name}'").tool(call, do(context))
+        return value if _is_shaped(value) else told(value)
+
+    return invoke
+
+
+def _arguments(given: str) -> dict[str, Json] | None:
+    try:
+        found = json_of(json.loads(given)) if given else {}
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _is_shaped(value: Json) -> bool:
+    parts = value if isinstance(value, list) else [value]
+    return bool(parts) and all(isinstance(part, dict) and part.get("type") in _SHAPES for part in parts)

@@ -1,0 +1,474 @@
+"""Agents of openai-agents as guests, over a real client: answers, tools, verbs, handoffs, and what is read again."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import pytest
+from agents import (
+    Agent,
+    ApplyPatchTool,
+    Model,
+    ModelProvider,
+    ModelSettings,
+    OpenAIChatCompletionsModel,
+    OpenAIProvider,
+    OpenAIResponsesModel,
+    RunConfig,
+    RunContextWrapper,
+    Runner,
+    WebSearchTool,
+    function_tool,
+    handoff,
+)
+from agents.exceptions import ModelBehaviorError
+from openai import AsyncOpenAI
+from pydantic import BaseModel
+
+from adapters.clients import IMPATIENCE, ROWS, Row, closed_port
+from adapters.turns import Journal, handed_over, nothing_left, run
+from remit.adapters.openai_agents import GovernedModel, OpenAIAgentsGuest
+from remit.adapters.openai_agents.recording import restored
+from remit.core.recovery import ModelFailure
+from remit.errors import BadInput
+from remit.testing.models import Calls, Empty, ModelServer, Says, Slow, model_server
+from remit.testing.models.server import Script
+from remit.verbs import VERBS
+
+pytestmark = pytest.mark.anyio
+
+DIALECTS = {"chat": OpenAIChatCompletionsModel, "responses": OpenAIResponsesModel}
+
+
+class Verdict(BaseModel):
+    good: bool
+    why: str
+
+
+class Served:
+    """A server and a model that asks it."""
+
+    def __init__(self, server: ModelServer, client: AsyncOpenAI, dialect: str) -> None:
+        self.server = server
+        self.model: Model = DIALECTS[dialect]("big", client)
+        self.provider: ModelProvider = OpenAIProvider(openai_client=client, use_responses=dialect == "responses")
+
+
+@asynccontextmanager
+async def served(script: Script, dialect: str = "chat", **how: Any) -> AsyncIterator[Served]:
+    async with (
+        model_server(script) as server,
+        AsyncOpenAI(base_url=f"{server.url}/v1", api_key="k1", **how) as client,
+    ):
+        yield Served(server, client, dialect)
+
+
+@function_tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@function_tool
+async def fail() -> str:
+    """Fail."""
+    raise ValueError("no disk")
+
+
+both = pytest.mark.parametrize("dialect", DIALECTS)
+
+
+@both
+async def test_an_agent_answers_and_the_answer_is_paid_for_by_its_usage(dialect: str):
+    async with served([Says("hello there", usage=(12, 3))], dialect) as one:
+        journal = Journal()
+        guest = OpenAIAgentsGuest(Agent("a", instructions="Be brief.", model=one.model))
+        assert await run(guest, "greet", journal) == "hello there"
+        (request,) = one.server.requests
+        (reply,), (call,) = journal.replies, journal.calls
+        assert (request.model, request.text, request.max_tokens) == ("big", "greet", 4_096)
+        assert (reply.usage.input, reply.usage.output, reply.calls) == (12, 3, ())
+        assert (call.choices[0].model, call.most, call.tools) == ("big", 4_096, frozenset())
+        assert call.size(0) >= 5
+
+
+@both
+async def test_a_tool_is_used_through_the_turn_and_its_result_is_told(dialect: str):
+    async with served([Calls("add", {"a": 1, "b": 2}, id="c1"), Says("three")], dialect) as one:
+        journal = Journal()
+        guest = OpenAIAgentsGuest(Agent("a", model=one.model, tools=[add]))
+        assert await run(guest, journal=journal) == "three"
+        assert [(call.name, call.arguments, call.id) for call in journal.used] == [("add", {"a": 1, "b": 2}, "c1")]
+        assert one.server.requests[1].text == "3"
+        assert journal.calls[0].tools == {"add"}
+        assert journal.replies[0].calls == ("add",)
+
+
+async def test_a_person_may_edit_what_a_tool_is_given():
+    async with served([Calls("add", {"a": 1, "b": 2}), Says("done")]) as one:
+        guest = OpenAIAgentsGuest(Agent("a", model=one.model, tools=[add]))
+        await run(guest, edits={"add": {"a": 40, "b": 2}})
+        assert one.server.requests[1].text == "42"
+
+
+async def test_what_a_tool_fails_of_is_told_by_the_turn():
+    async with served([Calls("fail", {}), Says("a pity")]) as one:
+        assert await run(OpenAIAgentsGuest(Agent("a", model=one.model, tools=[fail]))) == "a pity"
+        assert one.server.requests[1].text == "'fail' failed: ValueError: no disk"
+
+
+async def test_a_refused_tool_is_a_sentence():
+    async with served([Calls("add", {"a": 1, "b": 2}), Says("as you wish")]) as one:
+        guest = OpenAIAgentsGuest(Agent("a", model=one.model, tools=[add]))
+        assert await run(guest, refused=("add",)) == "as you wish"
+        assert one.server.requests[1].text == "'add' is not among your tools; go on without it"
+
+
+@both
+async def test_an_unknown_tool_and_garbage_for_arguments_do_not_end_the_run(dialect: str):
+    script = [Calls("ad", {"a": 1}), Calls("add", "{no json"), Calls("add", "[1]"), Says("I give up")]
+    async with served(script, dialect) as one:
+        journal = Journal()
+        assert await run(OpenAIAgentsGuest(Agent("a", model=one.model, tools=[add])), journal=journal) == "I give up"
+        texts = [request.text for request in one.server.requests[1:]]
+        assert "ad" in texts[0]
+        assert texts[1:] == ["the arguments of 'add' are no JSON object; call it again with one"] * 2
+        assert journal.used == []
+
+
+async def test_a_tool_has_its_own_time_and_what_it_gives_back_becomes_json():
+    @function_tool(timeout=0.01)
+    async def wait() -> str:
+        """Wait."""
+        await anyio.sleep_forever()
+        return ""
+
+    @function_tool
+    async def judge() -> Verdict:
+        """Judge."""
+        return Verdict(good=True, why="it works")
+
+    script = [Calls("wait", {}, also=[Calls("judge", {})]), Says("done")]
+    async with served(script, "responses") as one:
+        await run(OpenAIAgentsGuest(Agent("a", model=one.model, tools=[wait, judge])))
+        told = [item["output"] for item in one.server.requests[1].messages if "output" in item]
+        assert "TimeoutError" in told[0]
+        assert told[1] == '{"good":true,"why":"it works"}'
+
+
+@both
+async def test_verbs_are_tools_and_a_refusal_is_a_sentence(dialect: str):
+    asks = [Calls("call_agent", {"agent": name, "task": "look", "sees": None}) for name in ("reviewer", "boss")]
+    async with served([Calls("list_agents", {}), *asks, Says("done")], dialect) as one:
+        assert await run(OpenAIAgentsGuest(Agent("a", model=one.model, tools=[add]), verbs=True)) == "done"
+        assert set(one.server.requests[0].tools) == {"add", *(verb.name for verb in VERBS)}
+        texts = [request.text for request in one.server.requests[1:]]
+        assert '"name":"reviewer"' in texts[0]
+        assert texts[1:] == ["reviewer did: look", "there is no agent 'boss' for you; ask reviewer"]
+
+
+@both
+async def test_a_handoff_comes_out_at_once_also_beside_other_calls(dialect: str):
+    calls = Calls("add", {"a": 1, "b": 2}, also=[Calls("handoff", {"agent": "reviewer"}), Calls("list_agents", {})])
+    async with served([calls], dialect) as one, nothing_left():
+        guest = OpenAIAgentsGuest(Agent("a", model=one.model, tools=[add]), verbs=True)
+        assert (await handed_over(guest, Journal())).goto == "reviewer"
+        assert len(one.server.requests) == 1
+
+
+async def test_agents_that_are_handed_off_to_inside_are_governed_too():
+    async with served([]) as one:
+        billing = Agent("billing", model=one.model, tools=[add])
+        support = Agent("support", model="other", tools=[add], handoffs=[handoff(billing, input_filter=lambda it: it)])
+        billing.handoffs.append(support)
+        script = [
+            *(Calls("transfer_to_support", {}), Calls("transfer_to_billing", {})),
+            *(Calls("add", {"a": 2, "b": 2}), Says("four")),
+        ]
+        async with served(script) as two:
+            first = Agent("triage", model=two.model, handoffs=[support])
+            billing.model = two.model
+            journal = Journal()
+            guest = OpenAIAgentsGuest(first, run_config=RunConfig(model_provider=two.provider))
+            assert await run(guest, journal=journal) == "four"
+            assert [request.model for request in two.server.requests] == ["big", "other", "big", "big"]
+            assert journal.sent == 4
+            assert [call.name for call in journal.used] == ["add"]
+            assert journal.calls[1].tools == {"add", "transfer_to_billing"}
+            assert first.handoffs == [support]
+
+
+@dataclass
+class Point:
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("output", "said", "found"),
+    [
+        (Verdict, '{"good": true, "why": "ok"}', {"good": True, "why": "ok"}),
+        (Point, '{"response": {"x": 1}}', {"x": 1}),
+        (list[int], '{"response": [1, 2]}', [1, 2]),
+    ],
+    ids=["model", "dataclass", "list"],
+)
+async def test_a_structured_output_is_json(output: Any, said: str, found: Any):
+    async with served([Says(said)]) as one:
+        assert await run(OpenAIAgentsGuest(Agent("a", model=one.model, output_type=output))) == found
+
+
+@both
+async def test_a_second_run_reads_again_what_the_first_was_told(dialect: str):
+    script = [Calls("add", {"a": 1, "b": 2}), Says('{"good": true, "why": "three"}')]
+    async with served(script, dialect) as one:
+        journal = Journal()
+        agent = Agent("a", model=one.model, tools=[add], output_type=Verdict)
+        first = await run(OpenAIAgentsGuest(agent), journal=journal)
+        assert await run(OpenAIAgentsGuest(agent), journal=journal) == first
+        assert journal.sent == len(one.server.requests) == 2
+        assert len(journal.used) == 1
+        for reply in journal.replies:
+            assert restored(reply.text) == reply.response
+
+
+async def test_a_reworded_tool_is_the_same_request_and_another_model_is_not():
+    @function_tool(name_override="add")
+    def plus(a: int, b: int) -> int:
+        """Add, in other words."""
+        return a + b
+
+    async with served([Says("one"), Says("two")]) as one:
+        journal = Journal()
+        for tool in (add, plus):
+            assert await run(OpenAIAgentsGuest(Agent("a", model=one.model, tools=[tool])), journal=journal) == "one"
+        guest = OpenAIAgentsGuest(
+            Agent("a", model="small", tools=[add]), run_config=RunConfig(model_provider=one.provider)
+        )
+        assert await run(guest, journal=journal) == "two"
+
+
+async def test_what_no_store_keeps_is_replaced_before_anyone_sees_it():
+    async with served([Calls("echo", {"text": "a\0b\ud800c"}), Says("x\0y\ud800z")]) as one:
+        heard: list[str] = []
+
+        @function_tool
+        async def echo(text: str) -> str:
+            """Echo."""
+            heard.append(text)
+            return text
+
+        journal = Journal()
+        found = await run(OpenAIAgentsGuest(Agent("a", model=one.model, tools=[echo])), journal=journal)
+        assert found == "x\ufffdy\ufffdz"
+        assert heard == ["a\ufffdb\ufffdc"]
+        assert "\0" not in journal.replies[1].text
+        assert journal.replies[1].text.encode()
+        assert restored(journal.replies[1].text) == journal.replies[1].response
+
+
+async def test_settings_of_the_agent_are_kept_and_limits_are_spelled_as_the_api_wants():
+    script = [Says("1"), Says("2"), Says("3")]
+    async with served(script) as one:
+        for settings, most in (
+            (ModelSettings(max_tokens=100, temperature=0.5), 100),
+            (ModelSettings(extra_args={"max_completion_tokens": 200}), 200),
+        ):
+            journal = Journal()
+            await run(OpenAIAgentsGuest(Agent("a", model=one.model, model_settings=settings)), journal=journal)
+            assert (journal.calls[0].most, one.server.requests[-1].max_tokens) == (most, most)
+        assert one.server.requests[0].body["temperature"] == 0.5
+        assert "max_tokens" not in one.server.requests[1].body
+        await run(OpenAIAgentsGuest(Agent("a", model=one.model), max_tokens=50))
+        assert one.server.requests[2].max_tokens == 50
+
+
+async def test_a_context_that_is_too_long_is_shortened_where_tools_have_spoken():
+    @function_tool
+    async def read() -> str:
+        """Read."""
+        return "x" * 50_000
+
+    async with served([Calls("read", {}), Says("long")]) as one:
+        journal = Journal()
+        await run(OpenAIAgentsGuest(Agent("a", model=one.model, tools=[read])), journal=journal, trim=1)
+        assert 16_000 < len(one.server.requests[1].text) < 16_100
+        assert "[34,000 characters left out]" in one.server.requests[1].text
+        assert [journal.calls[1].size(trim) > journal.calls[1].size(trim + 1) for trim in (0, 1, 2)] == [True] * 3
+
+
+# -- streams ------------------------------------------------------------------------------------------------------
+
+
+@both
+async def test_whoever_listens_hears_the_text_as_it_comes(dialect: str):
+    script = [Calls("add", {"a": 1, "b": 2}), Says("the answer is three, of course", usage=(9, 4))]
+    async with served(script, dialect) as one:
+        heard: list[str] = []
+        journal = Journal()
+        guest = OpenAIAgentsGuest(Agent("a", model=one.model, tools=[add]))
+        assert await run(guest, journal=journal, hear=heard.append) == "the answer is three, of course"
+        assert len(heard) > 1
+        assert "".join(heard) == "the answer is three, of course"
+        assert all(request.stream for request in one.server.requests)
+        assert (journal.replies[1].usage.input, journal.replies[1].usage.output) == (9, 4)
+
+
+@both
+async def test_an_agent_that_streams_itself_is_told_the_whole_as_a_stream(dialect: str):
+    async with served([Calls("add", {"a": 1, "b": 2}), Says("three")], dialect) as one:
+        agent = Agent("a", model=GovernedModel(one.model), tools=[add])
+
+        async def guest(turn: Any) -> Any:
+            result = Runner.run_streamed(agent, turn.task, run_config=RunConfig(tracing_disabled=True))
+            kinds = [event.data.type async for event in result.stream_events() if event.type == "raw_response_event"]
+            return [result.final_output, kinds]
+
+        journal = Journal()
+        for _ in range(2):
+            answer, kinds = await run(guest, journal=journal)  # pyright: ignore[reportGeneralTypeIssues]
+            assert answer == "three"
+            assert kinds.count("response.completed") == 2
+            assert "response.output_text.delta" in kinds
+        assert journal.sent == 2
+        assert not any(request.stream for request in one.server.requests)
+
+
+# -- failures -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@both
+async def test_each_failure_is_known_for_what_it_is(dialect: str, row: Row, streamed: bool):
+    patience = {"timeout": IMPATIENCE} if isinstance(row.reply, Slow) else {}
+    async with served([row.reply], dialect, **patience) as one:
+        journal = Journal()
+        guest = OpenAIAgentsGuest(Agent("a", model=one.model))
+        with pytest.raises(Exception):  # noqa: B017, PT011 - of the client, whichever it is
+            await run(guest, journal=journal, hear=(lambda _: None) if streamed else None)
+        assert journal.failures == [row.failure]
+        assert len(one.server.requests) == 1
+
+
+@both
+async def test_a_request_that_never_left_is_known_as_such(dialect: str):
+    async with AsyncOpenAI(base_url=f"http://127.0.0.1:{closed_port()}/v1", api_key="k") as client:
+        journal = Journal()
+        with pytest.raises(Exception):  # noqa: B017, PT011 - of the client
+            await run(OpenAIAgentsGuest(Agent("a", model=DIALECTS[dialect]("big", client))), journal=journal)
+        assert journal.failures == [ModelFailure("connection", sent=False)]
+
+
+@pytest.mark.parametrize("usage", ["missing", "negative"])
+async def test_usage_that_is_missing_or_cannot_be_true_is_none(usage: Any):
+    async with served([Says("hi", usage=usage)]) as one:
+        journal = Journal()
+        await run(OpenAIAgentsGuest(Agent("a", model=one.model)), journal=journal)
+        assert journal.replies[0].usage is None
+
+
+async def test_an_empty_answer_is_an_answer():
+    async with served([Empty()]) as one:
+        assert await run(OpenAIAgentsGuest(Agent("a", model=one.model))) == ""
+
+
+async def test_an_error_that_is_not_the_models_is_left_alone():
+    class Odd(Model):
+        async def get_response(self, *args: Any, **named: Any) -> Any:
+            raise KeyError("mine")
+
+        async def stream_response(self, *args: Any, **named: Any) -> Any:
+            return
+            yield
+
+    journal = Journal()
+    with pytest.raises(KeyError):
+        await run(OpenAIAgentsGuest(Agent("a", model=Odd())), journal=journal)
+    with pytest.raises(ModelBehaviorError, match="the stream ended before the answer did"):
+        await run(OpenAIAgentsGuest(Agent("a", model=Odd())), journal=journal, hear=print)
+    assert journal.failures == [None, ModelFailure("broken")]
+
+
+# -- the rest -----------------------------------------------------------------------------------------------------
+
+
+@both
+async def test_a_cancelled_run_leaves_nothing_behind(dialect: str):
+    async with served([Slow(Says("never"), 600)], dialect) as one, nothing_left(), anyio.create_task_group() as group:
+        group.start_soon(run, OpenAIAgentsGuest(Agent("a", model=one.model)))
+        await one.server.asked(1)
+        group.cancel_scope.cancel()
+
+
+async def test_a_cancelled_tool_leaves_nothing_behind():
+    begun = anyio.Event()
+
+    @function_tool
+    async def wait() -> str:
+        """Wait."""
+        begun.set()
+        await anyio.sleep_forever()
+        return ""
+
+    async with (
+        served([Calls("wait", {}, also=[Calls("wait", {})])]) as one,
+        nothing_left(),
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(run, OpenAIAgentsGuest(Agent("a", model=one.model, tools=[wait])))
+        await begun.wait()
+        group.cancel_scope.cancel()
+
+
+async def test_prompt_and_context_are_made_of_the_turn():
+    @function_tool
+    async def who(wrapper: RunContextWrapper[Any]) -> str:
+        """Tell who."""
+        return wrapper.context
+
+    async with served([Calls("who", {}), Says("ok")]) as one:
+        guest = OpenAIAgentsGuest(
+            Agent("a", instructions="Help.", model=one.model, tools=[who]),
+            prompt=lambda turn: f"Please {turn.task}",
+            context=lambda turn: turn.agent,
+        )
+        await run(guest, "sing")
+        assert one.server.requests[0].text == "Please sing"
+        assert one.server.requests[1].text == "guest"
+        assert (guest.name, guest.instructions, guest.tools) == ("a", "Help.", ("who",))
+
+
+async def test_outside_of_a_turn_nothing_is_asked():
+    async with served([]) as one:
+        with pytest.raises(BadInput, match="the model big works in a turn"):
+            await Runner.run(Agent("a", model=GovernedModel(one.model)), "hi")
+
+
+async def test_what_cannot_be_governed_is_refused_when_it_is_joined():
+    class Editor:
+        pass
+
+    @function_tool(needs_approval=True)
+    async def deploy() -> str:
+        """Deploy."""
+        return ""
+
+    @function_tool
+    async def handoff() -> str:
+        """Mine."""
+        return ""
+
+    helper = Agent("helper").as_tool("helper", "helps")
+    for tools, sentence in (
+        ([ApplyPatchTool(editor=Editor())], "'apply_patch' is a ApplyPatchTool, which remit cannot govern"),
+        ([deploy], "'deploy' needs approval by the framework"),
+        ([helper], "'helper' is an agent as a tool"),
+        ([handoff], "'handoff' is a verb"),
+    ):
+        with pytest.raises(BadInput, match=sentence):
+            OpenAIAgentsGuest(Agent("a", tools=tools), verbs=True)
+    with pytest.raises(BadInput, match="an Agent of openai-agents can be joined, not str"):
+        OpenAIAgentsGuest("agent")
+    assert OpenAIAgentsGuest(Agent("a", tools=[WebSearchTool(), add])).tools == ("add",)

@@ -1,0 +1,125 @@
+"""A turn for the tests of frameworks: it sends what it is given and keeps a journal, and knows nothing of money."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+
+import remit
+from remit.core.outcome import Outcome
+from remit.core.recovery import ModelFailure, ModelTry
+from remit.core.values import Json, encode
+from remit.errors import Refused
+from remit.ports.models import HandedOver, Hear, ModelCall, Reply, ToolCall, ToolFunction
+from remit.ports.turn import CURRENT_TURN, TurnLike
+from remit.testing.clock import PATIENCE
+
+Guest = Callable[[TurnLike], Awaitable[Json]]
+
+
+class Journal:
+    """What has been answered, by what was asked, and how often something really went out."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+        self.sent = 0
+        self.used: list[ToolCall] = []
+        self.calls: list[ModelCall] = []
+        self.replies: list[Reply] = []
+        self.failures: list[ModelFailure | None] = []
+
+
+class StandInTurn:
+    """One turn. Tools named in `refused` are refused, and `edits` says what others are given instead."""
+
+    def __init__(self, task: str, journal: Journal | None = None, **how: Any) -> None:
+        self.task = task
+        self.agent = "guest"
+        self.journal = journal or Journal()
+        self.refused: tuple[str, ...] = how.get("refused", ())
+        self.edits: dict[str, dict[str, Any]] = how.get("edits", {})
+        self.hear: Hear | None = how.get("hear")
+        self.trim: int = how.get("trim", 0)
+        self._often: Counter[str] = Counter()
+
+    async def model(self, call: ModelCall) -> Reply:
+        key = self._key(f"model/{call.digest}")
+        self.journal.calls.append(call)
+        if key in self.journal.answers:
+            return self.journal.answers[key]
+        self.journal.sent += 1
+        try:
+            reply = await call.send(ModelTry(call.choices[0].model, trim=self.trim), call.most, self.hear)
+        except Exception as error:
+            self.journal.failures.append(call.failure(error))
+            raise
+        self.journal.replies.append(reply)
+        self.journal.answers[key] = reply._replace(response=None)
+        return reply
+
+    async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
+        if call.name in self.refused:
+            return f"'{call.name}' is not among your tools; go on without it"
+        key = self._key(f"tool/{call.id}/{encode(call.arguments)}")
+        if key not in self.journal.answers:
+            self.journal.used.append(call)
+            self.journal.answers[key] = await self._done(call, do)
+        return self.journal.answers[key]
+
+    async def _done(self, call: ToolCall, do: ToolFunction) -> Json:
+        try:
+            return cast("Json", await do(self.edits.get(call.name, dict(call.arguments))))
+        except Refused as no:
+            return str(no)
+        except Exception as error:
+            return f"'{call.name}' failed: {type(error).__name__}: {error}"
+
+    def _key(self, name: str) -> str:
+        self._often[name] += 1
+        return f"{name}/{self._often[name]}"
+
+    def agents(self) -> list[remit.Card]:
+        return [remit.Card("reviewer", "reviews code", can="review code")]
+
+    async def delegate_all(self, wishes: Any, **how: Any) -> list[Outcome]:
+        ((agent, task),) = wishes
+        if agent != "reviewer":
+            raise Refused(f"there is no agent '{agent}' for you; ask reviewer", rule="asks")
+        return [Outcome(agent, "t1", "completed", f"{agent} did: {task}")]
+
+    async def hand_off(self, to: str, update: Any = None, **along: Any) -> remit.Command:
+        return remit.Command(to, update or {})
+
+
+async def run(guest: Guest, task: str = "do it", journal: Journal | None = None, **how: Any) -> Json:
+    """Run a guest as an agent is run: in a turn, and in time."""
+    turn = cast("TurnLike", StandInTurn(task, journal, **how))
+    token = CURRENT_TURN.set(turn)
+    try:
+        with anyio.fail_after(PATIENCE):
+            return await guest(turn)
+    finally:
+        CURRENT_TURN.reset(token)
+
+
+async def handed_over(guest: Guest, journal: Journal) -> remit.Command:
+    """Run a guest that hands its task over."""
+    try:
+        found = await run(guest, journal=journal)
+    except HandedOver as over:
+        return over.command
+    raise AssertionError(f"it answered instead: {found!r}")
+
+
+@asynccontextmanager
+async def nothing_left() -> AsyncIterator[None]:
+    """Check that no task is left that was not there before."""
+    before = asyncio.all_tasks()
+    yield
+    for _ in range(20):  # those that have ended still have to be told
+        await asyncio.sleep(0)
+    left = {task for task in asyncio.all_tasks() - before if "model_server" not in repr(task)}
+    assert not left, left
