@@ -30,6 +30,7 @@ class Journal:
         self.calls: list[ModelCall] = []
         self.replies: list[Reply] = []
         self.failures: list[ModelFailure | None] = []
+        self.errors: list[Exception] = []
 
 
 class StandInTurn:
@@ -55,6 +56,7 @@ class StandInTurn:
             reply = await call.send(ModelTry(call.choices[0].model, trim=self.trim), call.most, self.hear)
         except Exception as error:
             self.journal.failures.append(call.failure(error))
+            self.journal.errors.append(error)
             raise
         self.journal.replies.append(reply)
         self.journal.answers[key] = reply._replace(response=None)

@@ -24,7 +24,10 @@ from agents import (
     handoff,
 )
 from agents.exceptions import ModelBehaviorError
-from openai import AsyncOpenAI
+from agents.mcp import MCPServer
+from mcp.types import CallToolResult, TextContent
+from mcp.types import Tool as MCPTool
+from openai import AsyncOpenAI, Timeout
 from pydantic import BaseModel
 
 from adapters.clients import IMPATIENCE, ROWS, Row, closed_port
@@ -80,6 +83,7 @@ async def fail() -> str:
 both = pytest.mark.parametrize("dialect", DIALECTS)
 
 
+@pytest.mark.rule("guest.model")
 @both
 async def test_an_agent_answers_and_the_answer_is_paid_for_by_its_usage(dialect: str):
     async with served([Says("hello there", usage=(12, 3))], dialect) as one:
@@ -94,6 +98,7 @@ async def test_an_agent_answers_and_the_answer_is_paid_for_by_its_usage(dialect:
         assert call.size(0) >= 5
 
 
+@pytest.mark.rule("guest.tool")
 @both
 async def test_a_tool_is_used_through_the_turn_and_its_result_is_told(dialect: str):
     async with served([Calls("add", {"a": 1, "b": 2}, id="c1"), Says("three")], dialect) as one:
@@ -113,12 +118,14 @@ async def test_a_person_may_edit_what_a_tool_is_given():
         assert one.server.requests[1].text == "42"
 
 
+@pytest.mark.rule("guest.tool")
 async def test_what_a_tool_fails_of_is_told_by_the_turn():
     async with served([Calls("fail", {}), Says("a pity")]) as one:
         assert await run(OpenAIAgentsGuest(Agent("a", model=one.model, tools=[fail]))) == "a pity"
         assert one.server.requests[1].text == "'fail' failed: ValueError: no disk"
 
 
+@pytest.mark.rule("guest.tool")
 async def test_a_refused_tool_is_a_sentence():
     async with served([Calls("add", {"a": 1, "b": 2}), Says("as you wish")]) as one:
         guest = OpenAIAgentsGuest(Agent("a", model=one.model, tools=[add]))
@@ -126,6 +133,7 @@ async def test_a_refused_tool_is_a_sentence():
         assert one.server.requests[1].text == "'add' is not among your tools; go on without it"
 
 
+@pytest.mark.rule("guest.unknown")
 @both
 async def test_an_unknown_tool_and_garbage_for_arguments_do_not_end_the_run(dialect: str):
     script = [Calls("ad", {"a": 1}), Calls("add", "{no json"), Calls("add", "[1]"), Says("I give up")]
@@ -158,6 +166,7 @@ async def test_a_tool_has_its_own_time_and_what_it_gives_back_becomes_json():
         assert told[1] == '{"good":true,"why":"it works"}'
 
 
+@pytest.mark.rule("guest.verbs")
 @both
 async def test_verbs_are_tools_and_a_refusal_is_a_sentence(dialect: str):
     asks = [Calls("call_agent", {"agent": name, "task": "look", "sees": None}) for name in ("reviewer", "boss")]
@@ -169,6 +178,7 @@ async def test_verbs_are_tools_and_a_refusal_is_a_sentence(dialect: str):
         assert texts[1:] == ["reviewer did: look", "there is no agent 'boss' for you; ask reviewer"]
 
 
+@pytest.mark.rule("guest.handoff")
 @both
 async def test_a_handoff_comes_out_at_once_also_beside_other_calls(dialect: str):
     calls = Calls("add", {"a": 1, "b": 2}, also=[Calls("handoff", {"agent": "reviewer"}), Calls("list_agents", {})])
@@ -178,6 +188,7 @@ async def test_a_handoff_comes_out_at_once_also_beside_other_calls(dialect: str)
         assert len(one.server.requests) == 1
 
 
+@pytest.mark.rule("guest.model")
 async def test_agents_that_are_handed_off_to_inside_are_governed_too():
     async with served([]) as one:
         billing = Agent("billing", model=one.model, tools=[add])
@@ -219,6 +230,7 @@ async def test_a_structured_output_is_json(output: Any, said: str, found: Any):
         assert await run(OpenAIAgentsGuest(Agent("a", model=one.model, output_type=output))) == found
 
 
+@pytest.mark.rule("guest.again")
 @both
 async def test_a_second_run_reads_again_what_the_first_was_told(dialect: str):
     script = [Calls("add", {"a": 1, "b": 2}), Says('{"good": true, "why": "three"}')]
@@ -249,6 +261,7 @@ async def test_a_reworded_tool_is_the_same_request_and_another_model_is_not():
         assert await run(guest, journal=journal) == "two"
 
 
+@pytest.mark.rule("guest.text")
 async def test_what_no_store_keeps_is_replaced_before_anyone_sees_it():
     async with served([Calls("echo", {"text": "a\0b\ud800c"}), Says("x\0y\ud800z")]) as one:
         heard: list[str] = []
@@ -298,9 +311,39 @@ async def test_a_context_that_is_too_long_is_shortened_where_tools_have_spoken()
         assert [journal.calls[1].size(trim) > journal.calls[1].size(trim + 1) for trim in (0, 1, 2)] == [True] * 3
 
 
+class Shelf(MCPServer):
+    """A server of one tool."""
+
+    name = "shelf"
+
+    async def connect(self) -> None: ...
+    async def cleanup(self) -> None: ...
+
+    async def list_tools(self, *_: Any) -> Any:
+        return [MCPTool(name="fetch", description="Fetch.", inputSchema={"type": "object", "properties": {}})]
+
+    async def call_tool(self, *_: Any, **__: Any) -> Any:
+        return CallToolResult(content=[TextContent(type="text", text="a book")])
+
+    async def list_prompts(self) -> Any: ...
+    async def get_prompt(self, *_: Any) -> Any: ...
+
+
+@pytest.mark.rule("guest.tool")
+async def test_tools_of_mcp_servers_are_used_through_the_turn():
+    async with served([Calls("fetch", {}, also=[Calls("add", {"a": 1, "b": 2})]), Says("read")], "responses") as one:
+        journal = Journal()
+        guest = OpenAIAgentsGuest(Agent("a", model=one.model, tools=[add], mcp_servers=[Shelf()]))
+        assert await run(guest, journal=journal, refused=("add",)) == "read"
+        assert [call.name for call in journal.used] == ["fetch"]
+        told = [item["output"] for item in one.server.requests[1].messages if "output" in item]
+        assert "a book" in str(told[0])
+
+
 # -- streams ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("guest.stream")
 @both
 async def test_whoever_listens_hears_the_text_as_it_comes(dialect: str):
     script = [Calls("add", {"a": 1, "b": 2}), Says("the answer is three, of course", usage=(9, 4))]
@@ -315,6 +358,7 @@ async def test_whoever_listens_hears_the_text_as_it_comes(dialect: str):
         assert (journal.replies[1].usage.input, journal.replies[1].usage.output) == (9, 4)
 
 
+@pytest.mark.rule("guest.stream")
 @both
 async def test_an_agent_that_streams_itself_is_told_the_whole_as_a_stream(dialect: str):
     async with served([Calls("add", {"a": 1, "b": 2}), Says("three")], dialect) as one:
@@ -338,20 +382,22 @@ async def test_an_agent_that_streams_itself_is_told_the_whole_as_a_stream(dialec
 # -- failures -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("guest.failures")
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 @both
 async def test_each_failure_is_known_for_what_it_is(dialect: str, row: Row, streamed: bool):
-    patience = {"timeout": IMPATIENCE} if isinstance(row.reply, Slow) else {}
+    patience = {"timeout": Timeout(60, read=IMPATIENCE)} if isinstance(row.reply, Slow) else {}
     async with served([row.reply], dialect, **patience) as one:
         journal = Journal()
         guest = OpenAIAgentsGuest(Agent("a", model=one.model))
         with pytest.raises(Exception):  # noqa: B017, PT011 - of the client, whichever it is
             await run(guest, journal=journal, hear=(lambda _: None) if streamed else None)
-        assert journal.failures == [row.failure]
+        assert journal.failures == [row.failure], journal.errors
         assert len(one.server.requests) == 1
 
 
+@pytest.mark.rule("guest.failures")
 @both
 async def test_a_request_that_never_left_is_known_as_such(dialect: str):
     async with AsyncOpenAI(base_url=f"http://127.0.0.1:{closed_port()}/v1", api_key="k") as client:
@@ -394,6 +440,7 @@ async def test_an_error_that_is_not_the_models_is_left_alone():
 # -- the rest -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("guest.cancel")
 @both
 async def test_a_cancelled_run_leaves_nothing_behind(dialect: str):
     async with served([Slow(Says("never"), 600)], dialect) as one, nothing_left(), anyio.create_task_group() as group:
@@ -402,6 +449,7 @@ async def test_a_cancelled_run_leaves_nothing_behind(dialect: str):
         group.cancel_scope.cancel()
 
 
+@pytest.mark.rule("guest.cancel")
 async def test_a_cancelled_tool_leaves_nothing_behind():
     begun = anyio.Event()
 
@@ -440,12 +488,14 @@ async def test_prompt_and_context_are_made_of_the_turn():
         assert (guest.name, guest.instructions, guest.tools) == ("a", "Help.", ("who",))
 
 
+@pytest.mark.rule("guest.model")
 async def test_outside_of_a_turn_nothing_is_asked():
     async with served([]) as one:
         with pytest.raises(BadInput, match="the model big works in a turn"):
             await Runner.run(Agent("a", model=GovernedModel(one.model)), "hi")
 
 
+@pytest.mark.rule("guest.refused")
 async def test_what_cannot_be_governed_is_refused_when_it_is_joined():
     class Editor:
         pass

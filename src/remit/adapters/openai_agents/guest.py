@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from agents import Agent, ModelSettings, RunConfig, Runner
 from agents.handoffs import Handoff
@@ -14,7 +14,6 @@ from agents.tool import FunctionTool, Tool
 from remit.adapters.guests import MAX_TOKENS, Prompt, json_of, task_of
 from remit.adapters.openai_agents.model import GovernedProvider, governed
 from remit.adapters.openai_agents.tools import boxed, verb_tools
-from remit.core.text import shown
 from remit.core.values import Json
 from remit.errors import BadInput
 from remit.ports.turn import TurnLike
@@ -94,13 +93,12 @@ class _Family:
         self._members: dict[int, tuple[Agent[Any], Agent[Any]]] = {}
         self.own: list[Tool] = []
 
-    def member(self, agent: Any) -> Agent[Any]:
+    def member(self, agent: Agent[Any]) -> Agent[Any]:
         """Give the governed copy of an agent."""
         known = self._members.get(id(agent))
         if known is not None:
             return known[1]
-        if not isinstance(agent, Agent) or "SandboxAgent" in (kind.__name__ for kind in type(agent).__mro__):
-            raise BadInput(f"an Agent of openai-agents can be joined, not {type(agent).__name__}: {shown(agent)}")
+        _check(agent)
         tools = [boxed(tool) for tool in agent.tools]
         if not self._members:
             self.own = tools
@@ -111,7 +109,8 @@ class _Family:
         made = agent.clone(**changes)
         object.__setattr__(made, "get_mcp_tools", _boxing(made.get_mcp_tools))
         self._members[id(agent)] = (agent, made)  # before those it hands off to: they may lead back here
-        made.handoffs = [self._handoff(one) for one in agent.handoffs]
+        handoffs: list[Any] = cast("Any", agent).handoffs
+        made.handoffs = [self._handoff(one) for one in handoffs]
         return made
 
     def _handoff(self, one: Agent[Any] | Handoff[Any, Any]) -> Agent[Any] | Handoff[Any, Any]:
@@ -123,6 +122,12 @@ class _Family:
             return self.member(await invoke(context, given))
 
         return replace(one, on_invoke_handoff=invoked)
+
+
+def _check(agent: object) -> None:
+    kinds = type(agent).__mro__
+    if Agent not in kinds or "SandboxAgent" in (kind.__name__ for kind in kinds):  # the latter makes its own tools
+        raise BadInput(f"an Agent of openai-agents can be joined, not {kinds[0].__name__}")
 
 
 def _boxing(found: Callable[..., Awaitable[list[Tool]]]) -> Callable[..., Awaitable[list[Tool]]]:

@@ -18,6 +18,7 @@ from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolC
 
 from remit.adapters.guests import MAX_TOKENS, digest_of, failure_of, shortened, size_of, the_turn, usage_of, without
 from remit.adapters.openai_agents.recording import completed, events, recorded, restored
+from remit.core.money.prices import Usage
 from remit.core.recovery import Choice, ModelTry
 from remit.ports.models import Hear, ModelCall, Reply
 
@@ -61,10 +62,13 @@ class GovernedModel(Model):
             calls = tuple(item.name for item in kept.output if isinstance(item, ResponseFunctionToolCall))
             return Reply(text, self.name, _usage(response), calls, kept)
 
+        def size(trim: int) -> int:
+            return size_of([*asked.shortened(trim), *asked.frame])
+
         return ModelCall(
             digest=digest_of([self.name, *asked.words]),
             choices=(Choice(self.name),),
-            size=lambda trim: size_of([*asked.shortened(trim), *asked.frame]),
+            size=size,
             most=self._wanted(asked.settings),
             send=send,
             failure=failure_of,
@@ -123,7 +127,7 @@ def _is_openai_chat(model: Model) -> bool:
     return isinstance(model, OpenAIChatCompletionsModel) and client is not None and ChatCmplHelpers.is_openai(client)
 
 
-def _usage(response: ModelResponse) -> Any:
+def _usage(response: ModelResponse) -> Usage | None:
     told = response.usage
     details = told.input_tokens_details
     written = getattr(details, "cache_write_tokens", 0) or 0
@@ -151,7 +155,7 @@ class _Asked:
         instructions, output = given["system_instructions"] or "", _schema(given["output_schema"])
         frame: list[object] = [instructions, output, *map(_described, tools)]
         frame += [[one.tool_name, one.tool_description, one.input_json_schema] for one in handoffs]
-        words = [instructions, without(items, _PASSING), sorted(names), output, given.get("prompt")]
+        words: list[object] = [instructions, without(items, _PASSING), sorted(names), output, given.get("prompt")]
         return cls(items, given["model_settings"], frame, words, names)
 
     def shortened(self, trim: int) -> list[dict[str, Any]]:

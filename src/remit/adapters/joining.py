@@ -1,0 +1,62 @@
+"""Whose agent is it: agents of other frameworks are known by a class of theirs, and none is imported to find out."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from remit.core.text import shown
+from remit.errors import BadInput
+from remit.ports.turn import TurnLike
+
+
+class _Framework(NamedTuple):
+    """`module` and `kind` tell the class that its agents are of; `adapter` has what makes a guest of one."""
+
+    name: str
+    module: str
+    kind: str
+    adapter: str
+    guest: str
+    extra: str
+
+
+_FRAMEWORKS: Final = (
+    _Framework("pydantic-ai", "pydantic_ai", "AbstractAgent", "remit.adapters.pydantic_ai", "guest", "llm"),
+    _Framework(
+        *("openai-agents", "agents.agent", "AgentBase"),
+        *("remit.adapters.openai_agents", "OpenAIAgentsGuest", "openai-agents"),
+    ),
+    _Framework("langgraph", "langgraph", "Pregel", "remit.adapters.langgraph", "LangGraphGuest", "langgraph"),
+)
+_CAN_BE_JOINED: Final = (
+    "a function, a pydantic-ai agent, an agent of openai-agents and a compiled LangGraph graph can be joined"
+)
+
+
+def framework_of(thing: object) -> str | None:
+    """Name the framework that an agent is of; None if it is of none that is known."""
+    found = _found(thing)
+    return None if found is None else found.name
+
+
+def joined(thing: object, *, verbs: bool, prompt: Callable[[TurnLike], str] | None = None) -> Callable[[Any], Any]:
+    """Make an agent of another framework one of a team: a function of a turn. Raises BadInput if it is of none that is
+    known, or if what remit needs for it is not installed."""
+    found = _found(thing)
+    if found is None:
+        hint = "; compile() the graph first" if type(thing).__name__ == "StateGraph" else ""
+        raise BadInput(f"{_CAN_BE_JOINED}, not {type(thing).__name__}: {shown(thing)}{hint}")
+    try:
+        make = getattr(import_module(found.adapter), found.guest)
+    except ImportError as error:
+        raise BadInput(f"{found.name} agents need more: pip install 'remit[{found.extra}]' ({error})") from error
+    return make(thing, verbs=verbs, **({} if prompt is None else {"prompt": prompt}))
+
+
+def _found(thing: object) -> _Framework | None:
+    kinds = [(kind.__module__, kind.__name__) for kind in type(thing).__mro__]
+    for framework in _FRAMEWORKS:
+        for module, name in kinds:
+            if name == framework.kind and f"{module}.".startswith(f"{framework.module}."):
+                return framework
+    return None

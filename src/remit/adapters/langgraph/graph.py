@@ -1,0 +1,78 @@
+"""A compiled graph as an agent of a team."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs]
+
+from remit.adapters.guests import Prompt, json_of, task_of
+from remit.adapters.langgraph.middleware import VERBS_OFFERED
+from remit.adapters.langgraph.threads import bridged
+from remit.core.text import shown
+from remit.core.values import Json
+from remit.errors import BadInput
+from remit.ports.turn import TurnLike
+
+_MESSAGES: Final = "messages"
+_STEPS: Final = 10_000  # no limit of its own: how often a model is asked, the turn says
+
+
+class LangGraphGuest:
+    """Runs a graph on the task of each turn: what `prompt` makes of the turn goes in as a message, and the graph's
+    structured response comes out as JSON, or else the text of its last message.
+
+    With `verbs`, an agent that was made with `Middleware` may use the verbs of delegation. `config` is given to the
+    graph. The graph's own checkpoints are not used: what is done is on record with the task.
+    """
+
+    def __init__(
+        self,
+        graph: Pregel[Any, Any, Any, Any],
+        *,
+        verbs: bool = False,
+        prompt: Prompt = task_of,
+        config: RunnableConfig | None = None,
+    ) -> None:
+        if not isinstance(cast("object", graph), Pregel):
+            raise BadInput(f"a compiled graph can be joined, not {type(graph).__name__}: {shown(graph)}")
+        if _MESSAGES not in cast("Any", graph).channels:
+            raise BadInput("the state of the graph has no 'messages'; call it in an agent function of your own instead")
+        self._graph: Any = graph.copy({"checkpointer": None})  # whose types are known in parts only
+        self._verbs = verbs
+        self._prompt = prompt
+        self._config: RunnableConfig = {"recursion_limit": _STEPS, **(config or {})}
+
+    @property
+    def name(self) -> str:
+        """What the graph is called."""
+        return self._graph.name
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools in nodes of the graph."""
+        nodes = (getattr(node, "bound", None) for node in self._graph.nodes.values())
+        return tuple(name for node in nodes for name in getattr(node, "tools_by_name", ()))
+
+    async def __call__(self, turn: TurnLike) -> Json:
+        """Answer the turn."""
+        asked = {_MESSAGES: [HumanMessage(self._prompt(turn))]}
+        token = VERBS_OFFERED.set(self._verbs)
+        try:
+            async with bridged():
+                state = await self._graph.ainvoke(asked, self._config)
+        finally:
+            VERBS_OFFERED.reset(token)
+        return _answer(state)
+
+
+def _answer(state: Mapping[str, Any]) -> Json:
+    if "__interrupt__" in state:
+        raise BadInput("the graph stopped to ask someone; let remit ask instead: approve=, or ask_human in a tool")
+    if (structured := state.get("structured_response")) is not None:
+        return json_of(structured)
+    messages: list[BaseMessage] = state.get(_MESSAGES) or []
+    if not messages:
+        raise BadInput("the graph ended without a message; have its last node add one")
+    return json_of(messages[-1].text)

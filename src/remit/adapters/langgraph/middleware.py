@@ -1,0 +1,76 @@
+"""Middleware for `create_agent`: models, tools and verbs, all through the turn."""
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any, Final, cast
+
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import ToolMessage
+from langgraph.types import Command
+
+from remit.adapters.guests import json_of, the_turn
+from remit.adapters.langgraph.model import governed
+from remit.adapters.langgraph.recording import result_data, result_of
+from remit.adapters.langgraph.tools import bare_verbs
+from remit.core.values import Json
+from remit.errors import BadInput
+from remit.ports.models import ToolCall
+
+VERBS_OFFERED: Final[ContextVar[bool]] = ContextVar("remit.langgraph.verbs", default=False)
+_REMEMBERED: Final = 16  # models; an agent has one, or a few that it chooses from
+
+
+class Middleware(AgentMiddleware[Any, Any, Any]):
+    """Brings every request and every tool call of an agent to the turn. Put it last, so that it sees what is sent.
+
+    The verbs are offered to the model if the guest that runs the graph says so; `verbs` says it here, once for all.
+    """
+
+    def __init__(self, *, verbs: bool | None = None) -> None:
+        super().__init__()
+        self.tools = bare_verbs()
+        self._names = frozenset(tool.name for tool in self.tools)
+        self._verbs = verbs
+        self._governed: dict[int, tuple[BaseChatModel, BaseChatModel]] = {}
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Ask the model through the turn. What it answers is read, and read again, where it always is: structured
+        output is checked each time."""
+        own = [tool for tool in request.tools if not any(tool is verb for verb in self.tools)]
+        if clash := sorted(self._names.intersection(getattr(tool, "name", "") for tool in own)):
+            raise BadInput(f"'{clash[0]}' is a verb of every agent that may ask others; give your tool another name")
+        tools = list(request.tools) if self._offered else own
+        return await handler(request.override(model=self._seam(request.model), tools=tools))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        """Use the tool through the turn. One that does not exist is for the framework to say so."""
+        if request.tool is None:
+            return await handler(request)
+        asked = request.tool_call
+        call = ToolCall(asked["name"], cast("dict[str, Json]", json_of(asked["args"])), asked["id"] or "")
+        if call.name in self._names and not self._offered:
+            return ToolMessage(f"there is no tool '{call.name}' here", name=call.name, tool_call_id=call.id)
+
+        async def do(arguments: dict[str, Any]) -> Json:
+            return result_data(await handler(request.override(tool_call={**asked, "args": arguments})))
+
+        value = await the_turn(f"the tool '{call.name}'").tool(call, do)
+        return cast("ToolMessage | Command[Any]", result_of(value, call))
+
+    @property
+    def _offered(self) -> bool:
+        return VERBS_OFFERED.get() if self._verbs is None else self._verbs
+
+    def _seam(self, model: BaseChatModel) -> BaseChatModel:
+        known = self._governed.get(id(model))
+        if known is None:
+            if len(self._governed) >= _REMEMBERED:
+                self._governed.clear()
+            known = self._governed[id(model)] = (model, governed(model))
+        return known[1]

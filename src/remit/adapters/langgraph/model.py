@@ -1,0 +1,212 @@
+"""Chat models of this framework whose every request goes through the turn."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, TypeVar, cast
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models.chat_models import BaseChatModel, agenerate_from_stream
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from pydantic import BaseModel
+
+from remit.adapters.guests import MAX_TOKENS, digest_of, failure_of, shortened, size_of, the_turn, usage_of, without
+from remit.adapters.langgraph.mixing import inside, is_inside, mixed
+from remit.adapters.langgraph.recording import chunk, recorded, restored
+from remit.adapters.langgraph.threads import from_thread
+from remit.core.money.prices import Usage
+from remit.core.recovery import Choice, ModelFailure, ModelTry
+from remit.ports.models import Hear, ModelCall, Reply
+
+ChatT = TypeVar("ChatT", bound=BaseChatModel)
+
+_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")  # as models call it
+_CLIENTS: Final = (("root_client", "client"), ("root_async_client", "async_client"))
+
+
+def governed(model: ChatT) -> ChatT:
+    """Give a copy of a chat model that is asked through the turn under way. Its client asks once: what is to be asked
+    again is the turn's to say. The model that is given is not changed."""
+    if isinstance(model, _Seam):
+        return model
+    made = mixed(model, _Seam)
+    said = {"max_retries": 0, "stream_usage": True}
+    vars(made).update({name: value for name, value in said.items() if hasattr(made, name)})
+    for root, part in _CLIENTS:  # of OpenAI, which are made together with the model
+        client = getattr(made, root, None)
+        if client is not None:
+            once = client.with_options(max_retries=0)
+            vars(made).update({root: once, part: once.chat.completions})
+    return made
+
+
+class _Seam(BaseChatModel):
+    """What stands before a model's own methods."""
+
+    # Ways around `_agenerate` that a model may have.
+    _stream_chat_model_events: ClassVar[None] = None
+    _astream_chat_model_events: ClassVar[None] = None
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        plain, streamed = super()._agenerate, super()._astream
+        if is_inside(self):
+            return await plain(messages, stop, run_manager, **kwargs)
+        limit = next((name for name in _LIMITS if kwargs.get(name)), _LIMITS[0])
+
+        async def ask(shown: list[BaseMessage], most: int, hear: Hear | None) -> ChatResult:
+            how = {**kwargs, limit: most}
+            with inside(self):
+                if hear is None or not _streams(type(self)):
+                    return await plain(shown, stop, run_manager, **how)
+                return await agenerate_from_stream(_heard(streamed(shown, stop, None, **how), hear))
+
+        most = kwargs.get(limit) or getattr(self, "max_tokens", None) or MAX_TOKENS
+        asked = _Asked(_name(self), messages, kwargs, stop)
+        reply = await the_turn(f"the model {asked.model}").model(asked.call(most, ask))
+        return restored(reply.text) if reply.response is None else cast("ChatResult", reply.response)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if is_inside(self):
+            return super()._generate(messages, stop, run_manager, **kwargs)
+        return from_thread(self._agenerate(messages, stop, None, **kwargs))
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        if is_inside(self):
+            async for piece in super()._astream(messages, stop, run_manager, **kwargs):
+                yield piece
+            return
+        result = await self._agenerate(messages, stop, None, **_unstreamed(kwargs))
+        yield chunk(result.generations[0])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        if is_inside(self):
+            yield from super()._stream(messages, stop, run_manager, **kwargs)
+            return
+        result = self._generate(messages, stop, None, **_unstreamed(kwargs))
+        yield chunk(result.generations[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request asks, of which model."""
+
+    model: str
+    messages: list[BaseMessage]
+    settings: Mapping[str, Any]
+    stop: list[str] | None
+
+    def call(self, most: int, ask: Callable[[list[BaseMessage], int, Hear | None], Awaitable[ChatResult]]) -> ModelCall:
+        """Make the call of it."""
+        tools: Sequence[Any] = self.settings.get("tools") or ()
+        names = frozenset(map(_tool_name, tools))
+        output = _schema(self.settings.get("response_format"))
+        words = [self.model, list(map(_words, self.messages)), sorted(names), output, self.stop]
+
+        async def send(how: ModelTry, most: int, hear: Hear | None) -> Reply:
+            result = await ask(_shortened(self.messages, how.trim), most, hear)
+            text, kept = recorded(result)
+            message = cast("AIMessage", kept.generations[0].message)
+            calls = (*message.tool_calls, *message.invalid_tool_calls)
+            return Reply(text, self.model, _usage(message), tuple(call["name"] or "" for call in calls), kept)
+
+        def size(trim: int) -> int:
+            return size_of([*map(_words, _shortened(self.messages, trim)), output, *tools])
+
+        return ModelCall(
+            digest=digest_of(words),
+            choices=(Choice(self.model),),
+            size=size,
+            most=most,
+            send=send,
+            failure=_failure,
+            tools=names,
+        )
+
+
+def _name(model: BaseChatModel) -> str:
+    found = (getattr(model, name, None) for name in ("model_name", "model", "model_id"))
+    return next((str(name) for name in found if name), type(model).__name__)
+
+
+def _words(message: BaseMessage) -> list[object]:
+    """Give what a message says, without its own id, which is made anew in every run."""
+    calls = [[call["name"], call["args"], call["id"]] for call in getattr(message, "tool_calls", ())]
+    content = cast("object", message.content)
+    return [message.type, without(content, ("id", "index")), calls, getattr(message, "tool_call_id", None)]
+
+
+def _shortened(messages: list[BaseMessage], trim: int) -> list[BaseMessage]:
+    results = [one for one in messages if isinstance(one, ToolMessage) and isinstance(one.content, str)]
+    texts = shortened([cast("str", one.content) for one in results], trim)
+    cut = {id(one): text for one, text in zip(results, texts, strict=True)}
+    return [one.model_copy(update={"content": cut[id(one)]}) if id(one) in cut else one for one in messages]
+
+
+def _tool_name(tool: Any) -> str:
+    """Name a tool as it is bound to a model: a dictionary, in the words of its provider."""
+    if not isinstance(tool, Mapping):
+        return str(getattr(tool, "name", None) or type(tool).__name__)
+    found = cast("Mapping[str, Any]", tool)
+    function = cast("Mapping[str, Any]", found.get("function") or {})
+    return str(function.get("name") or found.get("name") or found.get("type") or "")
+
+
+def _schema(output: Any) -> object:
+    if isinstance(output, type) and issubclass(cast("type[object]", output), BaseModel):
+        return cast("type[BaseModel]", output).model_json_schema()
+    return cast("object", output)
+
+
+def _usage(message: AIMessage) -> Usage | None:
+    found = message.usage_metadata
+    if found is None:
+        return None
+    details = found.get("input_token_details") or {}
+    cached, written = details.get("cache_read") or 0, details.get("cache_creation") or 0
+    return usage_of(found["input_tokens"], found["output_tokens"], cached, written)
+
+
+def _failure(error: Exception) -> ModelFailure | None:
+    """Tell what an error means. What is no answer at all is a plain ValueError in this framework."""
+    return ModelFailure("broken") if type(error) is ValueError else failure_of(error)
+
+
+def _streams(kind: type[BaseChatModel]) -> bool:
+    """Tell whether the model under the seam can stream."""
+    own = kind.__mro__[2 : kind.__mro__.index(BaseChatModel)]
+    return any("_astream" in vars(one) or "_stream" in vars(one) for one in own)
+
+
+async def _heard(pieces: AsyncIterator[ChatGenerationChunk], hear: Hear) -> AsyncIterator[ChatGenerationChunk]:
+    async for piece in pieces:
+        if piece.text:
+            hear(piece.text)
+        yield piece
+
+
+def _unstreamed(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in kwargs.items() if name not in ("stream", "stream_usage")}

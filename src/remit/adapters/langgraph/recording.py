@@ -1,0 +1,115 @@
+"""Messages and results of this framework as JSON and back."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage, messages_from_dict
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langgraph.types import Command
+
+from remit.adapters.guests import clean, json_of, told
+from remit.core.values import Json, encode
+from remit.errors import BadInput
+from remit.ports.models import ToolCall
+
+_MARK: Final = "langgraph"  # around what is more than the text that a model is told
+
+
+def recorded(result: ChatResult) -> tuple[str, ChatResult]:
+    """Give the text of an answer and the answer that it is: without what no store keeps, so that whoever reads it again
+    has the same."""
+    told = [{"message": _dumped(one.message), "info": one.generation_info} for one in result.generations]
+    kept = json_of(told)
+    text = encode(kept)
+    return text, result if kept == told else restored(text)
+
+
+def restored(text: str) -> ChatResult:
+    """Read an answer again."""
+    return ChatResult(
+        generations=[
+            ChatGeneration(message=_message(one["message"]), generation_info=one["info"]) for one in json.loads(text)
+        ]
+    )
+
+
+def _dumped(message: BaseMessage) -> dict[str, Any]:
+    return {"type": message.type, "data": message.model_dump(mode="json", exclude_unset=True)}
+
+
+def _message(data: Mapping[str, Any]) -> BaseMessage:
+    return messages_from_dict([dict(data)])[0]
+
+
+def chunk(generation: ChatGeneration) -> ChatGenerationChunk:
+    """Tell a whole answer as a stream of one piece."""
+    message = generation.message
+    assert isinstance(message, AIMessage)
+    calls = [(call["name"], json.dumps(call["args"]), call["id"]) for call in message.tool_calls]
+    calls += [(call["name"] or "", call["args"] or "", call["id"]) for call in message.invalid_tool_calls]
+    made = AIMessageChunk(
+        content=message.content,
+        additional_kwargs=message.additional_kwargs,
+        response_metadata=message.response_metadata,
+        id=message.id,
+        usage_metadata=message.usage_metadata,
+        tool_call_chunks=[tool_call_chunk(name=n, args=a, id=i, index=at) for at, (n, a, i) in enumerate(calls)],
+        chunk_position="last",
+    )
+    return ChatGenerationChunk(message=made, generation_info=generation.generation_info)
+
+
+# -- results of tools ---------------------------------------------------------------------------------------------
+
+
+def result_data(result: object) -> Json:
+    """Write down what a tool gave back: its text, or, if it is more than that, all of it."""
+    if isinstance(result, ToolMessage) and isinstance(result.content, str) and result.artifact is None:
+        return clean(result.content)
+    if isinstance(result, ToolMessage | Command | list):
+        return {_MARK: _data(cast("object", result))}
+    return json_of(result)
+
+
+def result_of(value: Json, call: ToolCall | None) -> Any:
+    """Give the framework what it is to go on with: a message for the model that called, or what changes the graph's
+    state. If no model called, it is the value itself."""
+    if isinstance(value, dict) and value.keys() == {_MARK}:
+        return _read(value[_MARK])
+    return value if call is None else ToolMessage(told(value), name=call.name, tool_call_id=call.id)
+
+
+def _data(value: object) -> Json:
+    if isinstance(value, BaseMessage):
+        return {"message": json_of(_dumped(value))}
+    if isinstance(value, Command):
+        goto = cast("object", cast("Any", value).goto)
+        if value.graph is not None or value.resume is not None or not _is_names(goto):
+            raise BadInput("a tool's Command may update the state and name the next nodes, nothing else")
+        return {"command": {"update": _data(value.update), "goto": _data(goto)}}
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[object, object]", value).items()
+        return {"object": {str(key): _data(item) for key, item in pairs}}
+    if isinstance(value, list | tuple):
+        return [_data(item) for item in cast("Sequence[object]", value)]
+    return json_of(value)
+
+
+def _is_names(goto: object) -> bool:
+    named = cast("Sequence[object]", goto) if isinstance(goto, list | tuple) else [goto]
+    return all(isinstance(name, str) for name in named)
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    ((kind, inner),) = cast("dict[str, Any]", value).items()
+    if kind == "message":
+        return _message(inner)
+    if kind == "command":
+        return Command(**{name: _read(part) for name, part in inner.items()})
+    return {key: _read(item) for key, item in inner.items()}

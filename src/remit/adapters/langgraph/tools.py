@@ -1,0 +1,80 @@
+"""Tools of this framework that are used through the turn, and the verbs as such tools."""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar, cast
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, StructuredTool
+
+from remit.adapters.guests import json_of, the_turn, told, verb_function
+from remit.adapters.langgraph.mixing import inside, is_inside, mixed
+from remit.adapters.langgraph.recording import result_data, result_of
+from remit.adapters.langgraph.threads import from_thread
+from remit.core.values import Json
+from remit.ports.models import ToolCall
+from remit.verbs import VERBS, Verb
+
+ToolT = TypeVar("ToolT", bound=BaseTool)
+_CALL: Final = "tool_call"
+
+
+def boxed(tool: ToolT) -> ToolT:
+    """Give a copy of a tool that is used through the turn under way, for a ToolNode of your own. Under `Middleware`
+    every tool is."""
+    return tool if isinstance(tool, _Box) else mixed(tool, _Box)
+
+
+def verb_tools() -> list[BaseTool]:
+    """Give the verbs as tools, for a graph that is not made by `create_agent`: offer them to its model and put them in
+    its ToolNode."""
+    return [boxed(tool) for tool in bare_verbs()]
+
+
+def bare_verbs() -> list[BaseTool]:
+    """Give the verbs as tools that someone else brings to the turn."""
+    return [_verb_tool(verb) for verb in VERBS]
+
+
+def _verb_tool(verb: Verb) -> BaseTool:
+    do = verb_function(verb)
+
+    async def use(**arguments: Any) -> str:
+        return told(await do(arguments))
+
+    return StructuredTool(name=verb.name, description=verb.sentence, args_schema=verb.schema, coroutine=use)
+
+
+class _Box(BaseTool):
+    """What stands before a tool's own methods."""
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        use, by_model = super().ainvoke, _is_call(input)
+        given: Mapping[str, Any] = input["args"] if by_model else _named(self, input)
+        shown = {name: value for name, value in given.items() if name in self.args}  # the rest the graph puts in
+        call = ToolCall(self.name, _checked(shown), str(input.get("id") or "") if by_model else "")
+
+        async def do(arguments: dict[str, Any]) -> Json:
+            whole = {**{name: given[name] for name in given.keys() - shown.keys()}, **arguments}
+            with inside(self):
+                return result_data(await use({**input, "args": whole} if by_model else whole, config, **kwargs))
+
+        value = await the_turn(f"the tool '{self.name}'").tool(call, do)
+        return result_of(value, call if by_model else None)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        if is_inside(self):
+            return super().invoke(input, config, **kwargs)
+        return from_thread(self.ainvoke(input, config, **kwargs))
+
+
+def _is_call(input: Any) -> bool:
+    return isinstance(input, dict) and cast("dict[str, Any]", input).get("type") == _CALL
+
+
+def _named(tool: BaseTool, input: Any) -> Mapping[str, Any]:
+    """Name what a tool of one argument is given as text."""
+    return cast("Mapping[str, Any]", input) if isinstance(input, Mapping) else {next(iter(tool.args), "input"): input}
+
+
+def _checked(arguments: Mapping[str, Any]) -> dict[str, Json]:
+    return cast("dict[str, Json]", json_of(arguments))
