@@ -46,7 +46,7 @@ def test_an_agent_is_known_by_a_class_of_its_framework(kind: str, module: str, f
     ],
 )
 def test_the_frameworks_that_are_installed_have_these_classes(module: str, kind: str, framework: str):
-    found: type = getattr(import_module(module), kind)
+    found: Any = getattr(import_module(module), kind)
     assert framework_of(found.__new__(found)) == framework
 
 

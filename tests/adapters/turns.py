@@ -96,7 +96,7 @@ class StandInTurn:
         return remit.Command(to, update or {})
 
 
-async def run(guest: Guest, task: str = "do it", journal: Journal | None = None, **how: Any) -> Json:
+async def run(guest: Guest, task: str = "do it", journal: Journal | None = None, **how: Any) -> Any:
     """Run a guest as an agent is run: in a turn, and in time."""
     turn = cast("TurnLike", StandInTurn(task, journal, **how))
     token = CURRENT_TURN.set(turn)

@@ -11,14 +11,16 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import TodoListMiddleware
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain.tools import ToolRuntime, tool
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode, tools_condition
 from langgraph.types import interrupt
 from openai import DefaultAsyncHttpxClient, Timeout
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from adapters.clients import IMPATIENCE, ROWS, Row, closed_port
 from adapters.turns import Journal, handed_over, nothing_left, run
@@ -161,9 +163,17 @@ async def test_an_unknown_tool_and_garbage_for_arguments_do_not_end_the_run(dial
         assert [call.name for call in journal.used] == ["add"]
 
 
-async def test_arguments_that_are_no_json_are_told_to_the_model():
-    async with served([Calls("add", "{no json"), Says("sorry")]) as one:
-        assert await run(LangGraphGuest(agent(one, add))) in ("sorry", "")
+@pytest.mark.rule("guest.unknown")
+@both
+async def test_arguments_that_are_no_json_are_told_to_the_model(dialect: str):
+    async with served([Calls("add", "{no json"), Calls("add", "}"), Says("sorry")], dialect) as one:
+        journal = Journal()
+        for _ in range(2):
+            assert await run(LangGraphGuest(agent(one, add)), journal=journal) == "sorry"
+        texts = [request.text for request in one.server.requests[1:]]
+        assert texts == ["the arguments of 'add' are no JSON object; call it again with one"] * 2
+        assert journal.used == []
+        assert journal.replies[0].calls == ("add",)
 
 
 @pytest.mark.rule("guest.verbs")
@@ -325,7 +335,7 @@ async def test_a_boxed_tool_may_be_called_by_a_node():
         return [await tools[0].ainvoke({"a": 1, "b": 2}), await tools[1].ainvoke("")]
 
     journal = Journal()
-    three, listed = await run(guest, journal=journal)  # pyright: ignore[reportGeneralTypeIssues]
+    three, listed = await run(guest, journal=journal)
     assert three == 3
     assert "reviewer" in listed
     assert [call.id for call in journal.used] == ["", ""]
@@ -340,7 +350,8 @@ async def test_nodes_that_are_plain_functions_ask_from_their_threads(dialect: st
             return {"messages": [model.invoke(state["messages"])]}
 
         def use(state: MessagesState) -> Any:
-            (call,) = state["messages"][-1].tool_calls
+            messages: list[Any] = state["messages"]
+            (call,) = messages[-1].tool_calls
             return {"messages": [boxed(add).invoke(call)]}
 
         def again(state: MessagesState) -> Any:
@@ -406,6 +417,38 @@ async def test_whoever_listens_hears_the_text_as_it_comes(dialect: str):
         assert (journal.replies[1].usage.input, journal.replies[1].usage.output) == (9, 4)
 
 
+class Old(BaseChatModel):
+    """A model that knows nothing of async."""
+
+    model: str = "old"
+    asked: int = 0
+
+    @property
+    def _llm_type(self) -> str:
+        return "old"
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"{messages[-1].text}, {kwargs}"))])
+
+    def _stream(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+        for piece in ("la", " la"):
+            yield ChatGenerationChunk(message=AIMessageChunk(piece))
+
+
+@pytest.mark.rule("guest.model")
+async def test_a_model_that_knows_nothing_of_async_is_governed_too():
+    heard: list[str] = []
+
+    async def guest(turn: Any) -> Any:
+        return (await governed(Old()).ainvoke(turn.task)).text
+
+    journal = Journal()
+    for _ in range(2):
+        assert await run(guest, "sing", journal) == "sing, {'max_tokens': 4096}"
+    assert await run(guest, "sing", hear=heard.append) == "la la"
+    assert (journal.sent, heard) == (1, ["la", " la"])
+
+
 # -- failures -------------------------------------------------------------------------------------------------------
 
 
@@ -430,6 +473,15 @@ async def test_a_request_that_never_left_is_known_as_such():
     with pytest.raises(Exception):  # noqa: B017, PT011 - of the client
         await run(LangGraphGuest(create_agent(model, middleware=[Middleware()])), journal=journal)
     assert journal.failures == [ModelFailure("connection", sent=False)]
+
+
+@pytest.mark.rule("guest.failures")
+async def test_an_answer_that_the_framework_cannot_read_is_broken():
+    async with served([Calls("add", "[1]")]) as one:
+        journal = Journal()
+        with pytest.raises(ValidationError):
+            await run(LangGraphGuest(agent(one, add)), journal=journal)
+        assert journal.failures == [ModelFailure("broken")]
 
 
 @pytest.mark.parametrize("usage", ["missing", "negative"])

@@ -314,19 +314,21 @@ async def test_a_context_that_is_too_long_is_shortened_where_tools_have_spoken()
 class Shelf(MCPServer):
     """A server of one tool."""
 
-    name = "shelf"
+    @property
+    def name(self) -> str:
+        return "shelf"
 
     async def connect(self) -> None: ...
     async def cleanup(self) -> None: ...
 
-    async def list_tools(self, *_: Any) -> Any:
-        return [MCPTool(name="fetch", description="Fetch.", inputSchema={"type": "object", "properties": {}})]
+    async def list_tools(self, *_: Any, **__: Any) -> Any:
+        return [MCPTool(name="fetch", description="Fetch.", input_schema={"type": "object", "properties": {}})]
 
     async def call_tool(self, *_: Any, **__: Any) -> Any:
         return CallToolResult(content=[TextContent(type="text", text="a book")])
 
     async def list_prompts(self) -> Any: ...
-    async def get_prompt(self, *_: Any) -> Any: ...
+    async def get_prompt(self, *_: Any, **__: Any) -> Any: ...
 
 
 @pytest.mark.rule("guest.tool")
@@ -371,7 +373,7 @@ async def test_an_agent_that_streams_itself_is_told_the_whole_as_a_stream(dialec
 
         journal = Journal()
         for _ in range(2):
-            answer, kinds = await run(guest, journal=journal)  # pyright: ignore[reportGeneralTypeIssues]
+            answer, kinds = await run(guest, journal=journal)
             assert answer == "three"
             assert kinds.count("response.completed") == 2
             assert "response.output_text.delta" in kinds
@@ -425,9 +427,9 @@ async def test_an_error_that_is_not_the_models_is_left_alone():
         async def get_response(self, *args: Any, **named: Any) -> Any:
             raise KeyError("mine")
 
-        async def stream_response(self, *args: Any, **named: Any) -> Any:
-            return
-            yield
+        async def stream_response(self, *args: Any, **named: Any) -> AsyncIterator[Any]:
+            for event in ():
+                yield event
 
     journal = Journal()
     with pytest.raises(KeyError):

@@ -20,6 +20,7 @@ _KINDS: Final[tuple[tuple[str, FailureKind | None], ...]] = (
     ("ContentFilterFinishReasonError", "broken"),
     ("ModelBehaviorError", "broken"),
     ("JSONDecodeError", "broken"),
+    ("ValidationError", "broken"),  # it is JSON, but no answer
     ("TimeoutException", "timeout"),  # of the transport, while an answer is read
     ("TransportError", "connection"),
 )

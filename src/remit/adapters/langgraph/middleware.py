@@ -1,13 +1,13 @@
 """Middleware for `create_agent`: models, tools and verbs, all through the turn."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, cast
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
 from langgraph.types import Command
 
 from remit.adapters.guests import json_of, the_turn
@@ -44,7 +44,14 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
         if clash := sorted(self._names.intersection(getattr(tool, "name", "") for tool in own)):
             raise BadInput(f"'{clash[0]}' is a verb of every agent that may ask others; give your tool another name")
         tools = list(request.tools) if self._offered else own
-        return await handler(request.override(model=self._seam(request.model), tools=tools))
+        asked = request.override(model=self._seam(request.model), tools=tools)
+        said: list[BaseMessage] = []  # the framework would take a call that cannot be read for the end
+        while True:
+            response = await handler(asked.override(messages=[*request.messages, *cast("list[AnyMessage]", said)]))
+            unread = _unread(response.result)
+            if not unread:
+                return ModelResponse([*said, *response.result], response.structured_response)
+            said += [*response.result, *unread]
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
@@ -74,3 +81,18 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
                 self._governed.clear()
             known = self._governed[id(model)] = (model, governed(model))
         return known[1]
+
+
+def _unread(result: Sequence[BaseMessage]) -> list[ToolMessage]:
+    """Tell the model of each call that cannot be read, if the answer has no others."""
+    message = result[-1] if result else None
+    if not isinstance(message, AIMessage) or message.tool_calls:
+        return []
+    return [
+        ToolMessage(
+            f"the arguments of '{call['name']}' are no JSON object; call it again with one",
+            name=call["name"],
+            tool_call_id=call["id"] or "",
+        )
+        for call in message.invalid_tool_calls
+    ]
