@@ -13,7 +13,7 @@ from remit.core.outcome import Outcome
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.values import Json, encode
 from remit.errors import Refused
-from remit.ports.models import HandedOver, Hear, ModelCall, Reply, ToolCall, ToolFunction
+from remit.ports.models import HandedOver, Hear, ModelAnswer, ModelCall, ToolCall, ToolFunction
 from remit.ports.turn import CURRENT_TURN, TurnLike
 from remit.testing.clock import PATIENCE
 
@@ -28,7 +28,7 @@ class Journal:
         self.sent = 0
         self.used: list[ToolCall] = []
         self.calls: list[ModelCall] = []
-        self.replies: list[Reply] = []
+        self.replies: list[ModelAnswer] = []
         self.failures: list[ModelFailure | None] = []
         self.errors: list[Exception] = []
 
@@ -46,7 +46,7 @@ class StandInTurn:
         self.trim: int = how.get("trim", 0)
         self._often: Counter[str] = Counter()
 
-    async def model(self, call: ModelCall) -> Reply:
+    async def model(self, call: ModelCall) -> ModelAnswer:
         key = self._key(f"model/{call.digest}")
         self.journal.calls.append(call)
         if key in self.journal.answers:

@@ -85,6 +85,13 @@ class Directory:
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._agents))
 
+    async def hang_up(self) -> None:
+        """Close the connections that agents of this process keep open in this event loop, such as those to models."""
+        for agent in self._agents.values():
+            close = getattr(agent.answer, "aclose", None)
+            if close is not None:
+                await close()
+
     def roster(self, remit: Remit, card: Card) -> tuple[str, ...]:
         """List whom this holder may ask right now."""
         return askable(self._agents.keys(), remit, card)

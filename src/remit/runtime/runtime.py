@@ -284,7 +284,9 @@ class Runtime:
         checks.patience(seconds, "seconds")
         for starting in self._starting:
             starting.cancel()
-        return await self._opening.engine.resident.drain(seconds) if self._opening.is_open else 0
+        left = await self._opening.engine.resident.drain(seconds) if self._opening.is_open else 0
+        await self._opening.directory.hang_up()
+        return left
 
     def lend(self) -> None:
         """Start this process's worker in the background, if it has hands; submitting does so by itself."""

@@ -487,7 +487,7 @@ async def test_prompt_and_context_are_made_of_the_turn():
         await run(guest, "sing")
         assert one.server.requests[0].text == "Please sing"
         assert one.server.requests[1].text == "guest"
-        assert (guest.name, guest.instructions, guest.tools) == ("a", "Help.", ("who",))
+        assert (guest.name, guest.instructions, guest.tool_names) == ("a", "Help.", {"who"})
 
 
 @pytest.mark.rule("guest.model")
@@ -523,4 +523,4 @@ async def test_what_cannot_be_governed_is_refused_when_it_is_joined():
             OpenAIAgentsGuest(Agent("a", tools=tools), verbs=True)
     with pytest.raises(BadInput, match="an Agent of openai-agents can be joined, not str"):
         OpenAIAgentsGuest("agent")
-    assert OpenAIAgentsGuest(Agent("a", tools=[WebSearchTool(), add])).tools == ("add",)
+    assert OpenAIAgentsGuest(Agent("a", tools=[WebSearchTool(), add])).tool_names == {"add"}

@@ -1,5 +1,6 @@
 """What every framework's adapter says about a request: its digest, its size, what it used, and who asks."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -14,7 +15,13 @@ from remit.ports.turn import TurnLike, current_turn
 from remit.verbs import Verb
 
 MAX_TOKENS: Final = 4_096  # that an answer may have, unless the agent says otherwise: what is put by is then a bound
-Prompt: TypeAlias = Callable[[TurnLike], str]
+Prompt: TypeAlias = Callable[[TurnLike], str | Awaitable[str]]
+
+
+async def prompted(prompt: Prompt, turn: TurnLike) -> str:
+    """Give what a guest is asked in this turn."""
+    made = prompt(turn)
+    return await made if inspect.isawaitable(made) else made
 
 
 def task_of(turn: TurnLike) -> str:

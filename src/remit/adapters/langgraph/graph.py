@@ -7,13 +7,14 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs]
 
-from remit.adapters.guests import Prompt, json_of, task_of
+from remit.adapters.guests import Prompt, json_of, prompted, task_of
 from remit.adapters.langgraph.middleware import VERBS_OFFERED
 from remit.adapters.langgraph.threads import bridged
 from remit.core.text import shown
 from remit.core.values import Json
 from remit.errors import BadInput
 from remit.ports.turn import TurnLike
+from remit.verbs import VERBS
 
 _MESSAGES: Final = "messages"
 _STEPS: Final = 10_000  # no limit of its own: how often a model is asked, the turn says
@@ -50,14 +51,15 @@ class LangGraphGuest:
         return self._graph.name
 
     @property
-    def tools(self) -> tuple[str, ...]:
-        """The names of the tools in nodes of the graph."""
+    def tool_names(self) -> frozenset[str] | None:
+        """The names of the tools in nodes of the graph; the verbs of delegation are no tools of its own."""
         nodes = (getattr(node, "bound", None) for node in self._graph.nodes.values())
-        return tuple(name for node in nodes for name in getattr(node, "tools_by_name", ()))
+        names = frozenset(name for node in nodes for name in getattr(node, "tools_by_name", ()))
+        return names - {verb.name for verb in VERBS}
 
     async def __call__(self, turn: TurnLike) -> Json:
         """Answer the turn."""
-        asked = {_MESSAGES: [HumanMessage(self._prompt(turn))]}
+        asked = {_MESSAGES: [HumanMessage(await prompted(self._prompt, turn))]}
         token = VERBS_OFFERED.set(self._verbs)
         try:
             async with bridged():

@@ -16,7 +16,7 @@ from remit.adapters.langgraph.recording import chunk, recorded, restored
 from remit.adapters.langgraph.threads import from_thread
 from remit.core.money.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
-from remit.ports.models import Hear, ModelCall, Reply
+from remit.ports.models import Hear, ModelAnswer, ModelCall
 
 ChatT = TypeVar("ChatT", bound=BaseChatModel)
 
@@ -126,12 +126,12 @@ class _Asked:
         output = _schema(self.settings.get("response_format"))
         words = [self.model, list(map(_words, self.messages)), sorted(names), output, self.stop]
 
-        async def send(how: ModelTry, most: int, hear: Hear | None) -> Reply:
+        async def send(how: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
             result = await ask(_shortened(self.messages, how.trim), most, hear)
             text, kept = recorded(result)
             message = cast("AIMessage", kept.generations[0].message)
             calls = (*message.tool_calls, *message.invalid_tool_calls)
-            return Reply(text, self.model, _usage(message), tuple(call["name"] or "" for call in calls), kept)
+            return ModelAnswer(text, self.model, _usage(message), tuple(call["name"] or "" for call in calls), kept)
 
         def size(trim: int) -> int:
             return size_of([*map(_words, _shortened(self.messages, trim)), output, *tools])

@@ -11,7 +11,7 @@ from agents.retry import ModelRetrySettings
 from agents.run_context import RunContextWrapper
 from agents.tool import FunctionTool, Tool
 
-from remit.adapters.guests import MAX_TOKENS, Prompt, json_of, task_of
+from remit.adapters.guests import MAX_TOKENS, Prompt, json_of, prompted, task_of
 from remit.adapters.openai_agents.model import GovernedProvider, governed
 from remit.adapters.openai_agents.tools import boxed, verb_tools
 from remit.core.values import Json
@@ -57,14 +57,14 @@ class OpenAIAgentsGuest:
         return said if isinstance(said, str) else ""
 
     @property
-    def tools(self) -> tuple[str, ...]:
-        """The names of the agent's own function tools."""
-        return tuple(tool.name for tool in self._family.own if isinstance(tool, FunctionTool))
+    def tool_names(self) -> frozenset[str] | None:
+        """The names of its tools, and of those whom it hands off to; None if some are known only while it runs."""
+        return self._family.tool_names
 
     async def __call__(self, turn: TurnLike) -> Json:
         """Answer the turn."""
         context = None if self._context is None else self._context(turn)
-        asked = self._prompt(turn)
+        asked = await prompted(self._prompt, turn)
         result = await Runner.run(self._agent, asked, context=context, max_turns=None, run_config=self._config)
         if result.interruptions:
             raise BadInput("the agent waits for an approval of its framework; let remit ask instead: approve=")
@@ -91,7 +91,7 @@ class _Family:
         self._max_tokens = max_tokens
         self._verbs = verbs
         self._members: dict[int, tuple[Agent[Any], Agent[Any]]] = {}
-        self.own: list[Tool] = []
+        self.tool_names: frozenset[str] | None = frozenset()
 
     def member(self, agent: Agent[Any]) -> Agent[Any]:
         """Give the governed copy of an agent."""
@@ -100,8 +100,8 @@ class _Family:
             return known[1]
         _check(agent)
         tools = [boxed(tool) for tool in agent.tools]
+        self._note(agent, tools)
         if not self._members:
-            self.own = tools
             tools = [*tools, *(verb_tools(tool.name for tool in tools) if self._verbs else ())]
         changes: dict[str, Any] = {"tools": tools, "handoffs": []}
         if isinstance(agent.model, Model):  # names are looked up by the governed provider
@@ -112,6 +112,11 @@ class _Family:
         handoffs: list[Any] = cast("Any", agent).handoffs
         made.handoffs = [self._handoff(one) for one in handoffs]
         return made
+
+    def _note(self, agent: Agent[Any], tools: list[Tool]) -> None:
+        later = agent.mcp_servers or any(isinstance(one, Handoff) for one in cast("Any", agent).handoffs)
+        if self.tool_names is not None:
+            self.tool_names = None if later else self.tool_names.union(_functions(tools))
 
     def _handoff(self, one: Agent[Any] | Handoff[Any, Any]) -> Agent[Any] | Handoff[Any, Any]:
         if not isinstance(one, Handoff):
@@ -137,3 +142,7 @@ def _boxing(found: Callable[..., Awaitable[list[Tool]]]) -> Callable[..., Awaita
         return [boxed(tool) for tool in await found(context)]
 
     return get_mcp_tools
+
+
+def _functions(tools: list[Tool]) -> list[str]:
+    return [tool.name for tool in tools if isinstance(tool, FunctionTool)]

@@ -20,7 +20,7 @@ from remit.adapters.guests import MAX_TOKENS, digest_of, failure_of, shortened, 
 from remit.adapters.openai_agents.recording import completed, events, recorded, restored
 from remit.core.money.prices import Usage
 from remit.core.recovery import Choice, ModelTry
-from remit.ports.models import Hear, ModelCall, Reply
+from remit.ports.models import Hear, ModelAnswer, ModelCall
 
 _SIGNATURE: Final = signature(Model.get_response)
 # Ids and states of items, which differ from run to run; a call is named by its `call_id`, which stays.
@@ -55,12 +55,12 @@ class GovernedModel(Model):
         del given["self"]
         asked = _Asked.read(given)
 
-        async def send(how: ModelTry, most: int, hear: Hear | None) -> Reply:
+        async def send(how: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
             changed = {"input": asked.shortened(how.trim), "model_settings": self._limited(asked.settings, most)}
             response = await self._sent({**given, **changed}, hear)
             text, kept = recorded(response)
             calls = tuple(item.name for item in kept.output if isinstance(item, ResponseFunctionToolCall))
-            return Reply(text, self.name, _usage(response), calls, kept)
+            return ModelAnswer(text, self.name, _usage(response), calls, kept)
 
         def size(trim: int) -> int:
             return size_of([*asked.shortened(trim), *asked.frame])

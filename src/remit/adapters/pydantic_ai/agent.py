@@ -107,6 +107,11 @@ class GuestAgent:
         self._tools: list[AnyTool] = []
         self._govern(self.agent.toolsets[:1])
 
+    @property
+    def tool_names(self) -> frozenset[str] | None:
+        """The names of its own tools; None if it has others that are known only while it runs."""
+        return None if self.agent.toolsets[1:] else frozenset(tool.name for tool in self._seen)
+
     async def __call__(self, turn: TurnLike) -> Any:
         """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""
         prompt = await _prompt(self.prompt or task_of, turn)
