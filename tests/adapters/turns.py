@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 
 import remit
 from remit.core.outcome import Outcome
@@ -121,7 +122,11 @@ async def nothing_left() -> AsyncIterator[None]:
     """Check that no task is left that was not there before."""
     before = asyncio.all_tasks()
     yield
-    for _ in range(20):  # those that have ended still have to be told
-        await asyncio.sleep(0)
-    left = {task for task in asyncio.all_tasks() - before if "model_server" not in repr(task)}
-    assert not left, left
+
+    def left() -> set[asyncio.Task[Any]]:
+        return {task for task in asyncio.all_tasks() - before if "model_server" not in repr(task)}
+
+    with anyio.move_on_after(PATIENCE):  # those that have ended still have to be told
+        while left():
+            await anyio.lowlevel.checkpoint()
+    assert not left(), left()

@@ -32,7 +32,7 @@ from pydantic import BaseModel
 
 from adapters.clients import IMPATIENCE, ROWS, Row, closed_port
 from adapters.turns import Journal, handed_over, nothing_left, run
-from remit.adapters.openai_agents import GovernedModel, OpenAIAgentsGuest
+from remit.adapters.openai_agents import GovernedOpenAIModel, OpenAIAgentsGuest
 from remit.adapters.openai_agents.recording import restored
 from remit.core.recovery import ModelFailure
 from remit.errors import BadInput
@@ -364,7 +364,7 @@ async def test_whoever_listens_hears_the_text_as_it_comes(dialect: str):
 @both
 async def test_an_agent_that_streams_itself_is_told_the_whole_as_a_stream(dialect: str):
     async with served([Calls("add", {"a": 1, "b": 2}), Says("three")], dialect) as one:
-        agent = Agent("a", model=GovernedModel(one.model), tools=[add])
+        agent = Agent("a", model=GovernedOpenAIModel(one.model), tools=[add])
 
         async def guest(turn: Any) -> Any:
             result = Runner.run_streamed(agent, turn.task, run_config=RunConfig(tracing_disabled=True))
@@ -494,7 +494,7 @@ async def test_prompt_and_context_are_made_of_the_turn():
 async def test_outside_of_a_turn_nothing_is_asked():
     async with served([]) as one:
         with pytest.raises(BadInput, match="the model big works in a turn"):
-            await Runner.run(Agent("a", model=GovernedModel(one.model)), "hi")
+            await Runner.run(Agent("a", model=GovernedOpenAIModel(one.model)), "hi")
 
 
 @pytest.mark.rule("guest.refused")

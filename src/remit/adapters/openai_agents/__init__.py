@@ -7,7 +7,7 @@ framework, goes through the turn.
 """
 
 from remit.adapters.openai_agents.guest import OpenAIAgentsGuest
-from remit.adapters.openai_agents.model import GovernedModel, GovernedProvider
+from remit.adapters.openai_agents.model import GovernedOpenAIModel, GovernedProvider
 from remit.adapters.openai_agents.tools import boxed, verb_tools
 
-__all__ = ["GovernedModel", "GovernedProvider", "OpenAIAgentsGuest", "boxed", "verb_tools"]
+__all__ = ["GovernedOpenAIModel", "GovernedProvider", "OpenAIAgentsGuest", "boxed", "verb_tools"]

@@ -28,7 +28,7 @@ _PASSING: Final = frozenset(("id", "status", "provider_data"))
 _NEWER: Final = "max_completion_tokens"  # the limit, as OpenAI's newer models want it called
 
 
-class GovernedModel(Model):
+class GovernedOpenAIModel(Model):
     """A model that is asked through the turn under way: recorded, paid for, and not asked again when the task is."""
 
     def __init__(self, inner: Model, max_tokens: int = MAX_TOKENS) -> None:
@@ -117,9 +117,9 @@ class GovernedProvider(ModelProvider):
         await self.inner.aclose()
 
 
-def governed(model: Model, max_tokens: int = MAX_TOKENS) -> GovernedModel:
+def governed(model: Model, max_tokens: int = MAX_TOKENS) -> GovernedOpenAIModel:
     """Govern a model, once."""
-    return model if isinstance(model, GovernedModel) else GovernedModel(model, max_tokens)
+    return model if isinstance(model, GovernedOpenAIModel) else GovernedOpenAIModel(model, max_tokens)
 
 
 def _is_openai_chat(model: Model) -> bool:

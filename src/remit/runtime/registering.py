@@ -1,0 +1,148 @@
+"""The team of a runtime: agents are registered, listed, and replaced in tests."""
+
+import inspect
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, overload
+
+from remit.core import checks
+from remit.core.allow import NamesGiven
+from remit.core.backoff import USUAL, RetryPolicy
+from remit.core.card import Card
+from remit.core.checks import of_type
+from remit.core.scope import SeesGiven
+from remit.core.text import canonical, shown
+from remit.engine import asking
+from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules
+from remit.errors import BadInput
+from remit.runtime import models
+from remit.runtime.models import AboutModel, ToolShelf
+from remit.runtime.opening import Opening
+
+AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
+AnyTool = TypeVar("AnyTool")
+
+
+class About(TypedDict, total=False):
+    """What a card says besides the name, and how the agent's tasks from the queue are tried again."""
+
+    role: str
+    can: str | Iterable[str]
+    asks: NamesGiven
+    reads: SeesGiven
+    writes: SeesGiven
+    denies: NamesGiven
+    vouches: bool
+    approve: bool
+    instructions: str
+    tools: NamesGiven
+    concurrency: int | None
+    retry: RetryPolicy
+
+
+class HasTeam:
+    """Agents: functions, models, and guests from other frameworks; and tools that they may name."""
+
+    _opening: Opening
+    _shelf: ToolShelf
+
+    @overload
+    def agent(self, function: AnyAgent, /) -> AnyAgent: ...
+    @overload
+    def agent(self, name: str = "", /, **about: Unpack[About]) -> Callable[[AnyAgent], AnyAgent]: ...
+    @overload
+    def agent(
+        self, name: str = "", /, *, model: object, **about: Unpack[AboutModel]
+    ) -> Callable[[AnyTool], AnyTool]: ...
+    def agent(self, what: Any = "", /, **about: Any) -> Any:
+        """Register an async function as an agent: `@rt.agent`, or `@rt.agent("name", can="...", asks=[...])`.
+
+        With `model="openai:gpt-5"` the model is the agent: the docstring is its instructions, what the function returns
+        is the prompt (None: what `turn.prompt()` gives), and the annotation of that is the form of the result. It takes
+        what `model_agent` takes.
+        """
+        if "model" in about:
+            return lambda function: self._written(function, what, about)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType] - it gives back what it is given
+        asking.checked("agent", about, About)
+        given = cast("About", about)
+        if callable(what):
+            return self._register(what, "", given)
+        return lambda function: self._register(function, what, given)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
+
+    @overload
+    def add(
+        self, card: Card, answer: AgentFunction, *, retry: RetryPolicy = USUAL, rules: AgentRules = USUAL_RULES
+    ) -> None: ...
+    @overload
+    def add(self, card: object, /, *, name: str = "", **about: Unpack[AboutModel]) -> None: ...
+    def add(self, card: Any, answer: AgentFunction | None = None, **about: Any) -> None:
+        """Register anything that can be awaited with a turn: a function, or an object with `async __call__`.
+
+        Or a guest: an agent of pydantic-ai or openai-agents, or a LangGraph graph: `rt.add(agent, asks=["coder"])`.
+        """
+        if answer is None and not isinstance(card, Card):
+            found = models.joined(card, models.checked(about, "add"))
+            self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
+            return
+        of_type(card, Card, "add takes a Card and what answers for it, or an agent of another framework")
+        checks.refuse_strange("add", about, ("retry", "rules"))
+        retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
+        of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
+        self._opening.directory.add(_agent(card, cast("AgentFunction", answer), retry, rules))
+
+    def model_agent(self, name: str, model: object, **about: Unpack[AboutModel]) -> None:
+        """Register a model with tools as an agent: `rt.model_agent("coder", "openai:gpt-5", tools=[read_file])`.
+
+        `tools` are functions, or names of those given to `rt.tool`; `deny` names those that it never uses, `approve`
+        those that a person approves each time, and `before` and `after` are called around each. `fallback` are models
+        to ask when the first does not answer, `keys` are names of environment variables that hold keys, and `output` is
+        the form of the result.
+        """
+        found = models.modelled(name, model, models.checked({**about}, "model_agent"), self._shelf)
+        self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
+
+    def tool(self, function: AnyTool) -> AnyTool:
+        """Register a tool that agents may name: `@rt.tool`."""
+        self._shelf.put(function)
+        return function
+
+    def _written(self, function: Any, name: Any, about: dict[str, Any]) -> Any:
+        model = about.pop("model")
+        found = models.written(function, name, model, models.checked(about, "agent"), self._shelf)
+        self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
+        return function
+
+    def cards(self) -> list[Card]:
+        """List everyone who is registered, by name."""
+        return self._opening.directory.cards()
+
+    @contextmanager
+    def override(self, **agents: AgentFunction) -> Generator[Self]:
+        """Have other functions answer for these agents while the body runs, as tests want: their cards stay."""
+        directory = self._opening.directory
+        replaced: list[Agent] = []
+        try:
+            for name, answer in agents.items():
+                agent = directory.get(canonical(name))
+                if agent is None:
+                    there = ", ".join(directory.names())
+                    raise BadInput(f"there is no agent {shown(name)} to override; there are {there}")
+                replaced.append(agent)
+                directory.replace(_agent(agent.card, answer, agent.retry, agent.rules))
+            yield self
+        finally:
+            for agent in replaced:
+                directory.replace(agent)
+
+    def _register(self, function: Any, name: str, about: About) -> Any:
+        rest = cast("dict[str, Any]", about).copy()
+        retry = rest.pop("retry", USUAL)
+        self.add(Card(name or getattr(function, "__name__", ""), **rest), function, retry=retry)
+        return function
+
+
+def _agent(card: Card, answer: AgentFunction, retry: RetryPolicy, rules: AgentRules) -> Agent:
+    call = getattr(answer, "__call__", None)  # noqa: B004 - asking what kind of call it is, not whether it can be called
+    if not inspect.iscoroutinefunction(answer) and not inspect.iscoroutinefunction(call):
+        raise BadInput(f"agent '{card.name}' must be async: write `async def`, got {shown(answer)}")
+    return Agent(card, answer, retry, rules)
