@@ -10,8 +10,8 @@ import asyncio
 import errno
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
@@ -79,33 +79,51 @@ def program(
     The task goes to stdin, or becomes the last argument. End `argv` with "--" in that case if the program takes
     options: remit hands the task over unread, and the program would read "-o" as an option.
     """
-    name, *rest = _command(argv)
-    # Found once, when the owner says it: what the path or the directory is later cannot put another in its place.
-    found = shutil.which(name, path=(env or {}).get("PATH"))
-    if found is None:
-        raise BadInput(f"there is no program {shown(name)} here that can be run; install it or give its full path")
+    command = located(argv, env)
     if task_as not in ("stdin", "argument"):
         raise BadInput(f"task_as is 'stdin' or 'argument', not {shown(task_as)}")
-    command = [str(Path(found).absolute()), *rest]
+    name = Path(argv[0]).name
     run = partial(run_process, env=env, cwd=cwd, limit=limit, grace=grace)
 
     async def answer(turn: HasTask) -> str:
         task = plain(turn.task, "a task", TASK_LIMIT)
-        turn.outside(f"output of {Path(name).name}"[:NAME_LIMIT])
+        turn.outside(f"output of {name}"[:NAME_LIMIT])
         done = await (run(command, text=task) if task_as == "stdin" else run([*command, task]))
         if done.code:
-            raise ProgramFailed(_sentence(Path(name).name, done), code=done.code)
-        text = done.out.decode(errors="replace").removesuffix("\n")
-        return f"{text}\n[cut after {limit:,} bytes]" if done.cut and len(done.out) == limit else text
+            said = last_words(done.err)
+            raise ProgramFailed(f"{ending(name, done)}{f': {said}' if said else ' and said nothing'}", code=done.code)
+        return printed(done, limit)
 
     return answer
 
 
-def _sentence(name: str, done: Finished) -> str:
-    end = f"ended with exit code {done.code}" if done.code > 0 else f"was ended by signal {-done.code}"
-    lines = done.err.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
-    said = "\n".join(lines)[-_LAST_CHARACTERS:]
-    return f"'{name}' {end}: {said}" if said else f"'{name}' {end} and said nothing"
+def located(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
+    """Find the program of a command once, when the owner says it: what the path or the directory is later cannot put
+    another in its place."""
+    name, *rest = _command(argv)
+    found = shutil.which(name, path=(env or {}).get("PATH"))
+    if found is None:
+        raise BadInput(f"there is no program {shown(name)} here that can be run; install it or give its full path")
+    return [str(Path(found).absolute()), *rest]
+
+
+def printed(done: Finished, limit: int) -> str:
+    """Give what a program printed as text, and say so if there was more."""
+    text = done.out.decode(errors="replace").removesuffix("\n")
+    return f"{text}\n[cut after {limit:,} bytes]" if done.cut and len(done.out) == limit else text
+
+
+def ending(name: str, done: Finished) -> str:
+    """Say how a program ended that failed."""
+    return (
+        f"'{name}' ended with exit code {done.code}" if done.code > 0 else f"'{name}' was ended by signal {-done.code}"
+    )
+
+
+def last_words(err: bytes) -> str:
+    """Give the end of what a program said on stderr."""
+    lines = err.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
+    return "\n".join(lines)[-_LAST_CHARACTERS:]
 
 
 async def run_process(
@@ -125,12 +143,10 @@ async def run_process(
     """
     command, data = _command(argv), text.encode()
     await checkpoint_if_cancelled()
-    child = _Child(command[0], limit, grace)
-    loop = asyncio.get_running_loop()
-    start = partial(loop.subprocess_exec, lambda: child, *command, env=_environment(env), cwd=cwd)
+    child = Child(command, limit, grace)
     # The process belongs to a task that the caller's cancellation does not reach, not even while it is being started:
     # asyncio's own answer to that is to kill the leader alone.
-    owner = asyncio.create_task(child.live(partial(start, start_new_session=True), data))
+    owner = asyncio.create_task(child.live(data, env, cwd))
     try:
         await asyncio.wait([owner])
     finally:
@@ -153,45 +169,57 @@ def _environment(given: Mapping[str, str] | None) -> dict[str, str]:
     return {**ours, **(given or {})}
 
 
-class _Child(asyncio.SubprocessProtocol):
-    """One process and what it prints.
+class Child(asyncio.SubprocessProtocol):
+    """One process, what it prints, and its end: whoever lets it live does so in a task that nobody else cancels.
 
     A protocol of our own, because asyncio's Process.wait() waits for the pipes too, and whoever the leader leaves
     behind holds them open.
     """
 
-    def __init__(self, name: str, limit: int, grace: float) -> None:
+    def __init__(self, command: list[str], limit: int, grace: float) -> None:
         self.over = asyncio.Event()  # the leader has ended, or nobody waits for it any more
-        self._exited = asyncio.Event()
+        self.exited = asyncio.Event()
         self._closed = asyncio.Event()
-        self._name = name
+        self._command = command
         self._limit = limit
         self._grace = grace
         self._kept = {1: bytearray(), 2: bytearray()}
         self._cut = False
 
-    async def live(self, start: Callable[[], Awaitable[tuple[Any, Any]]], data: bytes) -> Finished:
-        try:
-            transport, _ = await start()
-        except OSError as error:
-            if error.errno not in _CALLER:
-                raise
-            why = f"{error.strerror}: {shown(str(error.filename), 200)}"
-            raise BadInput(f"{shown(self._name)} cannot be started: {why}") from error
-        try:
+    async def live(self, data: bytes, env: Mapping[str, str] | None, cwd: str | os.PathLike[str] | None) -> Finished:
+        async with self.living(env, cwd) as transport:
             stdin = transport.get_pipe_transport(0)
             stdin.write(data)
             stdin.write_eof()
             await self.over.wait()
+        return Finished(transport.get_returncode(), bytes(self._kept[1]), self.err, self._cut)
+
+    @asynccontextmanager
+    async def living(self, env: Mapping[str, str] | None, cwd: str | os.PathLike[str] | None) -> AsyncIterator[Any]:
+        """Start it and give its transport; afterwards everyone in its group is gone."""
+        start = partial(asyncio.get_running_loop().subprocess_exec, lambda: self, *self._command)
+        try:
+            transport, _ = await start(env=_environment(env), cwd=cwd, start_new_session=True)
+        except OSError as error:
+            if error.errno not in _CALLER:
+                raise
+            why = f"{error.strerror}: {shown(str(error.filename), 200)}"
+            raise BadInput(f"{shown(self._command[0])} cannot be started: {why}") from error
+        try:
+            yield transport
         finally:
             await self._end(transport)
-        return Finished(transport.get_returncode(), bytes(self._kept[1]), bytes(self._kept[2]), self._cut)
+
+    @property
+    def err(self) -> bytes:
+        """The end of what it has said on stderr so far."""
+        return bytes(self._kept[2])
 
     async def _end(self, transport: Any) -> None:
         group: int = transport.get_pid()  # it leads a session of its own, so its pid is the group's id
         try:
             await _clear(group, self._grace)
-            await self._exited.wait()
+            await self.exited.wait()
             with anyio.move_on_after(_DRAIN):
                 await self._closed.wait()
         except BaseException:  # the loop itself is being closed: there is no time left to be polite
@@ -214,7 +242,7 @@ class _Child(asyncio.SubprocessProtocol):
             del kept[slice(self._limit, None) if fd == 1 else slice(more)]
 
     def process_exited(self) -> None:
-        self._exited.set()
+        self.exited.set()
         self.over.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
