@@ -169,6 +169,21 @@ def test_closing_the_loop_leaves_nobody_behind(sign: Path):
     assert running(asyncio.run(main())) == []
 
 
+@pytest.mark.rule("async.processes")
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # asyncio leaves pipes to the collector that it opened
+@pytest.mark.parametrize("steps", range(8))
+def test_closing_the_loop_at_any_moment_of_the_start_leaves_nobody_behind(steps: int, tmp_path: Path):
+    async def main() -> None:
+        task = asyncio.create_task(run_process(["sleep", "1000"], env={"MARK": str(tmp_path)}))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        assert not task.done()
+
+    asyncio.run(main())
+    gc.collect()
+    assert marked(str(tmp_path)) == []
+
+
 def test_cancelling_everything_again_and_again_leaves_no_time_for_grace(sign: Path):
     async def main() -> None:
         task = asyncio.create_task(run_process(python(STUBBORN, str(sign)), grace=1_000))
@@ -180,8 +195,9 @@ def test_cancelling_everything_again_and_again_leaves_no_time_for_grace(sign: Pa
         await asyncio.wait([task])
         assert task.cancelled()
         with anyio.fail_after(30):
-            while running(group):  # noqa: ASYNC110 - nobody was given the time to wait for them
+            while running(group) or group in dict(table()):  # noqa: ASYNC110 - nobody was given the time to wait
                 await anyio.sleep(0.005)
+        await a_few_rounds()  # a thread of asyncio tells the loop that it has collected the leader
 
     asyncio.run(main())
 

@@ -10,7 +10,7 @@ import asyncio
 import errno
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -195,20 +195,42 @@ class Child(asyncio.SubprocessProtocol):
         return Finished(transport.get_returncode(), bytes(self._kept[1]), self.err, self._cut)
 
     @asynccontextmanager
-    async def living(self, env: Mapping[str, str] | None, cwd: str | os.PathLike[str] | None) -> AsyncIterator[Any]:
+    async def living(self, env: Mapping[str, str] | None, cwd: str | os.PathLike[str] | None) -> AsyncGenerator[Any]:
         """Start it and give its transport; afterwards everyone in its group is gone."""
-        start = partial(asyncio.get_running_loop().subprocess_exec, lambda: self, *self._command)
+        transport = await self._started(_environment(env), cwd)
         try:
-            transport, _ = await start(env=_environment(env), cwd=cwd, start_new_session=True)
+            yield transport
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._end(transport)
+
+    async def _started(self, env: dict[str, str], cwd: str | os.PathLike[str] | None) -> Any:
+        start = partial(asyncio.get_running_loop().subprocess_exec, lambda: self, *self._command)
+        starting = asyncio.ensure_future(start(env=env, cwd=cwd, start_new_session=True))
+        try:
+            with anyio.CancelScope(shield=True):  # asyncio's own answer to a cancellation is to kill the leader alone
+                await asyncio.wait([starting])
+        except asyncio.CancelledError:
+            await self._not_started(starting)
+            raise
+        try:
+            return starting.result()[0]
         except OSError as error:
             if error.errno not in _CALLER:
                 raise
             why = f"{error.strerror}: {shown(str(error.filename), 200)}"
             raise BadInput(f"{shown(self._command[0])} cannot be started: {why}") from error
-        try:
-            yield transport
-        finally:
-            await self._end(transport)
+
+    async def _not_started(self, starting: asyncio.Future[tuple[Any, Any]]) -> None:
+        """End what was being started when the loop is closed. That cancels asyncio's own tasks too, and then asyncio
+        waits for pipes that nobody connects any more: it has killed the leader, and is not waited for."""
+        for _ in range(2):
+            await asyncio.wait([starting], timeout=_DRAIN)
+            if starting.done():
+                break
+            starting.cancel()
+        if starting.done() and not starting.cancelled() and starting.exception() is None:
+            await self._end(starting.result()[0])
 
     @property
     def err(self) -> bytes:
