@@ -1,0 +1,173 @@
+"""Programs as tools: started from a list and never by a shell, in a process group that does not outlive the call.
+
+    program_tool("count_lines", ["wc", "-l", "--", "{path}"], "Count the lines of a file.", ["path"])
+
+What a model says becomes items of the command and nothing else: it is never read by a shell.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypedDict, Unpack
+
+import anyio
+
+from remit.adapters.process import GRACE, LIMIT, ending, last_words, located, printed, run_process
+from remit.core.checks import items, patience, refuse_strange
+from remit.core.quoting import quoted
+from remit.core.text import TASK_LIMIT, line, plain, shown
+from remit.errors import BadInput
+from remit.ports.tools import Schema, Tool, ToolFailed
+
+SECONDS: Final = 60.0  # for one call
+
+_PLACE: Final = re.compile(r"\{(\w+)\}")
+_NAME: Final = re.compile(r"\w{1,64}")
+_END_OF_OPTIONS: Final = "--"
+_SAID: Final = 1_000  # characters about arguments that do not fit
+
+Wrong: TypeAlias = Callable[[dict[str, Any]], list[str]]
+
+
+class ProgramOptions(TypedDict, total=False):
+    """How a program is run: for how long, with how much of its output kept, with which variables of the environment
+    besides the usual ones, and where; `grace` is the time between asking it to end and ending it."""
+
+    seconds: float
+    limit: int
+    env: Mapping[str, str]
+    cwd: str | os.PathLike[str]
+    grace: float
+
+
+def program_tool(
+    name: str,
+    command: Sequence[str],
+    sentence: str,
+    arguments: Schema | Sequence[str] = (),
+    *,
+    stdin: str | None = None,
+    **how: Unpack[ProgramOptions],
+) -> Tool:
+    """Make a tool of a program. It gives back what the program prints, which comes from outside.
+
+    `arguments` are the names of texts, all of which must be given, or the JSON Schema of an object. Each of them takes
+    the place of its `{name}` in the command, or follows at the end in that order; `stdin` names the one that the
+    program reads instead. One that is left out leaves out its item too. What begins with `-` is refused where the
+    program could read it as an option: put "--" before it, or write `--option={name}`.
+    """
+    refuse_strange("program_tool", how, ProgramOptions.__annotations__)
+    patience(how.get("seconds", SECONDS), "seconds")
+    schema, wrong = _arguments(arguments)
+    names = list(schema["properties"])
+    if stdin is not None and stdin not in names:
+        raise BadInput(f"stdin is the name of an argument, not {shown(stdin)}; the arguments are {', '.join(names)}")
+    spelled = _Spelled(located(command, how.get("env")), [each for each in names if each != stdin])
+    run = partial(_run, Path(command[0]).name, how)
+
+    async def call(given: dict[str, Any]) -> str:
+        if troubles := wrong(given):
+            raise ToolFailed(f"'{name}' does not take these arguments: {'; '.join(troubles)}"[:_SAID])
+        text = _text(given[stdin], stdin) if stdin is not None and stdin in given else ""
+        try:
+            return await run(spelled.out(given), text)
+        except BadInput as error:  # it was there when the owner named it
+            raise ToolFailed(str(error)) from None
+
+    return Tool(name, sentence, schema, call, outside=True)
+
+
+async def _run(name: str, how: ProgramOptions, argv: list[str], text: str) -> str:
+    seconds, limit = how.get("seconds", SECONDS), how.get("limit", LIMIT)
+    done = None
+    with anyio.move_on_after(seconds):
+        run = partial(run_process, argv, text=text, env=how.get("env"), cwd=how.get("cwd"))
+        done = await run(limit=limit, grace=how.get("grace", GRACE))
+    if done is None:
+        raise ToolFailed(f"'{name}' was not done within {seconds:g} s and was ended; what it did until then stays done")
+    if done.code:
+        said = last_words(done.err)
+        raise ToolFailed(f"{ending(name, done)}{f': {quoted(said)}' if said else ' and said nothing'}")
+    return printed(done, limit)
+
+
+class _Spelled:
+    """A command with places for arguments."""
+
+    def __init__(self, command: list[str], names: list[str]) -> None:
+        placed = {found for item in command[1:] for found in _PLACE.findall(item)}
+        if strange := sorted(placed - set(names)):
+            given = f"the arguments are {', '.join(names)}" if names else "it has none"
+            raise BadInput(f"the command has a place for {{{strange[0]}}}, which is no argument of it; {given}")
+        self._command = [*command, *(f"{{{name}}}" for name in names if name not in placed)]
+
+    def out(self, given: Mapping[str, Any]) -> list[str]:
+        """Spell the command out, item by item."""
+        program, *rest = self._command
+        argv, options = [program], True
+        for item in rest:
+            wants = _PLACE.findall(item)
+            if all(name in given for name in wants):
+                argv.append(self._filled(item, given, options=options) if wants else item)
+            options = options and item != _END_OF_OPTIONS
+        return argv
+
+    @staticmethod
+    def _filled(item: str, given: Mapping[str, Any], *, options: bool) -> str:
+        filled = _PLACE.sub(lambda found: _text(given[found[1]], found[1]), item)
+        if options and filled.startswith("-") and not item.startswith("-"):
+            raise ToolFailed(f"{shown(filled)} begins with '-' and could be read as an option; say it in another way")
+        return filled
+
+
+def _text(value: object, name: str) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    try:
+        return plain(text, f"the argument '{name}'", TASK_LIMIT, empty=True)
+    except BadInput as error:
+        raise ToolFailed(str(error)) from None
+
+
+def _arguments(given: Schema | Sequence[str]) -> tuple[dict[str, Any], Wrong]:
+    """Give the schema of the arguments, and what finds out what is wrong with some."""
+    if isinstance(given, Mapping):
+        return _checked(given)
+    names = [line(each, "an argument's name", 64) for each in items(given, "arguments takes a list of names")]
+    properties = {_named(name): {"type": "string"} for name in names}
+    schema = {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
+
+    def wrong(arguments: dict[str, Any]) -> list[str]:
+        missing = [f"'{name}' is missing" for name in names if name not in arguments]
+        strange = [f"there is no {shown(name)}" for name in arguments if name not in properties]
+        kinds = [f"'{name}' is not text" for name in names if not isinstance(arguments.get(name, ""), str)]
+        return [*missing, *strange, *kinds]
+
+    return schema, wrong
+
+
+def _checked(schema: Schema) -> tuple[dict[str, Any], Wrong]:
+    try:
+        from remit.adapters.schema import check, check_schema  # noqa: PLC0415 - most tools have names alone
+    except ImportError:
+        raise BadInput(
+            "arguments as a JSON Schema need the jsonschema package: pip install 'remit[schema]'; or give their names"
+        ) from None
+    closed: dict[str, Any] = {"properties": {}, "additionalProperties": False, **schema}
+    check_schema(closed)
+    for name in closed["properties"]:
+        _named(name)
+
+    def wrong(arguments: dict[str, Any]) -> list[str]:
+        strange = sorted(arguments.keys() - closed["properties"].keys())  # they would have no place in the command
+        return check(closed, arguments) or [f"there is no {shown(name)}" for name in strange]
+
+    return closed, wrong
+
+
+def _named(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise BadInput(f"an argument's name is made of letters, digits and _, not {shown(name)}")
+    return name

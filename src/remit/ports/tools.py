@@ -1,0 +1,94 @@
+"""Tools as adapters bring them to an agent: functions of the owner, programs, and what servers elsewhere offer."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+from remit.core.checks import callable_, yes_or_no
+from remit.core.quoting import quoted
+from remit.core.text import line, plain, shown
+from remit.core.toolgroups import GROUP, GROUPS, TOOL_LIMIT
+from remit.core.trust import INSIDE, OUTSIDE, Trust, known_trust
+from remit.errors import BadInput
+from remit.ports.models import ToolFunction
+
+Schema: TypeAlias = Mapping[str, Any]
+
+_SENTENCE_LIMIT: Final = 65_536
+_SCHEMA_LIMIT: Final = 262_144
+_VERBS: Final = GROUPS["agents"]
+
+
+class ToolFailed(RuntimeError):
+    """A tool was called and did not deliver. The text is for whoever called it; words of strangers in it are quoted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tool:
+    """Something that can be called by its name.
+
+    `sentence` says what it does and `schema` is the JSON Schema of the object that it takes. `call` does it, and raises
+    `ToolFailed` if it does not deliver. `outside` says that what it gives back comes from outside and is quoted as
+    data; `described` whose words the sentence and the schema are: outside if the owner did not write them.
+    """
+
+    name: str
+    sentence: str
+    schema: Schema
+    call: ToolFunction
+    outside: bool = False
+    described: Trust = INSIDE
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "name", _name(self.name))
+        put(self, "sentence", plain(self.sentence, f"what the tool '{self.name}' does", _SENTENCE_LIMIT, empty=True))
+        put(self, "schema", _schema(self.schema, self.name))
+        callable_(self.call, "call takes a function of the arguments")
+        known_trust(self.described)
+        if yes_or_no(self.outside, "outside") and self.name in _VERBS:
+            raise BadInput(f"no tool from outside can be called '{self.name}': that is how agents ask each other")
+
+    @property
+    def told(self) -> str:
+        """The sentence as a model is told it: quoted as data if a stranger wrote it."""
+        return quoted(self.sentence) if self.described == OUTSIDE and self.sentence else self.sentence
+
+
+def pin_of(tool: Tool) -> str:
+    """Give the digest of what a model is told of a tool: another description or another schema is another pin."""
+    told = json.dumps([tool.name, tool.sentence, tool.schema], sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(told.encode()).hexdigest()}"
+
+
+def pins_of(tools: Iterable[Tool]) -> dict[str, str]:
+    """Give the pins of several tools by name, to be printed and written down."""
+    return {tool.name: pin_of(tool) for tool in tools}
+
+
+def _name(given: object) -> str:
+    name = line(given, "a tool name", TOOL_LIMIT)
+    if name.startswith(GROUP) or name == "*":
+        raise BadInput(f"no tool can be called {shown(name)}: that stands for several tools; pick another name")
+    return name
+
+
+def _schema(given: object, name: str) -> dict[str, Any]:
+    """Check for the schema of an object and give a copy that nobody else has."""
+    if not isinstance(given, Mapping) or cast("Schema", given).get("type") != "object":
+        takes = '{"type": "object", "properties": {...}}'
+        raise BadInput(
+            f"the schema of the tool '{name}' is that of an object, {takes}, not {shown(cast('object', given))}"
+        )
+    try:
+        text = json.dumps(dict(cast("Schema", given)), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise BadInput(f"the schema of the tool '{name}' is not JSON") from None
+    if len(text) > _SCHEMA_LIMIT:
+        raise BadInput(f"the schema of the tool '{name}' has at most {_SCHEMA_LIMIT:,} characters, got {len(text):,}")
+    schema = json.loads(text)
+    if not isinstance(schema.get("properties", {}), dict):
+        raise BadInput(f"the properties of the schema of the tool '{name}' are an object of schemas, by name")
+    return schema
