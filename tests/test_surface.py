@@ -66,7 +66,7 @@ def test_a_name_that_is_not_there_is_a_plain_error():
 
 def test_importing_remit_stays_light():
     heavy = ["rich", "cyclopts", "pydantic", "fastapi", "opentelemetry", "hypothesis", "psycopg", "procrastinate"]
-    heavy += ["cryptography", "genai_prices", "httpx"]
+    heavy += ["cryptography", "genai_prices", "httpx", "mcp"]
     code = f"import sys, remit; remit.Runtime(); print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -26,6 +26,7 @@ _LOGGERS: Final = (
     "httpx",
     "httpcore",
     *(f"httpcore.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")),
+    "mcp.client.streamable_http",
 )
 
 
