@@ -108,6 +108,11 @@ def _handed(handed: HandedOn) -> list[str]:
     return parts
 
 
+def messages_told(notes: Sequence[Note]) -> str:
+    """Write messages that arrive while a holder is at work."""
+    return "\n".join(_messages(notes)).strip()
+
+
 def _messages(notes: Sequence[Note]) -> list[str]:
     if not notes:
         return []

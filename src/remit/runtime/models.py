@@ -92,8 +92,8 @@ class ToolShelf:
         if name not in self._tools:
             there = ", ".join(sorted(self._tools)) or "none yet"
             raise BadInput(
-                f"there is no tool {shown(name)}{meant(name, self._tools)}; give the function, or register it first "
-                f"with rt.tool; there is {there}"
+                f"there is no tool {shown(name)}; give the function, or register it first with rt.tool; "
+                f"there is {there}{meant(name, self._tools)}"
             )
         return [self._tools[name]]
 
@@ -144,7 +144,7 @@ def written(function: Any, name: str, model: Any, about: Said, shelf: ToolShelf)
     given = {**about}
     given.setdefault("instructions", inspect.getdoc(function) or "")
     output = _returns(function)
-    if output not in (None, str, Any, inspect.Signature.empty):
+    if output not in (None, type(None), str, Any):
         given.setdefault("output", output)
 
     async def prompt(turn: Any) -> str:

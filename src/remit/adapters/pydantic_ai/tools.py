@@ -22,21 +22,26 @@ from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_pyt
 from remit.adapters.pydantic_ai.failures import said
 from remit.adapters.pydantic_ai.model import turn_under_way
 from remit.core.checks import callable_
+from remit.core.quoting import quoted
 from remit.core.text import shown
 from remit.errors import BadInput
 from remit.ports.models import ToolCall, ToolFunction
+from remit.ports.tools import Tool as SharedTool
 from remit.verbs import VERBS, Verb
 
 AnyTool: TypeAlias = Tool[Any]
-ToolGiven: TypeAlias = Callable[..., Any] | AnyTool
+ToolGiven: TypeAlias = Callable[..., Any] | AnyTool | SharedTool
 
 _ENDLESS: Final = 1e9  # seconds, of a tool that has its time limit inside
+_NOTED: Final = 8_000  # characters of what came from outside, on the receipt
 _OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 
 
 def governed(given: ToolGiven, seconds: float | None = None) -> AnyTool:
     """Make a tool of a function, or of a tool, whose calls go through the turn. The model is shown the same as before.
     `seconds` is how long the function may take unless the tool says so itself."""
+    if isinstance(given, SharedTool):
+        return _shared_tool(given)
     tool = _tool(given)
     own = tool.function_schema
     limit = tool.timeout if tool.timeout is not None else seconds
@@ -102,7 +107,7 @@ def told(value: object, name: str) -> object:
     return to_jsonable_python(value)
 
 
-def _tool(given: ToolGiven) -> AnyTool:
+def _tool(given: Callable[..., Any] | AnyTool) -> AnyTool:
     if isinstance(given, Tool):
         return cast("AnyTool", given)
     callable_(given, "a tool is a function, or a Tool of pydantic-ai")
@@ -153,11 +158,36 @@ def _reading(check: Callable[..., Any], read: Callable[..., dict[str, Any]]) -> 
     return checked
 
 
+def _shared_tool(tool: SharedTool) -> AnyTool:
+    """Make a tool of one that is described by its schema: a program, or what a server offers."""
+
+    async def use(arguments: dict[str, Any]) -> object:
+        value = await tool.call(arguments)
+        return _outside(value) if tool.outside else value
+
+    async def function(context: RunContext[Any], /, **arguments: Any) -> Any:
+        turn = turn_under_way(f"tool {tool.name}")
+        found = await _through_turn(context, tool.name, arguments, use)
+        if tool.outside:  # also if it was used when the task was run before
+            turn.outside(f"tool {tool.name}", str(found)[:_NOTED])
+        return found
+
+    return _by_schema(function, tool.name, tool.told, dict(tool.schema))
+
+
+def _outside(value: object) -> str:
+    return quoted(value if isinstance(value, str) else to_json(value).decode())
+
+
 def _verb_tool(verb: Verb) -> AnyTool:
     async def function(context: RunContext[Any], /, **arguments: Any) -> Any:
         turn = turn_under_way(f"tool {verb.name}")
         return await _through_turn(context, verb.name, arguments, partial(verb.call, turn))
 
-    made: AnyTool = Tool.from_schema(function, verb.name, verb.sentence, dict(verb.schema), takes_ctx=True)
+    return _by_schema(function, verb.name, verb.sentence, dict(verb.schema))
+
+
+def _by_schema(function: Callable[..., Any], name: str, sentence: str, schema: dict[str, Any]) -> AnyTool:
+    made: AnyTool = Tool.from_schema(function, name, sentence, schema, takes_ctx=True)
     made.function_schema = replace(made.function_schema, validator=_OBJECT)
     return made

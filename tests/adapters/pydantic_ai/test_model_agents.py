@@ -1,0 +1,173 @@
+"""`rt.model_agent`, `@rt.agent(model=...)`: models as agents, through the whole engine."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from remit import Runtime, Turn
+from remit.errors import BadInput
+from remit.testing.clock import PATIENCE
+from remit.testing.models import Calls, Fails, ModelServer, Says, model_server
+from remit.testing.models.server import Script
+
+pytestmark = pytest.mark.anyio
+
+
+class Place:
+    """A scripted model, and how agents reach it."""
+
+    def __init__(self, server: ModelServer) -> None:
+        self.server = server
+        self.how: Any = {"base_url": f"{server.url}/v1", "keys": ["KEY_A"]}
+
+
+@asynccontextmanager
+async def served(script: Script) -> AsyncIterator[tuple[Place, Runtime]]:
+    async with model_server(script) as server, Runtime() as rt:
+        yield Place(server), rt
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY_A", "a")
+    monkeypatch.setenv("KEY_B", "b")
+
+
+class Verdict(BaseModel):
+    good: bool
+    why: str
+
+
+@pytest.mark.rule("model.agent")
+async def test_a_function_with_a_model_says_the_prompt_and_its_docstring_and_annotation_say_the_rest():
+    async with served([Calls("final_result", {"good": True, "why": "it is"})]) as (place, rt):
+
+        @rt.agent(model="openai-chat:big", can="review code", **place.how)
+        async def reviewer(turn: Turn) -> Verdict:
+            """You review code."""
+            return f"Review this: {turn.task}"  # pyright: ignore[reportReturnType]
+
+        assert await rt.run("reviewer", "x = 1") == {"good": True, "why": "it is"}
+        (request,) = place.server.requests
+        assert request.text == "Review this: x = 1"
+        assert "You review code." in str(request.messages[0])
+        (card,) = rt.cards()
+        assert (card.can, card.instructions) == (("review code",), "You review code.")
+
+
+@pytest.mark.rule("model.agent")
+async def test_a_function_that_says_nothing_leaves_the_prompt_to_the_remit():
+    async with served([Says("done")]) as (place, rt):
+
+        @rt.agent("coder", model="openai-chat:big", **place.how)
+        def code(_turn: Turn) -> None:
+            pass
+
+        assert await rt.run("coder", "write it") == "done"
+        assert place.server.requests[0].text == "write it"
+
+
+@pytest.mark.rule("model.agent", "model.keys-first")
+async def test_keys_and_fallbacks_are_asked_in_their_order():
+    async with served([Fails(429, retry_after=90), Fails(503), Says("small answers")]) as (place, rt):
+        rt.model_agent(
+            "coder",
+            "openai-chat:big",
+            fallback=["openai-chat:small"],
+            base_url=place.how["base_url"],
+            keys=["KEY_A", "KEY_B"],
+        )
+        assert await rt.run("coder", "x") == "small answers"
+        assert [(one.model, one.key) for one in place.server.requests] == [("big", "a"), ("big", "b"), ("small", "b")]
+
+
+@pytest.mark.rule("model.agent", "pydantic.keys")
+async def test_a_key_that_is_not_set_is_named_and_its_value_never_is():
+    async with served([]) as (place, rt):
+        rt.model_agent("coder", "openai-chat:big", base_url=place.how["base_url"], keys=["KEY_C"])
+        with pytest.raises(Exception, match="there is no key named KEY_C"):
+            await rt.run("coder", "x")
+
+
+@pytest.mark.rule("prompt.news")
+async def test_what_arrives_while_a_model_is_at_work_is_told_with_its_next_request():
+    def read_file(path: str) -> str:
+        """Read a file."""
+        return f"contents of {path}"
+
+    replies = [
+        Calls("spawn_agent", {"agent": "helper", "task": "aside"}, id="c1"),
+        Calls("read_file", {"path": "a"}, id="c2"),
+        Calls("read_file", {"path": "b"}, id="c3"),
+        Says("done"),
+    ]
+    async with served(replies) as (place, rt):
+        spawned: list[str] = []
+
+        def noted(_turn: Turn, call: Any, told: Any) -> None:
+            if call.name == "spawn_agent":
+                spawned.append(told["task"])
+
+        async def waited(turn: Turn, call: Any) -> None:
+            """Let what was spawned end before a file is read."""
+            if call.name == "read_file":
+                await turn.submitted(spawned[0]).wait(PATIENCE)
+
+        hooks: Any = {"before": [waited], "after": [noted]}
+        rt.model_agent("lead", "openai-chat:big", asks=["helper"], tools=[read_file], **hooks, **place.how)
+
+        @rt.agent
+        async def helper(turn: Turn) -> str:
+            return "from the side"
+
+        assert await rt.run("lead", "x") == "done"
+        texts = [str(message) for message in place.server.requests[-1].messages]
+        told = [number for number, text in enumerate(texts) if "from the side" in text]
+        assert len(told) == 1
+        before = [str(message) for message in place.server.requests[-2].messages]
+        assert texts[: len(before)] == before
+
+
+@pytest.mark.rule("model.agent")
+def test_what_is_wrong_with_an_agent_is_said_when_it_is_registered():
+    with Runtime() as rt:
+
+        @rt.tool
+        def read_file(path: str) -> str:
+            """Read a file."""
+            return path
+
+        def wrong(sentence: str, **about: Any) -> None:
+            with pytest.raises(BadInput, match=sentence):
+                rt.model_agent("coder", about.pop("model", "openai-chat:big"), **about)
+
+        wrong("there is no tool 'read_fil'; .*; there is read_file; did you mean read_file", tools=["read_fil"])
+        wrong("there is no tool group 'group:fss'", tools=["group:fss"])
+        wrong("no tool of group:web is registered", tools=["group:web"])
+        wrong("a tool is a function", tools=[7])
+        wrong("approve names 'reed_file', which is no tool of this agent", tools=["read_file"], approve=["reed_file"])
+        wrong("before takes a list of functions", before=[1])
+        wrong("iterations", iterations=0)
+        wrong("takes no 'modle'; did you mean", modle="x")
+        wrong("retry takes RetryPolicy", retry=3)
+        wrong("there is no provider 'nobody'", model="nobody:x")
+        wrong("named as 'provider:model'", model="gpt-5")
+        assert rt.cards() == []
+        rt.model_agent("coder", "test", tools=["group:fs", "group:agents"], approve=True)
+        (card,) = rt.cards()
+        assert (card.tools, card.approve) == (frozenset(("read_file",)), True)
+        with pytest.raises(BadInput, match="there is a tool 'read_file' already"):
+            rt.tool(read_file)
+        with pytest.raises(BadInput, match="name the guest"):
+            rt.add(object())
+        with pytest.raises(BadInput, match="can be joined, not object"):
+            rt.add(object(), name="x")
+
+        with pytest.raises(BadInput, match="cannot be read"):
+
+            @rt.agent(model="test")
+            async def strange(turn: Turn) -> "NoSuchType":  # noqa: F821 # pyright: ignore[reportUndefinedVariable, reportReturnType]
+                """Help."""
