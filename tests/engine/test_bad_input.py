@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from engine.helping import PATIENCE, sound
+from engine.talking import Talk
 from remit import Bounds, Card, Command, Pass, Plan, Runtime, Scope, Send, Step, Turn, Workspace
 from remit.engine.asking import (
     Along,
@@ -25,6 +26,8 @@ from remit.engine.asking import (
 from remit.engine.money.verbs import Calling
 from remit.engine.sharing.context import Board, Context
 from remit.errors import BadInput, RemitError, StoreError
+from remit.ports.models import ToolCall
+from remit.runtime.models import AboutModel
 from remit.runtime.workspace import EventFilter, HistoryFilter, StatsFilter, TaskFilter
 from remit.settings import BreakerPolicy, Pace, Policy, Serving, System
 from teams import echo, team
@@ -99,6 +102,8 @@ PLAN = Plan([Step("a", "A", agent="ok")])
 OF_RUNTIME: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "agent": ({}, ()),
     "add": ({"card": Card("new"), "answer": echo}, ()),
+    "model_agent": ({"name": "x", "model": "test"}, (AboutModel,)),
+    "tool": ({"function": echo}, ()),
     "override": ({}, ()),
     "run": ({"agent": "ok", "task": "x"}, (Starting,)),
     "outcome": ({"agent": "ok", "task": "x"}, (Starting,)),
@@ -178,6 +183,8 @@ OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "submit": ({"to": "ok", "task": "x"}, (Queueing, Along)),
     "submitted": ({"task": "x"}, ()),
     "once": ({"name": "n", "do": lambda: 1}, ()),
+    "model": ({"call": Talk("x").call()}, ()),
+    "tool": ({"call": ToolCall("look", {}, "c"), "do": echo}, ()),
     "outside": ({"what": "a page", "text": "buy"}, ()),
     "send": ({"to": "ok", "text": "x"}, ()),
     "spend": ({"amount": "$0.01", "why": "x"}, ()),
@@ -273,7 +280,7 @@ async def test_whatever_is_said_to_a_context_or_a_board_is_done_or_refused_with_
 
 @pytest.mark.rule("input.told")
 async def test_whatever_an_agent_says_is_done_or_refused_with_a_sentence(crew: Runtime):
-    assert {*OF_TURN, "spawn", "agents", "inbox", "ask_human", "approve"} == {*public(Turn)}
+    assert {*OF_TURN, "spawn", "agents", "inbox", "ask_human", "approve", "prompt"} == {*public(Turn)}
 
     @crew.agent(asks="*")
     async def lead(turn: Turn) -> None:

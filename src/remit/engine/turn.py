@@ -131,14 +131,9 @@ class Turn(MoneyVerbs, ModelVerbs):
         says no, and `Failed` when the agent does not deliver; the run goes on either way. An agent that is busy is
         waited for, 30 seconds unless `wait` says otherwise.
         """
-
-        def wished(name: str) -> Pass:
-            return asking.passed("delegate", name, task, how)
-
-        whom = await self._whom(
-            to, capability, lambda name: self._live.operations.coming("delegate", *question(wished(name)))
-        )
-        wish = wished(whom)
+        if to is None or capability:
+            to = await self._chosen(to, capability, lambda name: self._delegating(name, task, how))
+        wish = asking.passed("delegate", to, task, how)
         with self._live.verb():
             outcome = await self._services.delegations.delegate(self._live, wish)
         self._live.take(outcome.trust)
@@ -272,20 +267,25 @@ class Turn(MoneyVerbs, ModelVerbs):
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    async def _whom(self, to: str | None, capability: str, ops: Callable[[str], list[str]]) -> str:
+    async def _chosen(self, to: str | None, capability: str, ops: Callable[[str], list[str]]) -> str:
+        """Choose whom to ask for a capability; `ops` are the operations that asking someone would be."""
         if (to is None) == (not capability):
             raise BadInput("say whom to ask, or which capability is needed: one of the two")
-        if to is not None:
-            return to
         plain(capability, "a capability", 1_000)
         return await self._services.finder.choose(capability, self._live, ops)
+
+    def _delegating(self, name: str, task: str, how: Delegating) -> list[str]:
+        return self._live.operations.coming("delegate", *question(asking.passed("delegate", name, task, how)))
 
     async def _queued(self, asked_how: str, whom: tuple[str | None, str], task: str, how: Queueing) -> Task:
         def ops(name: str) -> list[str]:
             asked = asking.submission(name, task, how, asked_how)
             return self._live.operations.coming(asked_how, *question(asked.wish), asked.key)
 
-        submission = asking.submission(await self._whom(*whom, ops), task, how, asked_how)
+        to, capability = whom
+        if to is None or capability:
+            to = await self._chosen(to, capability, ops)
+        submission = asking.submission(to, task, how, asked_how)
         with self._live.verb():
             accepted = await self._services.queue.submit(self._live, submission)
         return Task(self._services.control, accepted.id, self._live, existing=accepted.existing)

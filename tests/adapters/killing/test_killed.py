@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 LIVES = Path(__file__).parent / "lives.py"
 EXPECTED = 7  # requests, when nobody is killed
-MOMENTS, OFTEN = 50, 6
+MOMENTS, OFTEN = 20, 3
 
 
 def script(asked: ModelRequest) -> Any:

@@ -55,6 +55,9 @@ class StandInTurn:
             return reply
         raise ModelDown(failure)
 
+    async def inbox(self) -> list[Any]:
+        return []
+
     async def tool(self, call: ToolCall, do: ToolFunction) -> Any:
         self.used.append(call)
         try:

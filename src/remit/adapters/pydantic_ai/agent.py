@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, get_args
 
 from pydantic import BaseModel
+from pydantic.errors import PydanticUserError
 from pydantic_ai import Agent, AgentRunResult, UsageLimits
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UserError
@@ -22,6 +23,7 @@ from remit.adapters.pydantic_ai.failures import AgentStopped, said, stopped
 from remit.adapters.pydantic_ai.model import MAX_TOKENS, GovernedModel
 from remit.adapters.pydantic_ai.tools import AnyTool, GovernedToolset, ToolGiven, governed, verb_tools
 from remit.core.checks import counted
+from remit.core.text import shown
 from remit.errors import BadInput
 from remit.ports.models import HandedOver
 from remit.ports.turn import TurnLike
@@ -62,19 +64,21 @@ class ModelAgent:
         clients = Clients(self.models, self.keys, self.base_url, self.key_of)
         most = counted(self.max_tokens, "max_tokens", least=1)
         self.model = GovernedModel(clients, max_tokens=most, empty=_may_be_none(self.output))
-        tools = [governed(tool) for tool in self.tools]
+        tools = _unlike([*map(governed, self.tools), *(verb_tools() if self.verbs else ())], self.name)
         try:
             self.agent = Agent(
                 self.model,
                 name=self.name,
                 instructions=self.instructions or None,
                 output_type=str if self.output is None else self.output,
-                tools=_unlike([*tools, *(verb_tools() if self.verbs else ())], self.name),
+                tools=tools,
                 retries=RETRIES,
                 model_settings={"max_tokens": most},
             )
         except UserError as error:
             raise BadInput(f"agent {self.name}: {said(error)}") from None
+        except (PydanticUserError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise BadInput(f"agent {self.name}: output is a type, not {shown(self.output)}: {said(error)}") from None
 
     async def __call__(self, turn: TurnLike) -> Any:
         """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""

@@ -101,6 +101,7 @@ class Operations:
         "_failed",
         "_failures",
         "_given",
+        "_has_tools",
         "_holder",
         "_origin",
         "_turn",
@@ -113,6 +114,7 @@ class Operations:
         self._origin = attempt.origin or task
         self._failures = attempt.failures
         self._holder = holder
+        self._has_tools = False  # whether any was called: of most tasks none is
         self._failed: dict[str, list[str]] | None = None
         self.turns = turns  # how often it has changed hands, or gone out and come back
         self.kept: KeptEffects | None = None  # what earlier runs kept, once someone asks
@@ -157,7 +159,8 @@ class Operations:
         return self._of_every_try(f"{name}/{self._counts.get(name, 0) + 1}")
 
     def _about(self, what: str, about: tuple[str, ...]) -> str:
-        return f"{self._where}/{what}/{digest(chr(0).join(about))}" if about else f"{self._where}/{what}"
+        where = self._where if self._has_tools else self._turn
+        return f"{where}/{what}/{digest(chr(0).join(about))}" if about else f"{where}/{what}"
 
     def _of_every_try(self, counted: str) -> list[str]:
         if self._failures == 0:  # nearly always
@@ -192,6 +195,7 @@ class Operations:
     def inside(self, tool: str) -> Generator[None]:
         """Name what this flow does after the call of a tool that it is part of. Run again, calls that are kept are
         skipped, and what the others do must not be counted from the beginning."""
+        self._has_tools = True
         token = _INSIDE.set((self, f"/tool/{digest(tool)}"))
         try:
             yield

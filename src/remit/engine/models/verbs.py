@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from remit.core.checks import callable_, of_type
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
 from remit.engine.models.asking import Models
@@ -36,6 +37,7 @@ class ModelVerbs(PeopleVerbs):
         When the task is run again, what was answered is found by the digest of the request, and is neither asked nor
         paid again. Raises `NoAnswer` with what became of each model, and `Refused` if it cannot be paid.
         """
+        of_type(call, ModelCall, "model takes a ModelCall of remit.ports.models")
         return await self._talking.models.ask(self._live, call)
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
@@ -44,4 +46,6 @@ class ModelVerbs(PeopleVerbs):
         It is used once, however often the task is run; whether it may be, and whether a person or a hook has a say, is
         what the agent's card and rules say. If it hands the task over, `HandedOver` is raised.
         """
+        of_type(call, ToolCall, "tool takes a ToolCall of remit.ports.models, and what does it")
+        callable_(do, "tool takes a function of the arguments")
         return await self._talking.toolbox.use(self, self._live, call, do)
