@@ -12,6 +12,7 @@ from refusals import refusals_page
 import remit
 from remit import errors, settings, types, verbs
 from remit.cli import main as commands
+from remit.config import description
 from remit.core import breaker, kinds, lifecycle
 from remit.core.values import Json
 from remit.engine import asking
@@ -208,6 +209,29 @@ def _option(argument: Any) -> tuple[str, str, str]:
     told = "" if default in (inspect.Parameter.empty, None, "", False) else _code(_default(default))
     meaning = (argument.parameter.help or "").strip()
     return f"`{name}`", told, meaning
+
+
+def file_page() -> str:
+    """The settings of a team's file, from the description that its checks and its JSON Schema are made of."""
+    parts = [
+        "# The team's file\n",
+        (
+            "What may stand in `remit.toml`. `remit check` says what is wrong with one, and `remit check --schema` "
+            f"prints the same as a JSON Schema. {NOTE}"
+        ),
+    ]
+    for name, kind in description.TABLES.items():
+        parts.append(f"## {name}\n")
+        parts.append(f"`[{name}.NAME]`: {kind.about}\n" if kind.many else f"`[{name}]`: {kind.about}\n")
+        parts.append(_file_settings(kind))
+    parts += ["## A script\n", f"`[[AGENT]]` in a file that `script:FILE` names: {description.SCRIPT_LINE.about}\n"]
+    return "\n".join([*parts, _file_settings(description.SCRIPT_LINE)])
+
+
+def _file_settings(kind: description.TableKind) -> str:
+    short = [] if kind.short is None else [("`NAME = ...`", kind.short.kind.called, kind.short.about)]
+    rows = [(f"`{name}`", setting.kind.called, setting.about) for name, setting in kind.settings.items()]
+    return f"{_table(('setting', 'value', 'meaning'), [*short, *rows])}\n"
 
 
 def events_page() -> str:
@@ -424,6 +448,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/runtime.md": runtime,
     "reference/settings.md": settings_page,
     "reference/commands.md": commands_page,
+    "reference/team-file.md": file_page,
     "reference/refusals.md": refusals_page,
     "reference/events.md": events_page,
     "reference/errors.md": errors_page,

@@ -162,7 +162,7 @@ def expressions() -> Iterator[tuple[str, ast.expr]]:
             code = re.sub(r": \.\.\.$| as \w+$", "", code)
             if not re.match(rf"(?:{'|'.join(KINDS)})\.\w|(?:{'|'.join(MADE)})\(", code):
                 continue
-            if code in SHAPES or re.fullmatch(r"[\w.]+\.(?:py|db|toml|md|\*)", code):
+            if code in SHAPES or re.fullmatch(r"[\w.]+\.(?:py|db|json|toml|md|\*)", code):
                 continue
             try:
                 yield f"{page.relative_to(ROOT)}: `{found}`", ast.parse(code, mode="eval").body

@@ -15,7 +15,7 @@ TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py"))
 MODULE, CLASS, FUNCTION, PARAMETERS, FILES = 400, 250, 40, 6, 16
 
 # Folders that are lists: a file for each word of the glossary, and a file for each command.
-MORE_FILES = {"core": 38, "cli": 38, "testing/clauses": 17}
+MORE_FILES = {"core": 38, "cli": 39, "testing/clauses": 17}
 # A command has as many parameters as options; the constructors of the two things people make take each setting by name.
 # Bounds are made from all their parts on the hot path.
 MANY_PARAMETERS = {

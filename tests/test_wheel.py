@@ -87,6 +87,11 @@ def test_installed_alone_it_runs_a_script(installed: Path, tmp_path: Path):
     assert (tmp_path / "team.db").exists()
 
 
+def test_installed_alone_it_begins_a_team(installed: Path, tmp_path: Path):
+    assert "remit run" in run(installed, tmp_path, "remit", "init")
+    assert "Order 17 is a brass lamp" in run(installed, tmp_path, "remit", "run", "what is order 17?")
+
+
 def test_installed_alone_it_runs_the_demo(installed: Path, tmp_path: Path):
     printed = run(installed, tmp_path, "remit", "demo", "--pace", "0")
     assert "released for lead" in printed

@@ -4,7 +4,7 @@ import asyncio
 
 from rich.text import Text
 
-from remit.cli.loading import load
+from remit.cli.loading import has_file, load_team
 from remit.cli.options import (
     DEFAULT_STORE,
     DEFAULT_WORKSPACE,
@@ -36,8 +36,8 @@ def find(
 ) -> int:
     """List the agents that can do something, best first, and who would be asked without asking back.
 
-    They are those that workers of this store have published, and with a module those of its team. Nobody found is
-    exit code 4.
+    They are those that workers of this store have published, and with a module, or a remit.toml in this folder, those
+    of its team. Nobody found is exit code 4.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def find(
 
 
 def _opened(module: list[str], store: str | None, workspace: str) -> Workspace:
-    if not module:
+    if not module and not has_file():
         return Workspace(store or DEFAULT_STORE, workspace, create=False)
-    return load(module[0]).at(store, serving=Serving(hands=0)).workspace
+    return load_team(*module).runtime.at(store, serving=Serving(hands=0)).workspace
 
 
 def _tell(wanted: str, matches: list[Match], chosen: Match | None) -> None:

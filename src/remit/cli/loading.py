@@ -1,36 +1,41 @@
-"""The runtime that a command works with: found in a user's module, and put where the command says."""
+"""The runtime that a command works with: of a team's file, or found in a user's module, and put where the command
+says."""
 
-import importlib
-import sys
-import traceback
 from pathlib import Path
-from typing import Any
 
+from remit.config.importing import imported
+from remit.config.teams import FILE_NAME, RunDefaults, Team, team
 from remit.core.text import shown
 from remit.errors import BadInput
 from remit.runtime.runtime import Runtime
 
+_TOML = ".toml"
 
-def load(where: str) -> Runtime:
-    """Load the runtime at `module:name`; what is wrong with the module is told in one sentence."""
+
+def load_team(where: str = "") -> Team:
+    """Load a team: that of `module:name`, of a file, or of the file in this folder if nothing is said. What is
+    wrong with it is told in sentences."""
+    if not where and not has_file():
+        raise BadInput(
+            f"there is no {FILE_NAME} in this folder: `remit init` makes a team to begin with; "
+            "or say where the runtime is, as module:name, for example team:rt"
+        )
+    if not where or is_file(where):
+        return team(Path(where or FILE_NAME))
     module_name, separator, name = where.partition(":")
     if not separator or not module_name or not name:
         raise BadInput(f"say where the runtime is as module:name, for example team:rt, not {shown(where)}")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise BadInput(f"module {shown(module_name)} cannot be imported: {error}") from error
-    except Exception as error:  # the user's own code: where it broke is what they need to know
-        raise BadInput(f"module {shown(module_name)} broke while it was imported: {_where(error)}") from error
-    found: Any = module
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not isinstance(found, Runtime):
-        have = [key for key, value in vars(module).items() if isinstance(value, Runtime)]
-        hint = f"; it has {', '.join(have)}" if have else ""
-        raise BadInput(f"{shown(name)} in {module_name} is not a remit.Runtime{hint}")
-    return found
+    return Team(_in_module(module_name, name), RunDefaults())
+
+
+def is_file(where: str) -> bool:
+    """Tell whether a word means a team's file."""
+    return where.endswith(_TOML)
+
+
+def has_file() -> bool:
+    """Tell whether there is a team's file in this folder."""
+    return Path(FILE_NAME).exists()
 
 
 def lasting(runtime: Runtime, why: str) -> Runtime:
@@ -40,10 +45,13 @@ def lasting(runtime: Runtime, why: str) -> Runtime:
     return runtime
 
 
-def _where(error: Exception) -> str:
-    """ValueError: no such key (team.py, line 7)"""
-    what = f"{type(error).__name__}: {error}"
-    frames = traceback.extract_tb(error.__traceback__)
-    if isinstance(error, SyntaxError) or not frames:
-        return what
-    return f"{what} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+def _in_module(module_name: str, name: str) -> Runtime:
+    module = imported(module_name, Path.cwd())
+    found: object = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, Runtime):
+        have = [key for key, value in vars(module).items() if isinstance(value, Runtime)]
+        hint = f"; it has {', '.join(have)}" if have else ""
+        raise BadInput(f"{shown(name)} in {module_name} is not a remit.Runtime{hint}")
+    return found

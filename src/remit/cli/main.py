@@ -31,6 +31,8 @@ WORK, LOOK, MEND = (Group(name, sort_key=place) for place, name in enumerate(("W
 # Commands are imported when they are used, so that `remit runs` does not pay for `remit run`.
 _COMMANDS: Final = (
     (WORK, "demo", "demo:demo", "Watch scripted agents at work: no key, no server, a few seconds."),
+    (WORK, "init", "init:init", "Write a team to begin with: it runs at once and without a key."),
+    (WORK, "check", "check:check", "List what is wrong with a team's file, each with its line."),
     (WORK, "run", "run:run", "Ask an agent to do a task, and watch it happen."),
     (WORK, "submit", "submit:submit", "Put a task into the queue and come back at once."),
     (WORK, "worker", "worker:worker", "Run the tasks in the queue, until it is stopped."),

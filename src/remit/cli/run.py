@@ -1,4 +1,4 @@
-"""`remit run`: ask an agent of a runtime that lives in a Python module."""
+"""`remit run`: ask an agent of a team that is a file, or of a runtime that lives in a Python module."""
 
 import asyncio
 import sys
@@ -11,18 +11,19 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
-from remit.cli.loading import load
+from remit.cli.loading import is_file, load_team
 from remit.cli.options import AsJson, Credits, OwnStore, aside, emit, options_for, out, with_unit
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.screen import Drawing, watching
 from remit.cli.terminal import answer, summed_up
+from remit.config.teams import RunDefaults
 from remit.core.bounds import TOP, Bounds
 from remit.core.events import Event
 from remit.core.outcome import Outcome
 from remit.engine.asking import Starting
 from remit.engine.presence.processes import process_address
 from remit.engine.system import SystemClock
-from remit.errors import Conflict
+from remit.errors import BadInput, Conflict
 from remit.ports import View, Which
 from remit.report import wire
 from remit.report.figures import count
@@ -66,28 +67,24 @@ class Ask(NamedTuple):
 
 
 def run(
-    runtime: str,
-    agent: str,
-    task: str,
-    *,
+    *request: str,
     limits: Limits = _OPEN,
     store: OwnStore = None,
     session: str = "",
     json: AsJson = False,
 ) -> int:
-    """Ask an agent of a runtime to do a task, and watch it happen.
+    """Ask an agent to do a task, and watch it happen.
+
+    `remit run 'task'` and `remit run AGENT 'task'` ask the team of the remit.toml in this folder, `remit run
+    FILE.toml AGENT 'task'` that of another file, and `remit run module:runtime AGENT 'task'` that of a Python module.
 
     Ctrl-C cancels the run, which is recorded; a second one stops at once. Tasks that the run leaves running are waited
     for. What the run asks people is answered right here, if this is a terminal; else it says how to answer.
 
     Parameters
     ----------
-    runtime
-        Where the Runtime is, as `module:name`, for example `team:rt`.
-    agent
-        Whom to ask.
-    task
-        What to do.
+    request
+        TASK; before it AGENT, unless the file names one to ask; and before that where the team is, if not here.
     limits
         How far it may go.
     store
@@ -97,23 +94,56 @@ def run(
     json
         Print the run as JSON instead.
     """
-    within = Bounds(depth=limits.depth) if limits != _OPEN else TOP
+    where, agent, task = words_of(request)
     amount = with_unit(limits.credits)
-    how: Starting = {
-        "session": session,
-        "within": within,
-        "tier": limits.tier or "",
-        "handoffs": not limits.no_handoffs,
-    }
-    if amount is not None:
-        how["credits"] = amount
-    if limits.seconds is not None:
-        how["seconds"] = limits.seconds
-    with load(runtime).at(store) as team:
+    team = load_team(where)
+    how = _how(limits, amount, team.run)
+    how["session"] = session
+    with team.runtime.at(store) as runtime:
         try:
-            return asyncio.run(_run(team, Ask(agent, task, how, store, json)))
+            return asyncio.run(_run(runtime, Ask(agent or asked_by(team.run), task, how, store, json)))
         except asyncio.CancelledError:  # the second Ctrl-C
             return INTERRUPTED
+
+
+def words_of(request: tuple[str, ...]) -> tuple[str, str, str]:
+    """Read [WHERE] [AGENT] TASK; what is not said is empty."""
+    match request:
+        case (task,):
+            return "", "", task
+        case (where, task) if is_file(where):
+            return where, "", task
+        case (agent, task) if ":" not in agent:
+            return "", agent, task
+        case (where, agent, task):
+            return where, agent, task
+        case (where, _):
+            raise BadInput(f"say whom to ask: remit run {where} AGENT 'task'")
+        case _:
+            raise BadInput(
+                f"say [module:runtime] [AGENT] 'task': up to three words, not {len(request)}; quote the task"
+            )
+
+
+def asked_by(defaults: RunDefaults) -> str:
+    """Give the agent that a file says is asked."""
+    if not defaults.agent:
+        raise BadInput("say whom to ask: remit run AGENT 'task'; or name one in the file, with agent = ... below [run]")
+    return defaults.agent
+
+
+def _how(limits: Limits, amount: str | None, defaults: RunDefaults) -> Starting:
+    """Put together what was said and what the file says where nothing was."""
+    how: Starting = {
+        "within": Bounds(depth=limits.depth) if limits != _OPEN else TOP,
+        "tier": limits.tier or defaults.tier,
+        "handoffs": not limits.no_handoffs,
+    }
+    if (most := amount if amount is not None else defaults.credits) is not None:
+        how["credits"] = most
+    if (seconds := limits.seconds if limits.seconds is not None else defaults.seconds) is not None:
+        how["seconds"] = seconds
+    return how
 
 
 async def _run(runtime: Runtime, ask: Ask) -> int:

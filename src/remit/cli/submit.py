@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.loading import lasting, load
+from remit.cli.loading import has_file, lasting, load_team
 from remit.cli.options import (
     DEFAULT_STORE,
     DEFAULT_WORKSPACE,
@@ -50,8 +50,9 @@ def submit(
     """Put a task into the queue and come back at once. A worker runs it: `remit worker`.
 
     `remit submit AGENT 'task'` asks an agent that a worker of the store has published; `remit agents` lists them.
-    `remit submit module:runtime AGENT 'task'` asks one of a team that is imported, on its own store. The same task
-    asked for again within five minutes, or under the same key, is the same task.
+    `remit submit module:runtime AGENT 'task'` asks one of a team that is imported, on its own store; where there is a
+    remit.toml in this folder, its team need not be named. The same task asked for again within five minutes, or under
+    the same key, is the same task.
 
     `remit submit --plan plan.json` asks for a plan: a JSON object with a list of `steps`, each with the parts of a
     `Step`, and perhaps a `goal`. `remit submit --team COORDINATOR 'goal'` gives a goal to a team.
@@ -127,10 +128,11 @@ def _read(plan: Path) -> Plan:
 
 
 def _opened(module: list[str], store: str | None, workspace: str) -> Workspace:
-    """Open the workspace of an imported team, or one that is looked at from outside."""
-    if not module:
+    """Open the workspace of an imported team, of the team of a file, or one that is looked at from outside."""
+    if not module and not has_file():
         return Workspace(store or DEFAULT_STORE, workspace, create=False)
-    return lasting(load(module[0]).at(store, serving=Serving(hands=0)), "nobody would ever run the task").workspace
+    team = load_team(*module).runtime.at(store, serving=Serving(hands=0))
+    return lasting(team, "nobody would ever run the task").workspace
 
 
 async def _submit(

@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
-from remit.cli.loading import lasting, load
+from remit.cli.loading import lasting, load_team
 from remit.cli.options import OwnStore, out, where_is
 from remit.cli.terminal import COLOURS, colour
+from remit.config.teams import FILE_NAME
 from remit.core.checks import whole
 from remit.core.events import Event
 from remit.core.lifecycle import ENDS, lands
@@ -35,7 +36,7 @@ _QUEUED: Final = ("submit", "spawn")
 
 
 def worker(
-    runtime: str,
+    runtime: str = "",
     *,
     store: OwnStore = None,
     hands: int | None = None,
@@ -50,7 +51,8 @@ def worker(
     Parameters
     ----------
     runtime
-        Where the Runtime is, as `module:name`, for example `team:rt`.
+        Where the Runtime is, as `module:name`, for example `team:rt`; the team of the remit.toml in this folder unless
+        told otherwise.
     store
         The store whose queue it is, a file or postgresql://...; the runtime's own unless told otherwise.
     hands
@@ -63,12 +65,12 @@ def worker(
     whole(hands, "--hands", least=1)
     if drain_seconds < 0:
         raise BadInput("--drain-seconds is a number of seconds, 0 for handing back at once")
-    own = load(runtime)
+    own = load_team(runtime).runtime
     given = {"hands": hands or own.hands or HANDS, "silence": silence}
     serving = replace(own.serving_settings, **{name: value for name, value in given.items() if value is not None})
     with own.at(store, serving=serving) as team:
         try:
-            return asyncio.run(_work(team, runtime, serving.hands, drain_seconds))
+            return asyncio.run(_work(team, runtime or FILE_NAME, serving.hands, drain_seconds))
         except asyncio.CancelledError:  # the second signal
             return INTERRUPTED
 

@@ -1,0 +1,53 @@
+"""`remit check`: everything that is wrong with a team's file, before anything runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from remit.cli.options import AsJson, emit, out
+from remit.config.problems import Problem
+from remit.config.schema import schema as schema_of
+from remit.config.teams import FILE_NAME, check_team
+from remit.report.figures import count
+
+BAD_INPUT = 2
+
+
+def check(
+    file: Path = Path(FILE_NAME), *, schema: Annotated[bool, Parameter(negative="")] = False, json: AsJson = False
+) -> int:
+    """Read a team's file, put the team together without running it, and list what is wrong, each with its line.
+
+    A key that is not set on this machine is a warning: the file is right, and the agent cannot run here. Anything else
+    that is wrong is exit code 2.
+
+    Parameters
+    ----------
+    file
+        The file.
+    schema
+        Print the JSON Schema of such a file, for an editor, and check nothing.
+    json
+        Print what is wrong as JSON.
+    """
+    if schema:
+        emit(schema_of())
+        return 0
+    team, problems = check_team(file)
+    if json:
+        emit([_data(one) for one in problems])
+    else:
+        for one in problems:
+            word = ("warning: ", "yellow") if one.warning else ""
+            out().print(Text.assemble((f"{one.file}:{one.line}: ", "bold"), word, one.told))
+        if team is not None:
+            agents = count(len(team.runtime.cards()), "agent")
+            rest = "nothing is wrong" if not problems else "nothing is wrong but what is missing here"
+            out().print(Text(f"{file}: {agents}, {rest}", "dim"))
+    return 0 if team is not None else BAD_INPUT
+
+
+def _data(one: Problem) -> dict[str, object]:
+    return {**one._asdict(), "warning": one.warning}

@@ -1,0 +1,103 @@
+"""Where in a TOML text a setting stands: tomllib tells what a file says, not where."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+Path: TypeAlias = tuple[str, ...]  # of a setting: agents, coder, model
+Lines: TypeAlias = Mapping[Path, int]
+
+# Strings of all four kinds, comments, ends of lines, brackets, and whatever else stands together.
+_TOKEN: Final = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}'
+    r"|'''.*?'{3,5}"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|'[^'\n]*'"
+    r"|\#[^\n]*"
+    r"|\n"
+    r"|[\[\]{}=]"
+    r"|[^\s\[\]{}=\"'#]+",
+    re.DOTALL,
+)
+_AT: Final = re.compile(r" *\(at (?:line (\d+), column \d+|end of document)\)")
+
+
+def lines_of(text: str) -> Lines:
+    """Find the line of every table and key of a text that tomllib can read. Of `[[x]]` the first is x.0."""
+    return _Scan().of(text)
+
+
+def line_of(lines: Lines, path: Path) -> int:
+    """Give the line of a setting, or of what it is in if it has none of its own."""
+    return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 1)
+
+
+def trouble(error: tomllib.TOMLDecodeError, text: str) -> tuple[int, str]:
+    """Tell the line and the sentence of an error of tomllib, which writes both into one."""
+    said = str(error)
+    place = _AT.search(said)
+    last = max(len(text.splitlines()), 1)
+    number = min(int(place[1]), last) if place and place[1] else last
+    return number, _AT.sub("", said)
+
+
+class _Scan:
+    """One walk over a text: in front of a `=` or in a header words are kept, and behind it brackets are counted."""
+
+    def __init__(self) -> None:
+        self.found: dict[Path, int] = {}
+        self._table: Path = ()
+        self._many: dict[Path, int] = {}
+        self._words: list[str] = []
+        self._depth: int | None = None  # of brackets in a value; None in front of it
+
+    def of(self, text: str) -> Lines:
+        line = 1
+        for token in _TOKEN.finditer(f"{text}\n".replace("\r\n", "\n")):
+            word = token[0]
+            if not word.startswith("#"):
+                self._take(word, line)
+            line += word.count("\n")
+        return self.found
+
+    def _take(self, word: str, line: int) -> None:
+        if self._depth is not None:
+            self._depth += (word in "[{") - (word in "]}")
+            if word == "\n" and self._depth <= 0:
+                self._depth = None
+        elif word == "\n":
+            self._header(line)
+        elif word == "=":
+            self._note(self._table, self._words, line)
+            self._words, self._depth = [], 0
+        else:
+            self._words.append(word)
+
+    def _header(self, line: int) -> None:
+        words, self._words = self._words, []
+        if not words:
+            return
+        many = words[:2] == ["[", "["]
+        path = self._note((), words[2:-2] if many else words[1:-1], line)
+        if many:
+            count = self._many.get(path, 0)
+            self._many[path] = count + 1
+            path = (*path, str(count))
+            self.found[path] = line
+        self._table = path
+
+    def _note(self, table: Path, words: Iterable[str], line: int) -> Path:
+        """Remember a key, and the tables that it makes on the way."""
+        path = (*table, *_parts("".join(words)))
+        for end in range(len(table) + 1, len(path) + 1):
+            self.found.setdefault(path[:end], line)
+        return path
+
+
+def _parts(key: str) -> Iterable[str]:
+    """Read a key as TOML does, dots and quotes and all."""
+    inside: Any = tomllib.loads(f"{key} = 0")
+    while isinstance(inside, dict):
+        ((part, inside),) = cast("dict[str, Any]", inside).items()
+        yield part

@@ -1,0 +1,153 @@
+"""What a file says in one place about another: agents that are asked, tools, keys and scripts have to be there."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from remit.config.problems import Problem, Problems, listing, near
+from remit.config.reading import Document, script
+from remit.config.scripts import SCRIPT, ScriptLine
+from remit.core.text import canonical, shown
+from remit.core.toolgroups import GROUP, GROUPS
+from remit.errors import BadInput
+
+
+class Script(NamedTuple):
+    """A script file that a model of the team is made of: its lines, by canonical name of the agent."""
+
+    lines: Mapping[str, tuple[ScriptLine, ...]]
+    problems: tuple[Problem, ...] = ()
+
+
+def linked(read: Document) -> dict[str, Script]:
+    """Check what parts of a file say about each other, and give the scripts that it names."""
+    agents, problems = tables_of(read.tables, "agents"), read.problems
+    names = _names(agents, problems)
+    for name, table in agents.items():
+        at = ("agents", name)
+        for asked in texts(table.get("asks")):
+            if asked != "*":
+                _known(problems, (*at, "asks"), asked, names)
+        _tools(problems, at, table, tables_or_texts(read.tables, "tools"))
+        for key in texts(table.get("keys")):
+            if not os.environ.get(key):
+                sentence = f"the environment variable {key} is not set; its key cannot be used"
+                problems.add((*at, "keys"), sentence, warning=True)
+    run = read.tables.get("run")
+    if isinstance(run, dict):
+        for asked in texts(cast("dict[str, Any]", run).get("agent")):
+            _known(problems, ("run", "agent"), asked, names)
+    _store(read)
+    return _scripts(read.file.parent, agents, problems)
+
+
+def tables_of(tables: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
+    """Give the tables below a table, as far as they are tables."""
+    return {key: cast("dict[str, Any]", one) for key, one in _below(tables, name) if isinstance(one, dict)}
+
+
+def tables_or_texts(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Give everything below a table."""
+    return dict(_below(tables, name))
+
+
+def texts(given: object) -> list[str]:
+    """Give the texts in a value that may be one text, a list of them, or something else that was told already."""
+    if isinstance(given, str):
+        return [given]
+    return [one for one in cast("list[object]", given) if isinstance(one, str)] if isinstance(given, list) else []
+
+
+def models_of(table: Mapping[str, Any]) -> list[str]:
+    """Give the models of an agent, in the order in which they are asked."""
+    return [*texts(table.get("model")), *texts(table.get("fallback"))]
+
+
+# -- inside --------------------------------------------------------------------------------------------------------
+
+
+def _below(tables: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+    found = tables.get(name)
+    if isinstance(found, dict):
+        yield from cast("dict[str, Any]", found).items()
+
+
+def _names(agents: Iterable[str], problems: Problems) -> dict[str, str]:
+    """Give each agent's name as it is written, by the name that counts."""
+    names: dict[str, str] = {}
+    for name in agents:
+        try:
+            counts = canonical(name)
+        except BadInput as no:
+            problems.add(("agents", name), str(no))
+            continue
+        if counts in names:
+            problems.add(("agents", name), f"this is the same agent as {names[counts]}; give it another name")
+        names.setdefault(counts, name)
+    return names
+
+
+def _known(problems: Problems, path: tuple[str, ...], asked: str, names: Mapping[str, str]) -> None:
+    try:
+        there = canonical(asked) in names
+    except BadInput:
+        return  # which was told where it is read
+    if not there:
+        hint = near(asked, names) or f"; there are {listing(names)}"
+        problems.add(path, f"there is no agent {shown(asked)}{hint}")
+
+
+def _tools(problems: Problems, at: tuple[str, ...], table: Mapping[str, Any], there: Mapping[str, Any]) -> None:
+    """Check that an agent's tools are there, and that what a person approves is among them."""
+    has = set(GROUPS["agents"]) if table.get("asks") else set[str]()
+    for tool in texts(table.get("tools")):
+        members = GROUPS.get(tool.removeprefix(GROUP), frozenset()) if tool.startswith(GROUP) else {tool}
+        has |= members
+        if tool.startswith(GROUP):
+            if members and "model" in table and tool != f"{GROUP}agents" and not members & there.keys():
+                sentence = f"no tool of {tool} is there; name one of {listing(members)} below [tools]"
+                problems.add((*at, "tools"), sentence)
+        elif "model" in table and tool not in there:
+            hint = near(tool, there) or "; name it below [tools]"
+            problems.add((*at, "tools"), f"there is no tool {shown(tool)}{hint}")
+    approve: object = table.get("approve")
+    for tool in texts(table.get("approve")) if isinstance(approve, list) and "model" in table else ():
+        if tool not in has:
+            problems.add((*at, "approve"), f"{shown(tool)} is no tool of this agent{near(tool, has)}")
+
+
+def _store(read: Document) -> None:
+    store = read.tables.get("store")
+    if isinstance(store, dict) and "path" in store and "address" in store:
+        read.problems.add(("store", "address"), "there is a path already; say only one of path and address")
+
+
+def _scripts(folder: Path, agents: Mapping[str, dict[str, Any]], problems: Problems) -> dict[str, Script]:
+    """Read the scripts that agents name, each once; what is wrong in one is told with its own lines."""
+    scripts: dict[str, Script] = {}
+    for name, table in agents.items():
+        for model in models_of(table):
+            if not model.startswith(SCRIPT):
+                continue
+            key = "model" if model == table.get("model") else "fallback"
+            if model not in scripts:
+                scripts[model] = _script(folder / model.removeprefix(SCRIPT), problems, ("agents", name, key))
+            found = scripts[model]
+            if not found.problems and canonical(name) not in found.lines:
+                sentence = f"{model.removeprefix(SCRIPT)} has no lines for it; begin with [[{name}]]"
+                problems.add(("agents", name, key), sentence)
+    for one in scripts.values():
+        problems.found.extend(one.problems)
+    return scripts
+
+
+def _script(file: Path, problems: Problems, path: tuple[str, ...]) -> Script:
+    try:
+        read = script(file)
+    except BadInput as no:
+        problems.add(path, str(no).replace("; `remit init` makes a team to begin with", ""))
+        return Script({}, (problems.found[-1],))
+    if read.problems.found:
+        return Script({}, tuple(read.problems.found))
+    return Script({canonical(name): tuple(map(ScriptLine.read, lines)) for name, lines in read.tables.items()})

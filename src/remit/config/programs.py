@@ -1,0 +1,36 @@
+"""A program as a tool: started from a list and never by a shell, and given one text."""
+
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, cast
+
+from remit.adapters.process import run_process
+from remit.core.text import NAME_LIMIT, shown
+from remit.errors import BadInput
+from remit.ports.turn import current_turn
+
+
+def program_tool(name: str, table: dict[str, Any], folder: Path) -> Callable[..., Awaitable[str]]:
+    """Make a tool of a program. What it prints comes from outside."""
+    program, *rest = cast("list[str]", table["program"])
+    found = shutil.which(program)  # once, when the owner says it: what the path is later changes nothing
+    if found is None:
+        raise BadInput(f"there is no program {shown(program)} here that can be run; install it or give its full path")
+    command = [str(Path(found).absolute()), *rest]
+    as_argument = table.get("input", "stdin") == "argument"
+
+    async def tool(text: str = "") -> str:
+        turn = current_turn()
+        if turn is not None:
+            turn.outside(f"output of {name}"[:NAME_LIMIT])
+        given = [*command, text] if as_argument else command
+        done = await run_process(given, text="" if as_argument else text, cwd=folder)
+        if done.code:
+            said = done.err.decode(errors="replace").strip()[-1_000:] or "it said nothing"
+            raise RuntimeError(f"exit code {done.code}: {said}")
+        return done.out.decode(errors="replace").removesuffix("\n")
+
+    tool.__name__ = tool.__qualname__ = name
+    tool.__doc__ = table.get("about") or f"Run {program} with a text and give back what it prints."
+    return tool

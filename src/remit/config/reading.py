@@ -1,0 +1,137 @@
+"""Reading a file by its description: bad TOML, unknown tables and keys, wrong kinds; all of it, with lines."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from remit.config.description import SCRIPT_LINE, TABLES, WAYS, Setting, TableKind
+from remit.config.lines import Path as KeyPath
+from remit.config.lines import lines_of, trouble
+from remit.config.problems import Problems, listing, near
+from remit.core.text import shown
+from remit.errors import BadInput
+
+
+class Document(NamedTuple):
+    """What a file says, and what is wrong with it so far."""
+
+    file: Path
+    tables: dict[str, Any]
+    problems: Problems
+
+
+def document(file: Path) -> Document:
+    """Read a team's file. A file that cannot be read is an error; everything else is among its problems."""
+    read = _parsed(file)
+    _strange(read.problems, (), read.tables, TABLES, "table")
+    for name, kind in TABLES.items():
+        if name in read.tables:
+            _table(read.problems, (name,), read.tables[name], kind)
+    if not read.tables.get("agents") and not read.problems.found:
+        read.problems.add(("agents",), 'there are no agents yet; begin with [agents.helper] and model = "..."')
+    return read
+
+
+def script(file: Path) -> Document:
+    """Read a script: for each agent a list of lines."""
+    read = _parsed(file)
+    for agent, lines in read.tables.items():
+        if not isinstance(lines, list):
+            read.problems.add((agent,), f"a script has a list of lines for each agent; write [[{agent}]]")
+            continue
+        for number, line in enumerate(cast("list[object]", lines)):
+            _one(read.problems, (agent, str(number)), line, SCRIPT_LINE)
+    return read
+
+
+def right(tables: Mapping[str, Any], problems: Problems) -> bool:
+    """Tell whether nothing but warnings was found so far, and there is something."""
+    return bool(tables) and all(one.warning for one in problems.found)
+
+
+# -- inside --------------------------------------------------------------------------------------------------------
+
+
+def _parsed(file: Path) -> Document:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BadInput(f"there is no {file}; `remit init` makes a team to begin with") from None
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file} is not text in UTF-8: {error.reason} at byte {error.start}; save it as UTF-8") from None
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line, said = trouble(error, text)
+        problems = Problems(str(file), {})
+        problems.at(line, f"this is not TOML: {said}")
+        return Document(file, {}, problems)
+    except RecursionError:
+        raise BadInput(f"{file} is nested too deeply to be read") from None
+    return Document(file, tables, Problems(str(file), lines_of(text)))
+
+
+def _table(problems: Problems, path: KeyPath, given: object, kind: TableKind) -> None:
+    if not isinstance(given, dict):
+        problems.add(path, f"this is a table; write [{path[0]}] and its settings below, not {shown(given)}")
+        return
+    if not kind.many:
+        _one(problems, path, cast("dict[str, object]", given), kind)
+        return
+    for name, one in cast("dict[str, object]", given).items():
+        if kind.short is not None and not isinstance(one, dict):
+            _value(problems, (*path, name), one, kind.short)
+        else:
+            _one(problems, (*path, name), cast("object", one), kind)
+
+
+def _one(problems: Problems, path: KeyPath, given: object, kind: TableKind) -> None:
+    if not isinstance(given, dict):
+        problems.add(path, f"this is a table; write its settings below [{'.'.join(path)}], not {shown(given)}")
+        return
+    table = cast("dict[str, object]", given)
+    _strange(problems, path, table, kind.settings, "setting")
+    for name, setting in kind.settings.items():
+        if name in table:
+            _value(problems, (*path, name), table[name], setting)
+    for name in kind.needs:
+        if name not in table:
+            problems.add(path, f"say {name}, which is missing: {kind.settings[name].kind.called}")
+    if kind.one_of:
+        _exactly_one(problems, path, table, kind)
+
+
+def _strange(problems: Problems, path: KeyPath, given: dict[str, Any], known: Mapping[str, object], word: str) -> None:
+    for name in given:
+        if name not in known:
+            hint = near(name, known) or f"; there are {listing(known)}"
+            problems.add((*path, name), f"there is no such {word}{hint}")
+
+
+def _value(problems: Problems, path: KeyPath, given: object, setting: Setting) -> None:
+    if not setting.kind.fits(given):
+        problems.add(path, f"this is {setting.kind.called}, not {shown(given)}")
+        return
+    if setting.judge is not None:
+        try:
+            setting.judge(given)
+        except BadInput as no:
+            problems.add(path, str(no).removeprefix(f"{path[-1]}: "))
+
+
+def _exactly_one(problems: Problems, path: KeyPath, given: dict[str, object], kind: TableKind) -> None:
+    """Have one of the keys that say what it is, and of the others only those that go with it."""
+    said = [name for name in kind.one_of if name in given]
+    words = " or ".join(kind.one_of)
+    if not said and not any(near(name, kind.one_of) for name in given if name not in kind.settings):
+        problems.add(path, f"say {words}, which is missing")
+    for more in said[1:]:
+        problems.add((*path, more), f"there is {said[0]} already; say only one of {words}")
+    way = said[0] if said and said[0] in WAYS else ""
+    for name, setting in kind.settings.items():
+        if name in given and way and setting.ways and way not in setting.ways:
+            wanted = " or ".join(setting.ways)
+            problems.add((*path, name), f"this is for an agent with a {wanted}, and this one has a {way}")

@@ -1,0 +1,42 @@
+"""The file as a JSON Schema, for editors that complete and underline."""
+
+from remit.config.description import TABLES, Setting, TableKind
+from remit.core.values import Json
+
+
+def schema() -> dict[str, Json]:
+    """Give the JSON Schema of a team's file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A team of agents (remit.toml)",
+        "type": "object",
+        "properties": {name: _table(kind) for name, kind in TABLES.items()},
+        "required": ["agents"],
+        "additionalProperties": False,
+    }
+
+
+def _table(kind: TableKind) -> Json:
+    if not kind.many:
+        return {"description": kind.about, **_settings(kind)}
+    one: Json = _settings(kind)
+    if kind.short is not None:
+        one = {"anyOf": [_setting(kind.short), one]}
+    return {"description": kind.about, "type": "object", "additionalProperties": one}
+
+
+def _settings(kind: TableKind) -> dict[str, Json]:
+    made: dict[str, Json] = {
+        "type": "object",
+        "properties": {name: _setting(setting) for name, setting in kind.settings.items()},
+        "additionalProperties": False,
+    }
+    if kind.needs:
+        made["required"] = [*kind.needs]
+    if kind.one_of:
+        made["oneOf"] = [{"required": [name]} for name in kind.one_of]
+    return made
+
+
+def _setting(setting: Setting) -> Json:
+    return {"description": setting.about, **setting.kind.schema}

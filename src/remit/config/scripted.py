@@ -1,0 +1,61 @@
+"""A scripted model as pydantic-ai takes it, so that it is asked as every other model is. Imported when it is used."""
+
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+
+from remit.config.scripts import ScriptLine, ToldSoFar, chosen
+from remit.core.text import shown
+from remit.core.values import encode
+from remit.errors import BadInput
+from remit.ports.turn import current_turn
+
+_WORDS: Final = re.compile(r"\s*\S+\s*")
+
+
+def scripted(name: str, agent: str, lines: Sequence[ScriptLine]) -> FunctionModel:
+    """Make the model of an agent out of the lines that its script has for it."""
+
+    def line_for(messages: list[ModelMessage]) -> ScriptLine:
+        turn = current_turn()
+        task = "" if turn is None else turn.task
+        so_far = _so_far(messages)
+        line = chosen(lines, task, so_far)
+        if line is None:
+            moment = f"after {so_far.after}" if so_far.after else "to begin with"
+            raise BadInput(f"{name} has no line for {agent} {moment} for {shown(task)}; add one without `when`")
+        return line
+
+    async def answer(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        line = line_for(messages)
+        return ModelResponse([ToolCallPart(line.call, {**line.arguments}) if line.call else TextPart(line.say)])
+
+    async def stream(
+        messages: list[ModelMessage], _info: AgentInfo
+    ) -> AsyncGenerator[str | dict[int, DeltaToolCall], None]:
+        line = line_for(messages)
+        if line.call:
+            yield {0: DeltaToolCall(line.call, encode({**line.arguments}))}
+            return
+        for words in _WORDS.findall(line.say) or [line.say]:
+            yield words
+
+    return FunctionModel(answer, stream_function=stream, model_name=name)
+
+
+def _so_far(messages: Sequence[ModelMessage]) -> ToldSoFar:
+    results: dict[str, object] = {}
+    times: Counter[str] = Counter()
+    last = ""
+    for message in messages:
+        last = ""
+        for part in message.parts if isinstance(message, ModelRequest) else ():
+            if isinstance(part, ToolReturnPart):
+                results[part.tool_name] = part.content
+                times[part.tool_name] += 1
+                last = part.tool_name
+    return ToldSoFar(results, last, times[last] if last else 1)

@@ -1,0 +1,162 @@
+"""A team out of its file: read, checked, linked, and put together as a runtime."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from remit.config.importing import found_at
+from remit.config.linking import Script, linked, models_of, tables_of, tables_or_texts
+from remit.config.problems import Problem, Problems, in_order, raised
+from remit.config.reading import Document, document, right
+from remit.config.scripts import SCRIPT, FreeScripts
+from remit.core.bounds import Bounds
+from remit.core.card import Card
+from remit.core.money.prices import Price
+from remit.core.text import canonical
+from remit.engine.settings import Policy, Serving, System
+from remit.errors import BadInput
+from remit.ports import Prices
+from remit.runtime.opening import DEFAULT_WORKSPACE
+from remit.runtime.runtime import Runtime
+from remit.stores.sqlite.database import MEMORY
+
+FILE_NAME: Final = "remit.toml"
+_RENAMED: Final = {"deny": "denies"}  # what a card calls it
+
+
+class RunDefaults(NamedTuple):
+    """What a run is asked for when nothing else is said."""
+
+    agent: str = ""
+    credits: str | None = None
+    seconds: float | None = None
+    tier: str = ""
+
+
+class Team(NamedTuple):
+    """A runtime, what its runs are asked for when nothing is said, and what is missing on this machine."""
+
+    runtime: Runtime
+    run: RunDefaults
+    warnings: tuple[Problem, ...] = ()
+
+
+def team(file: Path) -> Team:
+    """Make the team of a file. Raises BadInput with everything that is wrong, also what is missing only here."""
+    made, problems = _made(file)
+    raised(problems)
+    assert made is not None
+    return made
+
+
+def check_team(file: Path) -> tuple[Team | None, list[Problem]]:
+    """Give the team of a file, if it is right, and everything that is wrong with it or missing here."""
+    made, problems = _made(file)
+    return made, in_order(problems)
+
+
+def _made(file: Path) -> tuple[Team | None, list[Problem]]:
+    read = document(file)
+    scripts = linked(read)
+    if not right(read.tables, read.problems):
+        return None, read.problems.found
+    runtime = _Building(read, scripts).runtime()
+    if not right(read.tables, read.problems):
+        return None, read.problems.found
+    return Team(runtime, _run_defaults(read.tables), tuple(read.problems.found)), read.problems.found
+
+
+def _run_defaults(tables: Mapping[str, Any]) -> RunDefaults:
+    said = RunDefaults(**tables.get("run", {}))
+    agents = [*tables["agents"]]
+    return said if said.agent or len(agents) > 1 else said._replace(agent=agents[0])
+
+
+class _Building:
+    """Puts a runtime together out of tables that were checked; what goes wrong now is a problem of that part."""
+
+    def __init__(self, read: Document, scripts: Mapping[str, Script]) -> None:
+        self._tables = read.tables
+        self._folder = read.file.parent
+        self._problems: Problems = read.problems
+        self._scripts = scripts
+        self._agents = tables_of(read.tables, "agents")
+
+    def runtime(self) -> Runtime:
+        store = self._tables.get("store", {})
+        where = store.get("address") or (str(self._folder / store["path"]) if "path" in store else MEMORY)
+        made = Runtime(
+            where,
+            workspace=store.get("workspace", DEFAULT_WORKSPACE),
+            bounds=Bounds(**self._tables.get("bounds", {})),
+            policy=Policy(**self._tables.get("policy", {})),
+            serving=Serving(**self._tables.get("serving", {})),
+            system=System(prices=self._part(("prices",), self._prices)),
+        )
+        for name, tool in tables_or_texts(self._tables, "tools").items():
+            self._part(("tools", name), lambda name=name, tool=tool: made.tool(self._tool(name, tool)))
+        if right(self._tables, self._problems):  # else every agent with that tool would tell of it again
+            for name, table in self._agents.items():
+                self._part(("agents", name), lambda name=name, table=table: self._add(made, name, table))
+        return made
+
+    def _part(self, path: tuple[str, ...], make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except BadInput as no:
+            self._problems.add(path, str(no))
+            return None
+
+    def _tool(self, name: str, given: Any) -> Any:
+        if isinstance(given, dict):
+            return import_module("remit.config.programs").program_tool(name, given, self._folder)
+        found = found_at(given, self._folder)
+        if not callable(found) and not hasattr(found, "name"):
+            raise BadInput(f"{given} is no function")
+        called = getattr(found, "name", None) or getattr(found, "__name__", "")
+        return found if called == name else _adapter().Tool(found, name=name)
+
+    def _add(self, made: Runtime, name: str, table: Mapping[str, Any]) -> None:
+        about = {key: value for key, value in table.items() if key not in ("model", "function", "guest", "program")}
+        if "model" in table:
+            about["fallback"] = [self._model(model, name) for model in about.get("fallback", ())]
+            made.model_agent(name, self._model(table["model"], name), **about)
+        elif "guest" in table:
+            made.add(found_at(table["guest"], self._folder), name=name, **about)
+        else:
+            made.add(Card(name, **_on_card(about)), self._answer(table))
+
+    def _answer(self, table: Mapping[str, Any]) -> Any:
+        if "function" in table:
+            return found_at(table["function"], self._folder)
+        return import_module("remit.adapters.process").program(table["program"], cwd=self._folder)
+
+    def _model(self, model: str, agent: str) -> Any:
+        if not model.startswith(SCRIPT):
+            return model
+        lines = self._scripts[model].lines[canonical(agent)]
+        _adapter()
+        return model, import_module("remit.config.scripted").scripted(model, agent, lines)
+
+    def _prices(self) -> Prices | None:
+        """Give the list of prices, and what the file knows better; scripts cost nothing."""
+        models = {model for table in self._agents.values() for model in models_of(table)}
+        said = {name: Price(**table) for name, table in self._tables.get("prices", {}).items()}
+        scripts = {model for model in models if model.startswith(SCRIPT)}
+        if not said and models == scripts:
+            return FreeScripts()
+        free = dict.fromkeys(scripts, Price(0, 0))
+        return import_module("remit.adapters.prices").KnownPrices({**free, **said})
+
+
+def _on_card(about: Mapping[str, Any]) -> dict[str, Any]:
+    return {_RENAMED.get(key, key): value for key, value in about.items()}
+
+
+def _adapter() -> Any:
+    """Import the library that asks models, or say how to get it."""
+    try:
+        return import_module("pydantic_ai")
+    except ImportError as error:
+        raise BadInput(f"an agent with a model needs pip install 'remit[llm]' ({error})") from error

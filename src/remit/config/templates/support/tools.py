@@ -1,0 +1,26 @@
+"""What the agents of this team work with. A tool is a function: models see its name, its docstring and its types."""
+
+import re
+
+ORDERS = {"17": ("a brass lamp", 89), "18": ("two bulbs", 6)}
+
+
+def find_order(text: str) -> str:
+    """Find the order whose number is in a text."""
+    number = _number(text)
+    if number is None:
+        return "We need the number of your order to look it up."
+    thing, price = ORDERS[number]
+    return f"Order {number} is {thing} for ${price}."
+
+
+def refund(text: str) -> str:
+    """Give back the money for the order whose number is in a text."""
+    number = _number(text)
+    if number is None:
+        return "Nothing was given back."
+    return f"${ORDERS[number][1]} are on their way back to you."
+
+
+def _number(text: str) -> str | None:
+    return next((number for number in re.findall(r"\d+", text) if number in ORDERS), None)

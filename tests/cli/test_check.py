@@ -1,0 +1,51 @@
+"""`remit check`: everything that is wrong with a team's file, for people and for programs."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from commands import command as remit
+
+
+@pytest.mark.rule("file.line", "file.keys")
+def test_check_lists_everything_that_is_wrong(tmp_path: Path):
+    (tmp_path / "remit.toml").write_text("[agents.a]\nmodle = 'test'\n[agents.b]\nmodel = 'test'\nkeys = ['NOT_SET']\n")
+    done = remit(tmp_path, "check")
+    assert done.returncode == 2
+    assert done.stdout.splitlines() == [
+        "remit.toml:2: agents.a.modle: there is no such setting; did you mean 'model'?",
+        "remit.toml:5: warning: agents.b.keys: the environment variable NOT_SET is not set; its key cannot be used",
+    ]
+    told = json.loads(remit(tmp_path, "check", "--json").stdout)
+    assert [(one["line"], one["setting"], one["warning"]) for one in told] == [
+        (2, "agents.a.modle", False),
+        (5, "agents.b.keys", True),
+    ]
+
+
+@pytest.mark.rule("file.keys")
+def test_a_key_that_is_not_set_is_no_reason_to_fail_a_check_but_to_fail_a_run(tmp_path: Path):
+    (tmp_path / "remit.toml").write_text("[agents.b]\nmodel = 'openai:gpt-5'\nkeys = ['NOT_SET']\n")
+    done = remit(tmp_path, "check")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "remit.toml: 1 agent, nothing is wrong but what is missing here"
+    run = remit(tmp_path, "run", "hello")
+    assert run.returncode == 2
+    assert "remit.toml:2: " not in run.stderr
+    assert "remit.toml:3: agents.b.keys: the environment variable NOT_SET is not set" in run.stderr
+
+
+def test_a_file_that_is_no_toml_is_a_line_of_json_too(tmp_path: Path):
+    (tmp_path / "other.toml").write_text("[agents.a]\nmodel = \n")
+    done = remit(tmp_path, "check", "other.toml", "--json")
+    assert done.returncode == 2
+    assert [(one["file"], one["line"]) for one in json.loads(done.stdout)] == [("other.toml", 2)]
+
+
+@pytest.mark.rule("file.described")
+def test_the_schema_is_printed_for_editors(tmp_path: Path):
+    printed = json.loads(remit(tmp_path, "check", "--schema").stdout)
+    jsonschema.Draft202012Validator.check_schema(printed)
+    assert "model" in printed["properties"]["agents"]["additionalProperties"]["properties"]

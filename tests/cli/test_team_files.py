@@ -1,0 +1,168 @@
+"""A team is a file: begun, checked, run, put to work and looked at from the command line."""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commands import command as remit
+
+TEMPLATES = {
+    "support": ("my lamp of order 17 is broken, I want my money back", "$89 are on their way back to you."),
+    "research": ("when does high water come?", "The notes say: Tides follow the moon."),
+    "coding": ("write a function that greets somebody", "The reviewer says: it has types and a docstring"),
+}
+
+
+def written(folder: Path, template: str = "support") -> Path:
+    done = remit(folder, "init", "--template", template)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def fresh(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a Python that has imported nothing yet, and without a key."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("REMIT_")}
+    environment = {name: value for name, value in environment.items() if not name.endswith("_KEY")}
+    command = [sys.executable, "-m", "remit.cli", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+
+
+# -- init -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("file.init")
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_template_is_right_and_runs_at_once_without_a_key(template: str, tmp_path: Path):
+    task, answer = TEMPLATES[template]
+    told = remit(tmp_path, "init", "--template", template)
+    assert told.stdout.endswith(f'\nremit run "{task}"\n')
+    assert remit(tmp_path, "check").returncode == 0
+    done = remit(tmp_path, "run", task)
+    assert done.returncode == 0, done.stderr
+    assert answer in done.stdout
+    assert "model.answered" in done.stdout  # it went through the models of the engine,
+    assert "tool.done" in done.stdout  # and the tools
+    assert remit(tmp_path, "doctor").returncode == 0
+
+
+@pytest.mark.rule("file.init")
+def test_from_an_empty_folder_to_an_answer_takes_seconds(tmp_path: Path):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert fresh(tmp_path, "init").returncode == 0
+    assert TEMPLATES["support"][1] in fresh(tmp_path, "run", TEMPLATES["support"][0]).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime  # whatever else the machine does
+    assert took < 5
+
+
+@pytest.mark.rule("file.init")
+def test_nothing_that_is_there_is_written_over(tmp_path: Path):
+    (tmp_path / "tools.py").write_text("mine = 1\n")
+    done = remit(tmp_path, "init")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "remit: tools.py is there already, so nothing was written; name another folder\n",
+    )
+    assert [file.name for file in tmp_path.iterdir()] == ["tools.py"]
+    assert remit(tmp_path, "init", "desk").stdout.splitlines()[-1].startswith("cd desk && remit run ")
+    assert (tmp_path / "desk" / "remit.toml").exists()
+    assert remit(tmp_path, "init", "tools.py/below").returncode == 2
+
+
+@pytest.mark.rule("file.described")
+def test_the_schema_beside_a_template_is_the_one_that_is_printed(tmp_path: Path):
+    beside = json.loads((written(tmp_path) / "remit.schema.json").read_text())
+    assert beside == json.loads(remit(tmp_path, "check", "--schema").stdout)
+    assert (tmp_path / "remit.toml").read_text().startswith("#:schema ./remit.schema.json\n")
+
+
+# -- the others -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("file.found")
+def test_the_team_of_this_folder_is_asked_unless_another_is_named(tmp_path: Path):
+    written(tmp_path)
+    written_other = remit(tmp_path, "init", "other", "--template", "research")
+    assert written_other.returncode == 0
+    assert "Order 18 is two bulbs for $6." in remit(tmp_path, "run", "billing", "order 18?").stdout
+    assert "harbour.md" in remit(tmp_path, "run", "other/remit.toml", "which ships wait?").stdout
+    asked = remit(tmp_path, "run", "other/remit.toml", "reader", "which ships wait?", "--json")
+    assert json.loads(asked.stdout)["agent"] == "reader"
+    assert (tmp_path / "other" / "remit.db").exists()
+    module = tmp_path / "a_team.py"
+    module.write_text("import remit\nrt = remit.Runtime()\n@rt.agent\nasync def echo(turn):\n    return turn.task\n")
+    assert "as ever" in remit(tmp_path, "run", "a_team:rt", "echo", "as ever").stdout
+
+
+@pytest.mark.rule("file.found")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("run", "hello"), "there is no remit.toml in this folder: `remit init` makes a team to begin with"),
+        (("worker",), "there is no remit.toml in this folder"),
+        (("run", "team:rt", "hello"), "say whom to ask: remit run team:rt AGENT 'task'"),
+        (("run",), "say [module:runtime] [AGENT] 'task': up to three words, not 0; quote the task"),
+        (("run", "a", "b", "c", "d"), "up to three words, not 4"),
+    ],
+)
+def test_what_is_missing_is_told(words: tuple[str, ...], sentence: str, tmp_path: Path):
+    done = remit(tmp_path, *words)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
+@pytest.mark.rule("file.found")
+def test_whom_to_ask_is_said_by_the_file_or_by_the_person(tmp_path: Path):
+    file = written(tmp_path) / "remit.toml"
+    file.write_text(file.read_text().replace('agent = "desk"', ""))
+    done = remit(tmp_path, "run", "hello")
+    assert done.returncode == 2
+    assert "say whom to ask: remit run AGENT 'task'; or name one in the file" in done.stderr
+
+
+@pytest.mark.rule("file.found")
+def test_what_a_file_says_of_runs_holds_unless_something_else_is_said(tmp_path: Path):
+    file = written(tmp_path) / "remit.toml"
+    file.write_text(file.read_text().replace('credits = "$0.50"', 'tier = "simple"\nseconds = 30'))
+    refused = remit(tmp_path, "run", "order 17?")
+    assert "hop.refused" in refused.stdout  # one member only
+    assert "Order 17" in remit(tmp_path, "run", "order 17?", "--tier", "medium").stdout
+
+
+@pytest.mark.rule("file.found")
+def test_find_and_submit_and_worker_take_the_team_of_this_folder(tmp_path: Path):
+    written(tmp_path)
+    assert remit(tmp_path, "find", "look up orders").stdout.endswith("asked without asking back: billing\n")
+    task = remit(tmp_path, "submit", "desk", "order 17?").stdout.strip()
+    assert re.fullmatch(r"\w+", task)
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "remit.cli", "worker"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        waited = remit(tmp_path, "wait", task)
+        assert "Order 17 is a brass lamp" in waited.stdout
+    finally:
+        worker.send_signal(signal.SIGTERM)
+        said, _ = worker.communicate(timeout=30)
+    assert "remit.toml works for remit.db" in said
+
+
+@pytest.mark.rule("file.lazy")
+def test_looking_imports_nothing_that_asks_models(tmp_path: Path):
+    written(tmp_path)
+    assert remit(tmp_path, "run", "order 17?").returncode == 0
+    code = (
+        "import sys\nfrom remit.cli.main import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "print([name for name in ('pydantic', 'pydantic_ai', 'httpx', 'genai_prices') if name in sys.modules])"
+    )
+    for words in (("ps",), ("runs",), ("show", "last"), ("agents",), ("check", "--schema"), ("init", "x")):
+        done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True)
+        assert done.stdout.endswith("[]\n"), (words, done.stdout, done.stderr)

@@ -1,0 +1,388 @@
+"""Files become teams, or sentences with lines that say why not."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import remit
+from remit.config.description import TABLES, TableKind
+from remit.config.schema import schema
+from remit.config.teams import Team, check_team, team
+from remit.core.allow import ANY
+from remit.errors import BadInput
+
+_names = count(1)
+
+TOOLS = """
+import pathlib
+
+def find_order(number: int) -> str:
+    "Find an order by its number."
+    return f"order {number}: two lamps, paid"
+
+async def hello(turn):
+    return "hello, " + turn.task
+
+class Thing:
+    pass
+
+thing = Thing()
+"""
+WHOLE = """
+[run]
+agent = "desk"
+credits = "$0.50"
+seconds = 20
+tier = "complex"
+
+[agents.desk]
+model = "script:script.toml"
+instructions = "Look the order up."
+can = ["answer customers"]
+asks = ["greeter", "shout"]
+tools = ["find_order", "shouted"]
+deny = ["group:exec"]
+approve = ["find_order"]
+iterations = 7
+reads = ["faq"]
+writes = ["notes"]
+concurrency = 3
+
+[agents.greeter]
+function = "MODULE:hello"
+role = "greets"
+approve = true
+
+[agents.shout]
+program = ["tr", "a-z", "A-Z"]
+
+[tools]
+find_order = "MODULE:find_order"
+
+[tools.shouted]
+program = ["tr", "a-z", "A-Z"]
+about = "Says it louder."
+
+[bounds]
+depth = 2
+deadline = 2999-01-01T00:00:00Z
+agents = "*"
+
+[policy]
+handoffs = 1
+
+[serving]
+hands = 4
+
+[store]
+path = "team.db"
+workspace = "shop"
+"""
+SCRIPT = """
+[[desk]]
+when = "louder"
+call = "shouted"
+with = { text = "{task}" }
+
+[[desk]]
+after = "shouted"
+say = "{result}!"
+
+[[desk]]
+call = "find_order"
+with = { number = 17 }
+
+[[desk]]
+after = "find_order"
+call = "call_agent"
+with = { agent = "greeter", task = "{find_order}" }
+
+[[desk]]
+after = "call_agent"
+say = "{call_agent} ({find_order})"
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Write a team's file, with a module of its own: Python imports a name once."""
+
+    def written(text: str, script: str = SCRIPT) -> Path:
+        module = f"file_tools_{os.getpid()}_{next(_names)}"
+        (tmp_path / f"{module}.py").write_text(TOOLS)
+        (tmp_path / "script.toml").write_text(script)
+        file = tmp_path / "remit.toml"
+        file.write_text(text.replace("MODULE", module))
+        return file
+
+    return written
+
+
+def said(file: Path) -> list[str]:
+    """What is wrong with a file, without the folder that it is in."""
+    _, problems = check_team(file)
+    return [str(one).replace(f"{file.parent}{os.sep}", "") for one in problems]
+
+
+@pytest.mark.rule("file.same")
+def test_a_file_says_what_python_would(write: Callable[..., Path], tmp_path: Path):
+    made = team(write(WHOLE))
+    desk, greeter, shout = (next(card for card in made.runtime.cards() if card.name == name) for name in NAMES)
+    assert desk.instructions == "Look the order up."
+    assert desk.can == ("answer customers",)
+    assert desk.asks == {"greeter", "shout"}
+    assert {"find_order", "shouted", "call_agent"} <= set(desk.tools if desk.tools is not ANY else ())
+    assert desk.denies == {"exec"}
+    assert desk.concurrency == 3
+    assert (greeter.role, greeter.approve, shout.tools) == ("greets", True, frozenset())
+    assert made.run == ("desk", "$0.50", 20, "complex")
+    assert made.runtime.hands == 4
+    assert made.runtime.workspace.name == "shop"
+    assert made.warnings == ()
+    assert not (tmp_path / "team.db").exists()  # a file is made when it is used
+
+
+NAMES = ("desk", "greeter", "shout")
+
+
+async def answered(made: Team, task: str) -> str:
+    async with made.runtime.at(":memory:") as runtime:
+        return await runtime.run("desk", task, credits="$0.01")
+
+
+@pytest.mark.rule("file.script")
+def test_a_scripted_team_works_through_the_tool_loop_and_costs_nothing(write: Callable[..., Path]):
+    made = team(write(WHOLE.replace('approve = ["find_order"]\n', "").replace("approve = true\n", "")))
+    found = asyncio.run(answered(made, "where is it?"))
+    assert found == "hello, order 17: two lamps, paid (order 17: two lamps, paid)"
+    assert asyncio.run(answered(made, "say it LOUDER")) == "SAY IT LOUDER!"
+
+
+@pytest.mark.rule("file.script")
+def test_a_task_that_the_script_has_no_line_for_fails_with_a_sentence(write: Callable[..., Path]):
+    only = '[agents.desk]\nmodel = "script:script.toml"\n'
+    made = team(write(only, '[[desk]]\nwhen = "rain"\nsay = "wet"\n'))
+    assert asyncio.run(answered(made, "is there RAIN?")) == "wet"
+    with pytest.raises(remit.Failed, match="has no line for desk to begin with for 'is it dry"):
+        asyncio.run(answered(made, "is it dry?"))
+
+
+@pytest.mark.rule("file.same")
+def test_a_program_that_fails_as_a_tool_is_told_to_the_model(write: Callable[..., Path]):
+    text = '[agents.desk]\nmodel = "script:script.toml"\ntools = ["ls"]\n[tools.ls]\nprogram = ["ls", "--"]\n'
+    lines = '[[desk]]\ncall = "ls"\nwith = { text = "nowhere" }\n[[desk]]\nafter = "ls"\nsay = "{result}"\n'
+    made = team(write(f'{text}input = "argument"\n', lines))
+    assert "exit code 2" in asyncio.run(answered(made, "look"))
+
+
+@pytest.mark.rule("file.script")
+def test_a_script_that_calls_a_tool_wrongly_is_told_so_like_any_model(write: Callable[..., Path]):
+    tools = 'tools = ["find_order"]\n[tools]\nfind_order = "MODULE:find_order"\n'
+    text = f'[agents.desk]\nmodel = "script:script.toml"\n{tools}'
+    lines = '[[desk]]\ncall = "find_order"\nwith = { number = "x" }\n[[desk]]\nafter = "find_order"\nsay = "{result}"\n'
+    assert "valid integer" in asyncio.run(answered(team(write(text, lines)), "look"))
+
+
+@pytest.mark.rule("file.same")
+def test_the_only_agent_of_a_file_is_the_one_that_is_asked(write: Callable[..., Path]):
+    assert team(write('[agents.hello]\nfunction = "MODULE:hello"\n')).run.agent == "hello"
+    two = write('[agents.a]\nfunction = "MODULE:hello"\n[agents.b]\nfunction = "MODULE:hello"\n')
+    assert team(two).run.agent == ""
+
+
+@pytest.mark.rule("file.same")
+def test_an_agent_of_another_framework_is_a_guest(write: Callable[..., Path], tmp_path: Path):
+    module = f"file_guest_{os.getpid()}"
+    (tmp_path / f"{module}.py").write_text("from pydantic_ai import Agent\nguest = Agent('test')\n")
+    made = team(write(f'[agents.visitor]\nguest = "{module}:guest"\ncan = "visit"\niterations = 3\n'))
+    assert [card.name for card in made.runtime.cards()] == ["visitor"]
+
+
+@pytest.mark.rule("file.same")
+def test_a_tool_may_have_another_name_than_its_function(write: Callable[..., Path]):
+    text = '[agents.desk]\nmodel = "script:script.toml"\ntools = ["order"]\n[tools]\norder = "MODULE:find_order"\n'
+    lines = '[[desk]]\ncall = "order"\nwith = { number = 3 }\n[[desk]]\nafter = "order"\nsay = "{order}"\n'
+    assert asyncio.run(answered(team(write(text, lines)), "look")) == "order 3: two lamps, paid"
+
+
+@pytest.mark.rule("file.same", "prices.override")
+def test_a_file_says_what_a_model_costs(write: Callable[..., Path]):
+    text = '[agents.desk]\nmodel = "openai:house-model"\nkeys = ["PATH"]\n[prices."openai:house-model"]\n'
+    assert team(write(f'{text}input = "$1"\noutput = "$2"\n')).warnings == ()
+    missing = 'say output, which is missing: an amount with its unit, such as "$0.50"'
+    assert said(write(f'{text}input = "$1"\n')) == [f'remit.toml:4: prices."openai:house-model": {missing}']
+
+
+# -- what is wrong ------------------------------------------------------------------------------------------------
+
+AGENT = '[agents.coder]\nmodel = "test"\n'
+WRONG = {
+    '[agents.coder]\nmodle = "test"': "2: agents.coder.modle: there is no such setting; did you mean 'model'?",
+    f"{AGENT}asks = ['coder', 'revewer']\n[agents.reviewer]\nmodel = 'test'": (
+        "3: agents.coder.asks: there is no agent 'revewer'; did you mean 'reviewer'?"
+    ),
+    f"{AGENT}asks = ['x']": "3: agents.coder.asks: there is no agent 'x'; there are coder",
+    f"[run]\nagent = 'codr'\n{AGENT}": "2: run.agent: there is no agent 'codr'; did you mean 'coder'?",
+    f"{AGENT}tools = ['read']": "3: agents.coder.tools: there is no tool 'read'; name it below [tools]",
+    f"{AGENT}tools = ['red']\n[tools]\nread = 'os:listdir'": (
+        "3: agents.coder.tools: there is no tool 'red'; did you mean 'read'?"
+    ),
+    f"{AGENT}tools = ['group:files']": (
+        "3: agents.coder.tools: there is no tool group 'group:files'; the groups are group:agents, group:comms, "
+        "group:exec, group:fs, group:web"
+    ),
+    f"{AGENT}tools = ['group:exec']": (
+        "3: agents.coder.tools: no tool of group:exec is there; name one of exec below [tools]"
+    ),
+    f"{AGENT}approve = ['deploy']": "3: agents.coder.approve: 'deploy' is no tool of this agent",
+    f"{AGENT}iterations = 'many'": "3: agents.coder.iterations: this is a whole number, not 'many'",
+    f"{AGENT}iterations = 0": "3: agents.coder.iterations: iterations is a whole number of at least 1 or None, not 0",
+    f"{AGENT}asks = 3": ('3: agents.coder.asks: this is a list of texts, such as ["a", "b"], or one text, not 3'),
+    f"{AGENT}function = 'a:b'": (
+        "3: agents.coder.function: there is model already; say only one of model or function or guest or program"
+    ),
+    "[agents.coder]\ncan = 'code'": ("1: agents.coder: say model or function or guest or program, which is missing"),
+    "[agents.coder]\nprogram = ['cat']\nkeys = ['PATH']": (
+        "3: agents.coder.keys: this is for an agent with a model, and this one has a program"
+    ),
+    "[agents.coder]\nmodel = 'gpt-5'": (
+        "2: agents.coder.model: a model is named as provider:model, such as openai:gpt-5, or as script:FILE"
+    ),
+    "[agents.coder]\nmodel = 'script:nowhere.toml'": "2: agents.coder.model: there is no nowhere.toml",
+    "[agents.coder]\nmodel = 'script:script.toml'": (
+        "2: agents.coder.model: script.toml has no lines for it; begin with [[coder]]"
+    ),
+    f"{AGENT}[agents.Coder]\nmodel = 'test'": (
+        "3: agents.Coder: this is the same agent as coder; give it another name"
+    ),
+    "[agents.coder]\nfunction = 'MODULE:nothing'": "1: agents.coder: module 'MODULE' has no 'nothing'",
+    "[agents.coder]\nfunction = 'MODULE:find_order'": "1: agents.coder: agent 'coder' must be async: write `async def`",
+    "[agents.coder]\nfunction = 'no_such_module:f'": (
+        "1: agents.coder: module 'no_such_module' cannot be imported: No module named 'no_such_module'"
+    ),
+    "[agents.coder]\nfunction = 'hello'": (
+        "2: agents.coder.function: say where it is as module:name, such as tools:read_file"
+    ),
+    "[agents.coder]\nmodel = 'nobody:big'": "1: agents.coder: model 'nobody:big': there is no provider 'nobody'",
+    "[agents.plan]\nmodel = 'test'": "1: agents.plan: no agent can be called 'plan'",
+    f"{AGENT}[tools]\nx = 'MODULE:thing'": "4: tools.x: MODULE:thing is no function",
+    f"{AGENT}[tools.x]\nprogram = ['no-such-program']": "3: tools.x: there is no program 'no-such-program' here",
+    f"{AGENT}[tools]\nx = 3": "4: tools.x: this is text in quotes, not 3",
+    f"{AGENT}[bounds]\ncredits = '5'": '4: bounds.credits: 5 could be dollars or millionths; write "$5" or "5 USD"',
+    f"{AGENT}[bounds]\ndeadline = 2030-01-01T00:00:00": (
+        "4: bounds.deadline: this is a date with its time and zone, such as 2030-01-31T18:00:00Z, not"
+    ),
+    f"{AGENT}[bound]\ndepth = 1": "3: bound: there is no such table; did you mean 'bounds'?",
+    f"{AGENT}[xyz]\ndepth = 1": (
+        "3: xyz: there is no such table; there are agents, bounds, policy, prices, run, serving, store and tools"
+    ),
+    f"store = 'team.db'\n{AGENT}": ("1: store: this is a table; write [store] and its settings below, not 'team.db'"),
+    "[agents]\ncoder = 'gpt'": ("2: agents.coder: this is a table; write its settings below [agents.coder], not 'gpt'"),
+    f"{AGENT}[store]\npath = 'postgresql://a/b'": (
+        "4: store.path: this is the address of a server; say address = ... instead"
+    ),
+    f"{AGENT}[store]\naddress = 'team.db'": (
+        "4: store.address: an address begins with postgresql://; for a file say path = ..."
+    ),
+    f"{AGENT}[store]\npath = 'team.db'\naddress = 'postgresql://a/b'": (
+        "5: store.address: there is a path already; say only one of path and address"
+    ),
+    f"{AGENT}[policy]\nunanswered = 'maybe'": '4: policy.unanswered: this is "reject" or "approve", not \'maybe\'',
+    "": '1: agents: there are no agents yet; begin with [agents.helper] and model = "..."',
+    "[agents.coder\nmodel = 'test'": "1: this is not TOML: Expected ']' at the end of a table declaration",
+}
+
+
+@pytest.mark.rule("file.line", "file.links")
+@pytest.mark.parametrize("text", WRONG, ids=lambda text: str(WRONG[text]).partition(":")[2][1:50])
+def test_what_is_wrong_is_told_with_its_line_and_what_to_do(text: str, write: Callable[..., Path]):
+    file = write(text)
+    module = next(file.parent.glob("file_tools_*.py")).stem
+    (one,) = said(file)
+    assert one.startswith(f"remit.toml:{WRONG[text].replace('MODULE', module)}")
+
+
+@pytest.mark.rule("file.line")
+def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_the_file(write: Callable[..., Path]):
+    file = write("[agents.a]\nmodle = 'x'\n[agents.b]\nmodel = 'test'\nasks = ['c']\n[bounds]\ndepth = 'deep'\n")
+    assert [one.split(":")[1] for one in said(file)] == ["2", "5", "7"]
+    with pytest.raises(BadInput) as no:
+        team(file)
+    assert len(str(no.value).splitlines()) == 3
+
+
+@pytest.mark.rule("file.line")
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("[[desk]]\nsay = 'a'\n[[desk]]\nsya = 'b'", "4: desk.1.sya: there is no such setting; did you mean 'say'?"),
+        ("[[desk]]\nsay = 'a'\ncall = 'b'", "3: desk.0.call: there is say already; say only one of say or call"),
+        ("[desk]\nsay = 'a'", "1: desk: a script has a list of lines for each agent; write [[desk]]"),
+        ("[[desk]]\nsay = 3", "2: desk.0.say: this is text in quotes, not 3"),
+        ("[[desk]\n", "1: this is not TOML: Expected ']]' at the end of an array declaration"),
+    ],
+)
+def test_what_is_wrong_in_a_script_is_told_with_the_line_of_the_script(
+    script: str, sentence: str, write: Callable[..., Path]
+):
+    assert said(write("[agents.desk]\nmodel = 'script:script.toml'\n", script)) == [f"script.toml:{sentence}"]
+
+
+@pytest.mark.rule("file.keys")
+def test_a_key_that_is_not_there_is_a_warning_to_look_at_and_an_error_to_run(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("SHOP_KEY", raising=False)
+    file = write("[agents.coder]\nmodel = 'openai:gpt-5'\nkeys = ['SHOP_KEY']\n")
+    made, problems = check_team(file)
+    assert made is not None
+    assert [one.warning for one in problems] == [True]
+    with pytest.raises(BadInput, match="toml:3: agents.coder.keys: the environment variable SHOP_KEY is not set"):
+        team(file)
+    monkeypatch.setenv("SHOP_KEY", "k")
+    assert team(file).warnings == ()
+
+
+def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path):
+    with pytest.raises(BadInput, match="there is no .*remit.toml; `remit init` makes"):
+        team(tmp_path / "remit.toml")
+    with pytest.raises(BadInput, match="cannot be read"):
+        team(tmp_path)
+    (tmp_path / "remit.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadInput, match="is not text in UTF-8"):
+        team(tmp_path / "remit.toml")
+
+
+# -- the description --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("file.described")
+def test_the_schema_accepts_a_right_file_and_refuses_a_wrong_one():
+    jsonschema.Draft202012Validator.check_schema(schema())
+    right = {"agents": {"coder": {"model": "test", "asks": "*"}}, "tools": {"a": "b:c", "d": {"program": ["x"]}}}
+    jsonschema.validate(right, schema())
+    for wrong in (
+        {"agents": {"coder": {"modle": "test"}}},
+        {"agents": {"coder": {"model": "test", "function": "a:b"}}},
+        {"agents": {"coder": {"model": "test"}}, "bounds": {"depth": "x"}},
+        {"agents": {"coder": {"model": "test"}}, "prices": {"x": {"input": "$1"}}},
+        {},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema())
+
+
+@pytest.mark.rule("file.described")
+def test_every_setting_says_what_it_is_for():
+    def abouts(kind: TableKind) -> list[str]:
+        return [kind.about, *(setting.about for setting in kind.settings.values())]
+
+    said = [about for kind in TABLES.values() for about in abouts(kind)]
+    assert all(about.endswith(".") for about in said)
+    assert json.loads(json.dumps(schema())) == schema()
