@@ -30,10 +30,12 @@ from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.runtime.following import Follow
 from remit.runtime.keys import KeyRing
 from remit.runtime.money import Account
+from remit.runtime.stacks import AgentStack
 from remit.runtime.workers import Crew, Peer
 
 __all__ = [
     "Account",
+    "AgentStack",
     "AgentStats",
     "AskedPerson",
     "Board",

@@ -107,6 +107,7 @@ def test_the_team_of_this_folder_is_asked_unless_another_is_named(tmp_path: Path
     [
         (("run", "hello"), "there is no remit.toml in this folder: `remit init` makes a team to begin with"),
         (("worker",), "there is no remit.toml in this folder"),
+        (("agents", "-v"), "there is no remit.toml in this folder"),
         (("run", "team:rt", "hello"), "say whom to ask: remit run team:rt AGENT 'task'"),
         (("run",), "say [module:runtime] [AGENT] 'task': up to three words, not 0; quote the task"),
         (("run", "a", "b", "c", "d"), "up to three words, not 4"),
@@ -166,3 +167,54 @@ def test_looking_imports_nothing_that_asks_models(tmp_path: Path):
     for words in (("ps",), ("runs",), ("show", "last"), ("agents",), ("check", "--schema"), ("init", "x")):
         done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True)
         assert done.stdout.endswith("[]\n"), (words, done.stdout, done.stderr)
+
+
+# -- how a team is put together -----------------------------------------------------------------------------------
+
+HOOKED = """
+import remit
+
+def look(call): ...
+def note(call, result): ...
+def deploy(where: str) -> str: ...
+
+rt = remit.Runtime()
+rt.model_agent(
+    "releaser", "openai:gpt-5", fallback=["anthropic:claude-sonnet-4-5"], keys=["KEY_A", "KEY_B"], tools=[deploy],
+    approve=["deploy"], deny=["group:exec"], before=[look], after=[note], iterations=7, max_tokens=900, concurrency=2,
+    can="release", asks=["clerk"], reads=["plans"], writes=["notes"],
+)
+
+@rt.agent(role="files things", approve=True)
+async def clerk(turn): ...
+"""
+
+
+@pytest.mark.rule("show.stack")
+def test_agents_tells_how_each_agent_of_a_module_is_put_together(tmp_path: Path):
+    (tmp_path / "hooked_team.py").write_text(HOOKED)
+    assert remit(tmp_path, "agents", "hooked_team:rt", "-v").stdout.splitlines() == [
+        "clerk  files things",
+        "  approval  a person, before it works for another agent",
+        "releaser  release",
+        "  models    openai:gpt-5 (KEY_A, then KEY_B), then anthropic:claude-sonnet-4-5",
+        "  asks      clerk",
+        "  tools     deploy",
+        "  denied    exec",
+        "  approval  a person, each time: deploy",
+        "  before    look",
+        "  after     note",
+        "  reads     plans/*",
+        "  writes    notes/*",
+        "  limits    7 requests a task; 900 tokens an answer; 2 at a time",
+    ]
+
+
+@pytest.mark.rule("show.stack")
+def test_agents_tells_how_the_team_of_this_folder_is_put_together(tmp_path: Path):
+    told = json.loads(remit(written(tmp_path), "agents", "-v", "--json").stdout)
+    assert [(one["card"]["name"], one["models"], one["iterations"]) for one in told] == [
+        ("billing", ["script:script.toml"], 50),
+        ("desk", ["script:script.toml"], 50),
+    ]
+    assert "  tools     find_order, refund\n" in remit(tmp_path, "agents", "--verbose").stdout

@@ -1,26 +1,48 @@
-"""`remit agents`: who can be asked, without importing a team."""
+"""`remit agents`: who can be asked, without importing a team; or a team, as it is put together."""
 
 import asyncio
+from collections.abc import Iterator
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
 from remit.cli.terminal import tabled
-from remit.core.allow import spelled
+from remit.core import scope
+from remit.core.allow import ANY, Names, spelled
 from remit.core.card import Card
+from remit.core.toolgroups import GROUPS
 from remit.report import wire
 from remit.report.figures import age
 from remit.report.printable import escaped
+from remit.runtime.stacks import AgentStack
 
 
-def agents(*, place: Where = HERE, json: AsJson = False) -> None:
+def agents(
+    runtime: str = "",
+    *,
+    verbose: Annotated[bool, Parameter(name=("--verbose", "-v"), negative="")] = False,
+    place: Where = HERE,
+    json: AsJson = False,
+) -> None:
     """List the agents that workers of this store have published, and whom each may ask.
+
+    With `-v`, or with a runtime, those of a team as it is put together: models in the order in which they are asked,
+    tools, what is denied and what a person approves, hooks and limits.
 
     Parameters
     ----------
+    runtime
+        A team, as `module:name` or as a file; with `-v` the remit.toml in this folder unless told otherwise.
+    verbose
+        Tell how each agent of a team is put together.
     json
-        Print whole cards as JSON.
+        Print JSON; of what was published whole cards.
     """
+    if runtime or verbose:
+        _team(runtime, as_json=json)
+        return
     with opened(place) as workspace:
         now = workspace.clock.now()
         cards = asyncio.run(workspace.read(lambda view: view.cards()))
@@ -34,5 +56,77 @@ def agents(*, place: Where = HERE, json: AsJson = False) -> None:
 
 
 def _row(card: Card, elapsed: int) -> list[Text | str]:
-    can = "; ".join(card.can) or card.role or card.instructions
+    can = _can(card)
     return [Text(escaped(card.name, 64), "bold"), escaped(can, 200), escaped(spelled(card.asks), 60), age(elapsed)]
+
+
+def _can(card: Card) -> str:
+    return "; ".join(card.can) or card.role or card.instructions
+
+
+# -- how a team is put together ------------------------------------------------------------------------------------
+
+
+def _team(where: str, *, as_json: bool) -> None:
+    from remit.cli.loading import load_team
+
+    team = load_team(where).runtime
+    stacks = [team.stack(card.name) for card in team.cards()]
+    if as_json:
+        emit([{**one._asdict(), "card": wire.card(one.card)} for one in stacks])
+        return
+    for one in stacks:
+        out().print(Text.assemble((escaped(one.card.name, 64), "bold"), (f"  {escaped(_can(one.card), 200)}", "dim")))
+        for word, what in _parts(one):
+            out().print(Text.assemble((f"  {word:<10}", "dim"), escaped(what, 1_000)))
+
+
+def _parts(one: AgentStack) -> Iterator[tuple[str, str]]:
+    """Say what there is to say, in the order in which a tool call comes by it; what is not there is left out."""
+    card = one.card
+    told = {
+        "models": ", then ".join(_model(one, model) for model in one.models),
+        "asks": _listed(card.asks, "anyone"),
+        "tools": _listed(_own(card.tools), "any"),
+        "denied": _listed(card.denies, "all"),
+        "approval": _approval(one),
+        "before": ", ".join(one.before),
+        "after": ", ".join(one.after),
+        "reads": _scopes(card.reads),
+        "writes": _scopes(card.writes),
+        "limits": "; ".join(_limits(one)),
+    }
+    yield from ((word, what) for word, what in told.items() if what)
+
+
+def _model(one: AgentStack, model: str) -> str:
+    keys = one.keys.get(model, ())
+    return f"{model} ({', then '.join(keys)})" if keys else model
+
+
+def _own(tools: Names) -> Names:
+    """Leave out the verbs: whoever may ask others has them."""
+    return tools if tools is ANY else tools - GROUPS["agents"]
+
+
+def _listed(names: Names, all_: str) -> str:
+    return all_ if names is ANY else ", ".join(sorted(names))
+
+
+def _approval(one: AgentStack) -> str:
+    said = [f"a person, each time: {', '.join(one.approve)}"] if one.approve else []
+    if one.card.approve:
+        said.append("a person, before it works for another agent")
+    return "; ".join(said)
+
+
+def _scopes(sees: scope.Sees) -> str:
+    return "everything" if sees is ANY else ", ".join(scope.spelled(sees))
+
+
+def _limits(one: AgentStack) -> Iterator[str]:
+    if one.max_tokens is not None:  # it asks models through the engine
+        yield f"{one.iterations} requests a task"
+        yield f"{one.max_tokens:,} tokens an answer"
+    if one.card.concurrency is not None:
+        yield f"{one.card.concurrency} at a time"

@@ -14,10 +14,11 @@ from remit.core.scope import SeesGiven
 from remit.core.text import canonical, shown
 from remit.engine import asking
 from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules
-from remit.errors import BadInput
+from remit.errors import BadInput, NotFound
 from remit.runtime import models
 from remit.runtime.models import AboutModel, ToolShelf
 from remit.runtime.opening import Opening
+from remit.runtime.stacks import AgentStack, stack_of
 
 AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
 AnyTool = TypeVar("AnyTool")
@@ -115,6 +116,13 @@ class HasTeam:
     def cards(self) -> list[Card]:
         """List everyone who is registered, by name."""
         return self._opening.directory.cards()
+
+    def stack(self, name: str) -> AgentStack:
+        """Tell how an agent is put together: its models and keys, tools, approvals, hooks and limits."""
+        agent = self._opening.directory.get(canonical(name))
+        if agent is None:
+            raise NotFound(f"there is no agent {shown(name)}; there are {', '.join(self._opening.directory.names())}")
+        return stack_of(agent)
 
     @contextmanager
     def override(self, **agents: AgentFunction) -> Generator[Self]:

@@ -23,6 +23,7 @@ from remit.adapters.pydantic_ai.failures import AgentStopped, said, stopped
 from remit.adapters.pydantic_ai.model import MAX_TOKENS, GovernedModel
 from remit.adapters.pydantic_ai.tools import AnyTool, GovernedToolset, ToolGiven, governed, verb_tools
 from remit.core.checks import counted
+from remit.core.recovery import Choice
 from remit.core.text import shown
 from remit.errors import BadInput
 from remit.ports.models import HandedOver
@@ -85,6 +86,11 @@ class ModelAgent:
         prompt = await _prompt(self.prompt or task_of, turn)
         return await _delivered(self.agent.run(prompt, usage_limits=_NO_LIMITS, infer_name=False))
 
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The models that it asks, in their order."""
+        return self.model.clients.choices
+
     async def aclose(self) -> None:
         """Close the connections that this event loop has to the models."""
         await self.model.clients.aclose()
@@ -125,6 +131,11 @@ class GuestAgent:
         with self.agent.override(model=self.model, tools=self._tools, retries=RETRIES, **more):
             run = self.agent.run(prompt, deps=self.deps, usage_limits=_NO_LIMITS, infer_name=False)
             return await _delivered(run)
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The models that it asks, in their order."""
+        return self.model.clients.choices
 
     async def aclose(self) -> None:
         """Close the connections that this event loop has to the models."""

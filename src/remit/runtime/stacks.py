@@ -1,0 +1,42 @@
+"""How an agent goes about its work, to look at: its models, its tools, and what stands around them."""
+
+from typing import NamedTuple
+
+from remit.core.card import Card
+from remit.core.recovery import Choice
+from remit.engine.directory import Agent
+
+
+class AgentStack(NamedTuple):
+    """An agent as it is put together. `models` are asked in their order, with the keys that `keys` names for each, and
+    are empty for an agent that asks none that is known before it runs. `approve` are tools that a person approves each
+    time; `before` and `after` are the hooks around each tool, in the order in which they are called."""
+
+    card: Card
+    models: tuple[str, ...]
+    keys: dict[str, tuple[str, ...]]
+    max_tokens: int | None
+    iterations: int
+    approve: tuple[str, ...]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def stack_of(agent: Agent) -> AgentStack:
+    """Describe an agent."""
+    choices: tuple[Choice, ...] = getattr(agent.answer, "choices", ())
+    rules = agent.rules
+    return AgentStack(
+        agent.card,
+        tuple(choice.model for choice in choices),
+        {choice.model: choice.keys for choice in choices if choice.keys},
+        getattr(agent.answer, "max_tokens", None),
+        rules.iterations,
+        tuple(sorted(rules.approve)),
+        tuple(map(_called, rules.before)),
+        tuple(map(_called, rules.after)),
+    )
+
+
+def _called(hook: object) -> str:
+    return str(getattr(hook, "__qualname__", None) or type(hook).__qualname__)
