@@ -107,6 +107,8 @@ def test_the_team_of_this_folder_is_asked_unless_another_is_named(tmp_path: Path
     [
         (("run", "hello"), "there is no remit.toml in this folder: `remit init` makes a team to begin with"),
         (("worker",), "there is no remit.toml in this folder"),
+        (("chat", "desk"), "there is no remit.toml in this folder"),
+        (("chat", "a", "b", "c"), "say [module:runtime] AGENT, not 'a b c'"),
         (("agents", "-v"), "there is no remit.toml in this folder"),
         (("run", "team:rt", "hello"), "say whom to ask: remit run team:rt AGENT 'task'"),
         (("run",), "say [module:runtime] [AGENT] 'task': up to three words, not 0; quote the task"),

@@ -34,6 +34,7 @@ _COMMANDS: Final = (
     (WORK, "init", "init:init", "Write a team to begin with: it runs at once and without a key."),
     (WORK, "check", "check:check", "List what is wrong with a team's file, each with its line."),
     (WORK, "run", "run:run", "Ask an agent to do a task, and watch it happen."),
+    (WORK, "chat", "chat:chat", "Talk to an agent: what was said before goes along."),
     (WORK, "submit", "submit:submit", "Put a task into the queue and come back at once."),
     (WORK, "worker", "worker:worker", "Run the tasks in the queue, until it is stopped."),
     (WORK, "wait", "watch:wait", "Wait until a task has ended, and print its result."),

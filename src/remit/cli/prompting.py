@@ -63,11 +63,12 @@ class Typist:
         """Wait without a thread: whoever waits can be cancelled, and nothing is left behind that reads."""
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
-        loop.add_reader(self._descriptor, ready.set)
-        try:
-            await ready.wait()
-        finally:
-            loop.remove_reader(self._descriptor)
+        with suppress(PermissionError):  # a file, which never has to be waited for
+            loop.add_reader(self._descriptor, ready.set)
+            try:
+                await ready.wait()
+            finally:
+                loop.remove_reader(self._descriptor)
         try:
             return os.read(self._descriptor, _CHUNK)
         except OSError:  # the terminal is gone

@@ -151,7 +151,7 @@ async def _run(runtime: Runtime, ask: Ask) -> int:
     with interrupts() as heard, ExitStack() as shown:
         drawing = shown.enter_context(watching(runtime, None if ask.as_json else out()))
         async with answering(runtime.workspace, runs, _desk(runtime, ask, drawing)):
-            outcome = await _asked(runtime, ask, heard, runs)
+            outcome = await asked(runtime, ask, heard, runs)
             shown.close()
             if outcome.state == "refused":
                 outcome.unwrap()
@@ -175,7 +175,7 @@ def _desk(runtime: Runtime, ask: Ask, drawing: Drawing) -> PromptDesk:
     return PromptDesk(aside(), drawing.paused, where, Typist(sys.stdin.fileno(), console) if here else None)
 
 
-async def _asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str]) -> Outcome:
+async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str]) -> Outcome:
     """Ask, and tell what came of it; the first signal cancels the run, which then ends like any other. `runs` is told
     which run it is."""
 

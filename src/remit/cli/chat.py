@@ -1,0 +1,163 @@
+"""`remit chat`: talk to an agent, a run for each thing that is said, and what was said before goes along."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable
+from contextlib import nullcontext
+from typing import Final, NamedTuple, TypeVar, cast
+
+from rich.text import Text
+
+from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
+from remit.cli.loading import is_file, load_team
+from remit.cli.options import Credits, OwnStore, aside, options_for, out, with_unit
+from remit.cli.prompting import PromptDesk, Typist, answering
+from remit.cli.run import Ask, asked, asked_by
+from remit.cli.terminal import outcome_text
+from remit.core.outcome import Outcome
+from remit.core.scope import Scope
+from remit.core.text import shown
+from remit.core.values import Json, encode
+from remit.engine.asking import Starting
+from remit.engine.system import TimedIds
+from remit.errors import BadInput
+from remit.runtime.runtime import Runtime
+
+NAMESPACE: Final = "chat"  # where what was said is kept, under the session
+_MOST: Final = 12_000  # characters of what was said before that go along
+_EACH: Final = 4_000  # characters of one thing that was said
+_HAND_BACK_SECONDS: Final = 5.0
+
+T = TypeVar("T")
+
+
+class Talk(NamedTuple):
+    """Whom one talks to, in which session, and for how much each time."""
+
+    runtime: Runtime
+    agent: str
+    session: str
+    credits: str | None
+    store: str | None
+
+
+def chat(*request: str, session: str = "", credits: Credits = None, store: OwnStore = None) -> int:
+    """Talk to an agent. Ctrl-D ends it; Ctrl-C stops what the agent is doing.
+
+    Each thing that is said is a run of its own, recorded like every other. What was said before goes along, the newest
+    12,000 characters of it; nothing else of the shared context does, beyond what the agent's card reads.
+
+    Parameters
+    ----------
+    request
+        AGENT, unless the file names one to ask; before it where the team is, if not in this folder: module:runtime or a
+        file.
+    session
+        Go on with a session; a new one unless told otherwise.
+    credits
+        What each run may spend at most, for example 0.50USD.
+    store
+        Keep it here, a file or postgresql://..., whatever store the team has.
+    """
+    where, agent = _words(request)
+    amount = with_unit(credits)
+    team = load_team(where)
+    whom = agent or asked_by(team.run)
+    with team.runtime.at(store) as runtime:
+        most = amount if amount is not None else team.run.credits
+        talk = Talk(runtime, whom, session or f"chat-{TimedIds().new()}", most, store)
+        try:
+            return asyncio.run(_chat(talk))
+        except asyncio.CancelledError:  # the second Ctrl-C
+            return INTERRUPTED
+
+
+def kept(said: list[Json], most: int = _MOST) -> list[Json]:
+    """Leave out what was said first, until the rest is short enough."""
+    sizes = [len(encode(one)) for one in said]
+    while sizes and sum(sizes) > most:
+        sizes.pop(0)
+    return said[len(said) - len(sizes) :]
+
+
+def _words(request: tuple[str, ...]) -> tuple[str, str]:
+    match request:
+        case ():
+            return "", ""
+        case (where,) if is_file(where):
+            return where, ""
+        case (agent,) if ":" not in agent:
+            return "", agent
+        case (where, agent):
+            return where, agent
+        case _:
+            raise BadInput(f"say [module:runtime] AGENT, not {shown(' '.join(request))}")
+
+
+async def _chat(talk: Talk) -> int:
+    if talk.agent not in {card.name for card in talk.runtime.cards()}:
+        talk.runtime.stack(talk.agent)  # says who there is
+    typist = Typist(sys.stdin.fileno(), out())
+    prompt = "> " if sys.stdin.isatty() else ""
+    if prompt:
+        aside().print(Text(f"you talk to {talk.agent}; Ctrl-D ends it", "dim"))
+    with interrupts() as heard:
+        while True:
+            line = await _unless_told(typist.read(prompt), heard)
+            if line is None:
+                break
+            if line:
+                await _answer(talk, line, typist if prompt else None, heard)
+        await talk.runtime.drain(0.0 if heard.count else _HAND_BACK_SECONDS)
+    _part(talk, prompt)
+    return INTERRUPTED if heard.count else 0
+
+
+async def _unless_told(work: "Awaitable[T]", heard: Interrupts) -> "T | None":
+    """Wait for a line, or for Ctrl-C."""
+    typing = asyncio.ensure_future(work)
+    told = asyncio.create_task(heard.first.wait())
+    await asyncio.wait((typing, told), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    if typing.done():
+        return typing.result()
+    typing.cancel()
+    return None
+
+
+async def _answer(talk: Talk, line: str, typist: Typist | None, heard: Interrupts) -> None:
+    """Have a thing that was said answered by a run, and remember both."""
+    workspace, runs = talk.runtime.workspace, list[str]()
+    before = await workspace.context().entry(NAMESPACE, talk.session)
+    how: Starting = {"session": talk.session, "sees": [Scope(NAMESPACE, key=talk.session)] if before else ()}
+    if talk.credits is not None:
+        how["credits"] = talk.credits
+    where = options_for(workspace.database, workspace.name, talk.store) if workspace.database.lasting else None
+    async with answering(workspace, runs, PromptDesk(aside(), nullcontext, where, typist)):
+        outcome = await asked(talk.runtime, Ask(talk.agent, line, how, talk.store, as_json=False), heard, runs)
+    heard.again()  # what was stopped was the run, not the talk
+    out().print(outcome_text(outcome.state, outcome.value, str(outcome.error or "")))
+    said = cast("list[Json]", before.value) if before is not None else []
+    outside = outcome.trust == "outside" or (before is not None and before.trust == "outside")
+    trust = "outside" if outside else "inside"
+    await workspace.context().set(NAMESPACE, talk.session, kept([*said, *_exchange(line, outcome)]), trust=trust)
+
+
+def _exchange(line: str, outcome: Outcome) -> list[Json]:
+    """Give what was said, as JSON: nothing in an answer can pose as something that the person said."""
+    value = outcome.value if outcome.ok else f"({outcome.state}: {outcome.error})"
+    told = value if isinstance(value, str) else encode(value)
+    return [{"by": "person", "said": _short(line)}, {"by": outcome.agent, "said": _short(told)}]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _EACH else f"{text[:_EACH]} …"
+
+
+def _part(talk: Talk, prompt: str) -> None:
+    if prompt:
+        out().print()
+    workspace = talk.runtime.workspace
+    if workspace.database.lasting:
+        where = options_for(workspace.database, workspace.name, talk.store)
+        aside().print(Text(f"remit chat {talk.agent} --session {talk.session}{where}", "dim"))
