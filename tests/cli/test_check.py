@@ -35,6 +35,8 @@ def test_a_key_that_is_not_set_is_no_reason_to_fail_a_check_but_to_fail_a_run(tm
     assert run.returncode == 2
     assert "remit.toml:2: " not in run.stderr
     assert "remit.toml:3: agents.b.keys: the environment variable NOT_SET is not set" in run.stderr
+    assert "openai:gpt-5 (NOT_SET)" in remit(tmp_path, "agents", "-v").stdout
+    assert remit(tmp_path, "submit", "b", "later", "--store", "remit.db").returncode == 0
 
 
 def test_a_file_that_is_no_toml_is_a_line_of_json_too(tmp_path: Path):

@@ -70,7 +70,7 @@ def find(
 def _opened(module: list[str], store: str | None, workspace: str) -> Workspace:
     if not module and not has_file():
         return Workspace(store or DEFAULT_STORE, workspace, create=False)
-    return load_team(*module).runtime.at(store, serving=Serving(hands=0)).workspace
+    return load_team(*module, runs=False).runtime.at(store, serving=Serving(hands=0)).workspace
 
 
 def _tell(wanted: str, matches: list[Match], chosen: Match | None) -> None:

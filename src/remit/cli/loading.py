@@ -12,16 +12,16 @@ from remit.runtime.runtime import Runtime
 _TOML = ".toml"
 
 
-def load_team(where: str = "") -> Team:
+def load_team(where: str = "", *, runs: bool = True) -> Team:
     """Load a team: that of `module:name`, of a file, or of the file in this folder if nothing is said. What is
-    wrong with it is told in sentences."""
+    wrong with it is told in sentences. A team that only is looked at needs no keys: it does not run."""
     if not where and not has_file():
         raise BadInput(
             f"there is no {FILE_NAME} in this folder: `remit init` makes a team to begin with; "
             "or say where the runtime is, as module:name, for example team:rt"
         )
     if not where or is_file(where):
-        return team(Path(where or FILE_NAME))
+        return team(Path(where or FILE_NAME), runs=runs)
     module_name, separator, name = where.partition(":")
     if not separator or not module_name or not name:
         raise BadInput(f"say where the runtime is as module:name, for example team:rt, not {shown(where)}")

@@ -131,7 +131,7 @@ def _opened(module: list[str], store: str | None, workspace: str) -> Workspace:
     """Open the workspace of an imported team, of the team of a file, or one that is looked at from outside."""
     if not module and not has_file():
         return Workspace(store or DEFAULT_STORE, workspace, create=False)
-    team = load_team(*module).runtime.at(store, serving=Serving(hands=0))
+    team = load_team(*module, runs=False).runtime.at(store, serving=Serving(hands=0))
     return lasting(team, "nobody would ever run the task").workspace
 
 
