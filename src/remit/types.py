@@ -21,6 +21,7 @@ from remit.engine.toolset import Toolset
 from remit.engine.turn import Turn
 from remit.engine.upkeep.doctor import Finding, Health
 from remit.ports.looking import RunLine
+from remit.ports.models import Heard
 from remit.ports.vault import KeyInfo
 from remit.report.audit import LedgerAudit
 from remit.report.questions import AskedPerson
@@ -56,6 +57,7 @@ __all__ = [
     "HandoffState",
     "Head",
     "Health",
+    "Heard",
     "Hold",
     "Hop",
     "Inquiry",

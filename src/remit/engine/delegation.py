@@ -38,6 +38,7 @@ from remit.engine.hops import first_proposed, place_of, proposed
 from remit.engine.services import Services
 from remit.errors import Refused
 from remit.ports import Decision, View
+from remit.ports.models import tell_listener
 
 
 class MessagesMoved(Exception):
@@ -151,6 +152,7 @@ class Delegations:
             if led is not None and led.agent.stand_in:
                 proposal = proposal._replace(brought=led.agent.card)
             first = proposal.child
+            tell_listener(first.id)
             begun = Begun(worker, led_as=led_as, by=by, until=expires(first.bounds, proposal.now))
 
             def decide(view: View) -> Decision[Json]:
@@ -162,8 +164,7 @@ class Delegations:
                 return Decision(first.id, events, services.heartbeat.first_beat())
 
             live = _live(first, agent).limit_time(services.ground.clock, proposal.now)
-            answer, _ = await services.conductor.admit(live, f"{first.id}/start", decide)
-            return Attempted(live, answer)
+            return Attempted(live, (await services.conductor.admit(live, f"{first.id}/start", decide))[0])
 
         with services.heartbeat.while_working(), services.stops.while_working():
             live, answer = await services.busy.admitted(wish, attempt)

@@ -5,7 +5,8 @@ recovery, policy, approval.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from remit.core.command import Command
 from remit.core.money.prices import Usage
@@ -13,6 +14,34 @@ from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.core.values import Json
 
 Hear: TypeAlias = Callable[[str], None]  # is given the text of an answer piece by piece
+
+
+class Heard(NamedTuple):
+    """A piece of what a model says while it says it. With `begins` it begins: what was heard of an earlier try at the
+    same answer does not count."""
+
+    agent: str
+    task: str
+    text: str = ""
+    begins: bool = False
+
+
+class RunListener:
+    """Somebody who hears what the models of a run say; `run` is known once it has begun."""
+
+    def __init__(self, hear: Callable[[Heard], None]) -> None:
+        self.hear = hear
+        self.run = ""
+
+
+LISTENER: Final[ContextVar[RunListener | None]] = ContextVar("remit.listener", default=None)
+
+
+def tell_listener(run: str) -> None:
+    """Tell whoever listens which run begins."""
+    listener = LISTENER.get()
+    if listener is not None:
+        listener.run = run
 
 
 class ModelAnswer(NamedTuple):

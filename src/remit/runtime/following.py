@@ -1,13 +1,19 @@
-"""The journal page by page as far as it goes, and on from there: events as they come, whichever process writes."""
+"""The journal page by page as far as it goes, and on from there: events as they come, whichever process writes. And a
+run that is carried out here, with what its models say while they say it."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from contextvars import copy_context
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final, TypeAlias
 
-from remit.core.events import Event
+from remit.core.events import Event, apart
+from remit.core.outcome import Outcome
 from remit.ports import Clock, Span, Store
+from remit.ports.models import LISTENER, Heard, RunListener
+
+Streamed: TypeAlias = Event | Heard | Outcome
 
 LOOK_SECONDS: Final = 0.5  # between two looks, should the store not have said that something has changed
 
@@ -74,3 +80,30 @@ async def pages(store: Store, span: Span) -> AsyncGenerator[list[Event]]:
     while events := await store.browse(lambda view, span=span: view.events(span)):
         yield events
         span = replace(span, after=events[-1].seq)
+
+
+async def streamed(store: Store, run: Callable[[], Coroutine[Any, Any, Outcome]]) -> AsyncGenerator[Streamed]:
+    """Carry a run out, and give what happens in it as it happens; the outcome is last. Whoever leaves the loop before
+    that stops the run."""
+    queue: asyncio.Queue[Event | Heard | None] = asyncio.Queue()
+    listener = RunListener(queue.put_nowait)
+
+    def committed(events: Sequence[Event]) -> None:
+        for event in events:
+            if event.run and event.run == listener.run:
+                queue.put_nowait(apart(event))
+
+    context = copy_context()
+    context.run(LISTENER.set, listener)
+    stop = store.subscribe(committed)
+    task = asyncio.get_running_loop().create_task(run(), context=context)
+    task.add_done_callback(lambda _: queue.put_nowait(None))
+    try:
+        while (found := await queue.get()) is not None:
+            yield found
+        yield await task
+    finally:
+        stop()
+        task.cancel()
+        with suppress(asyncio.CancelledError, Exception):  # whoever has left does not want to know
+            await task

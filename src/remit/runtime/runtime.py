@@ -20,6 +20,7 @@ from remit.engine.plans.running import PlanOutcome
 from remit.engine.queue.task import Task
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
+from remit.runtime.following import Streamed, streamed
 from remit.runtime.leading import Leader
 from remit.runtime.models import ToolShelf
 from remit.runtime.opening import DEFAULT_WORKSPACE, Opening, StoreGiven, refuse_unknown, settings
@@ -87,9 +88,25 @@ class Runtime(HasTeam):
         asking.nothing_more("outcome", "an agent and a task", strange)
         return await self._begun(agent, task, how)
 
+    def stream(self, agent: str, task: str, *strange: Never, **how: Unpack[Running]) -> AsyncGenerator[Streamed]:
+        """Ask an agent to do a task, and give what happens as it happens: `async for one in rt.stream("coder", "x")`.
+
+        An `Event` is what was recorded; a `Heard` is a piece of what a model says, which counts from the last one that
+        `begins`; the `Outcome` is last. Whoever leaves the loop before that stops the run. A run of another process is
+        followed by its id: `rt.workspace.follow(run=...)`.
+        """
+        asking.nothing_more("stream", "an agent and a task", strange)
+        asked = self._asked(agent, task, how)
+        return streamed(self.workspace.store, lambda: self._begin(asked))
+
     def _begun(self, agent: str, task: str, how: Running) -> Coroutine[Any, Any, Outcome]:
+        return self._begin(self._asked(agent, task, how))
+
+    def _asked(self, agent: str, task: str, how: Running) -> asking.Asked:
         self._opening.must_be_outside("run", "turn.delegate")
-        asked = asking.asked("run", agent, task, how, self._opening.settings.policy.classify)
+        return asking.asked("run", agent, task, how, self._opening.settings.policy.classify)
+
+    def _begin(self, asked: asking.Asked) -> Coroutine[Any, Any, Outcome]:
         return self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
 
     async def run_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> PlanOutcome:

@@ -10,8 +10,9 @@ from pydantic import BaseModel
 from remit import Runtime, Turn
 from remit.errors import BadInput
 from remit.testing.clock import PATIENCE
-from remit.testing.models import Calls, Fails, ModelServer, Says, model_server
+from remit.testing.models import Calls, Cut, Fails, ModelServer, Says, model_server
 from remit.testing.models.server import Script
+from remit.types import Heard
 
 pytestmark = pytest.mark.anyio
 
@@ -171,3 +172,16 @@ def test_what_is_wrong_with_an_agent_is_said_when_it_is_registered():
             @rt.agent(model="test")
             async def strange(turn: Turn) -> "NoSuchType":  # noqa: F821 # pyright: ignore[reportUndefinedVariable, reportReturnType]
                 """Help."""
+
+
+@pytest.mark.rule("stream.order", "stream.begins")
+async def test_words_of_a_model_are_heard_over_http_and_a_cut_answer_begins_anew():
+    async with served([Cut(Says("one two three four five six")), Says("seven eight")]) as (place, rt):
+        rt.model_agent("coder", "openai-chat:big", fallback=["openai-chat:small"], **place.how)
+        said: list[list[str]] = []
+        async for one in rt.stream("coder", "x"):
+            if isinstance(one, Heard):
+                said = [*said, []] if one.begins else [*said[:-1], [*said[-1], one.text]]
+        assert "".join(said[-1]) == "seven eight"
+        assert len(said) == 2
+        assert all(request.stream for request in place.server.requests)

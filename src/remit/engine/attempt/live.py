@@ -33,7 +33,6 @@ from remit.engine.attempt.operations import FIRST, Attempt, Operations
 from remit.engine.directory import Agent
 from remit.errors import Refused
 from remit.ports import Clock, Decide, Decision, View, Wants
-from remit.ports.models import Hear
 
 T = TypeVar("T")
 Written: TypeAlias = dict[tuple[str, str], int]  # the version that stood at an address after writing it
@@ -71,18 +70,15 @@ NOT_HANDED: Final = Handoff()  # shared by all tasks: turns are given copies
 
 class Conversation:
     """A turn's talk with a model: how many requests there were, how far the context is shortened, how many calls were
-    of tools that do not exist, and what tools were used of late. `hear` is given the text of answers as they come.
+    of tools that do not exist, and what tools were used of late. Run again, the same requests build it anew."""
 
-    Run again, the same requests build it anew."""
-
-    __slots__ = ("hear", "requests", "strange", "tools", "trim")
+    __slots__ = ("requests", "strange", "tools", "trim")
 
     def __init__(self) -> None:
         self.requests = 0
         self.trim = 0
         self.strange = 0
         self.tools = Repeats()
-        self.hear: Hear | None = None
 
 
 class LiveTask:

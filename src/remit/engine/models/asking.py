@@ -32,7 +32,7 @@ from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import move_on_after, shielded
 from remit.errors import Failed, NoAnswer
 from remit.ports import Decision, View
-from remit.ports.models import ModelAnswer, ModelCall
+from remit.ports.models import LISTENER, Hear, Heard, ModelAnswer, ModelCall
 
 Search = Generator[ModelTry, Situation, GaveUp | None]
 UNKNOWN_TOOLS = 10  # calls of tools that do not exist, after which a turn is stopped
@@ -91,7 +91,7 @@ class Models(NamedTuple):
         request = await self.costs.prepared(live, call, attempt)
         self.used[f"key:{attempt.key}"] = self.ground.clock.now()
         try:
-            reply = await call.send(attempt, request.most, live.conversation.hear)
+            reply = await call.send(attempt, request.most, _listener(live))
         except Exception as error:
             failure = call.failure(error)
             await self._record_failure(live, request, failure)
@@ -171,6 +171,16 @@ class Models(NamedTuple):
 
 
 _LONG = 365 * 86_400 * SECOND
+
+
+def _listener(live: LiveTask) -> Hear | None:
+    """Tell whoever listens that an answer begins, and give what hears the rest of it."""
+    listener = LISTENER.get()
+    if listener is None or listener.run != live.remit.root:  # a worker may have been started by whoever listens
+        return None
+    begins = Heard(live.remit.holder, live.remit.id, begins=True)
+    listener.hear(begins)
+    return lambda text: listener.hear(begins._replace(text=text, begins=False))
 
 
 def _must_go_on(live: LiveTask) -> None:
