@@ -10,17 +10,16 @@ Lines: TypeAlias = Mapping[Path, int]
 
 # Strings of all four kinds, comments, ends of lines, brackets, and whatever else stands together.
 _TOKEN: Final = re.compile(
-    r'"""(?:\\.|[^\\])*?"{3,5}'
+    r'(?s)"""(?:\\.|[^\\])*?"{3,5}'
     r"|'''.*?'{3,5}"
     r'|"(?:\\.|[^"\\\n])*"'
     r"|'[^'\n]*'"
     r"|\#[^\n]*"
     r"|\n"
     r"|[\[\]{}=]"
-    r"|[^\s\[\]{}=\"'#]+",
-    re.DOTALL,
+    r"|[^\s\[\]{}=\"'#]+"
 )
-_AT: Final = re.compile(r" *\(at (?:line (\d+), column \d+|end of document)\)")
+_AT: Final = re.compile(r"\(at (?:line (\d{1,9}), column \d{1,9}|end of document)\)")
 
 
 def lines_of(text: str) -> Lines:
@@ -39,7 +38,7 @@ def trouble(error: tomllib.TOMLDecodeError, text: str) -> tuple[int, str]:
     place = _AT.search(said)
     last = max(len(text.splitlines()), 1)
     number = min(int(place[1]), last) if place and place[1] else last
-    return number, _AT.sub("", said)
+    return number, _AT.sub("", said).rstrip()
 
 
 class _Scan:

@@ -96,17 +96,12 @@ class Runtime(HasTeam):
         followed by its id: `rt.workspace.follow(run=...)`.
         """
         asking.nothing_more("stream", "an agent and a task", strange)
-        asked = self._asked(agent, task, how)
-        return streamed(self.workspace.store, lambda: self._begin(asked))
+        asking.asked("stream", agent, task, how, None)  # what is wrong is told now, and not when the loop begins
+        return streamed(self.workspace.store, lambda: self._begun(agent, task, how))
 
     def _begun(self, agent: str, task: str, how: Running) -> Coroutine[Any, Any, Outcome]:
-        return self._begin(self._asked(agent, task, how))
-
-    def _asked(self, agent: str, task: str, how: Running) -> asking.Asked:
         self._opening.must_be_outside("run", "turn.delegate")
-        return asking.asked("run", agent, task, how, self._opening.settings.policy.classify)
-
-    def _begin(self, asked: asking.Asked) -> Coroutine[Any, Any, Outcome]:
+        asked = asking.asked("run", agent, task, how, self._opening.settings.policy.classify)
         return self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
 
     async def run_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> PlanOutcome:

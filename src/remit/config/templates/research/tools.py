@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 NOTES = Path(__file__).parent / "notes"
+WORD = re.compile(r"\w+")
 
 
 def search_notes(query: str) -> str:
@@ -19,4 +20,4 @@ def search_notes(query: str) -> str:
 
 
 def _words(text: str) -> set[str]:
-    return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
+    return {word for word in WORD.findall(text.lower()) if len(word) > 3}

@@ -2,6 +2,7 @@
 
 import re
 
+NUMBER = re.compile(r"\d+")
 ORDERS = {"17": ("a brass lamp", 89), "18": ("two bulbs", 6)}
 
 
@@ -23,4 +24,4 @@ def refund(text: str) -> str:
 
 
 def _number(text: str) -> str | None:
-    return next((number for number in re.findall(r"\d+", text) if number in ORDERS), None)
+    return next((number for number in NUMBER.findall(text) if number in ORDERS), None)
