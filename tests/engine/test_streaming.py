@@ -23,8 +23,9 @@ class Speaks(Talk):
 
     async def send(self, attempt: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
         reply = await super().send(attempt, most, hear)
-        for word in reply.text.split() if hear is not None else ():
-            hear(f"{word} ")
+        if hear is not None:
+            for word in reply.text.split():
+                hear(f"{word} ")
         return reply
 
 
