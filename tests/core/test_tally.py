@@ -191,3 +191,11 @@ def test_a_history_at_random_has_a_bit_of_everything():
     kinds = {event.kind for event in events}
     assert kinds >= {"task.released", "task.lost", "task.waiting", "task.fenced", "hop.refused"}
     assert len({start_of(event.at, HOUR) for event in events}) > 100
+
+
+def test_a_window_within_a_day_has_its_hours_and_one_within_an_hour_has_only_edges():
+    hours = Window(HOUR_WIDE, 3 * HOUR_WIDE)
+    assert hours.whole() == [Period(HOUR_WIDE, HOUR_WIDE, 3 * HOUR_WIDE)]
+    assert hours.edges() == []
+    short = Window(HOUR_WIDE + 5, HOUR_WIDE + 9)
+    assert (short.whole(), short.edges()) == ([], [short])

@@ -56,3 +56,7 @@ def test_what_could_act_is_shown_instead(text: str, shown: str):
 )
 def test_only_what_acts_is_written_out_for_a_pipe(text: str, written: str):
     assert harmless(text) == written
+
+
+def test_a_block_shows_what_acts_in_each_of_its_lines():
+    assert block("a\x1b[2J\nb\tc") == "a\\x1b[2J\nb\\tc"

@@ -392,3 +392,9 @@ def test_a_task_of_a_step_that_is_in_no_plan_is_a_task():
 @pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"b": 1, "a": 2}, '{"a":2,"b":1}'), (None, "null")])
 def test_a_result_as_text_is_its_text_or_its_json(result, text):
     assert result_text(run_of(kinds.started(LEAD, NOW), completed(LEAD, result))) == text
+
+
+def test_a_task_that_a_damaged_journal_begins_twice_stands_there_once():
+    once = [kinds.started(LEAD, NOW), kinds.started(CODER, NOW)]
+
+    assert run_of(*once, kinds.started(CODER, NOW)) == run_of(*once)

@@ -12,6 +12,7 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Writer
 from remit.core.kinds import Begun, Claim
+from remit.core.match import Match
 from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.record import Record, RunFacts
@@ -319,3 +320,14 @@ def test_where_a_task_failed_as_data():
 
     assert data == {"task": "t1", "failures": [{"at": NOW, "error": "no disk", "trace": "team.py:14 in coder"}]}
     assert checked(data, "traces") == data
+
+
+def test_an_agent_that_was_found_as_data_says_why_and_whether_it_is_the_one():
+    found = Match(Card("coder"), 0.5, "can code", fits=True)
+    assert wire.match(found, chosen=True) == {
+        "agent": "coder",
+        "score": 0.5,
+        "why": "can code",
+        "free": True,
+        "chosen": True,
+    }
