@@ -196,7 +196,7 @@ class Child(asyncio.SubprocessProtocol):
 
     @asynccontextmanager
     async def living(self, env: Mapping[str, str] | None, cwd: str | os.PathLike[str] | None) -> AsyncGenerator[Any]:
-        """Start it and give its transport; afterwards everyone in its group is gone."""
+        """Run the program while the body runs, and give its transport; then end every process of its group."""
         transport = await self._started(_environment(env), cwd)
         try:
             yield transport

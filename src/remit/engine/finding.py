@@ -63,7 +63,7 @@ class Meanings:
         return {text: self._vectors[text] for text in every}
 
     async def _embedded(self, texts: list[str]) -> Vectors:
-        """Call the owner's function: on a thread if it is a plain one, since most wait for a server."""
+        """Embed texts with the owner's function; a plain (not async) one runs on a thread, so that it blocks nobody."""
         made = self._embed(texts) if inspect.iscoroutinefunction(self._embed) else await to_thread(self._embed, texts)
         return await made if inspect.isawaitable(made) else made
 

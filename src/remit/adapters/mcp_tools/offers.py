@@ -23,8 +23,8 @@ class Offer(NamedTuple):
 
 
 class Gate:
-    """Lets tools in by name. What was let in once has to stay as it was, also if the server is started anew: models
-    and their owner know it by that description."""
+    """Admits the tools of a server: only those on its allow list, and only as long as their description and schema are
+    those that were pinned or seen first, also after the server was restarted."""
 
     def __init__(self, server: str, allow: Sequence[str], pins: Mapping[str, str]) -> None:
         self._server = server

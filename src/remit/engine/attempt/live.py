@@ -212,8 +212,8 @@ class LiveTask:
             raise Refused(sentence, rule="over")
 
     def verb(self) -> AbstractContextManager[object]:
-        """Do something that takes time in the turn's name; should that be in another asyncio task than its own, it is
-        stopped when the turn ends."""
+        """Mark that a verb of the turn is running. If it runs in an asyncio task that the agent made itself, that one is
+        cancelled when the turn ends."""
         if self.returned:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
         task = asyncio.current_task()

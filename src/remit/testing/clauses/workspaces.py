@@ -161,7 +161,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
 
 
 async def workspaces_never_cross(database: Database) -> None:
-    """The same ids, keys and names in two workspaces: each reads as if it were the only one."""
+    """Write the same ids, keys and names to two workspaces, and see that each reads only its own."""
     methods = {name for name in dir(View) if not name.startswith("_")}
     equal(set(_LOOKS), methods, "this clause asks in every way a view can be asked")
     one, two = database.store("one"), database.store("two")
