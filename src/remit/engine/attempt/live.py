@@ -212,8 +212,8 @@ class LiveTask:
             raise Refused(sentence, rule="over")
 
     def verb(self) -> AbstractContextManager[object]:
-        """Mark that a verb of the turn is running. If that is in an asyncio task that the agent made itself, the task is
-        cancelled when the turn ends."""
+        """Mark that a verb of the turn is running. If that is in an asyncio task that the agent made itself, the task
+        is cancelled when the turn ends."""
         if self.returned:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
         task = asyncio.current_task()
