@@ -235,6 +235,7 @@ def test_pruning_takes_the_rows_of_a_run_and_cuts_its_events_out():
         Change("task", "drop", ("t9",), {"id": "t9"}),
         Change("run", "drop", ("t9",), {"id": "t9"}),
         Change("event", "cut", (), {"first": 3, "last": 5}),
+        Change("blob", "cut", (), {"first": 3, "last": 5}),
         Change("gap", "cut", (), {"first": 3, "last": 5}),
         Change("gap", "add", (), {"first": 3, "last": 5, "hash": "abc", "stated": 1}),
     ]

@@ -11,13 +11,14 @@ import psycopg
 import pytest
 
 import remit
+from remit.core.entry import Draft
 from remit.core.events import GENESIS, SealKey
 from remit.engine.upkeep.doctor import Health, examine
 from remit.errors import BadInput, StoreError
 from remit.settings import System
 from remit.stores.sqlite.database import SqliteDatabase
 from remit.testing import FakeClock
-from remit.testing.clauses.making import NOW, ending, first_remit, starting
+from remit.testing.clauses.making import NOW, ending, first_remit, putting, starting
 from teams import echo, team
 
 DAYS = 86_400
@@ -109,6 +110,34 @@ def test_whatever_is_done_beside_or_around_a_gap_is_found(pruned: Path, statemen
     health = examined(pruned)
     assert not health.sound
     assert why in sentences(health)
+
+
+@pytest.mark.rule("doctor.blobs")
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("UPDATE blob SET text = text || ' '", "the answer of event 1 (entry.set) was changed after it was sealed"),
+        ("DELETE FROM blob", "the answer of event 1 (entry.set) is missing"),
+        ("INSERT INTO blob VALUES ('default', 2, '1')", "1 long answers belong to no event"),
+    ],
+)
+def test_a_long_answer_that_was_changed_is_found(tmp_path: Path, statement: str, why: str):
+    path = tmp_path / "long.db"
+    with closing(SqliteDatabase(path)) as database:
+        asyncio.run(database.store("default").tx("long", putting(Draft("notes", "a", 1), answer="x" * 100_000)))
+    assert examined(path).sound
+    change(path, statement)
+    assert why in sentences(examined(path))
+
+
+def test_what_an_operation_answered_is_missed_with_a_sentence(tmp_path: Path):
+    path = tmp_path / "long.db"
+    with closing(SqliteDatabase(path)) as database:
+        store = database.store("default")
+        asyncio.run(store.tx("long", putting(Draft("notes", "a", 1), answer="x" * 100_000)))
+        change(path, "DELETE FROM blob")
+        with pytest.raises(StoreError, match="what operation 'long' answered is not there any more; run"):
+            asyncio.run(store.read(lambda view: view.done("long")))
 
 
 # -- the head that was kept, and the key ----------------------------------------------------------------------

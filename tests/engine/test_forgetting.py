@@ -7,6 +7,7 @@ import pytest
 
 from engine.helping import PATIENCE, happened, sound
 from remit import Card, Runtime, Turn
+from remit.core.events import INLINE
 from remit.errors import BadInput, NotFound
 from remit.settings import Serving
 from teams import echo, team
@@ -23,6 +24,8 @@ def rt(clock):
         @runtime.agent(asks="*")
         async def lead(turn: Turn) -> str:
             await turn.send("coder", "hello")
+            if turn.task.endswith("00"):
+                await turn.once("draft", lambda: "x" * INLINE)
             return await turn.delegate("coder", turn.task)
 
         runtime.add(Card("coder"), echo)
@@ -36,7 +39,7 @@ async def work(rt: Runtime, runs: int) -> None:
 
 def rows(rt: Runtime) -> dict[str, int]:
     connection: Any = rt.workspace.database
-    tables = ("event", "task", "run", "message")
+    tables = ("event", "task", "run", "message", "blob")
     return {name: connection.writer.connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
 
 
@@ -45,6 +48,7 @@ def rows(rt: Runtime) -> dict[str, int]:
 async def test_many_more_runs_leave_no_more_behind(rt: Runtime):
     await work(rt, 500)
     few = rows(rt)
+    assert few["blob"]
     await work(rt, 1_500)
     assert all(count <= 1.5 * few[name] for name, count in rows(rt).items()), (few, rows(rt))
     await sound(rt)

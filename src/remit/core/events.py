@@ -35,8 +35,8 @@ class Event(NamedTuple):
 
     `at` is microseconds since 1970, and `happened` the same as a datetime. `text` is `data` as it was sealed: the hash
     is over these very bytes, so it does not depend on how a value is written as JSON. `op` is the operation it belongs
-    to and `answer` what that operation answered, as JSON text. Like every named tuple it is a list to a JSON encoder;
-    `remit.report.wire.event` makes an object of it.
+    to and `answer` what that operation answered, as JSON text; of a long one only the digest, see `blob_reference`.
+    Like every named tuple it is a list to a JSON encoder; `remit.report.wire.event` makes an object of it.
     """
 
     workspace: str
@@ -81,6 +81,19 @@ class Stamp(NamedTuple):
 
 
 NO_STAMP: Final = Stamp()
+INLINE: Final = 64 * 1024  # characters of an answer, up to which it is part of its event
+_BLOB: Final = "blob:"  # no JSON text begins so
+
+
+def blob_reference(text: str) -> str:
+    """Give what stands in an event for an answer that is kept beside it as a blob: its digest, so that the seal covers
+    it, and its size."""
+    return f"{_BLOB}{hashlib.sha256(text.encode()).hexdigest()}:{len(text)}"
+
+
+def is_blob(answer: str | None) -> bool:
+    """Tell whether the answer of an event is kept beside it."""
+    return answer is not None and answer.startswith(_BLOB)
 
 
 class SealKey:

@@ -63,6 +63,14 @@ class JournalView(Protocol):
         """Tell what an operation answered, if it has happened."""
         ...
 
+    def blob(self, seq: int) -> str | None:
+        """Give the long answer that is kept beside an event, as JSON text; None if there is none."""
+        ...
+
+    def blobs(self) -> int:
+        """Count the answers that are kept beside their events."""
+        ...
+
     def done_under(self, prefix: str) -> list[Event]:
         """List the first events of the operations whose id begins so, in order."""
         ...

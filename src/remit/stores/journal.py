@@ -1,11 +1,11 @@
 """Appending: what is decided becomes events, events become rows. The same for every SQL database."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from remit.codec import encode
 from remit.core import lifecycle
-from remit.core.events import KEYED, NO_STAMP, Event, Head, SealKey, Stamp, Unsealed, seal
+from remit.core.events import INLINE, KEYED, NO_STAMP, Event, Head, SealKey, Stamp, Unsealed, blob_reference, seal
 from remit.core.money import MOVES, LeaseMove
 from remit.core.projection import COUNTS, Key, Row, Table, changes
 from remit.core.values import Json
@@ -15,7 +15,6 @@ from remit.stores.cached import CachedView
 from remit.stores.operations import Applied
 from remit.stores.queries import queries
 from remit.stores.unwritten import READERS, TABLES, Unwritten
-from remit.stores.views import answer_of
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
@@ -24,7 +23,7 @@ _FILL = {name: query.fill for name, query in queries().items()}
 
 
 class Recorded(NamedTuple):
-    """An operation in the journal: its answer as JSON text, and the hash of its first event."""
+    """An operation in the journal: its answer as its first event has it, and the hash of that event."""
 
     answer: str | None
     hash: str
@@ -175,6 +174,8 @@ class Journal:
 
     def _append_all(self, workspace: str, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp) -> list[Event]:
         """Append the events and give them back; none if the operation's id is taken."""
+        if stamp.answer is not None and len(stamp.answer) > INLINE:
+            return self._append_beside(workspace, unsealed, texts, stamp)
         head = self._heads.get(workspace) or self.head(workspace)
         events: list[Event] = []
         for fresh, text in zip(unsealed, texts, strict=True):
@@ -189,6 +190,17 @@ class Journal:
         self._heads[workspace] = head
         return events
 
+    def _append_beside(
+        self, workspace: str, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp
+    ) -> list[Event]:
+        """Append the events, and keep the answer beside the first of them."""
+        op, answer = stamp
+        events = self._append_all(workspace, unsealed, texts, Stamp(op, blob_reference(cast("str", answer))))
+        if events:
+            self._sql.write("blob_put", (workspace, events[0].seq, answer))
+            self.unrepeatable = True
+        return events
+
     def restore(self, events: Sequence[Event]) -> None:
         """Write events again that a rollback took away."""
         for event in events:
@@ -196,8 +208,8 @@ class Journal:
 
     def _answer_of(self, workspace: str, op: str) -> Applied | None:
         """Answer as an operation did that was done before: with no events, and nothing aside."""
-        done = self._sql.done(workspace, op)
-        return None if done is None else (answer_of(done.answer), [], None)
+        done = self.view(workspace).done(op)
+        return None if done is None else (done[0], [], None)
 
     def _append(self, event: Event) -> bool:
         """Write the event and what it does to the tables; False if its operation or its place is taken."""
@@ -255,7 +267,7 @@ class _JournalView(CachedView):
 
     def done(self, op: str) -> tuple[Json] | None:
         done = self._sql.done(self.workspace, op)
-        return None if done is None else (answer_of(done.answer),)
+        return None if done is None else (self._answer(op, done.answer),)
 
 
 def _check_moves(view: CachedView, unsealed: Sequence[Unsealed]) -> None:

@@ -22,6 +22,7 @@ Table = Literal[
     "cooling",
     "event",
     "gap",
+    "blob",
     "lease",
     "hold",
     "meter",
@@ -55,6 +56,7 @@ COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     "meter": ("scope", "name", "unit", "hour", "spent"),
     "question": Question._fields,
     "gap": ("first", "last", "hash", "stated"),
+    "blob": ("seq", "text"),
     "event": tuple("data" if name == "text" else name for name in Event._fields if name != "data"),
 }
 KEYS: Final[dict[Table, tuple[str, ...]]] = {

@@ -160,11 +160,13 @@ def _pruned(event: Event) -> list[Change]:
 
 
 def _cut(gaps: list[tuple[int, int, str]], stated: int) -> list[Change]:
-    """Whatever events are in a gap go, and so do the gaps that it takes in; `stated` is the event that says so."""
+    """Whatever events are in a gap go with their blobs, and so do the gaps that it takes in; `stated` is the event that
+    says so."""
     changes: list[Change] = []
     for first, last, hash_ in gaps:
         where: Row = {"first": first, "last": last}
         changes.append(Change("event", "cut", (), {**where}))
+        changes.append(Change("blob", "cut", (), {**where}))
         changes.append(Change("gap", "cut", (), {**where}))
         changes.append(Change("gap", "add", (), {**where, "hash": hash_, "stated": stated}))
     return changes

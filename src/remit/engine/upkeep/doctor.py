@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal, Self, TypeAlias, TypeVar
 
-from remit.core.events import Event, Gap, Head
+from remit.core.events import Event, Gap, Head, blob_reference, is_blob
 from remit.core.projection import KEYS, Key, Row, Table, fold
 from remit.core.projection.ledger import unbalanced
 from remit.core.text import shown
@@ -107,6 +107,7 @@ class _Part:
         self._tell = tell
         self._abandoned: list[str] = []
         self._unbalanced: list[str] = []
+        self._blobs = _Blobs()
 
     def examine(self, view: View) -> Self:
         reading = self._reading
@@ -116,6 +117,8 @@ class _Part:
                     reading.pass_over(gap)
                     self.has_kept = self.has_kept or gap.hash == self._kept
                 reading.take(event)
+                if is_blob(event.answer):
+                    self._blobs.take(view, event)
                 self.has_kept = self.has_kept or event.hash == self._kept
             reading.end()
             self._broken(reading.sentences)
@@ -123,6 +126,7 @@ class _Part:
                 self._broken([*islice(reading.gaps.differences(_gaps(view)), _SHOWN)])
             self._broken(self._differences(view, reading))
             self._broken(_some(self._unbalanced, "leases do not balance"))
+            self._broken(_some(self._blobs.wrong(view), "answers are missing or changed"))
         except _UNREADABLE as error:
             sentence = f"the journal or a table has a row that cannot be read ({type(error).__name__}: {error})"
             self._broken([*reading.sentences, sentence])
@@ -186,6 +190,25 @@ class _Part:
         which = f"{', '.join(left[:_SHOWN])}{more}"
         help_ = "`remit worker` ends or resumes what a process left behind"
         return [f"{len(left)} tasks have not ended although their time is up: {which}; {help_}"]
+
+
+class _Blobs:
+    """The answers that are kept beside their events: each is there, and what its event was sealed with."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._wrong: list[str] = []
+
+    def take(self, view: View, event: Event) -> None:
+        text = view.blob(event.seq)
+        self._seen += text is not None
+        if text is None or blob_reference(text) != event.answer:
+            what = "is missing" if text is None else "was changed after it was sealed"
+            self._wrong.append(f"the answer of event {event.seq} ({event.kind}) {what}")
+
+    def wrong(self, view: View) -> list[str]:
+        strange = view.blobs() - self._seen
+        return [*self._wrong, *([f"{strange} long answers belong to no event"] if strange else [])]
 
 
 def _some(sentences: list[str], rest: str) -> list[str]:

@@ -27,6 +27,23 @@ WHERE workspace = :workspace AND seq <= :last AND seq > (
     WHERE g.workspace = :workspace AND g.last >= :first AND g.last <= :last AND g.first = :first
 );
 
+-- name: blob_put
+INSERT INTO blob (workspace, @blob) VALUES (:workspace, :@blob);
+
+-- name: blob_cut
+DELETE FROM blob WHERE workspace = :workspace AND seq >= :first AND seq <= :last;
+
+-- name: blob
+SELECT text FROM blob WHERE workspace = :workspace AND seq = :seq;
+
+-- name: blob_of
+-- What an operation answered, if that is kept beside its event.
+SELECT b.text FROM event e JOIN blob b ON b.workspace = e.workspace AND b.seq = e.seq
+WHERE e.workspace = :workspace AND e.op = :op;
+
+-- name: blobs
+SELECT count(*) FROM blob WHERE workspace = :workspace;
+
 -- name: gap_cut
 DELETE FROM gap WHERE workspace = :workspace AND last >= :first AND last <= :last;
 

@@ -52,3 +52,7 @@ DELETE FROM task WHERE workspace = :workspace AND began > :after AND began <= :u
 -- name: forget_events
 DELETE FROM event WHERE workspace = :workspace AND seq > :after AND seq <= :upto
   AND run NOT IN (SELECT value FROM json_each(:kept));
+
+-- name: forget_blobs
+DELETE FROM blob WHERE workspace = :workspace AND seq > :after AND seq <= :upto
+  AND NOT EXISTS (SELECT 1 FROM event e WHERE e.workspace = blob.workspace AND e.seq = blob.seq);

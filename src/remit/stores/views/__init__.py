@@ -4,14 +4,14 @@ The classes here are the roles of `ports.views`, one for one; `SqlView` is all o
 """
 
 from remit.stores.views.base import Ask, Values
-from remit.stores.views.journal import JournalQueries, answer_of, event_of
+from remit.stores.views.journal import JournalQueries, event_of
 from remit.stores.views.money import LedgerQueries, QuestionQueries, lease_of
 from remit.stores.views.queue import QueueQueries
 from remit.stores.views.sharing import AgentQueries, EntryQueries, KeyQueries, MessageQueries
 from remit.stores.views.tally import TallyQueries
 from remit.stores.views.tasks import TaskQueries, run_facts
 
-__all__ = ["Ask", "SqlView", "Values", "answer_of", "event_of", "lease_of", "run_facts"]
+__all__ = ["Ask", "SqlView", "Values", "event_of", "lease_of", "run_facts"]
 
 
 class SqlView(

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from remit.codec import decode
-from remit.core.events import Event, Gap, Head, Mark
+from remit.core.events import Event, Gap, Head, Mark, is_blob
 from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
 from remit.core.values import Json
 from remit.errors import StoreError
@@ -49,7 +49,23 @@ class JournalQueries(Queries):
 
     def done(self, op: str) -> tuple[Json] | None:
         row = self._one("done", op=op)
-        return None if row is None else (answer_of(row[0]),)
+        return None if row is None else (self._answer(op, row[0]),)
+
+    def _answer(self, op: str, text: str | None) -> Json:
+        """Read what an operation answered; a long answer is kept beside its event."""
+        if is_blob(text):
+            row = self._one("blob_of", op=op)
+            if row is None:
+                raise StoreError(f"what operation '{op}' answered is not there any more; run `remit doctor`")
+            text = cast("str", row[0])
+        return None if text is None else decode(text)
+
+    def blob(self, seq: int) -> str | None:
+        row = self._one("blob", seq=seq)
+        return row[0] if row else None
+
+    def blobs(self) -> int:
+        return self._count("blobs")
 
     def done_under(self, prefix: str) -> list[Event]:
         after = prefix[:-1] + chr(ord(prefix[-1]) + 1)
@@ -133,11 +149,6 @@ def _is_within(row: Values, span: Span) -> bool:
         and (span.agent is None or row[_AGENT] == span.agent)
         and (span.task is None or row[_TASK] == span.task)
     )
-
-
-def answer_of(text: str | None) -> Json:
-    """Read the answer of an operation from its JSON text; None is kept as no text at all."""
-    return None if text is None else decode(text)
 
 
 def event_of(row: Values) -> Event:

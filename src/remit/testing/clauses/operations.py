@@ -4,13 +4,17 @@ import asyncio
 from typing import Final
 
 from remit.core.entry import Draft
+from remit.core.events import INLINE, Gap, Unsealed, blob_reference, is_blob
+from remit.core.kinds import journal_cut
 from remit.core.values import Json
-from remit.errors import Conflict
+from remit.errors import Conflict, StoreError
 from remit.ports import Database, Decide, Decided, Decision, View
 from remit.testing.clauses.making import (
+    NOW,
     answer_or_error,
     equal,
     journal,
+    look,
     must,
     putting,
     raising,
@@ -46,6 +50,27 @@ async def answers_again(database: Database) -> None:
         equal(type(again), type(answer), "the same operation id gives an answer of the same type")
     equal(await journal(store), before, "the same operation id changes nothing the second time")
     await sound(store)
+
+
+async def a_long_answer_is_kept_beside_its_event(database: Database) -> None:
+    """Lists of events do not have it; whoever asks again does; and it goes with its event."""
+    store = database.store("one")
+    long: Json = ["x" * INLINE, {"ü\0": "😀"}]
+    equal(await store.tx("short", putting(Draft("notes", "a", 1), answer="x" * (INLINE - 2))), "x" * (INLINE - 2), "")
+    equal(await store.tx("long", putting(Draft("notes", "a", 2), answer=long)), long, "the first answer")
+    equal(await store.tx("long", putting(Draft("notes", "a", 3))), long, "the same operation id gives the same answer")
+    equal(await look(store, lambda view: view.done("long")), (long,), "what is looked up")
+    [short, event] = await journal(store)
+    must(short.answer is not None and len(short.answer) == INLINE, "what is just short enough is part of its event")
+    must(is_blob(event.answer) and len(event.answer or "") < 100, f"the event has a digest, got {event.answer!r}")
+    kept = await look(store, lambda view: [view.blob(1), view.blob(2), view.blobs()])
+    must(kept[0] is None and blob_reference(str(kept[1])) == event.answer and kept[2] == 1, "one is kept beside")
+    bad = await answer_or_error(store, "bad", lambda _view: Decision(None, (Unsealed("task.started", NOW, {}),)))
+    must(isinstance(bad, StoreError), "an event that no table can take")
+    equal(await look(store, lambda view: view.done("long")), (long,), "what is looked up when something else failed")
+    await sound(store)
+    await store.tx("cut", lambda _view: Decision(None, (journal_cut([Gap(2, 2, event.hash)], [], 0, NOW),)))
+    equal(await look(store, lambda view: (view.blob(2), view.blobs())), (None, 0), "what was kept beside a cut event")
 
 
 async def answers_again_when_the_second_time_raises(database: Database) -> None:
@@ -186,6 +211,7 @@ async def those_whose_ids_begin_alike_are_found(database: Database) -> None:
 
 CLAUSES: Final = (
     answers_again,
+    a_long_answer_is_kept_beside_its_event,
     answers_again_when_the_second_time_raises,
     answers_again_when_the_second_time_changes_nothing,
     what_changes_nothing_leaves_nothing,

@@ -7,7 +7,7 @@ from typing import Final
 from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Draft
-from remit.core.events import Gap, Unsealed
+from remit.core.events import INLINE, Gap, Unsealed
 from remit.core.kinds import (
     Begun,
     Claim,
@@ -52,7 +52,16 @@ from remit.ports import (
     View,
     Which,
 )
-from remit.testing.clauses.making import NOW, child_remit, entry_event, equal, first_remit, must, sound
+from remit.testing.clauses.making import (
+    NOW,
+    child_remit,
+    entry_event,
+    equal,
+    first_remit,
+    must,
+    putting,
+    sound,
+)
 
 # Every way to read, asked for what both workspaces have under the same name.
 _LOOKS: Final[dict[str, Callable[[View], object]]] = {
@@ -66,6 +75,8 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "marks": lambda view: view.marks(2, 3),
     "done": lambda view: view.done("fill"),
     "done_under": lambda view: view.done_under("fi"),
+    "blob": lambda view: [view.blob(seq) for seq in range(1, view.head().seq + 1)],
+    "blobs": lambda view: view.blobs(),
     "running": lambda view: view.running("helper", NOW),
     "working": lambda view: view.working(),
     "resuming": lambda view: (view.resuming("*"), view.resuming("helper")),
@@ -262,6 +273,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
 
     await store.tx("fill", decide)
     await store.tx("cut", _cut)
+    await store.tx("long", putting(Draft("notes", "a", mark), answer=mark * INLINE))
 
 
 def _cut(view: View) -> Decision[Json]:
