@@ -272,6 +272,11 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
         return Decision(mark, events, Beat("worker", mark, 1), tally=tally, vault=keys)
 
     await store.tx("fill", decide)
+    await _cut_and_answer(store, mark)
+
+
+async def _cut_and_answer(store: Store, mark: str) -> None:
+    """Cut the journal, and answer at length."""
     await store.tx("cut", _cut)
     await store.tx("long", putting(Draft("notes", "a", mark), answer=mark * INLINE))
 
