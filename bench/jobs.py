@@ -13,6 +13,7 @@ from subjects import (
     inside,
     langgraph,
     library,
+    models,
     money,
     openai_agents,
     ours,
@@ -335,4 +336,38 @@ MONEY = (
         fresh=True,
     ),
 )
-JOBS = (*RUNS, *INSIDE, *CONTEXT, *TASKS, *MONEY)
+_BARE, _BY_HAND, _GUEST = "pydantic-ai", "remit, by hand", "remit, guest"
+MODELS = (
+    Job(
+        "model-agent",
+        "run of a model agent with two requests and a tool, whose model is a function",
+        "µs CPU",
+        {
+            _BARE: models.bare(http=False),
+            _BY_HAND: models.by_hand(http=False),
+            REMIT: models.ours(http=False),
+            _GUEST: models.ours(http=False, guest=True),
+        },
+        (Aim(1.1, (_BY_HAND,)),),
+    ),
+    Job(
+        "model-agent-http",
+        "the same through a real client, with a server on loopback",
+        "µs CPU",
+        {
+            _BARE: models.bare(http=True),
+            _BY_HAND: models.by_hand(http=True),
+            REMIT: models.ours(http=True),
+            _GUEST: models.ours(http=True, guest=True),
+        },
+        (Aim(1.15, (_BARE,)),),
+    ),
+    Job(
+        "model-hop",
+        "a delegation under limits, kept in a file, after 200 answers of 20 KB",
+        "µs",
+        {REMIT: models.hops(200), "remit, after none": models.hops(0)},
+        (Aim(1.5, ("remit, after none",)),),
+    ),
+)
+JOBS = (*RUNS, *INSIDE, *CONTEXT, *TASKS, *MONEY, *MODELS)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from remit.core.events import Unsealed
 from remit.core.kinds import cooling_set, model_answered, model_failed
+from remit.core.money import Purse
 from remit.core.recovery import (
     FRESH,
     Cooling,
@@ -26,6 +27,7 @@ from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.slots import Slots
+from remit.engine.door.funding import purse_in
 from remit.engine.ground import Ground
 from remit.engine.models.costs import Costs, PaidRequest
 from remit.engine.presence.insisting import Insisting
@@ -36,6 +38,13 @@ from remit.ports.models import LISTENER, Hear, Heard, ModelAnswer, ModelCall
 
 Search = Generator[ModelTry, Situation, GaveUp | None]
 UNKNOWN_TOOLS = 10  # calls of tools that do not exist, after which a turn is stopped
+
+
+class _Known(NamedTuple):
+    """What the store knows before a request: who has failed of late, and what the task pays from."""
+
+    coolings: dict[str, Cooling]
+    purse: Purse
 
 
 class Models(NamedTuple):
@@ -70,25 +79,28 @@ class Models(NamedTuple):
 
     async def _asked(self, live: LiveTask, call: ModelCall, op: str) -> ModelAnswer:
         """Ask one after the other until one answers. Raises NoAnswer with what became of each if none does."""
-        search = recovery(
-            call.choices, await self._situation(None), until=self._until(live), trim=live.conversation.trim
-        )
+        known = await self._known(live)
+        start = self._situation(known, None)
+        search = recovery(call.choices, start, until=self._until(live), trim=live.conversation.trim)
         try:
             attempt = next(search)
             while True:
                 live.conversation.trim = max(live.conversation.trim, attempt.trim)
-                reply = await self._tried(live, call, op, attempt)
+                reply = await self._tried(live, call, op, attempt, known)
                 if not isinstance(reply, ModelFailure):
                     return reply
-                attempt = search.send(await self._situation(reply))
+                known = await self._known(live)
+                attempt = search.send(self._situation(known, reply))
         except StopIteration as over:
             raise _no_answer(live, cast("GaveUp", over.value)) from None
 
-    async def _tried(self, live: LiveTask, call: ModelCall, op: str, attempt: ModelTry) -> ModelAnswer | ModelFailure:
+    async def _tried(
+        self, live: LiveTask, call: ModelCall, op: str, attempt: ModelTry, known: _Known
+    ) -> ModelAnswer | ModelFailure:
         """Send one request, and record what came of it."""
         if attempt.wait:
             await self._pause(live, attempt.wait)
-        request = await self.costs.prepared(live, call, attempt)
+        request = await self.costs.prepared(live, call, attempt, known.purse)
         self.used[f"key:{attempt.key}"] = self.ground.clock.now()
         try:
             reply = await call.send(attempt, request.most, _listener(live))
@@ -101,7 +113,7 @@ class Models(NamedTuple):
         except BaseException:
             await self._record_failure(live, request, None)
             raise
-        await self._keep(live, op, request, reply)
+        await self._keep(live, op, request, reply, known)
         return reply
 
     async def _pause(self, live: LiveTask, wait: int) -> None:
@@ -111,7 +123,7 @@ class Models(NamedTuple):
 
     # -- recording ----------------------------------------------------------------------------------------------
 
-    async def _keep(self, live: LiveTask, op: str, request: PaidRequest, reply: ModelAnswer) -> None:
+    async def _keep(self, live: LiveTask, op: str, request: PaidRequest, reply: ModelAnswer, known: _Known) -> None:
         """Record an answer and charge it, in one transaction, and insist until the store has it."""
         attempt, cost = request.attempt, self.costs.cost(request.attempt.model, reply.usage)
         kept: dict[str, Json] = {
@@ -127,7 +139,7 @@ class Models(NamedTuple):
             events = [
                 model_answered(live.remit, attempt, _told(reply, cost), now),
                 *self.costs.charge(view, live, request, reply, cost),
-                *_rested(view, attempt, now),
+                *_rested(known, attempt, now),
             ]
             return Decision(kept, events)
 
@@ -158,8 +170,11 @@ class Models(NamedTuple):
 
     # -- what is known ------------------------------------------------------------------------------------------
 
-    async def _situation(self, failure: ModelFailure | None) -> Situation:
-        state = await self.ground.store.read(lambda view: view.coolings())
+    async def _known(self, live: LiveTask) -> _Known:
+        return await self.ground.store.read(lambda view: _Known(view.coolings(), purse_in(view, live.remit.id)))
+
+    def _situation(self, known: _Known, failure: ModelFailure | None) -> Situation:
+        state = {**known.coolings}
         for name, used in self.used.items():
             state[name] = state.get(name, FRESH)._replace(used=used)
         return Situation(failure, self.ground.clock.now(), state)
@@ -218,11 +233,12 @@ def _told(reply: ModelAnswer, cost: int | None) -> dict[str, Json]:
     return data
 
 
-def _rested(view: View, attempt: ModelTry, now: int) -> list[Unsealed]:
-    """Whoever has answered has no failures any more."""
-    state = view.coolings()
+def _rested(known: _Known, attempt: ModelTry, now: int) -> list[Unsealed]:
+    """Whoever has answered has no failures any more, but for those that came while it did."""
+    if not known.coolings:
+        return []
     names = (f"model:{attempt.model}", f"key:{attempt.key}")
-    return [cooling_set(name, cleared(now), now) for name in names if name in state]
+    return [cooling_set(name, cleared(now), now) for name in names if name in known.coolings]
 
 
 def _rests(view: View, attempt: ModelTry, failure: ModelFailure, now: int) -> list[Unsealed]:

@@ -32,11 +32,10 @@ class PaidRequest(NamedTuple):
 class Costs(NamedTuple):
     paying: Paying
 
-    async def prepared(self, live: LiveTask, call: ModelCall, attempt: ModelTry) -> PaidRequest:
+    async def prepared(self, live: LiveTask, call: ModelCall, attempt: ModelTry, purse: Purse) -> PaidRequest:
         """Hold what a request may cost, if anything limits that. When less is left than it may cost at most, fewer
         tokens may be written. Raises Refused with all figures if it cannot be paid."""
         store, holding = self.paying.ground.store, self.paying.holding
-        purse = await store.read(lambda view: purse_in(view, live.remit.id))
         if not purse and not holding.limits:
             return PaidRequest(attempt, call.most)
         bill = Bill({}, attempt.model, attempt.model, canonical(attempt.model.partition(":")[0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 from anyio.lowlevel import checkpoint
@@ -54,13 +55,17 @@ class Inbox:
         remit, now = live.remit, self._ground.clock.now()
         session, agent = remit.session, remit.holder
 
+        def look(view: View) -> list[Message]:
+            live.must_hold(view)
+            return view.waiting(remit.root, agent, live.attempt.origin or remit.id, INBOX)
+
         def decide(view: View) -> Decision[Json]:
-            waiting = view.waiting(remit.root, agent, live.attempt.origin or remit.id, INBOX)
+            waiting = look(view)
             events = (messages_taken([message.id for message in waiting], agent, live.place, now),) if waiting else ()
             rows: Json = [[one.id, one.sender, one.text, one.sent_at, one.about, one.trust] for one in waiting]
             return Decision(rows, events)
 
-        rows = cast("list[tuple[str, str, str, int, str, Trust]]", await self._take(live, decide))
+        rows = cast("list[tuple[str, str, str, int, str, Trust]]", await self._take(live, look, decide))
         messages = [
             Message(id_, session, sender, agent, text, at, remit.id if about else "", about, trust)
             for id_, sender, text, at, about, trust in rows
@@ -70,8 +75,9 @@ class Inbox:
             live.receipt.message(message.sender, message.text, message.trust)
         return messages
 
-    async def _take(self, live: LiveTask, decide: Decide[Json]) -> Json:
-        """Take, or find what was taken when the task was run before, in whichever try that was."""
+    async def _take(self, live: LiveTask, look: Callable[[View], list[Message]], decide: Decide[Json]) -> Json:
+        """Take, or find what was taken when the task was run before, in whichever try that was. Mostly nothing has
+        arrived, and looking is cheaper than deciding that."""
         ops = live.operations.ids("inbox")
 
         def taken(view: View) -> tuple[Json] | None:
@@ -80,7 +86,9 @@ class Inbox:
 
         if live.attempt.is_rerun and (before := await self._ground.store.read(taken)) is not None:
             return before[0]
-        return await self._ground.store.tx(ops[0], live.guarded(decide))
+        if not await self._ground.store.read(look):
+            return []
+        return await self._ground.store.tx(ops[0], decide)
 
     async def peek(self, live: LiveTask, agent: str) -> list[Message]:
         """List what waits for a member whose turn is about to begin; it is taken when the turn is admitted."""

@@ -16,14 +16,15 @@ DELETE FROM message WHERE workspace = :workspace AND id = :id;
 SELECT count(*) FROM message WHERE workspace = :workspace AND id = :id;
 
 -- name: waiting
--- For an agent in a run, and announcements for its task; each by an index that has them in order.
+-- For an agent in a run, and announcements for its task; each by an index that has them in order. SQLite would compare
+-- the bare value with the conditions of both indexes, and so plan the query anew each time.
 SELECT id, session, sender, recipient, text, sent_at, reader, about, trust FROM (
     SELECT * FROM (SELECT * FROM message
                    WHERE workspace = :workspace AND run = :run AND recipient = :agent AND taken_at IS NULL AND reader = ''
                    ORDER BY seq LIMIT :limit) AS letters
     UNION ALL
     SELECT * FROM (SELECT * FROM message
-                   WHERE workspace = :workspace AND reader = :task AND taken_at IS NULL AND reader <> ''
+                   WHERE workspace = :workspace AND reader = CAST(:task AS text) AND taken_at IS NULL AND reader <> ''
                    ORDER BY seq LIMIT :limit) AS news
 ) AS mail
 ORDER BY seq LIMIT :limit;

@@ -82,7 +82,7 @@ SELECT @task FROM tree WHERE ended IS NULL ORDER BY level, began;
 
 -- name: spawned
 SELECT count(*) FROM task
-WHERE workspace = :workspace AND parent = :parent AND parent <> '' AND ended IS NULL AND asked_how = 'spawn';
+WHERE workspace = :workspace AND parent = CAST(:parent AS text) AND parent <> '' AND ended IS NULL AND asked_how = 'spawn';
 
 -- name: same_requests
 SELECT @task
@@ -108,7 +108,7 @@ ORDER BY t.began DESC LIMIT :limit;
 SELECT @t.task, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 WHERE t.workspace = :workspace AND (t.state = 'failed' OR t.state = 'cancelled' OR t.state = 'dead')
-  AND t.state = :state AND (:agent = '*' OR t.holder = :agent) AND (:parent = '*' OR t.parent = :parent)
+  AND t.state = CAST(:state AS text) AND (:agent = '*' OR t.holder = :agent) AND (:parent = '*' OR t.parent = :parent)
   AND t.began < :before
 ORDER BY t.began DESC LIMIT :limit;
 
@@ -159,7 +159,7 @@ ORDER BY tree.began DESC;
 -- name: tasks_of_parent
 SELECT @t.task, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
-WHERE t.workspace = :workspace AND t.parent = :parent AND t.parent <> '' AND t.began < :before
+WHERE t.workspace = :workspace AND t.parent = CAST(:parent AS text) AND t.parent <> '' AND t.began < :before
 ORDER BY t.began DESC;
 
 -- name: runs

@@ -200,14 +200,13 @@ class SqliteDatabase:
 class MemoryStore:
     """One workspace in memory, where nothing waits for anything: an operation is done when it returns."""
 
-    __slots__ = ("_commits", "_journal", "_sinks", "_view", "workspace")
+    __slots__ = ("_commits", "_sinks", "_view", "workspace")
 
     def __init__(self, workspace: str, commits: ImmediateCommit, writer: WritingConnection, sinks: Sinks) -> None:
         self.workspace = workspace
         self._commits = commits
         self._sinks = sinks
-        self._view = SqlView(workspace, writer.query)  # read where it is written, between two operations
-        self._journal = writer.journal
+        self._view = writer.journal.view(workspace)  # read where it is written, between two operations
 
     async def tx(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> T:
         return self._commits.apply(self.workspace, op, decide)[0]
@@ -218,7 +217,6 @@ class MemoryStore:
     async def read(self, look: Callable[[View], T]) -> T:
         self._commits.one.enter()
         try:
-            self._journal.flush()
             return look(self._view)
         except sqlite3.Error as error:
             raise translated(error, MEMORY) from error
