@@ -1,13 +1,16 @@
 """Run as a program: a team of models and guests that is killed again and again, each time somewhere else.
 
-    python lives.py FOLDER URL CASE ...
+    python lives.py FOLDER URL
 
-A case is `NAME=POINT,POINT`: the process is killed when the store has reached its fault hooks that many times, and the
-next life by the next point; the last life ends by itself. Each life is a fork of this process, which has imported all
-and has no threads yet. Prints for each case how many hooks its last life reached and what came of the task.
+First the team works on its task once, in peace and in this very process: clients and frameworks import and build much
+when they are first used, and so that is done once. Then cases are read from stdin, one a line: `NAME POINT POINT ...`.
+Each life is a fork. The first is killed when the store has reached its fault hooks as often as the first point says,
+the next by the second point, and so on; the last life ends by itself. For each case its name is printed when it is
+over; what came of it is in its folder.
 """
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -17,18 +20,21 @@ from typing import Any
 
 from agents import Agent as OpenAIAgent
 from agents import OpenAIChatCompletionsModel
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
 from openai import AsyncOpenAI
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from remit import Runtime
+from remit.adapters.langgraph import Middleware
 from remit.adapters.prices import KnownPrices, Price
 from remit.settings import Serving, System
 from remit.stores.sqlite.database import SqliteDatabase
 
 RATE = Price(input="$1", output="$2")
-PRICES = KnownPrices(dict.fromkeys(("openai-chat:boss", "openai:coder", "tester"), RATE))  # loads for long
+PRICES = KnownPrices(dict.fromkeys(("openai-chat:boss", "openai:coder", "tester", "drawer"), RATE))  # loads for long
 
 
 class Doom:
@@ -44,8 +50,8 @@ class Doom:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def team(rt: Runtime, folder: Path, url: str) -> None:
-    """A boss that is a model, and two guests whom it asks; each of the guests uses a tool."""
+def team(rt: Runtime, folder: Path, url: str) -> AsyncOpenAI:
+    """A boss that is a model, and a guest of each framework whom it asks; two of the guests use a tool."""
 
     def write(line: str) -> str:
         """Write a line."""
@@ -54,17 +60,20 @@ def team(rt: Runtime, folder: Path, url: str) -> None:
         return f"wrote {line}"
 
     client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
-    rt.model_agent("boss", "openai-chat:boss", asks=["coder", "tester"], base_url=url, keys=["BOSS_KEY"])
+    chat = ChatOpenAI(model="drawer", base_url=url, api_key="none", max_retries=0)  # pyright: ignore[reportArgumentType]
+    chat.root_async_client, chat.async_client = client, client.chat.completions
+    rt.model_agent("boss", "openai-chat:boss", asks="*", base_url=url, keys=["BOSS_KEY"])
     rt.add(Agent(OpenAIChatModel("coder", provider=OpenAIProvider(openai_client=client)), tools=[write]), name="coder")
     rt.add(OpenAIAgent("tester", model=OpenAIChatCompletionsModel("tester", client)))
+    rt.add(create_agent(chat, [write], middleware=[Middleware()]), name="drawer")
+    return client
 
 
-async def life(folder: Path, url: str, point: int) -> dict[str, Any]:
+async def life(folder: Path, url: str, point: int = 0) -> dict[str, Any]:
     doom = Doom(point)
     database = SqliteDatabase(folder / "team.db", fault=doom)
     async with Runtime(database, system=System(prices=PRICES), serving=Serving(silence=0.5)) as rt:
-        team(rt, folder, url)
-        async with rt.serving():
+        async with team(rt, folder, url), rt.serving():
             task = await rt.submit("boss", "go", key="once", credits="$1")
             value = await task.result(60)
         health = await rt.workspace.examine()
@@ -79,23 +88,33 @@ async def life(folder: Path, url: str, point: int) -> dict[str, Any]:
     }
 
 
-def main(folder: Path, url: str, cases: list[str]) -> None:
-    with Runtime() as warm:  # clients and frameworks import and build much when they are first used: that is done once
-        team(warm, folder, url)
-        AsyncOpenAI(api_key="none").chat.completions.with_raw_response  # noqa: B018
-    for case in cases:
-        name, _, points = case.partition("=")
+def fork(home: Path, url: str, point: int) -> bool:
+    """Live once, in a process of its own; tell whether it was killed."""
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    told = asyncio.run(life(home, url, point))
+    (home / "told").write_text(json.dumps(told))
+    os._exit(0)
+
+
+def main(folder: Path, url: str) -> None:
+    whole = folder / "whole"
+    whole.mkdir()
+    (whole / "told").write_text(json.dumps({**asyncio.run(life(whole, url)), "kills": 0}))
+    print("whole", flush=True)
+    gc.freeze()  # a child does not touch, and so does not copy, what its parent has made
+    for line in sys.stdin:
+        name, *points = line.split()
         home = folder / name
         home.mkdir()
-        for point in [*map(int, filter(None, points.split(","))), 0]:
-            child = os.fork()
-            if child == 0:
-                told = asyncio.run(life(home, url, point))
-                (home / "told").write_text(json.dumps(told))
-                os._exit(0)
-            os.waitpid(child, 0)
+        kills = sum(fork(home, url, int(point)) for point in points)
+        fork(home, url, 0)
+        told = home / "told"
+        told.write_text(json.dumps({**json.loads(told.read_text()), "kills": kills}))
         print(name, flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,18 +17,29 @@ from remit.testing.models import Calls, ModelRequest, Says, model_server
 pytestmark = pytest.mark.anyio
 
 LIVES = Path(__file__).parent / "lives.py"
-EXPECTED = 7  # requests, when nobody is killed
-MOMENTS, OFTEN = 20, 3
+EXPECTED = 9  # requests, when nobody is killed
+WRITTEN = ["line of coder", "line of drawer"]
+ONCE, OFTEN, KILLS = 20, 10, 50  # runs that are killed once and three times, and how many kills there are at least
 
 
 def script(asked: ModelRequest) -> Any:
-    """The boss asks the coder and then the tester; the coder writes two lines."""
+    """The boss asks one after the other; the coder and the drawer write a line each."""
     told = sum(message["role"] == "tool" for message in asked.messages)
-    if asked.model == "boss" and told < 2:
-        return Calls("call_agent", {"agent": ("coder", "tester")[told], "task": f"part {told}"}, id=f"boss{told}")
-    if asked.model == "coder" and told < 2:
-        return Calls("write", {"line": f"line {told}"}, id=f"coder{told}")
+    if asked.model == "boss" and told < 3:
+        return Calls(
+            "call_agent", {"agent": ("coder", "tester", "drawer")[told], "task": f"part {told}"}, id=f"b{told}"
+        )
+    if asked.model in ("coder", "drawer") and not told:
+        return Calls("write", {"line": f"line of {asked.model}"}, id="w")
     return Says(f"{asked.model} is done")
+
+
+def moments(reached: int) -> dict[str, list[int]]:
+    """Spread kills over a run that reaches so many hooks; a life that takes over reaches some before it goes on."""
+    once = {f"once{number}": [1 + number * reached // ONCE] for number in range(ONCE)}
+    early = [1 + number * reached * 2 // OFTEN // 3 for number in range(OFTEN)]  # there is something left to do then
+    often = {f"often{number}": [point, 40 + 4 * number, 76 - 4 * number] for number, point in enumerate(early)}
+    return once | often
 
 
 class Life(NamedTuple):
@@ -38,48 +51,48 @@ class Life(NamedTuple):
     unsound: list[str]
     answered: int
     uncertain: int
+    kills: int
     requests: int
     written: list[str]
 
 
-async def lived(folder: Path, cases: dict[str, list[int]]) -> dict[str, Life]:
-    """Live each case through, and tell what came of it."""
-    found: dict[str, Life] = {}
-    given = [f"{name}={','.join(map(str, points))}" for name, points in cases.items()]
+async def lived(folder: Path) -> AsyncIterator[tuple[str, list[int], Life]]:
+    """Live each case through, and tell what came of it; the first is that of a run in peace."""
     async with model_server(script) as model:
-        command = [sys.executable, str(LIVES), str(folder), f"{model.url}/v1", *given]
+        command = [sys.executable, str(LIVES), str(folder), f"{model.url}/v1"]
         async with await anyio.open_process(command, stderr=None) as lives:
             assert lives.stdout is not None
+            assert lives.stdin is not None
             lines = BufferedByteReceiveStream(lives.stdout)
-            before = 0
+
+            async def life(name: str) -> Life:
+                before = len(model.requests)
+                assert (await lines.receive_until(b"\n", 100)).decode() == name
+                told = json.loads((folder / name / "told").read_text())
+                written = (folder / name / "written").read_text().splitlines()
+                return Life(**told, requests=len(model.requests) - before, written=written)
+
             with anyio.fail_after(PATIENCE * 4):
-                for name in cases:
-                    assert (await lines.receive_until(b"\n", 100)).decode() == name
-                    told = json.loads((folder / name / "told").read_text())
-                    written = (folder / name / "written").read_text().splitlines()
-                    found[name] = Life(**told, requests=len(model.requests) - before, written=written)
-                    before = len(model.requests)
-    return found
+                whole = await life("whole")
+                yield "whole", [], whole
+                for name, points in moments(whole.reached).items():
+                    await lives.stdin.send(f"{name} {' '.join(map(str, points))}\n".encode())
+                    yield name, points, await life(name)
+            await lives.stdin.aclose()
 
 
 @pytest.mark.rule("model.once", "tool.once", "model.charged")
 async def test_whatever_is_killed_goes_on_with_what_was_answered(memory_folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BOSS_KEY", "k")
-    (memory_folder / "whole").mkdir()
-    (memory_folder / "killed").mkdir()
-    whole = (await lived(memory_folder / "whole", {"whole": []}))["whole"]
-    assert (whole.requests, whole.answered, whole.written) == (EXPECTED, EXPECTED, ["line 0", "line 1"])
-
-    step = whole.reached // MOMENTS
-    cases = {f"once{point}": [point] for point in range(1, whole.reached, step)}
-    cases |= {f"often{point}": [point, 60, 45] for point in range(20, whole.reached, whole.reached // OFTEN)}
-    for name, life in (await lived(memory_folder / "killed", cases)).items():
-        kills = len(cases[name])
-        assert (life.value, life.unsound) == ("boss is done", []), name
-        assert life.answered == EXPECTED, name
-        assert life.requests <= EXPECTED + kills, name
-        assert life.uncertain <= kills, name
-        assert sorted({*life.written}) == ["line 0", "line 1"], name
-        assert len(life.written) <= 2 + kills, (
-            name
-        )  # it may be killed after the tool has written and before that is kept
+    killed = 0
+    async with aclosing(lived(memory_folder)) as lives:
+        async for name, points, life in lives:
+            assert (life.value, life.unsound) == ("boss is done", []), name
+            assert life.kills == len(points), name
+            assert life.answered == EXPECTED, name
+            assert EXPECTED <= life.requests <= EXPECTED + life.kills, name
+            assert life.uncertain <= life.kills, name
+            assert sorted({*life.written}) == WRITTEN, name
+            assert len(life.written) <= 2 + life.kills, name  # killed after a line is written, and before that is kept
+            killed += life.kills
+    assert killed >= KILLS
