@@ -117,6 +117,12 @@ def test_what_our_own_errors_say_goes_before_their_status():
         ("psycopg", "OperationalError", True),
         ("requests.exceptions", "Timeout", True),
         ("aiohttp.client_exceptions", "ClientConnectionError", True),
+        ("httpx2", "TransportError", True),
+        ("httpcore2", "NetworkError", True),
+        ("pydantic_ai.exceptions", "ModelConnectionError", True),
+        ("pydantic_ai.exceptions", "ModelRequestTimeout", True),
+        ("pydantic_ai.exceptions", "ModelQuotaExceededError", False),
+        ("pydantic_ai.exceptions", "ModelAPIError", False),
         ("httpx", "InvalidURL", False),
         ("mine.httpx", "TransportError", False),
         ("mine", "APIConnectionError", False),
@@ -135,6 +141,16 @@ def test_network_errors_of_client_libraries_are_known_by_where_they_are_defined(
 def test_what_is_no_status_is_not_taken_for_one(status):
     assert not retryable(ClientError(status_code=status))
     assert retryable(ClientError(status_code=status, status=503))
+
+
+@pytest.mark.rule("retry.which")
+def test_an_account_without_money_is_no_rate_limit():
+    quota = defined("pydantic_ai.exceptions", "ModelQuotaExceededError", ClientError)
+
+    assert not retryable(quota("no", status_code=429))
+    assert not retryable(ClientError(status_code=429, code="insufficient_quota"))
+    assert retryable(ClientError(status_code=429, code="rate_limit_exceeded"))
+    assert retryable(ClientError(status_code=429, code=7))
 
 
 @pytest.mark.rule("retry.which")

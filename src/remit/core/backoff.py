@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
 from remit.core.checks import between
+from remit.core.recovery.failures import kind_of
 from remit.core.times import SECOND, SpanGiven, span
 from remit.errors import RemitError
 
@@ -54,8 +55,14 @@ _NAMED: Final = frozenset(
         "urllib3.exceptions.HTTPError",
     )
 )
-# Whatever else they are: a certificate does not mend itself.
-_NEVER: Final = frozenset(("aiohttp.client_exceptions.ClientSSLError", "ssl.SSLCertVerificationError"))
+# Whatever else they are, and whatever status they carry: neither a certificate nor an account mends itself.
+_NEVER: Final = frozenset(
+    (
+        "aiohttp.client_exceptions.ClientSSLError",
+        "pydantic_ai.exceptions.ModelQuotaExceededError",
+        "ssl.SSLCertVerificationError",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +89,12 @@ def retryable(error: BaseException) -> bool:
         return error.retryable
     if isinstance(error, BaseExceptionGroup):
         return all(retryable(one) for one in cast("BaseExceptionGroup[BaseException]", error).exceptions)
-    status = _status(error)
-    if status is not None:
-        return status in _STATUSES or 500 <= status <= 599
     paths = [_path(kind) for kind in type(error).__mro__]
     if not _NEVER.isdisjoint(paths):
         return False
+    status = _status(error)
+    if status is not None:
+        return (status in _STATUSES or 500 <= status <= 599) and not _is_unpaid(error, status)
     if "urllib.error.URLError" in paths:  # a wrapper: what it is about decides
         reason = getattr(error, "reason", None)
         return isinstance(reason, BaseException) and retryable(reason)
@@ -106,6 +113,12 @@ def _status(error: BaseException) -> int | None:
             if isinstance(status, int) and not isinstance(status, bool) and 100 <= status <= 599:
                 return status
     return None
+
+
+def _is_unpaid(error: BaseException, status: int) -> bool:
+    """Tell whether a provider of models says, under a status that means something else, that there is no money."""
+    code = _read(error, "code")
+    return isinstance(code, str) and kind_of(status, code) == "billing"
 
 
 def _path(kind: type) -> str:
