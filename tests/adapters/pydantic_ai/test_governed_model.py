@@ -4,11 +4,7 @@ import asyncio
 import gc
 import json
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from queue import Queue
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -24,6 +20,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from adapters.pydantic_ai.asking import KEYS, MODELS, PROMPT, TOOLS, ask, dialects, governed_model, streams, url_for
 from adapters.pydantic_ai.turns import ModelDown, StandInTurn, under_way
+from adapters.serving import served_elsewhere
 from remit.adapters.pydantic_ai import Clients, GovernedModel, key_in_environment
 from remit.core.money.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
@@ -169,29 +166,6 @@ async def test_arguments_that_are_no_json_are_kept_as_they_came(dialect: str, li
 # --- clients ------------------------------------------------------------------------------------
 
 
-@contextmanager
-def served_elsewhere() -> Iterator[str]:
-    """A server in a thread of its own, that stays while event loops come and go."""
-    there, done = Queue[str](), Queue[asyncio.Event]()
-
-    async def serve() -> None:
-        over = asyncio.Event()
-        async with model_server(lambda request: Says(f"{request.model} {request.key}")) as server:
-            done.put(over)
-            there.put(server.url)
-            await over.wait()
-
-    loop = asyncio.new_event_loop()
-    thread = Thread(target=loop.run_until_complete, args=[serve()])
-    thread.start()
-    try:
-        yield there.get(timeout=30)
-    finally:
-        loop.call_soon_threadsafe(done.get().set)
-        thread.join()
-        loop.close()
-
-
 @pytest.mark.rule("pydantic.loops")
 def test_a_second_event_loop_has_clients_of_its_own():
     """Although nobody closed those of the first: also of a model that answers only when another does not, and of one
@@ -210,7 +184,7 @@ def test_a_second_event_loop_has_clients_of_its_own():
         expected = ["first sk-first-canary", "second sk-first-canary", "third mine"]
         assert [asyncio.run(asked()) for _ in range(3)] == [expected] * 3
 
-    with served_elsewhere() as url, warnings.catch_warnings():
+    with served_elsewhere(lambda request: Says(f"{request.model} {request.key}")) as url, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # of connections that went down with their loop
         main(f"{url}/v1")
         gc.collect()
