@@ -67,7 +67,7 @@ def test_the_same_question_has_the_same_digest():
 
 def test_usage_that_cannot_be_true_is_none():
     assert usage_of(5, 2, 1) == Usage(5, 2, 1)
-    assert [usage_of(0, 0), usage_of(-5, 3), usage_of(1, 1, 9)] == [None] * 3
+    assert [usage_of(0, 0), usage_of(-5, 3), usage_of(1, 1, 9), usage_of(10**9, 1)] == [None] * 4
 
 
 def test_errors_of_other_clients_are_known_by_name():

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from remit.adapters.guests.text import clean, json_of
 from remit.core.command import Command
-from remit.core.money.prices import PER_MESSAGE, Usage
+from remit.core.money.prices import MOST_COUNTED, PER_MESSAGE, Usage
 from remit.core.text import tokens_in
 from remit.core.values import Json, digest, encode
 from remit.errors import BadInput
@@ -54,7 +54,7 @@ def told(value: Json) -> str:
 
 def usage_of(read: int, written: int, cached: int = 0, cache_written: int = 0) -> Usage | None:
     """Take what a provider counted; None if it said nothing, or nothing that can be true."""
-    if read <= 0 and written <= 0:
+    if (read <= 0 and written <= 0) or max(read, written) > MOST_COUNTED:
         return None
     try:
         return Usage(read, written, cached, cache_written)

@@ -34,7 +34,7 @@ from remit.adapters.pydantic_ai.history import (
     trimmed,
 )
 from remit.adapters.pydantic_ai.news import News
-from remit.core.money.prices import Usage
+from remit.core.money.prices import MOST_COUNTED, Usage
 from remit.core.recovery import ModelTry
 from remit.errors import BadInput
 from remit.ports.models import Hear, ModelAnswer, ModelCall
@@ -42,7 +42,6 @@ from remit.ports.turn import TurnLike, current_turn
 
 MAX_TOKENS: Final = 4_096  # that an answer may have, unless more or fewer are wanted
 _STUMBLES: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
-_MOST_COUNTED: Final = 100_000_000  # tokens of one request: no model reads or writes so many
 
 
 def turn_under_way(what: str) -> TurnLike:
@@ -208,7 +207,7 @@ def usage_of(answer: ModelResponse) -> Usage | None:
     """Give what the provider counted; None if it did not, or if what it says cannot be true."""
     told = answer.usage
     counts = (told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_write_tokens)
-    countable = all(type(count) is int and 0 <= count <= _MOST_COUNTED for count in counts)
+    countable = all(type(count) is int and 0 <= count <= MOST_COUNTED for count in counts)
     read, written, cached, kept = counts
     if told.unmeasured_requests or not countable or not (read or written) or cached + kept > read:
         return None

@@ -11,6 +11,7 @@ from remit.errors import BadInput
 
 PER: Final = 1_000_000  # a price is for so many tokens
 PER_MESSAGE: Final = 3  # tokens around each message: who says it, where it begins and ends
+MOST_COUNTED: Final = 100_000_000  # tokens of one request: no model reads or writes so many, whatever a provider says
 RateGiven: TypeAlias = str | Literal[0]  # as people write them: there is no such thing as no limit to a price
 _LONGEST: Final = 1 << 31  # of a text to count, in characters
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from remit.engine.attempt.live import LiveTask
 from remit.engine.door.funding import purse_in
 from remit.engine.money.holding import Bill
 from remit.engine.money.paying import NOT_SENT, Paying, unknown_price, with_key
+from remit.errors import Refused
 from remit.ports import View
 from remit.ports.models import ModelAnswer, ModelCall
 
@@ -41,18 +43,25 @@ class Costs(NamedTuple):
         bill = Bill({}, attempt.model, attempt.model, canonical(attempt.model.partition(":")[0]))
         bill = await with_key(bill, self.paying.tariff)
         read, priced = call.size(attempt.trim), self._is_priced(live, bill, purse)
+        units: tuple[Unit, ...] = ("credits", "tokens") if priced else ("tokens",)
 
         def worst(unit: Unit, most: int) -> int:
             return read + most if unit == "tokens" else self._worst(attempt.model, read, most)
 
-        units: tuple[Unit, ...] = ("credits", "tokens") if priced else ("tokens",)
-        left = await store.read(lambda view: [self._left(view, live, bill, unit) for unit in units])
-        most = call.most
-        for unit, there in zip(units, left, strict=True):
-            if there is not None:
-                most = fitting(partial(worst, unit), there, most)
-        bill = bill._replace(amounts={unit: worst(unit, most) for unit in units})
-        return PaidRequest(attempt, most, await holding.place(live, bill, started=True))
+        async def fits(most: int) -> int:
+            left = await store.read(lambda view: [self._left(view, live, bill, unit) for unit in units])
+            return _fitting(worst, zip(units, left, strict=True), most)
+
+        most = await fits(call.most)
+        while True:
+            held = bill._replace(amounts={unit: worst(unit, most) for unit in units})
+            try:
+                return PaidRequest(attempt, most, await holding.place(live, held, started=True))
+            except Refused:
+                fewer = await fits(most)  # whoever held something has spent some of it while this one waited
+                if fewer == most:
+                    raise
+            most = fewer
 
     def cost(self, model: str, usage: Usage | None) -> int | None:
         """Tell what was used costs; None if nobody knows."""
@@ -126,3 +135,11 @@ class Costs(NamedTuple):
                 since = limit.since(self.paying.ground.clock.now())
                 left.append(most - view.metered(metered.scope, metered.name, unit, since))
         return max(0, min(left)) if left else None
+
+
+def _fitting(worst: Callable[[Unit, int], int], left: Iterable[tuple[Unit, int | None]], most: int) -> int:
+    """Tell how many tokens may be written with what is left of each unit."""
+    for unit, there in left:
+        if there is not None:
+            most = fitting(partial(worst, unit), there, most)
+    return most
