@@ -13,7 +13,7 @@ from remit.adapters.guests.asking import (
     verb_function,
 )
 from remit.adapters.guests.failures import failure_of
-from remit.adapters.guests.text import clean, clean_json, json_of, shortened, without
+from remit.adapters.guests.text import clean, clean_json, json_of, shortened, unlike, without
 
 __all__ = [
     "MAX_TOKENS",
@@ -29,6 +29,7 @@ __all__ = [
     "task_of",
     "the_turn",
     "told",
+    "unlike",
     "usage_of",
     "verb_function",
     "without",

@@ -47,6 +47,14 @@ def json_of(value: object) -> Json:
     return clean(str(value)) if dump is None else json_of(dump(mode="json"))
 
 
+def unlike(name: str, seen: set[str]) -> str:
+    """Give a name that none has yet: itself, or with a number. A model may give two calls of an answer one id."""
+    others = (f"{name}_{number}" for number in range(2, len(seen) + 3))
+    found = name if name not in seen else next(other for other in others if other not in seen)
+    seen.add(found)
+    return found
+
+
 def without(value: Any, names: Collection[str]) -> Any:
     """Leave these keys out, at every depth."""
     if isinstance(value, Mapping):

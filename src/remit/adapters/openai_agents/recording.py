@@ -21,15 +21,15 @@ from openai.types.responses import (
 )
 from pydantic import BaseModel, TypeAdapter
 
-from remit.adapters.guests import clean_json, json_of
+from remit.adapters.guests import clean_json, json_of, unlike
 from remit.core.values import encode
 
 _ITEM: Final[TypeAdapter[TResponseOutputItem]] = TypeAdapter(ResponseOutputItem)
 
 
 def recorded(response: ModelResponse) -> tuple[str, ModelResponse]:
-    """Give the text of a response and the response that it is: without what no store keeps, so that whoever reads it
-    again has the same."""
+    """Give the text of a response and the response that it is: without what no store keeps, and with calls under one
+    id told apart, so that whoever reads it again has the same."""
     told: dict[str, Any] = {
         "output": [_dumped(item) for item in response.output],
         "usage": serialize_usage(response.usage),
@@ -37,9 +37,12 @@ def recorded(response: ModelResponse) -> tuple[str, ModelResponse]:
         "request_id": response.request_id,
     }
     kept = cast("dict[str, Any]", json_of(told))
+    ids: set[str] = set()
     for item in kept["output"]:
         if isinstance(item.get("arguments"), str):
             item["arguments"] = clean_json(item["arguments"])
+        if isinstance(item.get("call_id"), str):
+            item["call_id"] = unlike(item["call_id"], ids)
     text = encode(kept)
     return text, response if kept == told else restored(text)
 

@@ -27,6 +27,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_core import to_jsonable_python
 
+from remit.adapters.guests import unlike
 from remit.core.money.prices import PER_MESSAGE
 from remit.core.text import tokens_in
 
@@ -238,16 +239,10 @@ def _clean_part(part: Any, seen: set[str]) -> Any:
     call = cast("BaseToolCallPart[Any]", part)
     name, args, id_ = clean_text(call.tool_name), _clean_args(call.args), clean_text(call.tool_call_id)
     if isinstance(call, ToolCallPart):
-        id_ = _unlike(id_, seen)
-        seen.add(id_)
+        id_ = unlike(id_, seen)
     if (name, args, id_) == (call.tool_name, call.args, call.tool_call_id):
         return call
     return replace(call, tool_name=name, args=args, tool_call_id=id_)
-
-
-def _unlike(id_: str, seen: set[str]) -> str:
-    others = (f"{id_}_{number}" for number in range(2, len(seen) + 3))
-    return id_ if id_ not in seen else next(other for other in others if other not in seen)
 
 
 def _clean_args(args: str | dict[str, Any] | None) -> str | dict[str, Any] | None:

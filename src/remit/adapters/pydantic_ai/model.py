@@ -177,9 +177,9 @@ class _Asked:
         return answer
 
     def _reply(self, answer: ModelResponse, tried: ModelTry) -> ModelAnswer:
+        answer = cleaned(answer)
         if is_empty(answer) and not self.model.empty:
             raise EmptyAnswer("the answer is empty")
-        answer = cleaned(answer)
         try:
             text = encoded(answer)
         except ValueError:  # what it has besides words cannot be written down

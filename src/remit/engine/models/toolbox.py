@@ -51,11 +51,10 @@ class Toolbox(NamedTuple):
     async def use(self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> Json:
         """Use a tool, and give back what the model is told. Raises HandedOver when the call hands the task over."""
         live.must_be_at_work()
-        given = cast("dict[str, Any]", checked({**call.arguments}, f"the arguments of '{call.name}'"))
-        call = call._replace(arguments=given)
-        action = f"{call.name} {digest(encode(given))}"
+        call, wrong = _read(call)
+        action = f"{call.name} {digest(encode({**call.arguments}))}"
         with live.verb():
-            refusal = _not_allowed(live, call.name)
+            refusal = _not_allowed(live, call.name) or wrong
             again = live.conversation.tools.asks(action)
             if refusal is None and again.times > BLOCK:
                 await _stopped(live, call.name, again)
@@ -161,6 +160,15 @@ def _not_allowed(live: LiveTask, name: str) -> str | None:
     names = sorted(kit.names)[:_LISTED] if isinstance(kit.names, frozenset) else []
     may = f"you may use {', '.join(names)}" if names else "you may use no tools"
     return f"'{live.remit.holder}' may not use '{name}' for this task; {may}, or finish without it"
+
+
+def _read(call: ToolCall) -> tuple[ToolCall, str | None]:
+    """Take what a model wrote as arguments, or say what is wrong with it: it may be larger or deeper than is kept."""
+    try:
+        given = checked({**call.arguments}, f"the arguments of '{call.name}'")
+    except BadInput as wrong:
+        return call._replace(arguments={}), f"'{call.name}' was not used: {wrong}"
+    return call._replace(arguments=cast("dict[str, Any]", given)), None
 
 
 def _blocked(name: str, again: Repetition) -> str:
