@@ -8,7 +8,7 @@ from collections.abc import Callable
 PATIENCE = 10.0
 
 
-def in_a_fork(work: Callable[[], object]) -> str:
+def in_a_fork(work: Callable[[], object], patience: float = PATIENCE) -> str:
     """Do something in a forked process; gives back its answer as text, or what it raised."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -22,7 +22,7 @@ def in_a_fork(work: Callable[[], object]) -> str:
             os.write(writing, answer.encode())
             os._exit(0)
     os.close(writing)
-    ready, _, _ = select.select([reading], [], [], PATIENCE)
+    ready, _, _ = select.select([reading], [], [], patience)
     answer = os.read(reading, 65_536).decode() if ready else "it hangs"
     os.close(reading)
     os.kill(child, signal.SIGKILL)

@@ -138,6 +138,34 @@ async def test_a_tool_is_used_once_and_its_model_is_told_the_same_when_the_task_
     await sound(rt)
 
 
+@pytest.mark.rule("tool.once", "secret.nowhere")
+async def test_a_model_is_told_no_secret_and_the_same_when_the_task_is_tried_again(clock):
+    found: list[Any] = []
+    said = ["the key is sk-canary-123", ValueError("401 for sk-canary-123")]
+    tool = Tool(lambda number: said[number - 1])
+
+    async def coder(turn: Turn) -> str:
+        found.append([await turn.tool(look(number), tool) for number in (1, 2)])
+        if len(found) == 1:
+            raise Shaky
+        return "end"
+
+    with team(clock=clock, secrets=["sk-canary-123"]) as rt:
+        add(rt, Card("coder", tools="look"), coder)
+        await ends(clock, await rt.submit("coder", "x"))
+    assert found == [["the key is [secret]", "'look' failed: ValueError: 401 for [secret]"]] * 2
+
+
+@pytest.mark.rule("tool.told")
+async def test_arguments_that_cannot_be_kept_are_told_and_not_used(rt: Runtime):
+    tool = Tool()
+    told = using(rt, tool, look(1, text="x" * 2_000_000), look(2, text="x"))
+    await rt.run("coder", "x")
+    assert "'look' was not used: the arguments of 'look'.text has at most" in told[0]
+    assert tool.given == [{"text": "x"}]
+    assert await outcomes(rt) == [("look", "refused"), ("look", "done")]
+
+
 @pytest.mark.rule("tool.once")
 async def test_the_same_id_with_other_arguments_is_another_call(rt: Runtime):
     told = using(rt, Tool(lambda number: number), look(1, a=1), look(1, a=2), look(1, a=1))

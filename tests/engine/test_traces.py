@@ -2,6 +2,7 @@
 
 import logging
 import sqlite3
+from traceback import format_exception
 
 import pytest
 
@@ -88,8 +89,9 @@ async def test_a_secret_is_in_no_table_whatever_event_carries_it(tmp_path, clock
             await turn.context.set("n", "k", {KEY: [f"value {KEY}"]})
             await turn.send("leaf", f"use {KEY}")
             assert await turn.once(f"charge {KEY}", lambda: KEY) == "[secret]"
-            with pytest.raises(Failed, match="401 for"):
+            with pytest.raises(Failed, match=r"401 for \[secret\]") as failed:
                 await turn.delegate("leaf", f"with {KEY}")
+            assert KEY not in "".join(format_exception(failed.value.__cause__ or failed.value))
             with pytest.raises(Failed, match=r"401 for \[secret\]"):
                 await (await turn.submit("leaf", f"with {KEY}")).result(PATIENCE)
             return {"result": KEY}
@@ -111,6 +113,25 @@ async def _nowhere(path) -> None:
     assert "401 for [secret], [secret]" in dump
     for file in path.parent.iterdir():
         assert KEY.encode() not in file.read_bytes()
+
+
+@pytest.mark.rule("secret.nowhere")
+async def test_what_led_to_a_failure_is_told_unless_it_tells_a_secret(clock: FakeClock):
+    with team(clock=clock, secrets=[KEY]) as rt:
+
+        @rt.agent
+        async def leaf(turn: Turn) -> None:
+            raise ValueError("it went wrong") from LookupError(turn.task)
+
+        for said, causes in (("harmless", [ValueError, LookupError]), (KEY, [])):
+            with pytest.raises(Failed, match="it went wrong") as failed:
+                await rt.run("leaf", said)
+            found, at = [], failed.value.__cause__
+            while at is not None:
+                found.append(type(at))
+                at = at.__cause__
+            assert found == causes
+            assert KEY not in "".join(format_exception(failed.value))
 
 
 @pytest.mark.rule("secret.nowhere")

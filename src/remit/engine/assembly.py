@@ -84,7 +84,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     policy, serving, system = settings.policy, settings.serving, settings.system
     store = Consequent(_timely(database, workspace, system), policy.breaker, settings.redaction)
     ground = Ground(store, system.clock, system.ids, directory)
-    services = _services(ground, database, policy, serving)
+    services = _services(ground, database, settings)
     delegations = Delegations(services)
     queue = TaskQueue(services, spawn_wait=serving.pace.spawn_wait)
     control = TaskControl(ground, services.bell, services.slots, services.conductor.alive, services.heartbeat.worker)
@@ -147,7 +147,8 @@ def _timely(database: Database, workspace: str, system: System) -> Store:
     return TimelyStore(store, system.clock, database.server_time)
 
 
-def _services(ground: Ground, database: Database, policy: Policy, serving: Serving) -> Services:
+def _services(ground: Ground, database: Database, settings: EngineSettings) -> Services:
+    policy, serving = settings.policy, settings.serving
     admission = Admission(
         ground.directory,
         policy.breaker,
@@ -161,7 +162,8 @@ def _services(ground: Ground, database: Database, policy: Policy, serving: Servi
     alive = LiveTasks()
     handoffs = Handoffs(ground, admission, alive)
     insisting = Insisting(ground.clock, serving.pace.insist)
-    conductor = Conductor(ground, handoffs, Endings(ground, bell, insisting), alive, grace=serving.pace.grace)
+    endings = Endings(ground, bell, insisting, settings.redaction)
+    conductor = Conductor(ground, handoffs, endings, alive, grace=serving.pace.grace)
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, bell, heartbeat)
     busy = BusyAgents(ground, admission, slots, serving.pace.busy_wait)

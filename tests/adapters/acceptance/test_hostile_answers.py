@@ -75,7 +75,7 @@ async def test_characters_that_no_store_keeps_are_replaced_in_what_tools_are_giv
 
 
 @pytest.mark.rule("model.once")
-@kinds
+@pytest.mark.parametrize("kind", ["native", "openai-agents"])  # another takes a second to spell such a message
 async def test_an_answer_of_five_megabytes_is_kept_whole_and_not_asked_for_again(kind: str, clock: FakeClock):
     """It is in the conversation again when the task is tried again."""
     texts: list[str] = []

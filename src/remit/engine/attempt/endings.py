@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from remit.core import backoff, lifecycle
 from remit.core.events import Unsealed
 from remit.core.kinds import Requeue, ended, requeued
+from remit.core.redaction import Redaction
 from remit.core.remit import LASTS, expires
 from remit.core.trust import INSIDE, OUTSIDE
 from remit.core.values import Json
@@ -27,6 +28,7 @@ class Endings(NamedTuple):
     ground: Ground
     bell: Bell
     insisting: Insisting
+    redaction: Redaction
 
     async def finish(self, live: LiveTask, ending: Ending) -> Ending | None:
         """Record the end and give back what was recorded; None if the task is not this process's to end any more.
@@ -36,12 +38,14 @@ class Endings(NamedTuple):
         task, insisting = live.remit.id, self.insisting
         insisting.tasks.add(task)
         try:
-            return await insisting.insist(live.control, f"the end of task {task}", lambda: self._recorded(live, ending))
+            what = f"the end of task {task}"
+            recorded = await insisting.insist(live.control, what, lambda: self._recorded(live, ending))
         except StoreError:
             insisting.unkept.add(task)
             raise
         finally:
             insisting.tasks.discard(task)
+        return None if recorded is None else outcomes.without_secrets(recorded, self.redaction)
 
     async def finish_torn_down(self, live: LiveTask, ending: Ending) -> None:
         """Record the end of a task that was torn down. If the store is away that goes on in the background, so that

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from traceback import format_exception
 from typing import NamedTuple, cast
 
 from remit.core.backoff import retryable, wanted_wait
@@ -11,6 +12,7 @@ from remit.core.kinds import EndData, read
 from remit.core.lifecycle import TERMINAL
 from remit.core.outcome import Outcome, OutcomeState
 from remit.core.record import Record
+from remit.core.redaction import Redaction
 from remit.core.remit import Remit
 from remit.core.trust import INSIDE
 from remit.core.values import Json
@@ -105,6 +107,19 @@ def stopped(remit: Remit, why: str, *, unheard: bool = False) -> Ending:
 def released(remit: Remit) -> Ending:
     """Requeue a task because its process stops; not an end."""
     return stopped(remit, "its process was stopped; another carries it out")._replace(kind="task.released", data={})
+
+
+def without_secrets(ending: Ending, redaction: Redaction) -> Ending:
+    """Give an ending whose error tells none of the owner's secrets. What led to it is left out if it would tell one:
+    whoever prints a traceback, or is a model that is told, sees all of it."""
+    error = ending.outcome.error
+    if not redaction or not isinstance(error, Failed):
+        return ending
+    shown = "".join(format_exception(error))
+    if redaction.text(shown) == shown:
+        return ending
+    clean = type(error)(redaction.text(str(error)), agent=error.agent, task=error.task, retryable=error.retryable)
+    return ending._replace(outcome=replace(ending.outcome, error=clean))
 
 
 def dead(ending: Ending, attempts: int) -> Ending:

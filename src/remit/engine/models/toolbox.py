@@ -78,10 +78,11 @@ class Toolbox(NamedTuple):
             with live.operations.inside(op):
                 told = await _used(turn, live, call, do)
         told = await _after(turn, live, call, told)
-        await self._keep(live, op, call, told)
-        return told
+        return await self._kept(live, op, call, told)
 
-    async def _keep(self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer) -> None:
+    async def _kept(self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer) -> ToolAnswer:
+        """Keep what came of a call, and give what was kept: that has none of the owner's secrets, and it is what the
+        model is told when the task is run again."""
         data: ToolDone = {
             "tool": call.name,
             "call": call.id,
@@ -94,7 +95,9 @@ class Toolbox(NamedTuple):
             return Decision([told.value, told.outcome], (tool_done(live.remit, data, self.ground.clock.now()),))
 
         what = f"what came of '{call.name}' in task {live.remit.id}"
-        await shielded(self.insisting.insist(live.control, what, lambda: self.ground.store.tx(op, decide)))
+        kept = await shielded(self.insisting.insist(live.control, what, lambda: self.ground.store.tx(op, decide)))
+        value, outcome = cast("tuple[Json, ToolOutcome]", kept)
+        return ToolAnswer(value, outcome)
 
 
 async def _used(turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> ToolAnswer:
