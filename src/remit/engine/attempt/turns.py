@@ -23,6 +23,7 @@ from remit.engine.directory import Agent
 from remit.engine.ground import Ground
 from remit.errors import BadInput, Refused, StoreBusy, StoreError
 from remit.ports import NOTHING, Decide, Decided, Wants
+from remit.ports.models import HandedOver
 from remit.ports.turn import CURRENT_TURN, TurnLike
 
 LEFT_RUNNING: Final = "its asker ended without it"
@@ -168,6 +169,8 @@ class Conductor:
         except LeftBehind:
             live.left = True
             return outcomes.stopped(remit, "it was cancelled and did not stop")
+        except HandedOver as handed:  # a tool did that in the middle of a framework, which knows nothing of it
+            answer = handed.command
         except Stray as stray:
             return outcomes.failed(remit, stray.error)
         except BaseException as error:

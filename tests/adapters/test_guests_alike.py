@@ -1,0 +1,164 @@
+"""What holds for agents of every kind alike, in both dialects, with the real turn: answers, tools, verbs, handoffs,
+what is heard, and what is read again."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from adapters.places import KEY, KEY_NAME, KINDS, came_back, data_of, join, priced, served, told
+from adapters.turns import nothing_left
+from engine.helping import ends, sound
+from remit import Outcome, Runtime, Turn
+from remit.testing import FakeClock
+from remit.testing.models import Calls, Fails, ModelRequest, Says, Slow
+from remit.types import Heard
+from remit.verbs import VERBS
+
+pytestmark = pytest.mark.anyio
+
+kinds = pytest.mark.parametrize("kind", KINDS)
+both = pytest.mark.parametrize("dialect", ["chat", "responses"])
+DOWN = 4  # requests in vain: then a try has failed
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_NAME, KEY)
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def reviewer(rt: Runtime) -> None:
+    @rt.agent(role="reviews code")
+    async def reviewer(turn: Turn) -> str:
+        return f"reviewed: {turn.task}"
+
+
+@pytest.mark.rule("guest.model", "model.paid")
+@kinds
+@both
+async def test_an_agent_answers_and_the_answer_is_paid_for_by_its_usage(kind: str, dialect: str):
+    async with served([Says("hello there", usage=(12, 3))], dialect) as place, priced() as rt:
+        join(rt, kind, place)
+        assert await rt.run("it", "greet", credits="$1") == "hello there"
+        (request,) = place.server.requests
+        assert (request.model, request.text, request.max_tokens) == ("m", "greet", 4_096)
+        (settled,) = await data_of(rt, "hold.settled")
+        assert settled["costs"] == {"credits": 12 + 2 * 3, "tokens": 15}
+        (answered,) = await data_of(rt, "model.answered")
+        assert (answered["usage"], answered["calls"]) == ({"input": 12, "output": 3}, [])
+
+
+@pytest.mark.rule("guest.verbs")
+@kinds
+@both
+async def test_verbs_are_tools_of_whoever_may_ask_and_a_refusal_is_a_sentence(kind: str, dialect: str):
+    asks = [Calls("call_agent", {"agent": name, "task": "look"}) for name in ("reviewer", "boss")]
+    replies = [Calls("list_agents", {}), *asks, Says("done"), Says("alone")]
+    async with served(replies, dialect) as place, Runtime() as rt:
+        reviewer(rt)
+        join(rt, kind, place, tools=[add], asks=["reviewer"])
+        join(rt, kind, place, "loner", tools=[add])
+        assert await rt.run("it", "go") == "done"
+        first, *_, last = place.server.requests
+        assert set(first.tools) == {"add", *(verb.name for verb in VERBS)}
+        listed, reviewed, refused = told(last)
+        assert '"name":"reviewer"' in listed
+        assert (reviewed, "boss" in refused) == ("reviewed: look", True)
+        assert await rt.run("loner", "go") == "alone"
+        assert place.server.requests[-1].tools == ("add",)
+
+
+@pytest.mark.rule("guest.handoff", "pydantic.handed-over", "tool.handed")
+@kinds
+@both
+async def test_a_handoff_ends_the_turn_at_once_also_beside_other_calls(kind: str, dialect: str):
+    calls = Calls("add", {"a": 1, "b": 2}, also=[Calls("handoff", {"agent": "reviewer"}), Calls("list_agents", {})])
+    async with served([calls], dialect) as place, Runtime() as rt:
+        reviewer(rt)
+        join(rt, kind, place, tools=[add], asks=["reviewer"])
+        async with nothing_left():
+            assert await rt.run("it", "go") == "reviewed: go"
+        assert len(place.server.requests) == 1
+        await sound(rt)
+
+
+@pytest.mark.rule("guest.again", "model.once", "tool.once")
+@kinds
+@both
+async def test_a_task_that_is_tried_again_reads_what_it_was_told_and_asks_nothing_twice(
+    kind: str, dialect: str, clock: FakeClock
+):
+    """Two calls in one answer, and the conversation is the same to the letter."""
+    down: list[int] = []
+    added: list[int] = []
+
+    def note(number: int) -> int:
+        """Note a number."""
+        added.append(number)
+        return number * 2
+
+    def script(asked: ModelRequest) -> Any:
+        if not came_back(asked):
+            return Calls("note", {"number": 1}, also=[Calls("note", {"number": 3})], text="let me see")
+        down.append(1)
+        return Fails(503) if len(down) <= DOWN else Says(" and ".join(sorted(told(asked))))
+
+    async with served(script, dialect) as place, priced(system={"clock": clock}) as rt:
+        join(rt, kind, place, tools=[note])
+        assert (await ends(clock, await rt.submit("it", "go"))).value == "2 and 6"
+        assert sorted(added) == [1, 3]
+        first, *others = [request.messages for request in place.server.requests]
+        assert len(others) == DOWN + 1
+        assert others[-1] == others[0] != first
+
+
+@pytest.mark.rule("guest.stream", "stream.order")
+@kinds
+@both
+async def test_whoever_listens_hears_the_text_as_it_comes(kind: str, dialect: str):
+    said = "the answer is three, of course"
+    async with served([Calls("add", {"a": 1, "b": 2}), Says(said, usage=(9, 4))], dialect) as place, Runtime() as rt:
+        join(rt, kind, place, tools=[add])
+        found: list[Any] = [one async for one in rt.stream("it", "go")]
+        heard = [one.text for one in found if isinstance(one, Heard) and not one.begins]
+        assert isinstance(found[-1], Outcome)
+        assert found[-1].value == "".join(heard) == said
+        assert len(heard) > 1
+        assert all(request.stream for request in place.server.requests)
+        assert (await data_of(rt, "model.answered"))[-1]["usage"] == {"input": 9, "output": 4}
+
+
+@pytest.mark.rule("guest.cancel")
+@kinds
+@both
+async def test_a_run_that_is_cancelled_leaves_nothing_behind(kind: str, dialect: str):
+    async with served([Slow(Says("never"), 600)], dialect) as place, Runtime() as rt:
+        join(rt, kind, place)
+        async with nothing_left(), anyio.create_task_group() as group:
+            group.start_soon(rt.run, "it", "go")
+            await place.server.asked(1)
+            group.cancel_scope.cancel()
+
+
+@pytest.mark.rule("guest.cancel")
+@kinds
+async def test_tools_that_are_cancelled_leave_nothing_behind(kind: str):
+    begun = anyio.Event()
+
+    async def wait() -> str:
+        """Wait."""
+        begun.set()
+        await anyio.sleep_forever()
+        return ""
+
+    async with served([Calls("wait", {}, also=[Calls("wait", {})])]) as place, Runtime() as rt:
+        join(rt, kind, place, tools=[wait])
+        async with nothing_left(), anyio.create_task_group() as group:
+            group.start_soon(rt.run, "it", "go")
+            await begun.wait()
+            group.cancel_scope.cancel()
