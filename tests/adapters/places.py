@@ -1,6 +1,7 @@
 """Agents of every kind over real HTTP, for tests of all frameworks alike: a scripted model, a client that asks it, and
 an agent of each kind that works with the two."""
 
+import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -120,3 +121,10 @@ def told(asked: ModelRequest) -> list[str]:
 async def data_of(rt: Runtime, *kinds: str) -> list[dict[str, Any]]:
     """The data of all events of these kinds, in order."""
     return [event.data for event in await rt.workspace.history() if event.kind in kinds]
+
+
+def closed_port() -> int:
+    """A port at which nobody listens."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.clients import closed_port
-from adapters.places import IMPATIENT, KINDS, Place, data_of, join, priced, served
+from adapters.places import IMPATIENT, KINDS, Place, closed_port, data_of, join, priced, served
 from engine.helping import sound
 from remit import Outcome, Runtime, Turn
 from remit.testing import FakeClock

@@ -19,18 +19,16 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode, tools_condition
 from langgraph.types import interrupt
-from openai import DefaultAsyncHttpxClient, Timeout
+from openai import DefaultAsyncHttpxClient
 from pydantic import BaseModel, ValidationError
 
-from adapters.clients import IMPATIENCE, ROWS, Row, closed_port
 from adapters.turns import Journal, handed_over, nothing_left, run
 from remit.adapters.langgraph import LangGraphGuest, Middleware, boxed, governed, verb_tools
 from remit.adapters.langgraph.recording import restored
 from remit.core.recovery import ModelFailure
 from remit.errors import BadInput
-from remit.testing.models import Calls, Empty, ModelServer, Says, Slow, model_server
+from remit.testing.models import Calls, ModelServer, Says, Slow, model_server
 from remit.testing.models.server import Script
-from remit.verbs import VERBS
 
 pytestmark = pytest.mark.anyio
 
@@ -101,20 +99,6 @@ def dumped(generation: Any) -> Any:
 # -- agents with middleware -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.rule("guest.model")
-@both
-async def test_an_agent_answers_and_the_answer_is_paid_for_by_its_usage(dialect: str):
-    async with served([Says("hello there", usage=(12, 3))], dialect) as one:
-        journal = Journal()
-        assert await run(LangGraphGuest(agent(one, system_prompt="Be brief.")), "greet", journal) == "hello there"
-        (request,) = one.server.requests
-        (reply,), (call,) = journal.replies, journal.calls
-        assert (request.model, request.text, request.max_tokens) == ("big", "greet", 4_096)
-        assert (reply.usage.input, reply.usage.output, reply.calls) == (12, 3, ())
-        assert (call.choices[0].model, call.most, call.tools) == ("big", 4_096, frozenset())
-        assert call.size(0) >= 5
-
-
 @pytest.mark.rule("guest.tool")
 @both
 async def test_a_tool_is_used_through_the_turn_and_its_result_is_told(dialect: str):
@@ -127,26 +111,6 @@ async def test_a_tool_is_used_through_the_turn_and_its_result_is_told(dialect: s
         assert journal.calls[0].tools == {"add"}
         assert journal.replies[0].calls == ("add",)
         assert guest.tool_names == {"add"}
-
-
-async def test_a_person_may_edit_what_a_tool_is_given():
-    async with served([Calls("add", {"a": 1, "b": 2}), Says("done")]) as one:
-        await run(LangGraphGuest(agent(one, add)), edits={"add": {"a": 40, "b": 2}})
-        assert one.server.requests[1].text == "42"
-
-
-@pytest.mark.rule("guest.tool")
-async def test_what_a_tool_fails_of_is_told_by_the_turn():
-    async with served([Calls("fail", {}), Says("a pity")]) as one:
-        assert await run(LangGraphGuest(agent(one, fail))) == "a pity"
-        assert one.server.requests[1].text == "'fail' failed: ValueError: no disk"
-
-
-@pytest.mark.rule("guest.tool")
-async def test_a_refused_tool_is_a_sentence():
-    async with served([Calls("add", {"a": 1, "b": 2}), Says("as you wish")]) as one:
-        assert await run(LangGraphGuest(agent(one, add)), refused=("add",)) == "as you wish"
-        assert one.server.requests[1].text == "'add' is not among your tools; go on without it"
 
 
 @pytest.mark.rule("guest.unknown")
@@ -174,28 +138,6 @@ async def test_arguments_that_are_no_json_are_told_to_the_model(dialect: str):
         assert texts == ["the arguments of 'add' are no JSON object; call it again with one"] * 2
         assert journal.used == []
         assert journal.replies[0].calls == ("add",)
-
-
-@pytest.mark.rule("guest.verbs")
-@both
-async def test_verbs_are_tools_and_a_refusal_is_a_sentence(dialect: str):
-    asks = [Calls("call_agent", {"agent": name, "task": "look"}) for name in ("reviewer", "boss")]
-    async with served([Calls("list_agents", {}), *asks, Says("done")], dialect) as one:
-        assert await run(LangGraphGuest(agent(one, add), verbs=True)) == "done"
-        assert set(one.server.requests[0].tools) == {"add", *(verb.name for verb in VERBS)}
-        texts = [request.text for request in one.server.requests[1:]]
-        assert '"name":"reviewer"' in texts[0]
-        assert texts[1:] == ["reviewer did: look", "there is no agent 'boss' for you; ask reviewer"]
-
-
-@pytest.mark.rule("guest.handoff")
-@both
-async def test_a_handoff_comes_out_at_once_also_beside_other_calls(dialect: str):
-    calls = Calls("add", {"a": 1, "b": 2}, also=[Calls("handoff", {"agent": "reviewer"}), Calls("list_agents", {})])
-    async with served([calls], dialect) as one, nothing_left():
-        found = await handed_over(LangGraphGuest(agent(one, add), verbs=True), Journal())
-        assert found.goto == "reviewer"
-        assert len(one.server.requests) == 1
 
 
 @pytest.mark.parametrize("strategy", [ProviderStrategy, ToolStrategy])
@@ -402,21 +344,6 @@ async def test_whoever_streams_is_told_the_whole_as_a_stream(dialect: str):
         assert not any(request.stream for request in one.server.requests)
 
 
-@pytest.mark.rule("guest.stream")
-@both
-async def test_whoever_listens_hears_the_text_as_it_comes(dialect: str):
-    script = [Calls("add", {"a": 1, "b": 2}), Says("the answer is three, of course", usage=(9, 4))]
-    async with served(script, dialect) as one:
-        heard: list[str] = []
-        journal = Journal()
-        guest = LangGraphGuest(agent(one, add))
-        assert await run(guest, journal=journal, hear=heard.append) == "the answer is three, of course"
-        assert len(heard) > 1
-        assert "".join(heard) == "the answer is three, of course"
-        assert all(request.stream for request in one.server.requests)
-        assert (journal.replies[1].usage.input, journal.replies[1].usage.output) == (9, 4)
-
-
 class Old(BaseChatModel):
     """A model that knows nothing of async."""
 
@@ -453,48 +380,12 @@ async def test_a_model_that_knows_nothing_of_async_is_governed_too():
 
 
 @pytest.mark.rule("guest.failures")
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-@both
-async def test_each_failure_is_known_for_what_it_is(dialect: str, row: Row, streamed: bool):
-    patience = {"timeout": Timeout(60, read=IMPATIENCE)} if isinstance(row.reply, Slow) else {}
-    async with served([row.reply], dialect, **patience) as one:
-        journal = Journal()
-        with pytest.raises(Exception):  # noqa: B017, PT011 - of the client, whichever it is
-            await run(LangGraphGuest(agent(one)), journal=journal, hear=(lambda _: None) if streamed else None)
-        assert journal.failures == [row.failure], journal.errors
-        assert len(one.server.requests) == 1
-
-
-@pytest.mark.rule("guest.failures")
-async def test_a_request_that_never_left_is_known_as_such():
-    model = chat(f"http://127.0.0.1:{closed_port()}/v1")
-    journal = Journal()
-    with pytest.raises(Exception):  # noqa: B017, PT011 - of the client
-        await run(LangGraphGuest(create_agent(model, middleware=[Middleware()])), journal=journal)
-    assert journal.failures == [ModelFailure("connection", sent=False)]
-
-
-@pytest.mark.rule("guest.failures")
 async def test_an_answer_that_the_framework_cannot_read_is_broken():
     async with served([Calls("add", "[1]")]) as one:
         journal = Journal()
         with pytest.raises(ValidationError):
             await run(LangGraphGuest(agent(one, add)), journal=journal)
         assert journal.failures == [ModelFailure("broken")]
-
-
-@pytest.mark.parametrize("usage", ["missing", "negative"])
-async def test_usage_that_is_missing_or_cannot_be_true_is_none(usage: Any):
-    async with served([Says("hi", usage=usage)]) as one:
-        journal = Journal()
-        await run(LangGraphGuest(agent(one)), journal=journal)
-        assert journal.replies[0].usage is None
-
-
-async def test_an_empty_answer_is_an_answer():
-    async with served([Empty()]) as one:
-        assert await run(LangGraphGuest(agent(one))) == ""
 
 
 @pytest.mark.rule("guest.text")
@@ -536,14 +427,6 @@ async def test_a_context_that_is_too_long_is_shortened_where_tools_have_spoken()
         await run(LangGraphGuest(agent(one, read)), journal=journal, trim=2)
         assert 4_000 < len(one.server.requests[1].text) < 4_100
         assert [journal.calls[1].size(trim) > journal.calls[1].size(trim + 1) for trim in (0, 1, 2)] == [True] * 3
-
-
-@pytest.mark.rule("guest.cancel")
-async def test_a_cancelled_run_leaves_nothing_behind():
-    async with served([Slow(Says("never"), 600)]) as one, nothing_left(), anyio.create_task_group() as group:
-        group.start_soon(run, LangGraphGuest(agent(one)))
-        await one.server.asked(1)
-        group.cancel_scope.cancel()
 
 
 @pytest.mark.rule("guest.cancel")

@@ -1,4 +1,5 @@
-"""What each failure of a provider means, over HTTP, in every dialect, plain and streamed."""
+"""What each failure of a provider means, over HTTP, in every dialect, plain and streamed; the most common dialect is
+tried with the whole engine, for every kind of agent, in `adapters/acceptance`."""
 
 import pytest
 from pydantic_ai import exceptions as pai
@@ -44,7 +45,7 @@ ROWS = {
 
 @pytest.mark.rule("pydantic.failures")
 @streams
-@dialects
+@pytest.mark.parametrize("dialect", ["responses", "messages"])
 @pytest.mark.parametrize("row", ROWS)
 async def test_every_failure_is_told_by_type_and_status(row: str, dialect: str, listens: bool):
     reply, expected = ROWS[row]

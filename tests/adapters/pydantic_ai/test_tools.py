@@ -26,6 +26,8 @@ from remit.verbs import VERBS
 
 pytestmark = pytest.mark.anyio
 
+WEEKS = 4 * 7 * 86_400
+
 
 def calls(*wanted: tuple[str, Any]) -> FunctionModel:
     """A model that calls these tools at once, and then says what it was told."""
@@ -195,13 +197,16 @@ async def test_a_time_limit_is_for_the_function_and_not_for_whoever_is_asked_abo
     async def slow() -> None:
         await anyio.sleep_forever()
 
+    left: list[float] = []
+
     class Asking(StandInTurn):
         async def tool(self, call: ToolCall, do: Any) -> Any:
-            await anyio.sleep(0.05)  # longer than the tool may take
+            left.append(anyio.current_effective_deadline() - anyio.current_time())
             return await super().tool(call, do)
 
     assert await used(Tool(plain, timeout=0.02), {"a": 1}, Asking()) == "3"
     assert "failed: TimeoutError" in await used(Tool(slow, timeout=0.02), {}, Asking())
+    assert min(left) > WEEKS
 
 
 async def test_what_a_tool_returns_becomes_json():
