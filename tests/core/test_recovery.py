@@ -461,7 +461,7 @@ deadlines = st.just(FAR) | st.integers(NOW - SECOND, NOW + 2 * MINUTE)
 def test_whatever_happens(choices, outcomes, state, until, trim):
     found = world(choices, outcomes, state=state, until=until, trim=trim)
 
-    pairs = {(model, key) for model, keys in choices for key in keys or ("",)}
+    pairs = {(model, key) for model, keys, _ in choices for key in keys or ("",)}
     assert len(found.tries) <= (len(pairs) + 1) * (len(WAITS) + 1) + TRIMS  # it ends
     assert all((one.model, one.key) in pairs for one in found.tries)
     assert sum(one.wait > 0 for one in found.tries) <= len(WAITS)

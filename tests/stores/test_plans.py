@@ -47,10 +47,15 @@ def plan(database: SqliteDatabase, name: str) -> list[str]:
 
 
 def test_no_query_is_planned_anew_each_time_it_is_asked(database: SqliteDatabase):
-    """SQLite does so when a value decides which of its partial indexes it may use: that takes longer than the answer."""
+    """SQLite does so when a value decides which partial index may be used: that takes longer than the answer."""
     connection = database.writer.connection
     planned: list[int] = []
-    connection.set_authorizer(lambda *_: planned.append(1) or sqlite3.SQLITE_OK)
+
+    def planning(*_: object) -> int:
+        planned.append(1)
+        return sqlite3.SQLITE_OK
+
+    connection.set_authorizer(planning)
     again: list[str] = []
     for name, query in QUERIES.items():
         if query.sql.startswith(("SELECT", "WITH")):

@@ -92,6 +92,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
     handoffs, finder, money = services.handoffs, Finder(ground, system.embed), _money(services, settings)
+    keys = Keys(ground, settings.vault, settings.redaction)
     turn_services = TurnServices(
         directory,
         finder,
@@ -104,7 +105,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         inbox,
         money,
         PeopleServices(services.questions),
-        _talking(services, money, Prompting(entries, inbox)),
+        _talking(services, money, Prompting(entries, inbox), keys),
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
@@ -118,7 +119,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     services.conductor.closing = lambda: resident.closing
     handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
-    views = (entries, Breakers(ground), Accounts(ground), finder, Keys(ground, settings.vault, settings.redaction))
+    views = (entries, Breakers(ground), Accounts(ground), finder, keys)
     return Engine(services, delegations, queue, control, leading, *views, resident)
 
 
@@ -133,9 +134,9 @@ def _money(services: Services, settings: EngineSettings) -> MoneyServices:
     return MoneyServices(Paying(ground, holding, tariff), Effects(ground, services.insisting))
 
 
-def _talking(services: Services, money: MoneyServices, prompting: Prompting) -> ModelServices:
+def _talking(services: Services, money: MoneyServices, prompting: Prompting, keys: Keys) -> ModelServices:
     ground, insisting = services.ground, services.insisting
-    models = Models(ground, Costs(money.paying), insisting, services.slots, {})
+    models = Models(ground, Costs(money.paying), keys, insisting, services.slots, {})
     return ModelServices(models, Toolbox(ground, insisting), prompting)
 
 

@@ -266,7 +266,7 @@ async def test_a_guest_works_with_its_own_model_tools_and_dependencies(monkeypat
     assert server.requests[0].max_tokens == 4_096
     assert server.requests[1].text == "14"
     assert [call.name for call in turn.used] == ["times"]
-    assert turn.calls[0].choices == (Choice("openai-chat:big"),)
+    assert turn.calls[0].choices == (Choice("openai-chat:big", provider="openai"),)
 
 
 @pytest.mark.rule("pydantic.guest")

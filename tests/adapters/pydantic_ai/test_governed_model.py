@@ -76,7 +76,9 @@ async def test_usage_that_cannot_be_true_is_none(usage: Any, dialect: str, liste
 async def test_what_a_turn_is_told_of_a_request(dialect: str):
     _, turn, _ = await ask(Says("hi"), dialect, settings={"max_tokens": 500})
     [call] = turn.calls
-    assert call.choices == (Choice(MODELS[dialect], ("FIRST", "SECOND")),)
+    assert call.choices == (
+        Choice(MODELS[dialect], ("FIRST", "SECOND"), "anthropic" if dialect == "messages" else "openai"),
+    )
     assert call.most == 500
     assert 0 < call.size(0) < 50
 
@@ -208,9 +210,9 @@ async def test_no_key_is_shown_to_another_provider(monkeypatch: pytest.MonkeyPat
     models = ["openai-chat:big", "anthropic:other", "openai:big"]
     clients = Clients(models, ["FIRST"], "http://127.0.0.1:9/v1", lambda name: shown.append(name) or KEYS[name])
     assert clients.choices == (
-        Choice("openai-chat:big", ("FIRST",)),
-        Choice("anthropic:other"),
-        Choice("openai:big", ("FIRST",)),
+        Choice("openai-chat:big", ("FIRST",), "openai"),
+        Choice("anthropic:other", provider="anthropic"),
+        Choice("openai:big", ("FIRST",), "openai"),
     )
     other = await clients.find("anthropic:other", "")
     assert (other.base_url, other.provider.client.api_key) == ("https://api.anthropic.com", "sk-ant")

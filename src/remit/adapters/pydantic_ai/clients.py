@@ -4,6 +4,7 @@ A client keeps connections, and those belong to the event loop that opened them.
 """
 
 import asyncio
+import hashlib
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from pydantic_ai.settings import ModelSettings
 from remit.adapters.pydantic_ai.failures import said
 from remit.core.checks import items
 from remit.core.recovery import Choice
+from remit.core.secret import Secret
 from remit.core.text import shown
 from remit.errors import BadInput
 
@@ -45,7 +47,7 @@ def key_in_environment(name: str) -> str:
 
 
 class _Made(NamedTuple):
-    models: dict[tuple[str, str], Model]
+    models: dict[tuple[str, str, str], Model]  # by name, name of the key, and digest of a key that may change
     lock: asyncio.Lock
 
 
@@ -73,7 +75,10 @@ class Clients:
         for name, own in self._given.items():
             if own is None:
                 _preload(name)
-        self.choices = tuple(Choice(name, self._keys_of(name, own)) for name, own in self._given.items())
+        self.choices = tuple(
+            Choice(name, self._keys_of(name, own), "" if own is not None or name == "test" else _provider(name))
+            for name, own in self._given.items()
+        )
 
     @property
     def own(self) -> list[Model]:
@@ -86,18 +91,20 @@ class Clients:
         first = next(iter(self._given.values()))
         return None if first is None else first.settings
 
-    async def find(self, name: str, key: str) -> Model:
-        """Give the model of that name with that key, as this event loop can use it."""
+    async def find(self, name: str, key: str, secret: Secret | None = None) -> Model:
+        """Give the model of that name with that key, as this event loop can use it. `secret` is the key itself where
+        its name is not enough to look it up; it may be another than the last time."""
         own = self._given[name]
         if own is not None:
             return own
         made, lock = self._loops.setdefault(asyncio.get_running_loop(), _Made({}, asyncio.Lock()))
-        if (name, key) not in made:
+        which = name, key, "" if secret is None else hashlib.sha256(secret.reveal().encode()).hexdigest()
+        if which not in made:
             async with lock:
-                if (name, key) not in made:
-                    model = await to_thread.run_sync(self._make, name, key)  # certificates are read from files
-                    made[name, key] = await model.__aenter__()
-        return made[name, key]
+                if which not in made:
+                    model = await to_thread.run_sync(self._make, name, key, secret)  # certificates are read from files
+                    made[which] = await model.__aenter__()
+        return made[which]
 
     async def aclose(self) -> None:
         """Close the clients that were made for this event loop."""
@@ -111,10 +118,10 @@ class Clients:
         listed = _of(self._keys, name)
         return () if listed is None else tuple(str(key) for key in items(listed, "keys takes a list of names of keys"))
 
-    def _make(self, name: str, key: str) -> Model:
+    def _make(self, name: str, key: str, secret: Secret | None) -> Model:
         options: dict[str, str] = {}
         if key:
-            options["api_key"] = self._key_of(key)
+            options["api_key"] = self._key_of(key) if secret is None else secret.reveal()
         if url := _of(self._urls, name):
             options["base_url"] = url
         try:

@@ -144,7 +144,7 @@ class _Asked:
 
     async def send(self, tried: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
         """Send it once, to this model with this key."""
-        model = await self.model.clients.find(tried.model, tried.key)
+        model = await self.model.clients.find(tried.model, tried.key, tried.secret)
         limit = (self.settings or {}).get("request_timeout")
         if limit is None:
             return self._reply(await self._read(model, tried, most, hear), tried)

@@ -1,6 +1,7 @@
 """Recovery: what a model's failure means, who rests after it, and whom to ask next."""
 
 from remit.core.recovery.asking import (
+    OWN_KEY,
     TRIMS,
     WAITS,
     Choice,
@@ -8,6 +9,7 @@ from remit.core.recovery.asking import (
     ModelTry,
     Situation,
     Tried,
+    own_key,
     recovery,
     resting,
     sentence,
@@ -18,6 +20,7 @@ from remit.core.recovery.failures import KEY_KINDS, FailureKind, ModelFailure, c
 __all__ = [
     "FRESH",
     "KEY_KINDS",
+    "OWN_KEY",
     "RESTS",
     "TRIMS",
     "WAITS",
@@ -33,6 +36,7 @@ __all__ = [
     "charged",
     "cleared",
     "kind_of",
+    "own_key",
     "recovery",
     "resting",
     "sentence",

@@ -10,28 +10,39 @@ from typing import Final, Literal, NamedTuple
 
 from remit.core.recovery.cooling import FRESH, Cooling
 from remit.core.recovery.failures import KEY_KINDS, FailureKind, ModelFailure
+from remit.core.secret import Secret
 from remit.core.times import SECOND
 
 TRIMS: Final = 3
+OWN_KEY: Final = "workspace/"  # how the name of a key begins that the workspace brought; its provider follows
 WAITS: Final = (5 * SECOND, 10 * SECOND, 20 * SECOND)
 
 Stopped = Literal["rejected", "overflow", "deadline", "exhausted"]
 
 
 class Choice(NamedTuple):
-    """A model that may be asked, and the names of the keys for it; without any it is asked without a named key."""
+    """A model that may be asked, and the names of the keys for it; without any it is asked without a named key.
+    `provider` is whose key it takes, if it takes one that is given to it: then the workspace's own goes before all."""
 
     model: str
     keys: tuple[str, ...] = ()
+    provider: str = ""
 
 
 class ModelTry(NamedTuple):
-    """Ask this model with this key, with the context shortened so far, after waiting for so many microseconds."""
+    """Ask this model with this key, with the context shortened so far, after waiting for so many microseconds. `secret`
+    is the key itself if it is the workspace's own."""
 
     model: str
     key: str = ""
     trim: int = 0
     wait: int = 0
+    secret: Secret | None = None
+
+
+def own_key(attempt: ModelTry) -> str:
+    """Tell for which provider a request takes the key that the workspace brought; empty if it takes another."""
+    return attempt.key.removeprefix(OWN_KEY) if attempt.key.startswith(OWN_KEY) else ""
 
 
 class Situation(NamedTuple):
@@ -158,7 +169,7 @@ class _Search:
 
     def _pairs(self, state: Mapping[str, Cooling]) -> Iterable[tuple[str, str]]:
         """List models and keys in the order in which they are asked."""
-        for model, keys in self._choices:
+        for model, keys, _ in self._choices:
             if model not in self._gone:
                 ordered = sorted(keys, key=lambda key: state.get(f"key:{key}", FRESH).used)
                 yield from ((model, key) for key in ordered or ("",))
@@ -166,7 +177,7 @@ class _Search:
     def _gave_up(self, why: Stopped, situation: Situation) -> GaveUp:
         told = [
             one
-            for model, keys in self._choices
+            for model, keys, _ in self._choices
             for key in keys or ("",)
             for one in _reasons((model, key), self._failures.get((model, key)), situation)
         ]

@@ -12,6 +12,8 @@ from remit.core.kinds import cooling_set, model_answered, model_failed
 from remit.core.money import Purse
 from remit.core.recovery import (
     FRESH,
+    OWN_KEY,
+    Choice,
     Cooling,
     GaveUp,
     ModelFailure,
@@ -19,10 +21,12 @@ from remit.core.recovery import (
     Situation,
     after,
     cleared,
+    own_key,
     recovery,
     resting,
     sentence,
 )
+from remit.core.secret import Secret
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
@@ -32,6 +36,7 @@ from remit.engine.ground import Ground
 from remit.engine.models.costs import Costs, PaidRequest
 from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import move_on_after, shielded
+from remit.engine.upkeep.keys import Keys
 from remit.errors import Failed, NoAnswer
 from remit.ports import Decision, View
 from remit.ports.models import LISTENER, Hear, Heard, ModelAnswer, ModelCall
@@ -41,10 +46,12 @@ UNKNOWN_TOOLS = 10  # calls of tools that do not exist, after which a turn is st
 
 
 class _Known(NamedTuple):
-    """What the store knows before a request: who has failed of late, and what the task pays from."""
+    """What the store knows before a request: who has failed of late, what the task pays from, and for which providers
+    the workspace has a key of its own."""
 
     coolings: dict[str, Cooling]
     purse: Purse
+    own: frozenset[str]
 
 
 class Models(NamedTuple):
@@ -52,6 +59,7 @@ class Models(NamedTuple):
 
     ground: Ground
     costs: Costs
+    keys: Keys
     insisting: Insisting
     slots: Slots
     used: dict[str, int]
@@ -79,9 +87,10 @@ class Models(NamedTuple):
 
     async def _asked(self, live: LiveTask, call: ModelCall, op: str) -> ModelAnswer:
         """Ask one after the other until one answers. Raises NoAnswer with what became of each if none does."""
-        known = await self._known(live)
+        known = await self._known(live, call)
+        choices = [_with_own_key(choice, known.own) for choice in call.choices]
         start = self._situation(known, None)
-        search = recovery(call.choices, start, until=self._until(live), trim=live.conversation.trim)
+        search = recovery(choices, start, until=self._until(live), trim=live.conversation.trim)
         try:
             attempt = next(search)
             while True:
@@ -89,7 +98,7 @@ class Models(NamedTuple):
                 reply = await self._tried(live, call, op, attempt, known)
                 if not isinstance(reply, ModelFailure):
                     return reply
-                known = await self._known(live)
+                known = await self._known(live, call)
                 attempt = search.send(self._situation(known, reply))
         except StopIteration as over:
             raise _no_answer(live, cast("GaveUp", over.value)) from None
@@ -100,6 +109,7 @@ class Models(NamedTuple):
         """Send one request, and record what came of it."""
         if attempt.wait:
             await self._pause(live, attempt.wait)
+        attempt = attempt._replace(secret=await self._own_key(live, attempt))
         request = await self.costs.prepared(live, call, attempt, known.purse)
         self.used[f"key:{attempt.key}"] = self.ground.clock.now()
         try:
@@ -170,8 +180,25 @@ class Models(NamedTuple):
 
     # -- what is known ------------------------------------------------------------------------------------------
 
-    async def _known(self, live: LiveTask) -> _Known:
-        return await self.ground.store.read(lambda view: _Known(view.coolings(), purse_in(view, live.remit.id)))
+    async def _known(self, live: LiveTask, call: ModelCall) -> _Known:
+        providers = {choice.provider for choice in call.choices if choice.provider}
+
+        def look(view: View) -> _Known:
+            own = frozenset(name for name in providers if view.secret(name) is not None)
+            return _Known(view.coolings(), purse_in(view, live.remit.id), own)
+
+        return await self.ground.store.read(look)
+
+    async def _own_key(self, live: LiveTask, attempt: ModelTry) -> Secret | None:
+        """Open the key that the workspace brought, if the request goes out with it."""
+        provider = own_key(attempt)
+        if not provider:
+            return None
+        secret = await self.keys.open(provider)
+        if secret is None:
+            gone = f"the workspace's key for {provider} was removed a moment ago; try again"
+            raise Failed(gone, agent=live.remit.holder, task=live.remit.id, retryable=True)
+        return secret
 
     def _situation(self, known: _Known, failure: ModelFailure | None) -> Situation:
         state = {**known.coolings}
@@ -186,6 +213,11 @@ class Models(NamedTuple):
 
 
 _LONG = 365 * 86_400 * SECOND
+
+
+def _with_own_key(choice: Choice, own: frozenset[str]) -> Choice:
+    """Ask with the workspace's own key and no other, if it has one: whoever brings a key pays the provider."""
+    return choice._replace(keys=(OWN_KEY + choice.provider,)) if choice.provider in own else choice
 
 
 def _listener(live: LiveTask) -> Hear | None:

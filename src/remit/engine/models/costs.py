@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from remit.core.events import Unsealed
 from remit.core.kinds import ledger_event
 from remit.core.money import Purse, Unit, first_line
 from remit.core.money.fitting import fitting
 from remit.core.money.prices import Usage
-from remit.core.recovery import ModelFailure, ModelTry, charged
-from remit.core.text import canonical
+from remit.core.recovery import ModelFailure, ModelTry, charged, own_key
 from remit.engine.attempt.live import LiveTask
 from remit.engine.door.funding import purse_in
 from remit.engine.money.holding import Bill
-from remit.engine.money.paying import NOT_SENT, Paying, unknown_price, with_key
+from remit.engine.money.paying import NOT_SENT, Paying, unknown_price
 from remit.errors import Refused
 from remit.ports import View
 from remit.ports.models import ModelAnswer, ModelCall
@@ -40,8 +39,7 @@ class Costs(NamedTuple):
         store, holding = self.paying.ground.store, self.paying.holding
         if not purse and not holding.limits:
             return PaidRequest(attempt, call.most)
-        bill = Bill({}, attempt.model, attempt.model, canonical(attempt.model.partition(":")[0]))
-        bill = await with_key(bill, self.paying.tariff)
+        bill = Bill({}, attempt.model, attempt.model, own_key(attempt))
         read, priced = call.size(attempt.trim), self._is_priced(live, bill, purse)
         units: tuple[Unit, ...] = ("credits", "tokens") if priced else ("tokens",)
 
@@ -87,7 +85,9 @@ class Costs(NamedTuple):
         if not costs:
             return []
         model, now = request.attempt.model, self.paying.ground.clock.now()
-        data = {"costs": costs, "steps": {}, "why": model, "model": model}
+        data: dict[str, Any] = {"costs": costs, "steps": {}, "why": model, "model": model}
+        if own := own_key(request.attempt):
+            data["own_key"] = own
         return [ledger_event("credits.spent", live.place, live.remit.holder, now, data)]
 
     def charge_failure(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from remit.core.kinds import key_removed, key_set
+from remit.core.events import Unsealed
+from remit.core.kinds import cooling_set, key_removed, key_set
+from remit.core.recovery import OWN_KEY, cleared
 from remit.core.redaction import Redaction
 from remit.core.secret import Secret
 from remit.core.text import canonical
@@ -40,7 +42,7 @@ class Keys(NamedTuple):
         def decide(view: View) -> Decision[list[Json]]:
             if view.secret(named) is None and len(view.secrets()) >= MOST:
                 raise BadInput(f"a workspace keeps at most {MOST:,} keys; remove those that nobody needs")
-            told = (key_set(named, row.sealed.key_id, act.by, now),)
+            told = (key_set(named, row.sealed.key_id, act.by, now), *_rested(view, named, now))
             return Decision([named, row.sealed.key_id, now], told, vault=KeyChange(puts=(row,)))
 
         return KeyInfo._make(await self.ground.store.tx(act.id("key.set", self.ground), decide))
@@ -90,6 +92,12 @@ class Keys(NamedTuple):
     def _sealed_anew(self, vault: Vault, row: KeyRow, now: int) -> KeyRow:
         secret = self._opened(vault, row)
         return KeyRow(row.name, vault.seal(self.ground.store.workspace, row.name, secret), now)
+
+
+def _rested(view: View, named: str, now: int) -> list[Unsealed]:
+    """What the key before this one failed of does not count against it."""
+    resting = f"key:{OWN_KEY}{named}"
+    return [cooling_set(resting, cleared(now), now)] if resting in view.coolings() else []
 
 
 def _named(name: object) -> str:
