@@ -147,7 +147,7 @@ def test_what_is_no_status_is_not_taken_for_one(status):
 def test_an_account_without_money_is_no_rate_limit():
     quota = defined("pydantic_ai.exceptions", "ModelQuotaExceededError", ClientError)
 
-    assert not retryable(quota("no", status_code=429))
+    assert not retryable(quota("no", status_code=429))  # pyright: ignore[reportCallIssue]
     assert not retryable(ClientError(status_code=429, code="insufficient_quota"))
     assert retryable(ClientError(status_code=429, code="rate_limit_exceeded"))
     assert retryable(ClientError(status_code=429, code=7))
