@@ -13,6 +13,8 @@ from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
 from teams import team
 
+pytest_plugins = ["pytester"]
+
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("nightly", deadline=None, max_examples=5_000)
 settings.load_profile("ci")

@@ -74,6 +74,11 @@ def test_the_wheel_has_the_code_and_the_sql_and_nothing_else(wheel: Path):
     assert [name for name in names if not name.startswith(("remit/", f"remit-{remit.__version__}.dist-info/"))] == []
 
 
+def test_the_wheel_brings_a_plugin_for_pytest(wheel: Path):
+    told = zipfile.ZipFile(wheel).read(f"remit-{remit.__version__}.dist-info/entry_points.txt").decode()
+    assert "[pytest11]\nremit = remit.testing.plugin\n" in f"{told}\n"
+
+
 def test_installed_alone_it_says_its_version(installed: Path, tmp_path: Path):
     assert run(installed, tmp_path, "remit", "--version").strip() == f"remit {remit.__version__}"
 

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, cast
 
 from anyio import to_thread
 
+from remit import watching
 from remit.core.checks import of_type, refuse_strange
 from remit.core.events import SealKey
 from remit.core.redaction import Redaction
@@ -98,6 +99,7 @@ class Opening:
         if self._engine is None:
             self._engine = assembled(self.database, self.workspace, self.directory, self._told())
             _log.addFilter(self._log_filter)  # there may be secrets later, when a key is opened
+            watching.tell(self, self._engine.services.ground.store.subscribe)
         return self._engine
 
     async def wait(self) -> Engine:

@@ -1,9 +1,33 @@
 """Doubles and contracts for those who build on remit, the very ones its own tests use."""
 
-from remit.testing.agents import Scripted
-from remit.testing.clock import FakeClock, pass_time
-from remit.testing.contract import check_store
-from remit.testing.ids import CountedIds
-from remit.testing.zombie import Zombie
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from remit.testing.agents import Scripted
+    from remit.testing.clock import FakeClock, pass_time
+    from remit.testing.contract import check_store
+    from remit.testing.ids import CountedIds
+    from remit.testing.zombie import Zombie
 
 __all__ = ["CountedIds", "FakeClock", "Scripted", "Zombie", "check_store", "pass_time"]
+
+# Where each name lives, imported when it is first used: the plugin for pytest is in here too, and pytest loads that
+# wherever remit is installed.
+_HOME_OF = {
+    "CountedIds": "ids",
+    "FakeClock": "clock",
+    "Scripted": "agents",
+    "Zombie": "zombie",
+    "check_store": "contract",
+    "pass_time": "clock",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"remit.testing has no {name!r}")
+    value: object = getattr(import_module(f"remit.testing.{home}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,88 @@
+"""A plugin for pytest: a test that fails shows what the agents did in it.
+
+Pytest loads it wherever remit is installed, so it imports next to nothing. What it needs is imported when a test opens
+a workspace. `--remit-runs 0` turns it off, and so does `-p no:remit`.
+"""
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from remit import watching
+
+if TYPE_CHECKING:
+    from remit.testing.witness import Witness
+
+TITLE: Final = "remit: what the agents did"
+RUNS: Final = 5
+_NAME: Final = "remit-witness"
+_HELP: Final = f"how many runs of each store a test that fails shows; {RUNS} unless told otherwise, 0 for none"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("remit")
+    group.addoption("--remit-runs", type=int, default=None, metavar="N", help=_HELP)
+    parser.addini("remit_runs", _HELP, default=str(RUNS))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    runs = _runs(config)
+    if runs > 0:
+        config.pluginmanager.register(_Showing(runs), _NAME)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    showing: _Showing | None = config.pluginmanager.get_plugin(_NAME)
+    if showing is not None:
+        config.pluginmanager.unregister(showing)
+        showing.stop()
+
+
+def _runs(config: pytest.Config) -> int:
+    said = config.getoption("remit_runs")
+    given: object = config.getini("remit_runs") if said is None else said
+    try:
+        return int(str(given))
+    except ValueError:
+        raise pytest.UsageError(f"remit_runs is a number of runs, such as {RUNS}, or 0 for none, not {given}") from None
+
+
+class _Showing:
+    """Has whatever a test opens witnessed, from the beginning of its set-up until it is reported on."""
+
+    def __init__(self, runs: int) -> None:
+        self._runs = runs
+        self._witness: Witness | None = None
+        self._shown = False
+        self.stop: Callable[[], None] = watching.watch(self._opened)
+
+    def _opened(self, opened: watching.Opened, subscribe: watching.Subscribe) -> None:
+        if self._witness is None:
+            from remit.testing.witness import Witness  # noqa: PLC0415 - not before a test uses remit
+
+            self._witness = Witness(self._runs)
+        self._witness.opened(opened, subscribe)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self) -> Generator[None, Any, Any]:
+        self._shown = False
+        if self._witness is not None:
+            self._witness.begin()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+        report: pytest.TestReport = yield
+        again = call.when == "teardown" and self._shown
+        if report.failed and self._witness is not None and not again and (told := _told(self._witness)):
+            self._shown = True
+            report.sections.append((TITLE, told))
+        return report
+
+
+def _told(witness: "Witness") -> str:
+    try:
+        return witness.told()
+    except Exception as error:  # noqa: BLE001 - what the test failed of is never hidden by what shows it
+        return f"this cannot be told: {type(error).__name__}: {error}"
