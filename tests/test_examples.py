@@ -1,29 +1,62 @@
 """The examples are small, run without a key, and print what their README says."""
 
+import ast
+import json
+import os
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import anyio
 import pytest
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from remit.testing.clock import PATIENCE
+from remit.testing.models import ModelRequest, model_server
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PROMISED = dict(
     re.findall(
-        r"^## \[(\w+\.py)\].*?^```text\n(.*?)^```", (EXAMPLES / "README.md").read_text(), re.MULTILINE | re.DOTALL
+        r"^##+ \[([\w/]+\.py)\].*?^```text\n(.*?)^```", (EXAMPLES / "README.md").read_text(), re.MULTILINE | re.DOTALL
     )
 )
 PARTS = {"night_shift_team.py"}  # imported or started by others
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name not in PARTS)
+LIVES = Path(__file__).parent / "example_lives.py"
+
+
+class Peer(NamedTuple):
+    """An example in another framework: how often its models are asked, at which requests it is killed, counted over all
+    lives, and what its tool says when it does something."""
+
+    requests: int
+    killed: tuple[int, ...]
+    effect: str
+
+
+PEERS = {
+    "peers/langgraph_supervisor.py": Peer(8, (3,), "tool: measure the north wall"),
+    "peers/openai_agents_handoff.py": Peer(6, (2, 7), "tool: refund 5003"),
+    "peers/pydantic_ai_delegation.py": Peer(5, (4,), "tool: look up Golden Gate"),
+}
 
 
 def test_every_example_is_in_the_readme_and_the_other_way_round():
-    assert sorted(PROMISED) == SCRIPTS
+    assert sorted(PROMISED) == sorted([*SCRIPTS, *PEERS])
+    assert sorted(PEERS) == sorted(f"peers/{path.name}" for path in (EXAMPLES / "peers").glob("*.py"))
 
 
-@pytest.mark.parametrize("name", [*SCRIPTS, *PARTS])
-def test_an_example_fits_on_one_screen(name: str):
-    assert len((EXAMPLES / name).read_text().splitlines()) <= 45
+@pytest.mark.parametrize(
+    ("name", "lines"), [*((name, 45) for name in (*SCRIPTS, *PARTS)), *((name, 80) for name in PEERS)]
+)
+def test_an_example_fits_on_one_screen_or_two_if_it_has_a_script_for_its_models(name: str, lines: int):
+    assert len((EXAMPLES / name).read_text().splitlines()) <= lines
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -43,3 +76,104 @@ def test_a_member_of_the_team_is_told_its_step_and_its_dependency_only(tmp_path:
     assert "customers" not in told
     assert "teapot" not in told
     assert "launch the new teapot" in synthesis
+
+
+# -- examples of other frameworks ---------------------------------------------------------------------------------
+
+
+class Lives:
+    """Starts examples, each in a process of its own."""
+
+    def __init__(self, process: Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._asks, self._told = process.stdin, BufferedByteReceiveStream(process.stdout)
+        self.child = 0
+        self.begun = anyio.Event()
+
+    async def live(self, name: str, folder: Path, *arguments: str, **environment: str) -> int:
+        """Run an example, and tell how it ended."""
+        asked = [str(EXAMPLES / name), arguments, environment, str(folder)]
+        self.begun = anyio.Event()
+        await self._asks.send(f"{json.dumps(asked)}\n".encode())
+        with anyio.fail_after(PATIENCE * 2):
+            self.child = int(await self._told.receive_until(b"\n", 20))
+            self.begun.set()
+            return int(await self._told.receive_until(b"\n", 20))
+
+
+@asynccontextmanager
+async def starting() -> AsyncIterator[Lives]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    async with await anyio.open_process([sys.executable, LIVES], stderr=None, env=environment) as process:
+        lives = Lives(process)
+        yield lives
+        assert process.stdin is not None
+        await process.stdin.aclose()
+        await process.wait()
+
+
+def printed(folder: Path) -> str:
+    assert (folder / "stderr").read_text() == ""
+    return (folder / "stdout").read_text()
+
+
+def script_of(name: str) -> Any:
+    """What an example says in place of its models, without the framework that it imports."""
+    wanted = ast.parse((EXAMPLES / name).read_text())
+    wanted.body = [
+        node for node in wanted.body if ast.unparse(node).startswith(("from remit.testing", "SAID", "def script"))
+    ]
+    found: dict[str, Any] = {}
+    exec(compile(wanted, name, "exec"), found)
+    return found["script"]
+
+
+def bill(text: str) -> tuple[list[int], int]:
+    """What each agent spent, and the total, in millionths."""
+    *lines, total = [
+        int(found.replace(".", "")) for found in re.findall(r"^\$(\d+\.\d{6}) \w+, \d+ requests$", text, re.MULTILINE)
+    ]
+    return lines, total
+
+
+@pytest.mark.anyio
+@pytest.mark.rule("model.guests", "model.once", "tool.once")
+async def test_examples_in_other_frameworks_run_as_they_stand_and_go_on_after_kill_9(memory_folder: Path):
+    async with starting() as lives:
+        for name, peer in PEERS.items():
+            for kind in ("whole", "killed"):
+                (memory_folder / kind / name).mkdir(parents=True)
+            await runs_whole(lives, name, memory_folder / "whole" / name)
+            await is_killed(lives, name, peer, memory_folder / "killed" / name)
+
+
+async def runs_whole(lives: Lives, name: str, folder: Path) -> None:
+    assert await lives.live(name, folder) == 0, (folder / "stderr").read_text()
+    pattern = ".*?".join(re.escape(part) for part in PROMISED[name].split("..."))
+    assert re.fullmatch(pattern, printed(folder), re.DOTALL), printed(folder)
+    lines, total = bill(printed(folder))
+    assert sum(lines) == total > 0
+    assert sorted(os.listdir(folder)) == ["stderr", "stdout"], "an example leaves nothing behind"  # noqa: PTH208
+
+
+async def is_killed(lives: Lives, name: str, peer: Peer, folder: Path) -> None:
+    script = script_of(name)
+
+    async def killing(asked: ModelRequest) -> Any:
+        await lives.begun.wait()
+        if len(server.requests) in peer.killed:
+            os.kill(lives.child, signal.SIGKILL)
+        return script(asked)
+
+    async with model_server(killing) as server:
+        environment = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none"}
+        for _ in peer.killed:
+            assert await lives.live(name, folder, "team.db", **environment) == -signal.SIGKILL
+        assert await lives.live(name, folder, "team.db", **environment) == 0, (folder / "stderr").read_text()
+        assert len(server.requests) == peer.requests + len(peer.killed)
+    text = printed(folder)
+    assert re.findall(r"^answer: .*", text, re.MULTILINE) == re.findall(r"^answer: .*", PROMISED[name], re.MULTILINE)
+    assert text.count(peer.effect) == 1
+    lines, total = bill(text)
+    assert sum(lines) == total > 0

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from agents import Agent as OpenAIAgent
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from adapters.places import KEY, KEY_NAME, KINDS, Place, came_back, join, priced, served
@@ -118,3 +119,31 @@ async def test_tools_of_every_framework_are_used_and_denied_alike(kind: str, den
     assert used == ("refused" if deny else "done")
     refused = "'it' may not use 'add' for this task; you may use no tools, or finish without it"
     assert told == [refused if deny else "5"]
+
+
+@pytest.mark.rule("guest.handoff")
+async def test_handoffs_of_a_guest_s_own_are_the_team_s_if_the_team_has_who_is_meant():
+    told: list[str] = []
+
+    def hands(asked: ModelRequest) -> Any:
+        if asked.model == "triage" and came_back(asked):
+            told.append(asked.text)
+            return Calls("transfer_to_inner", {})
+        if asked.model == "triage":
+            return Calls("transfer_to_desk", {"update": {"context": {"order": 5003}}})
+        return Calls("transfer_to_triage", {}) if asked.model == "desk" else Says(f"{asked.model} did it")
+
+    def agent(name: str, *handoffs: Any) -> OpenAIAgent[Any]:
+        return OpenAIAgent(name, model=place.of_openai(name), handoffs=[*handoffs])
+
+    async with served(hands) as place, Runtime() as rt:
+        desk = agent("desk")
+        triage = agent("triage", desk, agent("inner"))
+        desk.handoffs = [triage]
+        rt.add(triage, asks=["desk"])
+        rt.add(desk, asks=["triage"])
+        assert await rt.run("triage", "where is it?") == "inner did it"
+        assert [one.model for one in place.server.requests] == ["triage", "desk", "triage", "triage", "inner"]
+        assert [event.kind for event in await rt.workspace.history()].count("task.handed") == 2
+    assert '"order":5003' in place.server.requests[1].text
+    assert told[0].startswith("'triage' has just handed the same thing to 'desk', and it came back")

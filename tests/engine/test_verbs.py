@@ -212,6 +212,17 @@ async def test_the_current_turn_is_the_one_whose_code_runs(rt: Runtime):
 
 
 @pytest.mark.rule("turn.current")
+async def test_a_runtime_gives_the_turn_to_what_runs_in_it_and_to_nothing_else(rt: Runtime):
+    @rt.agent
+    async def coder(turn: Turn) -> bool:
+        return rt.turn is turn
+
+    assert await rt.run("coder", "x") is True
+    with pytest.raises(BadInput, match="there is no turn here: rt.turn is for what an agent runs"):
+        _ = rt.turn
+
+
+@pytest.mark.rule("turn.current")
 @pytest.mark.parametrize("how", ["raises", "hands over"])
 async def test_the_current_turn_is_forgotten_however_it_ends(rt: Runtime, how: str):
     seen: list[Turn | None] = []

@@ -10,7 +10,8 @@ from remit.ports.turn import TurnLike
 
 
 class _Framework(NamedTuple):
-    """`module` and `kind` tell the class that its agents are of; `adapter` has what makes a guest of one."""
+    """`module` and `kind` tell the class that its agents are of; `adapter` has what makes a guest of one. Agents with
+    `handoffs` of their own are told who is on the team."""
 
     name: str
     module: str
@@ -18,13 +19,14 @@ class _Framework(NamedTuple):
     adapter: str
     guest: str
     extra: str
+    handoffs: bool = False
 
 
 _FRAMEWORKS: Final = (
     _Framework("pydantic-ai", "pydantic_ai", "AbstractAgent", "remit.adapters.pydantic_ai", "guest", "llm"),
     _Framework(
         *("openai-agents", "agents.agent", "AgentBase"),
-        *("remit.adapters.openai_agents", "OpenAIAgentsGuest", "openai-agents"),
+        *("remit.adapters.openai_agents", "OpenAIAgentsGuest", "openai-agents", True),
     ),
     _Framework("langgraph", "langgraph", "Pregel", "remit.adapters.langgraph", "LangGraphGuest", "langgraph"),
 )
@@ -39,9 +41,16 @@ def framework_of(thing: object) -> str | None:
     return None if found is None else found.name
 
 
-def joined(thing: object, *, verbs: bool, prompt: Callable[[TurnLike], str] | None = None) -> Callable[[Any], Any]:
-    """Make an agent of another framework one of a team: a function of a turn. Raises BadInput if it is of none that is
-    known, or if what remit needs for it is not installed."""
+def joined(
+    thing: object,
+    *,
+    verbs: bool,
+    members: frozenset[str] = frozenset(),
+    prompt: Callable[[TurnLike], str] | None = None,
+) -> Callable[[Any], Any]:
+    """Make an agent of another framework one of a team: a function of a turn. `members` are those whom it may ask, as
+    far as they are named. Raises BadInput if it is of no framework that is known, or if what remit needs for it is not
+    installed."""
     found = _found(thing)
     if found is None:
         hint = "; compile() the graph first" if type(thing).__name__ == "StateGraph" else ""
@@ -50,7 +59,8 @@ def joined(thing: object, *, verbs: bool, prompt: Callable[[TurnLike], str] | No
         make = getattr(import_module(found.adapter), found.guest)
     except ImportError as error:
         raise BadInput(f"{found.name} agents need more: pip install 'remit[{found.extra}]' ({error})") from error
-    return make(thing, verbs=verbs, **({} if prompt is None else {"prompt": prompt}))
+    may = members or verbs if found.handoffs else verbs
+    return make(thing, verbs=may, **({} if prompt is None else {"prompt": prompt}))
 
 
 def _found(thing: object) -> _Framework | None:

@@ -160,8 +160,10 @@ def joined(guest: Any, about: Said) -> Registered:
     name = about.get("name") or getattr(guest, "name", None) or ""
     if not name:
         raise BadInput("name the guest: rt.add(guest, name='reviewer')")
-    asks = Card("guest", asks=about.get("asks", ()))
-    answer = import_module("remit.adapters.joining").joined(guest, verbs=_asks(asks), prompt=_prompt)
+    card = Card("guest", asks=about.get("asks", ()))
+    members = frozenset[str]() if card.asks is ANY else card.asks
+    join = import_module("remit.adapters.joining").joined
+    answer = join(guest, verbs=_asks(card), members=members, prompt=_prompt)
     names = cast("frozenset[str] | None", answer.tool_names)
     return Registered(_card(str(name), names, about), answer, about.get("retry", USUAL), _rules(names, about))
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, Never, Self, TypedDict, Unpack
+from typing import Any, Never, Self, TypedDict, Unpack, cast
 
 import anyio
 
@@ -19,7 +19,9 @@ from remit.engine.directory import Directory
 from remit.engine.plans.running import PlanOutcome
 from remit.engine.queue.task import Task
 from remit.engine.settings import Policy, Serving, System
+from remit.engine.turn import Turn
 from remit.errors import BadInput
+from remit.ports.turn import current_turn
 from remit.runtime.following import Streamed, streamed
 from remit.runtime.leading import Leader
 from remit.runtime.models import ToolShelf
@@ -141,6 +143,15 @@ class Runtime(HasTeam):
         """Put a goal for a team into the queue and come back at once; the coordinator's plan and what was done of it
         outlive this process if the store does."""
         return await self.workspace.submit_team(goal, coordinator, *strange, **how)
+
+    @property
+    def turn(self) -> Turn:
+        """The turn that the calling code runs in: a tool of a model finds it here, to delegate or to pay. Raises
+        BadInput outside of one."""
+        turn = current_turn()
+        if turn is None:
+            raise BadInput("there is no turn here: rt.turn is for what an agent runs, such as its tools; say rt.run")
+        return cast("Turn", turn)
 
     # -- serving ------------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from agents.tool import FunctionTool, Tool
 
 from remit.adapters.guests import MAX_TOKENS, Prompt, json_of, prompted, task_of
 from remit.adapters.openai_agents.model import GovernedProvider, governed
-from remit.adapters.openai_agents.tools import boxed, verb_tools
+from remit.adapters.openai_agents.tools import boxed, handoff_tool, verb_tools
+from remit.core.text import canonical
 from remit.core.values import Json
 from remit.errors import BadInput
 from remit.ports.turn import TurnLike
@@ -25,15 +26,17 @@ class OpenAIAgentsGuest:
     """Runs an agent on the task of each turn and gives back its final output, as text or JSON.
 
     `prompt` makes the input of the turn, `context` the object that the agent's tools are given; with `verbs` it may use
-    the verbs of delegation as tools. `run_config` is kept as far as it is not about models, retries, traces and tools
-    that do not exist. The agent that is given is not changed.
+    the verbs of delegation as tools. `verbs` may be the names of those whom it may ask: if one of its own `handoffs` is
+    called so, the team hands the task over, as by the verb; any other is made inside the framework. `run_config` is
+    kept as far as it is not about models, retries, traces and tools that do not exist. The agent that is given is not
+    changed.
     """
 
     def __init__(
         self,
         agent: Agent[Any],
         *,
-        verbs: bool = False,
+        verbs: bool | frozenset[str] = False,
         prompt: Prompt = task_of,
         context: Callable[[TurnLike], object] | None = None,
         run_config: RunConfig | None = None,
@@ -84,12 +87,13 @@ def _config(given: RunConfig, max_tokens: int) -> RunConfig:
 
 
 class _Family:
-    """An agent and all that it can hand off to, each governed once: they may hand back to each other. Only the first
-    has the verbs."""
+    """An agent and all that it can hand off to inside the framework, each governed once: they may hand back to each
+    other. Only the first has the verbs, and hands over to members of the team."""
 
-    def __init__(self, max_tokens: int, verbs: bool) -> None:
+    def __init__(self, max_tokens: int, verbs: bool | frozenset[str]) -> None:
         self._max_tokens = max_tokens
-        self._verbs = verbs
+        self._verbs = bool(verbs)
+        self._team = frozenset[str]() if isinstance(verbs, bool) else verbs
         self._members: dict[int, tuple[Agent[Any], Agent[Any]]] = {}
         self.tool_names: frozenset[str] | None = frozenset()
 
@@ -101,17 +105,22 @@ class _Family:
         _check(agent)
         tools = [boxed(tool) for tool in agent.tools]
         self._note(agent, tools)
+        handoffs: list[Any] = cast("Any", agent).handoffs
         if not self._members:
             tools = [*tools, *(verb_tools(tool.name for tool in tools) if self._verbs else ())]
+            tools += [handoff_tool(one) for one in handoffs if self._is_colleague(one)]
+            handoffs = [one for one in handoffs if not self._is_colleague(one)]
         changes: dict[str, Any] = {"tools": tools, "handoffs": []}
         if isinstance(agent.model, Model):  # names are looked up by the governed provider
             changes["model"] = governed(agent.model, self._max_tokens)
         made = agent.clone(**changes)
         object.__setattr__(made, "get_mcp_tools", _boxing(made.get_mcp_tools))
         self._members[id(agent)] = (agent, made)  # before those it hands off to: they may lead back here
-        handoffs: list[Any] = cast("Any", agent).handoffs
         made.handoffs = [self._handoff(one) for one in handoffs]
         return made
+
+    def _is_colleague(self, one: Agent[Any] | Handoff[Any, Any]) -> bool:
+        return not isinstance(one, Handoff) and canonical(one.name) in self._team
 
     def _note(self, agent: Agent[Any], tools: list[Tool]) -> None:
         later = agent.mcp_servers or any(isinstance(one, Handoff) for one in cast("Any", agent).handoffs)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias, cast
 
 import anyio
-from agents import Tool
+from agents import Agent, Handoff, Tool
 from agents.tool import ApplyPatchTool, ComputerTool, CustomTool, FunctionTool, LocalShellTool, ShellTool
 from agents.tool_context import ToolContext
 
@@ -21,6 +21,7 @@ Invoke: TypeAlias = Callable[[ToolContext[Any], str], Awaitable[Any]]
 
 # They do something here, and the framework does not let anyone stand between.
 _OUT_OF_REACH: Final = (ApplyPatchTool, ComputerTool, CustomTool, LocalShellTool, ShellTool)
+_HANDOFF: Final = next(verb for verb in VERBS if verb.name == "handoff")
 _SHAPES: Final = frozenset(("text", "image", "file"))  # outputs that the framework sends as what they are
 
 
@@ -56,6 +57,25 @@ def verb_tools(taken: Iterable[str] = ()) -> list[Tool]:
     if clash := sorted(verb.name for verb in VERBS if verb.name in names):
         raise BadInput(f"'{clash[0]}' is a verb of every agent that may ask others; give your tool another name")
     return [_verb_tool(verb) for verb in VERBS]
+
+
+def handoff_tool(agent: Agent[Any]) -> Tool:
+    """Give what the framework offers for a handoff to this agent, as a call of the verb: the team hands the task over,
+    and what it refuses is told to the model."""
+    do = verb_function(_HANDOFF)
+    schema = cast("dict[str, Any]", _HANDOFF.schema)
+
+    async def invoke(context: ToolContext[Any], given: str) -> Any:
+        return await hand_over(context, encode({**(_arguments(given) or {}), "agent": agent.name}))
+
+    hand_over = _through(_HANDOFF.name, lambda _: do)
+    return FunctionTool(
+        name=Handoff.default_tool_name(agent),
+        description=Handoff.default_tool_description(agent),
+        params_json_schema={**schema, "properties": {"update": schema["properties"]["update"]}, "required": []},
+        on_invoke_tool=invoke,
+        strict_json_schema=False,
+    )
 
 
 def _verb_tool(verb: Verb) -> Tool:

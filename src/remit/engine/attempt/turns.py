@@ -164,13 +164,13 @@ class Conductor:
         live.receipt.task(remit.task)
         try:
             answer = await self.call(live, live.agent if live.lead is None else self.led(live))
+        except HandedOver as handed:  # in a tool call of its model, which no framework turns into an answer
+            answer = handed.command
         except CancelledError:
             raise  # someone outside wants it: what the agent made itself is `Stray`
         except LeftBehind:
             live.left = True
             return outcomes.stopped(remit, "it was cancelled and did not stop")
-        except HandedOver as handed:  # a tool did that in the middle of a framework, which knows nothing of it
-            answer = handed.command
         except Stray as stray:
             return outcomes.failed(remit, stray.error)
         except BaseException as error:
