@@ -11,6 +11,7 @@ from adapters.turns import nothing_left
 from engine.helping import ends, sound
 from remit import Outcome, Runtime, Turn
 from remit.testing import FakeClock
+from remit.testing.clock import PATIENCE
 from remit.testing.models import Calls, Fails, ModelRequest, Says, Slow
 from remit.types import Heard
 from remit.verbs import VERBS
@@ -71,6 +72,41 @@ async def test_verbs_are_tools_of_whoever_may_ask_and_a_refusal_is_a_sentence(ki
         assert (reviewed, "boss" in refused) == ("reviewed: look", True)
         assert await rt.run("loner", "go") == "alone"
         assert place.server.requests[-1].tools == ("add",)
+
+
+@pytest.mark.rule("prompt.news")
+@kinds
+@both
+async def test_what_arrives_while_a_model_is_at_work_is_told_with_its_next_request_and_stays_there(
+    kind: str, dialect: str
+):
+    adds = [Calls("add", {"a": 1, "b": b}, id=f"c{b}") for b in (2, 3)]
+    spawned: list[str] = []
+    go = anyio.Event()
+
+    def noted(_turn: Turn, call: Any, told: Any) -> None:
+        if call.name == "spawn_agent":
+            spawned.append(told["task"])
+
+    async def waited(turn: Turn, call: Any) -> None:
+        """Let what was spawned end while numbers are added, and not before."""
+        if call.name == "add":
+            go.set()
+            await turn.submitted(spawned[0]).wait(PATIENCE)
+
+    replies = [Calls("spawn_agent", {"agent": "aside", "task": "x"}), *adds, Says("done")]
+    async with served(replies, dialect) as place, Runtime() as rt:
+
+        @rt.agent
+        async def aside(turn: Turn) -> str:
+            await go.wait()
+            return "from the side"
+
+        join(rt, kind, place, tools=[add], asks=["aside"], before=[waited], after=[noted])
+        assert await rt.run("it", "go") == "done"
+        heard = [[str(message) for message in request.messages] for request in place.server.requests]
+        assert ["from the side" in str(one) for one in heard] == [False, False, True, True]
+        assert heard[3][: len(heard[2])] == heard[2]
 
 
 @pytest.mark.rule("guest.handoff", "pydantic.handed-over", "tool.handed")

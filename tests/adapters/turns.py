@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 
 import remit
+from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.values import Json, encode
@@ -62,6 +63,9 @@ class StandInTurn:
         self.journal.replies.append(reply)
         self.journal.answers[key] = reply._replace(response=None)
         return reply
+
+    async def inbox(self) -> list[Message]:
+        return []
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
         if call.name in self.refused:

@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from remit import Runtime, Turn
 from remit.errors import BadInput
-from remit.testing.clock import PATIENCE
 from remit.testing.models import Calls, Cut, Fails, ModelServer, Says, model_server
 from remit.testing.models.server import Script
 from remit.types import Heard
@@ -91,45 +90,6 @@ async def test_a_key_that_is_not_set_is_named_and_its_value_never_is():
         rt.model_agent("coder", "openai-chat:big", base_url=place.how["base_url"], keys=["KEY_C"])
         with pytest.raises(Exception, match="there is no key named KEY_C"):
             await rt.run("coder", "x")
-
-
-@pytest.mark.rule("prompt.news")
-async def test_what_arrives_while_a_model_is_at_work_is_told_with_its_next_request():
-    def read_file(path: str) -> str:
-        """Read a file."""
-        return f"contents of {path}"
-
-    replies = [
-        Calls("spawn_agent", {"agent": "helper", "task": "aside"}, id="c1"),
-        Calls("read_file", {"path": "a"}, id="c2"),
-        Calls("read_file", {"path": "b"}, id="c3"),
-        Says("done"),
-    ]
-    async with served(replies) as (place, rt):
-        spawned: list[str] = []
-
-        def noted(_turn: Turn, call: Any, told: Any) -> None:
-            if call.name == "spawn_agent":
-                spawned.append(told["task"])
-
-        async def waited(turn: Turn, call: Any) -> None:
-            """Let what was spawned end before a file is read."""
-            if call.name == "read_file":
-                await turn.submitted(spawned[0]).wait(PATIENCE)
-
-        hooks: Any = {"before": [waited], "after": [noted]}
-        rt.model_agent("lead", "openai-chat:big", asks=["helper"], tools=[read_file], **hooks, **place.how)
-
-        @rt.agent
-        async def helper(turn: Turn) -> str:
-            return "from the side"
-
-        assert await rt.run("lead", "x") == "done"
-        texts = [str(message) for message in place.server.requests[-1].messages]
-        told = [number for number, text in enumerate(texts) if "from the side" in text]
-        assert len(told) == 1
-        before = [str(message) for message in place.server.requests[-2].messages]
-        assert texts[: len(before)] == before
 
 
 @pytest.mark.rule("model.agent")

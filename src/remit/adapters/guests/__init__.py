@@ -13,10 +13,12 @@ from remit.adapters.guests.asking import (
     verb_function,
 )
 from remit.adapters.guests.failures import failure_of
+from remit.adapters.guests.news import NEWS
 from remit.adapters.guests.text import clean, clean_json, json_of, shortened, unlike, without
 
 __all__ = [
     "MAX_TOKENS",
+    "NEWS",
     "Prompt",
     "clean",
     "clean_json",

@@ -16,11 +16,22 @@ from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
 from agents.tool import FunctionTool, Tool
 from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolCall, ResponseTextDeltaEvent
 
-from remit.adapters.guests import MAX_TOKENS, digest_of, failure_of, shortened, size_of, the_turn, usage_of, without
+from remit.adapters.guests import (
+    MAX_TOKENS,
+    NEWS,
+    digest_of,
+    failure_of,
+    shortened,
+    size_of,
+    the_turn,
+    usage_of,
+    without,
+)
 from remit.adapters.openai_agents.recording import completed, events, recorded, restored
 from remit.core.money.prices import Usage
 from remit.core.recovery import Choice, ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
+from remit.ports.turn import TurnLike
 
 _SIGNATURE: Final = signature(Model.get_response)
 # Ids and states of items, which differ from run to run; a call is named by its `call_id`, which stays.
@@ -39,7 +50,9 @@ class GovernedOpenAIModel(Model):
     async def get_response(self, *args: Any, **named: Any) -> ModelResponse:
         """Ask, with what the framework gives a model."""
         turn = the_turn(f"the model {self.name}")
-        reply = await turn.model(self._call(dict(_SIGNATURE.bind(self, *args, **named).arguments)))
+        given = dict(_SIGNATURE.bind(self, *args, **named).arguments)
+        given["input"] = await _with_news(turn, _items(given["input"]))
+        reply = await turn.model(self._call(given))
         return restored(reply.text) if reply.response is None else cast("ModelResponse", reply.response)
 
     async def stream_response(self, *args: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
@@ -134,6 +147,18 @@ def _usage(response: ModelResponse) -> Usage | None:
     return usage_of(told.input_tokens, told.output_tokens, details.cached_tokens or 0, written)
 
 
+def _items(said: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": said}] if isinstance(said, str) else said
+
+
+async def _with_news(turn: TurnLike, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give the conversation with all that has arrived while the model was at work."""
+    found = [*items]
+    for after, text in reversed(await NEWS.told(turn, str(items[:1]), len(items))):
+        found.insert(after, {"role": "user", "content": text})
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """What a request asks: `items` is the conversation, `frame` what is sent around it, `words` what tells it from
@@ -147,8 +172,7 @@ class _Asked:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "_Asked":
-        said: str | list[dict[str, Any]] = given["input"]
-        items = [{"role": "user", "content": said}] if isinstance(said, str) else said
+        items: list[dict[str, Any]] = given["input"]
         tools: list[Tool] = given["tools"]
         handoffs: list[Handoff[Any, Any]] = given["handoffs"]
         names = frozenset((*(tool.name for tool in tools), *(one.tool_name for one in handoffs)))

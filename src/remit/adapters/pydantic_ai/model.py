@@ -33,7 +33,7 @@ from remit.adapters.pydantic_ai.history import (
     size_of,
     trimmed,
 )
-from remit.adapters.pydantic_ai.news import News
+from remit.adapters.pydantic_ai.news import with_news
 from remit.core.money.prices import MOST_COUNTED, Usage
 from remit.core.recovery import ModelTry
 from remit.errors import BadInput
@@ -61,7 +61,6 @@ class GovernedModel(Model[Any]):
         self.clients = clients
         self.max_tokens = max_tokens
         self.empty = empty
-        self._news = News()
 
     @property
     def model_name(self) -> str:
@@ -104,7 +103,7 @@ class GovernedModel(Model[Any]):
     ) -> ModelResponse:
         """Ask through the turn; when the task is run again, this gives the answer that it was given before."""
         turn = turn_under_way(f"model {self.model_id}")
-        told = await self._news.added(turn, messages)
+        told = await with_news(turn, messages)
         asked = _Asked(self, told, model_settings, model_request_parameters)
         reply = await turn.model(asked.call())
         return reply.response if isinstance(reply.response, ModelResponse) else decoded(reply.text)
