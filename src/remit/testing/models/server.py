@@ -22,6 +22,7 @@ from remit.testing.models.spelling import Spelled, plain, spelled
 CONNECTIONS: Final = 64  # at a time
 BODY_LIMIT: Final = 16 * 2**20  # bytes
 
+Talk: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Script: TypeAlias = Iterable[ModelReply] | Callable[[ModelRequest], ModelReply | Awaitable[ModelReply]]
 
 
@@ -150,6 +151,15 @@ async def model_server(
     request. It speaks `/v1/chat/completions`, `/v1/responses` and `/v1/messages`, plain and streamed. Raises
     ScriptFailed at the end if the script ran out or failed, unless the test has failed already."""
     model = ModelServer(script, clock or SystemClock(), body_limit)
+    async with listening(model.serve, connections) as model.url:
+        yield model
+    if model.faults:
+        raise ScriptFailed("; ".join(model.faults))
+
+
+@asynccontextmanager
+async def listening(talk: Talk, connections: int = CONNECTIONS, port: int = 0) -> AsyncGenerator[str]:
+    """Listen on loopback, and give the address. Each connection is a talk of its own, which ends with the body."""
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, full: bool) -> None:
@@ -157,7 +167,7 @@ async def model_server(
             if full:
                 await turn_away(reader, writer, BadHttp(503, f"this server takes {connections} connections at a time"))
             else:
-                await model.serve(reader, writer)
+                await talk(reader, writer)
         except (EOFError, OSError):  # whoever asked has gone
             pass
         finally:
@@ -171,15 +181,12 @@ async def model_server(
         serving.add(task)
         task.add_done_callback(serving.discard)
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=HEAD_LIMIT)
-    model.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(connected, "127.0.0.1", port, limit=HEAD_LIMIT)
     try:
-        yield model
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
         left = list(serving)
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-    if model.faults:
-        raise ScriptFailed("; ".join(model.faults))

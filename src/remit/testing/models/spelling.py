@@ -104,9 +104,18 @@ def _body(status: int, body: bytes, headers: dict[str, str]) -> Spelled:
 
 
 def _stream(events: Iterable[ServerEvent]) -> Spelled:
-    told = {"content-type": "text/event-stream", "cache-control": "no-cache", "transfer-encoding": "chunked"}
-    parts = [chunk(f"event: {name}\ndata: {data}\n\n".removeprefix("event: \n").encode()) for name, data in events]
-    return Spelled(head(200, told), (*parts, LAST_CHUNK))
+    return Spelled(STREAM_HEAD, (*(streamed(event) for event in events), LAST_CHUNK))
+
+
+STREAM_HEAD: Final = head(
+    200, {"content-type": "text/event-stream", "cache-control": "no-cache", "transfer-encoding": "chunked"}
+)
+
+
+def streamed(event: ServerEvent) -> bytes:
+    """Spell one event of a stream."""
+    name, data = event
+    return chunk(f"event: {name}\ndata: {data}\n\n".removeprefix("event: \n").encode())
 
 
 def _pieces(body: bytes, most: int) -> Iterator[bytes]:
