@@ -86,13 +86,14 @@ def ran(folder: Path) -> Path:
     return folder
 
 
-def test_run_shows_lines_when_nobody_watches_and_ends_with_the_result(folder: Path):
+@pytest.mark.rule("terminal.pipe")
+def test_a_run_in_a_pipe_gives_the_answer_alone_and_tells_beside_it_what_happens(folder: Path):
     done = remit(folder, "run", "team:rt", "lead", "the task")
-    assert done.returncode == 0
-    assert "task.started worker: part of it" in done.stdout
-    assert "hop.refused lead: lead (self)" in done.stdout
-    assert "read the task" in done.stdout
-    assert "kept in memory only" in done.stdout
+    assert (done.returncode, done.stdout) == (0, "read the task\n")
+    assert "task.started worker: part of it" in done.stderr
+    assert "hop.refused lead: lead (self)" in done.stderr
+    assert "1 delegation refused (self)" in done.stderr
+    assert "kept in memory only" in done.stderr
 
 
 def test_run_draws_a_tree_in_a_terminal(folder: Path):
@@ -138,9 +139,9 @@ def test_prune_says_on_a_terminal_how_far_it_is(folder: Path):
 def test_handoffs_are_shown_as_lines_and_in_the_tree(folder: Path):
     done = remit(folder, "run", "team:rt", "triage", "charged twice", "--store", "remit.db")
     assert done.returncode == 0, done.stderr
-    assert "task.handed triage to billing (phase refund)" in done.stdout
-    assert "hop.refused billing: handoff to nobody (unknown)" in done.stdout
-    assert "triage began and billing ended it; changed hands 1 time; 1 handoff refused (unknown)" in done.stdout
+    assert "task.handed triage to billing (phase refund)" in done.stderr
+    assert "hop.refused billing: handoff to nobody (unknown)" in done.stderr
+    assert "triage began and billing ended it; changed hands 1 time; 1 handoff refused (unknown)" in done.stderr
     shown = remit(folder, "show").stdout
     assert "→ billing  phase refund  triage had it" in shown
     assert "⊘ nobody  handoff refused (unknown)" in shown
@@ -170,8 +171,8 @@ def test_a_plan_and_the_breakers_it_opens_are_shown(folder: Path):
         "breaker.set broken: open after 3 failures: ",
         "chief asked 2 agents; 2 of 6 steps completed, 4 failed; 3 tasks failed",
     ):
-        assert words in done.stdout
-    assert "\x1b" not in done.stdout
+        assert words in done.stderr
+    assert "\x1b" not in done.stderr
     shown = in_a_terminal(folder, "run", "team:rt", "chief", "plan it")
     for words in (
         "plan  2 of 6 steps completed, 4 failed",

@@ -255,11 +255,19 @@ def test_where_no_worker_has_been_there_are_no_agents(cli, tmp_path: Path):
     assert "there is no agent 'quick'" in said.err
 
 
-@pytest.mark.parametrize("words", [(), ("quick",), ("a:rt", "quick", "two", "words")])
-def test_submit_wants_an_agent_and_a_task(cli, words: tuple[str, ...]):
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "up to three words, not 0; quote the task"),
+        (("a:rt", "quick", "two", "words"), "up to three words, not 4; quote the task"),
+        (("tea",), "say whom to ask: remit submit AGENT 'task'"),
+        (("a:rt", "tea"), "say whom to ask: remit submit a:rt AGENT 'task'"),
+    ],
+)
+def test_submit_wants_an_agent_and_a_task(cli, words: tuple[str, ...], sentence: str):
     said = cli("submit", *words)
     assert said.code == 2
-    assert f"two or three words, not {len(words)}; quote the task" in said.err
+    assert sentence in said.err
 
 
 @pytest.mark.rule("plan.written")

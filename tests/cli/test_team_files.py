@@ -1,17 +1,23 @@
 """A team is a file: begun, checked, run, put to work and looked at from the command line."""
 
+import fcntl
 import json
 import os
+import pty
 import re
 import resource
 import signal
+import struct
 import subprocess
 import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from commands import command as remit
+from remit.cli.options import store_at, workspace_at
 
 TEMPLATES = {
     "support": ("my lamp of order 17 is broken, I want my money back", "$89 are on their way back to you."),
@@ -47,19 +53,43 @@ def test_a_template_is_right_and_runs_at_once_without_a_key(template: str, tmp_p
     done = remit(tmp_path, "run", task)
     assert done.returncode == 0, done.stderr
     assert answer in done.stdout
-    assert "model.answered" in done.stdout  # it went through the models of the engine,
-    assert "tool.done" in done.stdout  # and the tools
+    assert "model.answered" in done.stderr  # it went through the models of the engine,
+    assert "tool.done" in done.stderr  # and the tools
     assert remit(tmp_path, "doctor").returncode == 0
 
 
-@pytest.mark.rule("file.init")
-def test_from_an_empty_folder_to_an_answer_takes_seconds(tmp_path: Path):
+def at_a_terminal(folder: Path, *words: str) -> str:
+    """Run a command at a terminal of 80 columns, and give all that is written there."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    command = [sys.executable, "-m", "remit.cli", *words]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("REMIT_", "COLUMNS"))}
+    child = subprocess.Popen(command, cwd=folder, stdout=slave, stderr=slave, env={**environment, "TERM": "xterm"})
+    os.close(slave)
+    seen = b""
+    with suppress(OSError):  # the other end is closed
+        while chunk := os.read(master, 65_536):
+            seen += chunk
+    os.close(master)
+    assert child.wait() == 0
+    return seen.decode()
+
+
+@pytest.mark.rule("file.init", "terminal.words")
+def test_from_an_empty_folder_to_a_streamed_answer_takes_seconds(tmp_path: Path):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert fresh(tmp_path, "init").returncode == 0
-    assert TEMPLATES["support"][1] in fresh(tmp_path, "run", TEMPLATES["support"][0]).stdout
+    seen = at_a_terminal(tmp_path, "run", TEMPLATES["support"][0])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime  # whatever else the machine does
     assert took < 5
+    frames = re.split(r"\r\x1b\[2K", re.sub(r"\x1b\[[0-9;]*m", "", seen))
+    words = [frame.partition("\r\n\r\n")[2] for frame in frames if "◐ desk" in frame]
+    assert any(said.startswith("Thank you") and "back to you." not in said for said in words)  # as it came
+    end = frames[-1]
+    assert end.count("Thank you for writing to us.") == 1  # and in the end once
+    assert end.index("✓ desk") < end.index("Thank you") < end.index("desk asked 1 agent") < end.index("remit show ")
+    assert "pydantic" not in seen  # nobody else writes on the screen
 
 
 @pytest.mark.rule("file.init")
@@ -135,7 +165,7 @@ def test_what_a_file_says_of_runs_holds_unless_something_else_is_said(tmp_path: 
     file = written(tmp_path) / "remit.toml"
     file.write_text(file.read_text().replace('credits = "$0.50"', 'tier = "simple"\nseconds = 30'))
     refused = remit(tmp_path, "run", "order 17?")
-    assert "hop.refused" in refused.stdout  # one member only
+    assert "hop.refused" in refused.stderr  # one member only
     assert "Order 17" in remit(tmp_path, "run", "order 17?", "--tier", "medium").stdout
 
 
@@ -143,7 +173,7 @@ def test_what_a_file_says_of_runs_holds_unless_something_else_is_said(tmp_path: 
 def test_find_and_submit_and_worker_take_the_team_of_this_folder(tmp_path: Path):
     written(tmp_path)
     assert remit(tmp_path, "find", "look up orders").stdout.endswith("asked without asking back: billing\n")
-    task = remit(tmp_path, "submit", "desk", "order 17?").stdout.strip()
+    task = remit(tmp_path, "submit", "order 17?").stdout.strip()  # to the desk, as the file says
     assert re.fullmatch(r"\w+", task)
     worker = subprocess.Popen(
         [sys.executable, "-m", "remit.cli", "worker"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
@@ -155,6 +185,41 @@ def test_find_and_submit_and_worker_take_the_team_of_this_folder(tmp_path: Path)
         worker.send_signal(signal.SIGTERM)
         said, _ = worker.communicate(timeout=30)
     assert "remit.toml works for remit.db" in said
+
+
+@pytest.mark.rule("file.place")
+def test_commands_that_look_take_the_store_and_the_workspace_of_the_team_in_this_folder(tmp_path: Path):
+    file = written(tmp_path) / "remit.toml"
+    file.write_text(file.read_text().replace('path = "remit.db"', 'path = "lamps.db"\nworkspace = "shop"'))
+    done = remit(tmp_path, "run", "billing", "order 17?")
+    assert re.search(r"^remit show \w+$", done.stderr, re.MULTILINE)  # and nothing more need be said
+    for words in (("runs",), ("show",), ("flow",), ("history",), ("ps", "--all")):
+        assert "billing" in remit(tmp_path, *words).stdout, words
+    assert remit(tmp_path, "db", "migrate").stdout.startswith("lamps.db is up to date")
+    assert remit(tmp_path, "backup", "copy.db").stdout.startswith("copy.db, a copy of lamps.db,")
+    assert "billing" not in remit(tmp_path, "runs", "--workspace", "default").stdout
+    assert "there is no store at other.db" in remit(tmp_path, "runs", "--store", "other.db").stderr
+
+
+@pytest.mark.rule("file.place")
+def test_what_is_said_goes_before_what_the_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert (store_at(None), workspace_at(None)) == ("remit.db", "default")
+    file = tmp_path / "remit.toml"
+    file.write_text('[store]\naddress = "postgresql://ann@db/team"\nworkspace = "shop"\n')
+    assert (store_at(None), workspace_at(None)) == ("postgresql://ann@db/team", "shop")
+    assert (store_at("mine.db"), workspace_at("mine")) == ("mine.db", "mine")
+    file.write_text("[agents.a]\n")  # in memory: there is nothing to look at
+    assert store_at(None) == "remit.db"
+
+
+@pytest.mark.rule("file.place")
+@pytest.mark.parametrize("text", ["[store", "[store]\npath = 7", 'store = "a.db"\n[', "store = 7"])
+def test_a_file_that_does_not_say_where_its_store_is_is_told_and_not_guessed(text: str, tmp_path: Path):
+    (tmp_path / "remit.toml").write_text(text)
+    done = remit(tmp_path, "runs")
+    assert done.returncode == 2
+    assert "or say --store" in done.stderr
 
 
 @pytest.mark.rule("file.lazy")

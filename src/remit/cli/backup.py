@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.text import Text
 
 from remit.cli.doctor import show_health
-from remit.cli.options import DEFAULT_STORE, AsJson, StoreAt, Where, emit, opened, out
+from remit.cli.options import AsJson, OwnStore, Where, emit, opened, out, store_at
 from remit.engine.upkeep.doctor import examine
 from remit.errors import BadInput
 from remit.report import wire
@@ -17,7 +17,7 @@ from remit.stores.sqlite.files import MEMORY
 from remit.stores.sqlite.schema import newest
 
 
-def backup(file: Path, *, store: StoreAt = DEFAULT_STORE, json: AsJson = False) -> int:
+def backup(file: Path, *, store: OwnStore = None, json: AsJson = False) -> int:
     """Copy a store's file as it is at this moment, while others may use it, and have the doctor examine the copy.
 
     Nothing is overwritten, and the store is not changed: one of an older version stays so, and is not examined. A store
@@ -28,10 +28,11 @@ def backup(file: Path, *, store: StoreAt = DEFAULT_STORE, json: AsJson = False) 
     file
         Where the copy goes: a new file, readable by its owner only.
     store
-        The store's file.
+        The store's file; that of the remit.toml in this folder unless told otherwise, or remit.db.
     json
         Print what was done as JSON.
     """
+    store = store_at(store)
     if store == MEMORY:
         raise BadInput("a store in memory has no file to copy")
     if is_server(store):

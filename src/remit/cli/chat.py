@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Awaitable
-from contextlib import nullcontext
 from typing import Final, NamedTuple, TypeVar, cast
 
 from rich.text import Text
@@ -13,6 +12,7 @@ from remit.cli.loading import is_file, load_team
 from remit.cli.options import Credits, OwnStore, aside, options_for, out, with_unit
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.run import Ask, asked, asked_by
+from remit.cli.screen import Drawing, Talking, Words, starting
 from remit.cli.terminal import outcome_text
 from remit.core.outcome import Outcome
 from remit.core.scope import Scope
@@ -61,7 +61,8 @@ def chat(*request: str, session: str = "", credits: Credits = None, store: OwnSt
     """
     where, agent = _words(request)
     amount = with_unit(credits)
-    team = load_team(where)
+    with starting(out()):
+        team = load_team(where)
     whom = agent or asked_by(team.run)
     with team.runtime.at(store) as runtime:
         most = amount if amount is not None else team.run.credits
@@ -133,8 +134,10 @@ async def _answer(talk: Talk, line: str, typist: Typist | None, heard: Interrupt
     if talk.credits is not None:
         how["credits"] = talk.credits
     where = options_for(workspace.database, workspace.name, talk.store) if workspace.database.lasting else None
-    async with answering(workspace, runs, PromptDesk(aside(), nullcontext, where, typist)):
-        outcome = await asked(talk.runtime, Ask(talk.agent, line, how, talk.store, as_json=False), heard, runs)
+    ask, words, console = Ask(talk.agent, line, how, talk.store, as_json=False), Words(), out()
+    with Drawing(Talking(talk.agent, words), console, transient=True) as drawing:
+        async with answering(workspace, runs, PromptDesk(aside(), drawing.paused, where, typist)):
+            outcome = await asked(talk.runtime, ask, heard, runs, words.hear if console.is_terminal else None)
     heard.again()  # what was stopped was the run, not the talk
     out().print(outcome_text(outcome.state, outcome.value, str(outcome.error or "")))
     said = cast("list[Json]", before.value) if before is not None else []

@@ -7,9 +7,10 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.options import AsJson, emit, out
+from remit.config.places import FILE_NAME
 from remit.config.problems import Problem
 from remit.config.schema import schema as schema_of
-from remit.config.teams import FILE_NAME, check_team
+from remit.config.teams import check_team
 from remit.report.figures import count
 
 BAD_INPUT = 2

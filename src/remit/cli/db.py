@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from remit.cli.options import DEFAULT_STORE, AsJson, StoreAt, emit, out, where_is
+from remit.cli.options import AsJson, OwnStore, emit, out, store_at, where_is
 from remit.errors import BadInput, NotFound
 from remit.ports import Database
 from remit.stores.addresses import is_server
@@ -16,16 +16,18 @@ from remit.stores.queries import migrations
 from remit.stores.sqlite.database import MEMORY
 
 
-def migrate(*, store: StoreAt = DEFAULT_STORE, json: AsJson = False) -> None:
+def migrate(*, store: OwnStore = None, json: AsJson = False) -> None:
     """Make a store, or bring an older one up to date; one that is up to date is left as it is.
 
     Parameters
     ----------
     store
-        A file, or a server as postgresql://user@host/database.
+        A file, or a server as postgresql://user@host/database; that of the remit.toml in this folder unless told
+        otherwise, or remit.db.
     json
         Print what was done as JSON.
     """
+    store = store_at(store)
     if store == MEMORY:
         raise BadInput("a store in memory is made anew each time; say --store FILE or --store postgresql://...")
     before, database = _server(store) if is_server(store) else (_version(Path(store)), database_at(store))

@@ -5,15 +5,7 @@ import asyncio
 from rich.text import Text
 
 from remit.cli.loading import has_file, load_team
-from remit.cli.options import (
-    DEFAULT_STORE,
-    DEFAULT_WORKSPACE,
-    AsJson,
-    InWorkspace,
-    OwnStore,
-    emit,
-    out,
-)
+from remit.cli.options import AsJson, InWorkspace, OwnStore, emit, out, store_at, workspace_at
 from remit.cli.terminal import tabled
 from remit.core.checks import between
 from remit.core.match import BEST, MATCHES, Match, choice
@@ -30,7 +22,7 @@ NOT_FOUND = 4
 def find(
     *request: str,
     store: OwnStore = None,
-    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    workspace: InWorkspace = None,
     limit: int = BEST,
     json: AsJson = False,
 ) -> int:
@@ -67,9 +59,9 @@ def find(
     return 0 if listed else NOT_FOUND
 
 
-def _opened(module: list[str], store: str | None, workspace: str) -> Workspace:
+def _opened(module: list[str], store: str | None, workspace: str | None) -> Workspace:
     if not module and not has_file():
-        return Workspace(store or DEFAULT_STORE, workspace, create=False)
+        return Workspace(store_at(store), workspace_at(workspace), create=False)
     return load_team(*module, runs=False).runtime.at(store, serving=Serving(hands=0)).workspace
 
 

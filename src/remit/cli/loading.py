@@ -4,7 +4,8 @@ says."""
 from pathlib import Path
 
 from remit.config.importing import imported
-from remit.config.teams import FILE_NAME, RunDefaults, Team, team
+from remit.config.places import FILE_NAME
+from remit.config.teams import RunDefaults, Team, team
 from remit.core.text import shown
 from remit.errors import BadInput
 from remit.runtime.runtime import Runtime

@@ -107,6 +107,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Run a command; an error of ours is a sentence and a code, never a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; Ctrl-C is heard all the same
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # the screen is the run's
     try:
         given = sys.argv[1:] if words is None else words
         code = app(given, exit_on_error=False, print_error=False, result_action="return_value")

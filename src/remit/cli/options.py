@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from remit.config.places import FILE_NAME, place_of
 from remit.core.credits import credits as money
 from remit.core.text import shown
 from remit.errors import BadInput
@@ -26,9 +28,8 @@ DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"
 STORE_NAMES: Final = ("--store", "--database", "-s")
 
-StoreAt: TypeAlias = Annotated[str, Parameter(name=STORE_NAMES, env_var="REMIT_STORE")]
 OwnStore: TypeAlias = Annotated[str | None, Parameter(name=STORE_NAMES, env_var="REMIT_STORE")]
-InWorkspace: TypeAlias = Annotated[str, Parameter(alias="-w", env_var="REMIT_WORKSPACE")]
+InWorkspace: TypeAlias = Annotated[str | None, Parameter(alias="-w", env_var="REMIT_WORKSPACE")]
 Credits: TypeAlias = Annotated[str | None, Parameter(allow_leading_hyphen=True)]  # `-bash.50`, see `with_unit`
 AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 
@@ -38,20 +39,31 @@ AsJson: TypeAlias = Annotated[bool, Parameter(name="--json", negative="")]
 class Where:
     """The store and the workspace that a command works on."""
 
-    store: StoreAt = DEFAULT_STORE
-    """The store: a file, or a server as postgresql://user@host/database."""
+    store: OwnStore = None
+    """The store: a file, or a server as postgresql://user@host/database; that of the remit.toml in this folder unless
+    told otherwise, or remit.db."""
 
-    workspace: InWorkspace = DEFAULT_WORKSPACE
-    """The workspace within it."""
+    workspace: InWorkspace = None
+    """The workspace within it; that of the remit.toml in this folder unless told otherwise, or default."""
 
 
 HERE = Where()
 
 
+def store_at(given: str | None) -> str:
+    """Say which store a command works on: the one that is given, that of the team in this folder, or the usual one."""
+    return given or place_of(Path(FILE_NAME)).store or DEFAULT_STORE
+
+
+def workspace_at(given: str | None) -> str:
+    """Say which workspace a command works on, in the same way."""
+    return given or place_of(Path(FILE_NAME)).workspace or DEFAULT_WORKSPACE
+
+
 @contextmanager
 def opened(place: Where, *, create: bool = False) -> Generator[Workspace]:
     """Open the workspace of a command; looking never makes a new file."""
-    with Workspace(place.store, place.workspace, create=create) as workspace:
+    with Workspace(store_at(place.store), workspace_at(place.workspace), create=create) as workspace:
         yield workspace
 
 
@@ -64,9 +76,9 @@ def options_for(database: Database, workspace: str, given: str | None = None) ->
     """Write what another command needs to find the same place, to be copied: ` --store team.db`."""
     store = given or where_is(database)
     words: list[str] = []
-    if store != os.environ.get("REMIT_STORE", DEFAULT_STORE):
+    if store != store_at(os.environ.get("REMIT_STORE")):
         words += ["--store", where_is(database) if is_server(store) else store]
-    if workspace != os.environ.get("REMIT_WORKSPACE", DEFAULT_WORKSPACE):
+    if workspace != workspace_at(os.environ.get("REMIT_WORKSPACE")):
         words += ["--workspace", workspace]
     return "".join(f" {shlex.quote(word)}" for word in words)
 

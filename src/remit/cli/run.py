@@ -2,19 +2,20 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
+from rich.console import Console
 from rich.text import Text
 
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import is_file, load_team
 from remit.cli.options import AsJson, Credits, OwnStore, aside, emit, options_for, out, with_unit
 from remit.cli.prompting import PromptDesk, Typist, answering
-from remit.cli.screen import Drawing, watching
+from remit.cli.screen import Drawing, Words, starting, watching
 from remit.cli.terminal import answer, summed_up
 from remit.config.teams import RunDefaults
 from remit.core.bounds import TOP, Bounds
@@ -25,6 +26,7 @@ from remit.engine.presence.processes import process_address
 from remit.engine.system import SystemClock
 from remit.errors import BadInput, Conflict
 from remit.ports import View, Which
+from remit.ports.models import Heard
 from remit.report import wire
 from remit.report.figures import count
 from remit.runtime.runtime import Runtime
@@ -78,6 +80,9 @@ def run(
     `remit run 'task'` and `remit run AGENT 'task'` ask the team of the remit.toml in this folder, `remit run
     FILE.toml AGENT 'task'` that of another file, and `remit run module:runtime AGENT 'task'` that of a Python module.
 
+    A terminal shows a tree that grows, and below it what models say while they say it. In a pipe there is the answer
+    alone, and what happens meanwhile is told on standard error.
+
     Ctrl-C cancels the run, which is recorded; a second one stops at once. Tasks that the run leaves running are waited
     for. What the run asks people is answered right here, if this is a terminal; else it says how to answer.
 
@@ -96,7 +101,8 @@ def run(
     """
     where, agent, task = words_of(request)
     amount = with_unit(limits.credits)
-    team = load_team(where)
+    with starting(None if json else _beside(out())):
+        team = load_team(where)
     how = _how(limits, amount, team.run)
     how["session"] = session
     with team.runtime.at(store) as runtime:
@@ -106,7 +112,7 @@ def run(
             return INTERRUPTED
 
 
-def words_of(request: tuple[str, ...]) -> tuple[str, str, str]:
+def words_of(request: tuple[str, ...], command: str = "run") -> tuple[str, str, str]:
     """Read [WHERE] [AGENT] TASK; what is not said is empty."""
     match request:
         case (task,):
@@ -118,17 +124,18 @@ def words_of(request: tuple[str, ...]) -> tuple[str, str, str]:
         case (where, agent, task):
             return where, agent, task
         case (where, _):
-            raise BadInput(f"say whom to ask: remit run {where} AGENT 'task'")
+            raise BadInput(f"say whom to ask: remit {command} {where} AGENT 'task'")
         case _:
             raise BadInput(
                 f"say [module:runtime] [AGENT] 'task': up to three words, not {len(request)}; quote the task"
             )
 
 
-def asked_by(defaults: RunDefaults) -> str:
+def asked_by(defaults: RunDefaults, command: str = "run") -> str:
     """Give the agent that a file says is asked."""
     if not defaults.agent:
-        raise BadInput("say whom to ask: remit run AGENT 'task'; or name one in the file, with agent = ... below [run]")
+        how = f"remit {command} AGENT 'task'; or name one in the file, with agent = ... below [run]"
+        raise BadInput(f"say whom to ask: {how}")
     return defaults.agent
 
 
@@ -148,10 +155,12 @@ def _how(limits: Limits, amount: str | None, defaults: RunDefaults) -> Starting:
 
 async def _run(runtime: Runtime, ask: Ask) -> int:
     runs: list[str] = []
+    words, console = Words(), None if ask.as_json else _beside(out())
     with interrupts() as heard, ExitStack() as shown:
-        drawing = shown.enter_context(watching(runtime, None if ask.as_json else out()))
+        drawing = shown.enter_context(watching(runtime, console, words))
+        hear = words.hear if console is not None and console.is_terminal else None
         async with answering(runtime.workspace, runs, _desk(runtime, ask, drawing)):
-            outcome = await asked(runtime, ask, heard, runs)
+            outcome = await asked(runtime, ask, heard, runs, hear)
             shown.close()
             if outcome.state == "refused":
                 outcome.unwrap()
@@ -166,6 +175,11 @@ async def _run(runtime: Runtime, ask: Ask) -> int:
     return 0 if outcome.ok else 1
 
 
+def _beside(console: Console) -> Console:
+    """Give where everything goes that is not the answer: to the same terminal, or beside a pipe."""
+    return console if console.is_terminal else aside()
+
+
 def _desk(runtime: Runtime, ask: Ask, drawing: Drawing) -> PromptDesk:
     """Say where questions are answered: here, if a person sits at a terminal, or else from elsewhere."""
     workspace, console = runtime.workspace, out()
@@ -175,15 +189,18 @@ def _desk(runtime: Runtime, ask: Ask, drawing: Drawing) -> PromptDesk:
     return PromptDesk(aside(), drawing.paused, where, Typist(sys.stdin.fileno(), console) if here else None)
 
 
-async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str]) -> Outcome:
+Hearing: TypeAlias = Callable[[Event | Heard], None]
+
+
+async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str], hear: Hearing | None = None) -> Outcome:
     """Ask, and tell what came of it; the first signal cancels the run, which then ends like any other. `runs` is told
-    which run it is."""
+    which run it is, and `hear` what happens and is said in it."""
 
     def note(events: Sequence[Event]) -> None:
         runs.extend(event.run for event in events if event.kind == "task.started" and event.task == event.run)
 
     stop = runtime.workspace.watch(note)
-    work = asyncio.create_task(runtime.outcome(ask.agent, ask.task, **ask.how))
+    work = asyncio.create_task(_outcome(runtime, ask, hear))
     told = asyncio.create_task(heard.first.wait())
     try:
         await asyncio.wait((work, told), return_when=asyncio.FIRST_COMPLETED)
@@ -194,6 +211,16 @@ async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str]) 
     finally:
         told.cancel()
         stop()
+
+
+async def _outcome(runtime: Runtime, ask: Ask, hear: Hearing | None) -> Outcome:
+    if hear is None:
+        return await runtime.outcome(ask.agent, ask.task, **ask.how)
+    async for one in runtime.stream(ask.agent, ask.task, **ask.how):
+        if isinstance(one, Outcome):
+            return one
+        hear(one)
+    raise AssertionError("a stream ends with its outcome")
 
 
 async def _cancel(runtime: Runtime, runs: list[str], work: "asyncio.Task[Outcome]") -> None:
@@ -262,10 +289,15 @@ async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
         emit(wire.tree(root))
         return
     console = out()
-    console.print(summed_up(root, SystemClock().now()))
+    beside = _beside(console)
+    if console.is_terminal:  # the answer stays where its words came
+        console.print()
     console.print(answer(root))
+    if console.is_terminal:
+        console.print()
+    beside.print(summed_up(root, SystemClock().now()))
     if workspace.database.lasting:
         where = options_for(workspace.database, workspace.name, ask.store)
-        console.print(Text(f"remit show {outcome.id}{where}", "dim"))
+        beside.print(Text(f"remit show {outcome.id}{where}", "dim"))
     else:
-        console.print(Text("kept in memory only; add --store FILE to keep the run", "dim"))
+        beside.print(Text("kept in memory only; add --store FILE to keep the run", "dim"))

@@ -1,19 +1,23 @@
-"""Watching runs: trees that grow in a terminal, plain lines everywhere else."""
+"""Watching runs: trees that grow in a terminal and below them what models say; plain lines everywhere else."""
 
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Final, Self
+from typing import Final, NamedTuple, Protocol, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 from rich.text import Text
 
 from remit.cli.terminal import drawn
 from remit.core.events import Event
 from remit.core.lifecycle import TERMINAL
 from remit.engine.system import SystemClock
+from remit.ports.models import Heard
 from remit.report.lines import detail, plain_line
+from remit.report.printable import block
 from remit.report.tree import Growing, Node
 from remit.runtime.runtime import Runtime
 
@@ -22,17 +26,128 @@ _SHOWN: Final = 12  # runs on the screen at a time
 _ENDED: Final = 3  # of those, how many may have ended
 _KEPT: Final = 100  # runs in memory before those that have ended are forgotten
 _NOTICES: Final = 5  # of breakers, below the trees
+_SPEAKERS: Final = 3  # agents whose words are shown at a time, besides the answer itself
+_SAID: Final = 20_000  # characters of one answer that are kept: more fit on no screen
+_LEAST: Final = 3  # lines that the words get, however high the tree is
+
+
+class _Speech(NamedTuple):
+    """What an agent says, as far as it has come."""
+
+    agent: str
+    text: str
+
+
+class Words:
+    """What the models of a run say while they say it: the one who answers the person in full, of others the last line.
+
+    What was heard of a try that was cut off is dropped when the next one begins.
+    """
+
+    def __init__(self) -> None:
+        self._run = ""
+        self._speeches: dict[str, _Speech] = {}
+        self._over = False
+
+    def hear(self, one: Event | Heard) -> None:
+        """Take in the next piece; events tell which run it is and when somebody has said all."""
+        if isinstance(one, Heard):
+            before = "" if one.begins or one.task not in self._speeches else self._speeches[one.task].text
+            self._speeches[one.task] = _Speech(one.agent, (before + one.text)[-_SAID:])
+            return
+        self._run = self._run or one.run
+        if one.kind == "model.failed" or (one.kind == "model.answered" and one.task != self._run):
+            self._speeches.pop(one.task, None)
+
+    def end(self) -> None:
+        """Show nothing more: what the answer was in the end is printed by somebody else."""
+        self._over = True
+
+    @property
+    def answer(self) -> str:
+        """What the person is being answered."""
+        speech = self._speeches.get(self._run)
+        return "" if speech is None or self._over else block(speech.text).strip()
+
+    def others(self) -> list[tuple[str, str]]:
+        """List who else speaks, and what they said so far on one line."""
+        found = [(task, speech) for task, speech in tuple(self._speeches.items()) if speech.text and not self._over]
+        return [(one.agent, " ".join(one.text.split())) for task, one in found if task != self._run][:_SPEAKERS]
+
+
+class Spoken:
+    """A picture with the words below it, of which there is always the end to be seen."""
+
+    def __init__(self, above: RenderableType | None, words: Words) -> None:
+        self._above = above
+        self._words = words
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        below = self._lines(console, options)
+        if not below:
+            yield self._above or Text()
+            return
+        above = [] if self._above is None else [*console.render_lines(self._above, options, pad=False), []]
+        room = max(options.size.height - 1, 2 * _LEAST)  # the last line is the cursor's
+        below = below[-max(room - len(above), _LEAST) :]
+        if len(above) + len(below) > room:
+            above = [*above[: room - len(below) - 2], [Segment("…")], []]
+        for line in (*above, *below):
+            yield from line
+            yield Segment.line()
+
+    def _lines(self, console: Console, options: ConsoleOptions) -> list[list[Segment]]:
+        width = options.max_width
+        texts = [_line(agent, said, width) for agent, said in self._words.others()]
+        if answer := self._words.answer:
+            texts.append(Text(answer, overflow="fold"))
+        return console.render_lines(Group(*texts), options, pad=False) if texts else []
+
+
+def _line(agent: str, said: str, width: int) -> Text:
+    """coder  … and that is what the module does"""
+    name = block(agent)
+    return Text.assemble((name, "bold"), "  ", (_tail(block(said), width - cell_len(name) - 3), "dim"), no_wrap=True)
+
+
+def _tail(text: str, cells: int) -> str:
+    """Give the end of a text that fits into so many cells of a terminal."""
+    if cell_len(text) <= cells:
+        return text
+    kept = text[-max(cells, 1) :]
+    while kept and cell_len(kept) > cells - 2:
+        kept = kept[1:]
+    return f"… {kept.partition(' ')[2] or kept}"  # from a whole word on
+
+
+class Drawable(Protocol):
+    """What can be drawn again and again."""
+
+    def picture(self) -> RenderableType:
+        """Give what is to be seen now."""
+        ...
+
+
+class Talking:
+    """The words alone, without a tree: for a talk. Nothing of it stays when it is over."""
+
+    def __init__(self, agent: str, words: Words) -> None:
+        self._idle = Text(f"{agent} is at work …", "dim")
+        self._words = words
+
+    def picture(self) -> RenderableType:
+        return Spoken(None if self._words.answer else self._idle, self._words)
 
 
 class Screen:
     """The trees of some runs as they grow, and what became of breakers meanwhile.
 
-    With a `task`, only its part of the tree; with `first_only`, only the first run that begins.
+    With a `task`, only its part of the tree; with `words`, only the first run that begins, and what its models say.
     """
 
-    def __init__(self, task: str = "", *, first_only: bool = False, idle: str = "nothing is open") -> None:
+    def __init__(self, task: str = "", *, words: Words | None = None, idle: str = "nothing is open") -> None:
         self._task = task
-        self._first_only = first_only
+        self._words = words
         self._idle = idle
         self._trees: dict[str, Growing] = {}
         self._notices: deque[Event] = deque(maxlen=_NOTICES)
@@ -42,7 +157,7 @@ class Screen:
         for event in events:
             if event.kind == "breaker.set":
                 self._notices.append(event)
-            if event.run and (event.run in self._trees or not (self._first_only and self._trees)):
+            if event.run and (event.run in self._trees or not (self._words and self._trees)):
                 self._trees.setdefault(event.run, Growing()).add(event)
         if len(self._trees) > _KEPT:
             self._forget()
@@ -55,7 +170,8 @@ class Screen:
         parts: list[RenderableType] = [drawn(root, now) for root in roots[:_SHOWN]]
         if len(roots) > _SHOWN:
             parts.append(Text(f"… and {len(roots) - _SHOWN} more runs", "dim"))
-        return Group(*parts, *(_notice(event) for event in tuple(self._notices)))
+        whole = Group(*parts, *(_notice(event) for event in tuple(self._notices)))
+        return whole if self._words is None else Spoken(whole, self._words)
 
     def roots(self) -> list[Node]:
         """List what ended last and what is open."""
@@ -82,11 +198,13 @@ def _notice(event: Event) -> Text:
 
 
 class Drawing:
-    """Draws a screen while the body runs, if there is a terminal to draw on. It can be paused, for a person to type."""
+    """Draws a picture while the body runs, if there is a terminal to draw on. It can be paused, for a person to type.
+    What is `transient` leaves nothing behind."""
 
-    def __init__(self, screen: Screen, console: Console | None) -> None:
-        self._screen = screen
+    def __init__(self, shown: Drawable, console: Console | None, *, transient: bool = False) -> None:
+        self._shown = shown
         self._console = console if console is not None and console.is_terminal else None
+        self._transient = transient
         self._live: Live | None = None
         self._over = False
 
@@ -100,7 +218,8 @@ class Drawing:
 
     def _start(self) -> None:
         if self._console is not None and not self._over:
-            live = Live(get_renderable=self._screen.picture, console=self._console, refresh_per_second=_FRAMES)
+            draw, transient = self._shown.picture, self._transient
+            live = Live(get_renderable=draw, console=self._console, refresh_per_second=_FRAMES, transient=transient)
             live.start()
             self._live = live
 
@@ -136,15 +255,30 @@ def show(screen: Screen, console: Console, events: Sequence[Event]) -> None:
 
 
 @contextmanager
-def watching(runtime: Runtime, console: Console | None) -> Generator[Drawing]:
-    """Show the run that this runtime carries out while the body runs, if there is a console."""
-    screen = Screen(first_only=True, idle="starting …")
+def watching(runtime: Runtime, console: Console | None, words: Words | None = None) -> Generator[Drawing]:
+    """Show the run that this runtime carries out while the body runs, if there is a console; of the words of its models
+    nothing stays on the screen."""
+    words = words or Words()
+    screen = Screen(words=words, idle="starting …")
     if console is None:
         yield on_screen(screen, None)
         return
     stop = runtime.workspace.watch(lambda events: show(screen, console, events))
     try:
         with on_screen(screen, console) as drawing:
-            yield drawing
+            try:
+                yield drawing
+            finally:
+                words.end()
     finally:
         stop()
+
+
+@contextmanager
+def starting(console: Console | None) -> Generator[None]:
+    """Say that something comes while a team is loaded, which may take a second or two, and nothing of it afterwards."""
+    if console is None or not console.is_terminal:
+        yield
+        return
+    with Live(Text("starting …", "dim"), console=console, auto_refresh=False, transient=True):
+        yield

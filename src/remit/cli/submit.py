@@ -10,8 +10,6 @@ from rich.text import Text
 
 from remit.cli.loading import has_file, lasting, load_team
 from remit.cli.options import (
-    DEFAULT_STORE,
-    DEFAULT_WORKSPACE,
     AsJson,
     Credits,
     InWorkspace,
@@ -20,9 +18,13 @@ from remit.cli.options import (
     emit,
     options_for,
     out,
+    store_at,
     with_unit,
+    workspace_at,
 )
+from remit.cli.run import asked_by, words_of
 from remit.cli.watch import answered, print_end, waited
+from remit.config.teams import RunDefaults
 from remit.core.lead import written
 from remit.core.plan import Plan
 from remit.core.values import decode
@@ -36,7 +38,7 @@ from remit.runtime.workspace import Workspace
 def submit(
     *request: str,
     store: OwnStore = None,
-    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    workspace: InWorkspace = None,
     key: str = "",
     attempts: int | None = None,
     seconds: float | None = None,
@@ -51,8 +53,8 @@ def submit(
 
     `remit submit AGENT 'task'` asks an agent that a worker of the store has published; `remit agents` lists them.
     `remit submit module:runtime AGENT 'task'` asks one of a team that is imported, on its own store; where there is a
-    remit.toml in this folder, its team need not be named. The same task asked for again within five minutes, or under
-    the same key, is the same task.
+    remit.toml in this folder, its team need not be named, nor the agent if the file says whom `remit run` asks. The
+    same task asked for again within five minutes, or under the same key, is the same task.
 
     `remit submit --plan plan.json` asks for a plan: a JSON object with a list of `steps`, each with the parts of a
     `Step`, and perhaps a `goal`. `remit submit --team COORDINATOR 'goal'` gives a goal to a team.
@@ -60,7 +62,7 @@ def submit(
     Parameters
     ----------
     request
-        AGENT and TASK, and before them, if the team is to be imported, where its Runtime is: `team:rt`.
+        TASK; before it AGENT, unless the file names one to ask; and before that where the team is, if not here.
     store
         The store whose queue it is, a file or postgresql://...; an imported runtime's own unless told otherwise.
     workspace
@@ -91,28 +93,31 @@ def submit(
         how["attempts"] = attempts
     how["key"] = key
     asks = _read(plan) if plan is not None and not team else None
-    *module, agent, task = _checked(request, plan, team=team)
+    where, agent, task = _checked(request, plan, team=team)
 
     def ask(owner: Workspace) -> Awaitable[Task]:
         if asks is not None:
             return owner.submit_plan(asks, **how)
-        return owner.submit_team(task, agent, **how) if team else owner.submit(agent, task, **how)
+        whom = agent or asked_by(defaults, "submit")
+        return owner.submit_team(task, whom, **how) if team else owner.submit(whom, task, **how)
 
-    with _opened(module, store, workspace) as owner:
+    opened, defaults = _opened(where, store, workspace)
+    with opened as owner:
         return asyncio.run(_submit(owner, ask, options=(store, wait, json)))
 
 
-def _checked(request: tuple[str, ...], plan: Path | None, *, team: bool) -> tuple[str, ...]:
-    """Give what was asked for as three words at most; a plan has no agent and no task."""
+def _checked(request: tuple[str, ...], plan: Path | None, *, team: bool) -> tuple[str, str, str]:
+    """Give where the team is, the agent and the task, empty what is not said; a plan has no agent and no task."""
     if plan is not None:
         if team or len(request) > 1:
             raise BadInput(
                 "with --plan say no more than [module:runtime]: a plan names its agents and its tasks itself"
             )
-        return (*request, "", "")
-    if len(request) not in (2, 3):
-        raise BadInput(f"say [module:runtime] AGENT 'task': two or three words, not {len(request)}; quote the task")
-    return request
+        return "".join(request), "", ""
+    where, agent, task = words_of(request, "submit")
+    if not (where or agent or has_file()):
+        asked_by(RunDefaults(), "submit")  # says so
+    return where, agent, task
 
 
 def _read(plan: Path) -> Plan:
@@ -127,12 +132,14 @@ def _read(plan: Path) -> Plan:
         raise BadInput(f"{plan} is not JSON: {error}") from error
 
 
-def _opened(module: list[str], store: str | None, workspace: str) -> Workspace:
-    """Open the workspace of an imported team, of the team of a file, or one that is looked at from outside."""
-    if not module and not has_file():
-        return Workspace(store or DEFAULT_STORE, workspace, create=False)
-    team = load_team(*module, runs=False).runtime.at(store, serving=Serving(hands=0))
-    return lasting(team, "nobody would ever run the task").workspace
+def _opened(where: str, store: str | None, workspace: str | None) -> tuple[Workspace, RunDefaults]:
+    """Open the workspace of an imported team, of the team of a file, or one that is looked at from outside; and tell
+    what the team asks for when nothing is said."""
+    if not where and not has_file():
+        return Workspace(store_at(store), workspace_at(workspace), create=False), RunDefaults()
+    team = load_team(where, runs=False)
+    runtime = lasting(team.runtime.at(store, serving=Serving(hands=0)), "nobody would ever run the task")
+    return runtime.workspace, team.run
 
 
 async def _submit(

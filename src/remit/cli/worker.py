@@ -14,7 +14,7 @@ from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
 from remit.cli.loading import lasting, load_team
 from remit.cli.options import OwnStore, out, where_is
 from remit.cli.terminal import COLOURS, colour
-from remit.config.teams import FILE_NAME
+from remit.config.places import FILE_NAME
 from remit.core.checks import whole
 from remit.core.events import Event
 from remit.core.lifecycle import ENDS, lands

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
+import anyio
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
@@ -14,6 +15,7 @@ from remit.core.values import encode
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
 
+_PACE: Final = 0.03  # seconds a word, if anyone listens: so a team that is tried looks as it will with a model
 _WORDS: Final = re.compile(r"\s*\S+\s*")
 
 
@@ -42,6 +44,7 @@ def scripted(name: str, agent: str, lines: Sequence[ScriptLine]) -> FunctionMode
             yield {0: DeltaToolCall(line.call, encode({**line.arguments}))}
             return
         for words in _WORDS.findall(line.say) or [line.say]:
+            await anyio.sleep(_PACE)
             yield words
 
     return FunctionModel(answer, stream_function=stream, model_name=name)

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from remit.config.importing import found_at
 from remit.config.linking import Script, linked, models_of, tables_of, tables_or_texts
+from remit.config.places import store_in
 from remit.config.problems import Problem, Problems, in_order, raised
 from remit.config.reading import Document, document, right
 from remit.config.scripts import SCRIPT, FreeScripts
@@ -21,7 +22,6 @@ from remit.runtime.opening import DEFAULT_WORKSPACE
 from remit.runtime.runtime import Runtime
 from remit.stores.sqlite.database import MEMORY
 
-FILE_NAME: Final = "remit.toml"
 _RENAMED: Final = {"deny": "denies"}  # what a card calls it
 
 
@@ -86,9 +86,8 @@ class _Building:
 
     def runtime(self) -> Runtime:
         store = self._tables.get("store", {})
-        where = store.get("address") or (str(self._folder / store["path"]) if "path" in store else MEMORY)
         made = Runtime(
-            where,
+            store_in(store, self._folder) or MEMORY,
             workspace=store.get("workspace", DEFAULT_WORKSPACE),
             bounds=Bounds(**self._tables.get("bounds", {})),
             policy=Policy(**self._tables.get("policy", {})),
