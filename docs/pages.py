@@ -176,9 +176,8 @@ def commands_page() -> str:
     return f"""# The command line
 
 `--store` is a file or `postgresql://...`, and `--workspace` a workspace in it; REMIT_STORE and REMIT_WORKSPACE say so
-for all commands. Where neither is said it is the store of the runtime that is named, or of the `remit.toml` in this folder,
-or the file `remit.db`. `--json`
-is there for every command but {", ".join(silent)}. {NOTE}
+for all commands. Where neither is said it is the store of the runtime that is named, or of the `remit.toml` in this
+folder, or the file `remit.db`. `--json` is there for every command but {", ".join(silent)}. {NOTE}
 {lists}
 ## Exit codes
 
