@@ -13,10 +13,15 @@ PORT = 8135  # as in remit.toml
 QUESTION = "What is the temperature in Osaka today?"
 CALLS = {"call_agent": {"agent": ["forecaster"]}, "thermometer": {}}
 HONESTLY = """
-What this proves is the plumbing: requests, tool calls, streams, the journal and the bill go through a model that nobody
-scripted. It proves nothing about judgement. A model of 135 million parameters would call no tool by itself, so it is
-told which to call, and its JSON is bound to the tool's schema while it writes. The question it passes on, the city
-that it reads and the sentences are its own, wrong ones too. Prices are invented; nothing has left this machine."""
+What this proves is the plumbing: requests, tool calls, streams, the journal
+and the bill go through a model that nobody scripted. It proves nothing about
+judgement: a model of 135 million parameters would call no tool by itself, so
+it is told which to call, and its JSON is bound to the tool's schema while it
+writes. The question that it passes on, the city that it reads and the
+sentences are its own, wrong ones too. The prices are invented, and nothing has
+left this machine.
+
+Where to look next: cd examples/real_model && remit show"""
 
 
 async def remit(*words: str) -> int:
