@@ -25,6 +25,7 @@ import remit.settings
 import remit.testing
 import remit.types
 import remit.verbs
+from programs import ran
 from remit.core.kinds import SHAPES
 
 ROOT = Path(__file__).parent.parent
@@ -91,8 +92,7 @@ def trimmed(text: str) -> str:
 
 @pytest.mark.parametrize("block", PYTHON, ids=[block.where for block in PYTHON])
 def test_code_on_a_page_runs_and_prints_what_the_page_says(block: Block, tmp_path: Path):
-    command = [sys.executable, "-W", "error", "-c", block.code]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = ran("-W", "error", "-c", block.code, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     if block.output:
         assert same(done.stdout, block.output), done.stdout

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ import pytest
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from programs import ran
 from remit.testing.clock import PATIENCE
 from remit.testing.models import ModelRequest, model_server
 
@@ -61,8 +61,7 @@ def test_an_example_fits_on_one_screen_or_two_if_it_has_a_script_for_its_models(
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_an_example_runs_and_prints_what_the_readme_shows(name: str, tmp_path: Path):
-    script = [sys.executable, "-W", "error", EXAMPLES / name]
-    done = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    done = ran("-W", "error", EXAMPLES / name, cwd=tmp_path, timeout=30)
     assert done.returncode == 0, done.stderr
     assert PROMISED[name] in done.stdout
     assert not done.stderr
@@ -70,7 +69,7 @@ def test_an_example_runs_and_prints_what_the_readme_shows(name: str, tmp_path: P
 
 
 def test_a_member_of_the_team_is_told_its_step_and_its_dependency_only(tmp_path: Path):
-    done = subprocess.run([sys.executable, EXAMPLES / "team.py"], cwd=tmp_path, capture_output=True, text=True)
+    done = ran(EXAMPLES / "team.py", cwd=tmp_path)
     told, _, synthesis = done.stdout.partition("--- what the coordinator is told at the end")
     assert "Study the market (by analyst)" in told
     assert "customers" not in told

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from commands import command
+from commands import Said, command, plain_environment
+from programs import ran
 from remit.cli.chat import kept
 from remit.core.values import Json
 
@@ -50,22 +51,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("REMIT_")}
-
-
-def said(folder: Path, *lines: str, words: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
+def said(folder: Path, *lines: str, words: tuple[str, ...] = ()) -> Said:
     """Say some lines on a pipe."""
     text = "".join(f"{line}\n" for line in lines)
-    return subprocess.run(
-        [*COMMAND, "chat", *words],
-        cwd=folder,
-        env=environment(),
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return ran("-m", "remit.cli", "chat", *words, cwd=folder, env=plain_environment(), said=text)
 
 
 @pytest.mark.rule("chat.session", "chat.ends")
@@ -106,7 +95,13 @@ def test_a_file_can_be_what_is_said(folder: Path):
     (folder / "lines.txt").write_text("from a file\nwithout an end")
     with (folder / "lines.txt").open() as lines:
         done = subprocess.run(
-            [*COMMAND, "chat"], cwd=folder, env=environment(), stdin=lines, capture_output=True, text=True, timeout=60
+            [*COMMAND, "chat"],
+            cwd=folder,
+            env=plain_environment(),
+            stdin=lines,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
     assert (done.returncode, done.stdout) == (0, "from a file\n")
 
@@ -135,7 +130,7 @@ def terminal(folder: Path, *words: str) -> Iterator[tuple[int, "subprocess.Popen
         stdin=slave,
         stdout=slave,
         stderr=slave,
-        env={**environment(), "TERM": "dumb"},
+        env={**plain_environment(), "TERM": "dumb"},
         start_new_session=True,
     )
     os.close(slave)

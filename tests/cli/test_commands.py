@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from commands import command as remit
+from programs import running
 from remit.cli.breakers import next_for
 from remit.core.breaker import UNTIL_RESET, Breaker
 
@@ -427,27 +428,22 @@ def test_doctor_says_what_is_wrong(folder: Path):
 
 def test_a_run_that_died_is_shown_as_lost_not_as_running(folder: Path):
     words = ["run", "team:rt", "slow", "x", "--store", "remit.db", "--seconds", "0.5"]
-    command = [sys.executable, "-m", "remit.cli", *words]
-    child = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    while "started" not in child.stdout.readline():
-        assert child.poll() is None
-    child.kill()
-    child.communicate()
+    with running("-m", "remit.cli", *words, cwd=folder) as child:
+        while "started" not in child.stdout.readline():
+            assert child.poll() is None
     assert json.loads(remit(folder, "runs", "--json").stdout)[0]["state"] == "lost"  # at once: its process is gone
     while "`remit worker` ends or resumes" not in (said := remit(folder, "doctor").stdout):  # until its time is up
         assert "is sound" in said
 
 
 def test_an_interrupt_is_recorded_and_ends_with_130(folder: Path):
-    command = [sys.executable, "-m", "remit.cli", "run", "team:rt", "slow", "x", "--store", "remit.db"]
-    child = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    while "started" not in child.stdout.readline():
-        assert child.poll() is None
-    child.send_signal(signal.SIGINT)
-    _, errors = child.communicate(timeout=30)
-    assert child.returncode == 130
+    words = ["run", "team:rt", "slow", "x", "--store", "remit.db"]
+    with running("-m", "remit.cli", *words, cwd=folder) as child:
+        while "started" not in child.stdout.readline():
+            assert child.poll() is None
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=30)
+        assert child.wait() == 130
     assert "Traceback" not in errors
     assert json.loads(remit(folder, "runs", "--json").stdout)[0]["state"] == "cancelled"
 

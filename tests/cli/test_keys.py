@@ -11,21 +11,17 @@ from pathlib import Path
 import pytest
 
 from adapters.test_vault import NEW, NEW_ID, OLD, OLD_ID, forms
+from commands import Said, command, plain_environment
 from core.test_secret import CANARY
+from programs import ran
 
-COMMAND = [sys.executable, "-m", "remit.cli"]
 
-
-def remit(
-    folder: Path, *words: str, value: str = "", master: str = OLD, **more: str
-) -> "subprocess.CompletedProcess[str]":
+def remit(folder: Path, *words: str, value: str = "", master: str = OLD, **more: str) -> Said:
     """Run `remit keys` with a master key, and with a value on its standard input."""
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("REMIT_")} | more
+    environment = plain_environment() | more
     if master:
         environment["REMIT_MASTER_KEY"] = master
-    done = subprocess.run(
-        [*COMMAND, "keys", *words], cwd=folder, env=environment, input=value, capture_output=True, text=True, timeout=60
-    )
+    done = ran("-m", "remit.cli", "keys", *words, cwd=folder, env=environment, said=value)
     said = (done.stdout + done.stderr).encode()
     assert not any(form in said for text in (CANARY, OLD, NEW) for form in forms(text))
     return done
@@ -46,7 +42,7 @@ def test_a_key_is_put_in_listed_sealed_anew_and_removed(tmp_path: Path):
     assert json.loads(remit(tmp_path, "rotate", "--json", master=NEW).stdout) == {"sealed_anew": 0}
     assert json.loads(remit(tmp_path, "list", "--json").stdout)[0]["key_id"] == NEW_ID
 
-    history = subprocess.run([*COMMAND, "history", "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    history = command(tmp_path, "history", "--json")
     assert CANARY not in history.stdout
     assert [event["data"].get("by") for event in json.loads(history.stdout)] == ["ann", ""]
 
@@ -105,11 +101,10 @@ def test_a_fresh_master_key_is_printed_alone_and_how_to_use_it_beside(tmp_path: 
 
 @pytest.mark.rule("keys.write-only")
 def test_at_a_terminal_a_key_is_asked_for_and_not_shown(tmp_path: Path):
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("REMIT_")}
-    environment["REMIT_MASTER_KEY"] = OLD
+    environment = plain_environment() | {"REMIT_MASTER_KEY": OLD}
     ours, theirs = pty.openpty()
     child = subprocess.Popen(
-        [*COMMAND, "keys", "set", "openai"],
+        [sys.executable, "-m", "remit.cli", "keys", "set", "openai"],
         cwd=tmp_path,
         env=environment,
         stdin=theirs,

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
@@ -17,7 +16,9 @@ from urllib.parse import quote, urlencode
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from commands import plain_environment
 from postgres import running
+from programs import Program
 from remit import Runtime
 from remit.cli.main import main
 from remit.stores.sqlite.advice import advice
@@ -550,19 +551,10 @@ class Child:
     """A command in a process of its own; what it prints is read line by line."""
 
     def __init__(self, folder: Path, *words: str) -> None:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("REMIT_")}
         self.said = ""
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "remit.cli", *words],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-        )
+        self.process = Program("-m", "remit.cli", *words, cwd=folder, env=plain_environment(), together=True)
 
     def until(self, words: str) -> None:
-        assert self.process.stdout is not None
         while words not in self.said:
             line = self.process.stdout.readline()
             assert line, f"{words!r} was never said: {self.said}"
@@ -576,15 +568,13 @@ class Child:
         self.process.wait()
 
     def stop(self) -> None:
-        self.kill()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self.process.close()
 
     def ends(self) -> int:
         rest, _ = self.process.communicate(timeout=60)
         self.said += rest
         assert "Traceback" not in self.said, self.said
-        return self.process.returncode
+        return self.process.wait()
 
 
 @pytest.fixture

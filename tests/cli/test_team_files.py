@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from commands import command as remit
+from programs import running
 from remit.cli.options import store_at, workspace_at
 
 TEMPLATES = {
@@ -175,13 +176,9 @@ def test_find_and_submit_and_worker_take_the_team_of_this_folder(tmp_path: Path)
     assert remit(tmp_path, "find", "look up orders").stdout.endswith("asked without asking back: billing\n")
     task = remit(tmp_path, "submit", "order 17?").stdout.strip()  # to the desk, as the file says
     assert re.fullmatch(r"\w+", task)
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "remit.cli", "worker"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    )
-    try:
+    with running("-m", "remit.cli", "worker", cwd=tmp_path) as worker:
         waited = remit(tmp_path, "wait", task)
         assert "Order 17 is a brass lamp" in waited.stdout
-    finally:
         worker.send_signal(signal.SIGTERM)
         said, _ = worker.communicate(timeout=30)
     assert "remit.toml works for remit.db" in said

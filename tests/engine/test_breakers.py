@@ -1,13 +1,11 @@
 """Agents that keep failing are left alone for a while, and tried again with care."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 
 import anyio
 import pytest
 
+from programs import Said, ran
 from remit import Command, Event, Failed, Refused, Runtime, Turn
 from remit.core import breaker as breakers
 from remit.core.breaker import BreakerPolicy
@@ -240,10 +238,8 @@ except remit.Failed:
 """
     where = str(tmp_path / "team.db")
 
-    def process(task: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", script, where, task], capture_output=True, text=True, env=os.environ
-        )
+    def process(task: str) -> Said:
+        return ran("-c", script, where, task)
 
     assert process("fail").stdout.strip() == "failed"
     assert process("die").returncode == -9

@@ -1,12 +1,13 @@
 """Cards that workers publish: asked by whoever has the store, and asking by name."""
 
-import sys
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from engine.helping import PATIENCE, found, happened, reached, serving, sound
+from programs import ran
 from remit import Card, Refused, Runtime, Turn, Workspace
 from remit.errors import BadInput, Conflict, NotFound
 from remit.settings import System
@@ -60,8 +61,8 @@ asyncio.run(main())
         worker.add(Card("coder"), echo)
         async with serving(worker):
             await published(worker.workspace, "coder")
-            done = await anyio.run_process([sys.executable, "-c", script, str(path)])
-    assert done.stdout.decode().splitlines() == ["['coder']", "from afar"]
+            done = await to_thread.run_sync(ran, "-c", script, path)
+    assert done.stdout.splitlines() == ["['coder']", "from afar"]
 
 
 @pytest.mark.rule("workspace.cards")

@@ -1,12 +1,11 @@
 """What an address means, and that no password in one is ever shown."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import remit
+from commands import command
 from remit.errors import BadInput
 from remit.stores.addresses import is_server, redacted
 from remit.stores.postgres.address import Address
@@ -157,8 +156,7 @@ def test_text_that_quotes_an_address_loses_its_password(text: str, clean: str):
     ],
 )
 def test_no_command_repeats_a_password(words: tuple[str, ...], tmp_path: Path):
-    command = [sys.executable, "-m", "remit.cli", *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    done = command(tmp_path, *words)
     assert done.returncode in (2, 4, 5)
     assert done.stderr
     assert SECRET not in done.stdout + done.stderr

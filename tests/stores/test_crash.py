@@ -6,14 +6,13 @@ import json
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import remit
+from programs import ran
 from remit import stores
 from remit.core.projection import Tables
 from remit.errors import Conflict
@@ -38,8 +37,7 @@ TIMES = [
 @pytest.mark.parametrize(("scenario", "times"), TIMES)
 def test_kill_9_loses_nothing_that_was_acknowledged(scenario: str, times: range, memory_folder: Path):
     cases = [f"{hook}:{time}" for hook in FAULTS for time in times]
-    command = [sys.executable, "-W", "error", HERE / "crash.py", memory_folder, scenario, *cases]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = ran("-W", "error", HERE / "crash.py", memory_folder, scenario, *cases, timeout=100)
     ended = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
     killed = [case for case, status in ended.items() if int(status) == signal.SIGKILL]
     assert killed == cases, f"every hook is reached every time; {ended} {done.stderr}"

@@ -5,7 +5,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import remit
+from programs import ran, running
 from remit.errors import StoreBusy, StoreError
 from remit.settings import Pace, Serving
 from remit.stores.sqlite.database import SqliteDatabase
@@ -113,13 +113,7 @@ async def test_work_goes_on_when_there_is_room_again(path: Path):
 
 @pytest.mark.rule("fault.disk")
 def test_work_goes_on_when_files_may_grow_again(path: Path):
-    done = subprocess.run(
-        [sys.executable, HANDS, "limit", path, path.with_suffix(".log")],
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
+    done = ran(HANDS, "limit", path, path.with_suffix(".log"), timeout=90)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert str(path) in told["said"]
@@ -164,9 +158,7 @@ async def test_a_disk_that_is_really_full(tmp_path: Path):
 @contextmanager
 def holding(path: Path) -> Iterator[Callable[[], object]]:
     """Another process that writes, and does not come to an end until it is told to."""
-    command = [sys.executable, HANDS, "hold", path]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
+    with running(HANDS, "hold", path) as other:
         assert other.stdout.readline() == "held\n"
         yield lambda: other.communicate("let go\n", timeout=10)
 
@@ -399,24 +391,17 @@ async def test_two_processes_share_a_file_and_one_is_killed(path: Path):
     def lines(kind: str) -> list[list[str]]:
         return [line[1:] for line in map(json.loads, log.read_text().splitlines()) if line[0] == kind]
 
-    def start(name: str, stall: int) -> subprocess.Popen[str]:
-        command = [sys.executable, HANDS, "work", path, log, name, "100", str(stall)]
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    with start("stays", 60) as stays, start("goes", 30) as goes:
-        try:
-            async with asyncio.timeout(SECONDS):
-                while len(lines("submitted")) < 2 or ["goes"] not in lines("stalled"):
-                    assert stays.poll() is None
-                    assert goes.poll() is None
-                    await asyncio.sleep(0.01)
-            goes.kill()
-            goes.wait()
-            _, complaints = stays.communicate("go on\n", timeout=60)
-            assert stays.returncode == 0, complaints
-        finally:
-            stays.kill()
-            goes.kill()
+    words = (HANDS, "work", path, log)
+    with running(*words, "stays", "100", "60") as stays, running(*words, "goes", "100", "30") as goes:
+        async with asyncio.timeout(SECONDS):
+            while len(lines("submitted")) < 2 or ["goes"] not in lines("stalled"):
+                assert stays.poll() is None
+                assert goes.poll() is None
+                await asyncio.sleep(0.01)
+        goes.kill()
+        goes.wait()
+        _, complaints = stays.communicate("go on\n", timeout=60)
+        assert stays.wait() == 0, complaints
     acks = dict(lines("ack"))
     assert len(acks) == 200
     with remit.Runtime(path) as rt:

@@ -5,8 +5,6 @@ import os
 import re
 import sqlite3
 import stat
-import subprocess
-import sys
 from collections.abc import Awaitable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import TypeVar
 import pytest
 
 import remit
+from programs import Program
 from remit.core.entry import Draft
 from remit.core.events import Event
 from remit.core.projection import Tables
@@ -249,9 +248,8 @@ async def answer_or_damage(asked: Awaitable[T]) -> T | None:
 # -- other processes ----------------------------------------------------------------------------------------
 
 
-def started(*arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-W", "error", OTHER, *map(str, arguments)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def started(*arguments: object) -> Program:
+    return Program("-W", "error", OTHER, *arguments)
 
 
 def test_processes_that_open_a_new_file_at_once_all_get_it(tmp_path: Path):

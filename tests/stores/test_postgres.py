@@ -17,6 +17,7 @@ from procrastinate.jobs import Job
 
 from inside import without
 from postgres import OwnServer, Proxy
+from programs import running
 from remit.core.entry import Draft
 from remit.core.kinds import (
     Claim,
@@ -519,9 +520,9 @@ async def test_a_bell_rings_for_what_another_process_writes(opened: Open, addres
         "with closing(PostgresDatabase(sys.argv[1])) as database:\n"
         "    asyncio.run(database.store('w').tx('op', putting(Draft('notes', 'a', 1))))\n"
     )
-    other = await asyncio.create_subprocess_exec(sys.executable, "-c", program, address)
-    await bell.once()
-    assert await other.wait() == 0
+    with running("-c", program, address) as other:
+        await bell.once()
+        assert await to_thread.run_sync(other.wait, 20) == 0
     stop()
 
 

@@ -1,16 +1,16 @@
 """Files that are removed, moved or replaced while a store is open, and backups that are put back."""
 
-import asyncio
 import os
 import shutil
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
 
+from programs import ran
 from remit.core.entry import Draft
 from remit.errors import StoreError
 from remit.stores.opening import database_at
@@ -55,11 +55,8 @@ async def kept(path: Path) -> object:
         "from remit.testing.clauses.making import value_of\n"
         "print(asyncio.run(value_of(database_at(sys.argv[1]).store('w'), 'notes', 'a')))"
     )
-    other = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, str(path), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
-    said, complaint = await other.communicate()
-    return said.decode().strip() or complaint.decode()
+    other = await to_thread.run_sync(ran, "-c", program, path)
+    return other.stdout.strip() or other.stderr
 
 
 @pytest.mark.rule("store.wal")

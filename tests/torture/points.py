@@ -2,30 +2,26 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from programs import Program
 from torture.scenarios import HOOKS
 
 LIVES = Path(__file__).parent / "lives.py"
 
 
-def program(
-    folder: Path, scenario: str, cases: list[str], *, python: str = sys.executable, server: str = ""
-) -> subprocess.Popen[str]:
+def program(folder: Path, scenario: str, cases: list[str], *, server: str = "") -> Program:
     """Begin to carry cases out: on a file for each, or in a workspace for each on a server."""
-    command = [python, "-W", "error", str(LIVES), str(folder), scenario, *cases]
     where = {**os.environ, "REMIT_TORTURE_SERVER": server}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=where)
+    return Program("-W", "error", LIVES, folder, scenario, *cases, env=where)
 
 
 def measured(folder: Path, scenario: str, *, server: str = "") -> dict[str, Any]:
     running = program(folder, scenario, ["measure"], server=server)
     out, err = running.communicate(timeout=60)
-    assert running.returncode == 0, err
+    assert running.wait() == 0, err
     return json.loads(out)
 
 
@@ -51,9 +47,8 @@ def twice(first: Iterable[str], start: int = 0) -> list[str]:
     return [f"{point}+{SECOND[(start + number * 5) % len(SECOND)]}" for number, point in enumerate(first)]
 
 
-def told(running: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+def told(running: Program) -> Iterator[dict[str, Any]]:
     """What came of each case, as it comes."""
-    assert running.stdout is not None
     for line in running.stdout:
         yield json.loads(line)
 

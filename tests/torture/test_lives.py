@@ -51,8 +51,7 @@ def check(folder: Path, scenario: str, cases: list[str], *, server: str = "") ->
         lines = list(told(running))
         _, complaints = running.communicate(timeout=100)
     finally:
-        running.kill()
-        running.wait()
+        running.close()
     wrong = [f"{line['broken']}\n  {repeat(scenario, line['case'])}" for line in lines if line["broken"]]
     assert not wrong, "\n".join([*wrong, complaints])
     assert [line["case"] for line in lines] == cases, complaints

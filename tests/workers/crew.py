@@ -1,8 +1,6 @@
 """Processes that work on one database, and the file that tells what they did."""
 
 import asyncio
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +11,7 @@ import anyio
 from anyio import to_thread
 from psycopg.conninfo import conninfo_to_dict
 
+from programs import Program
 from remit import Runtime
 from teams import team
 from workers import member
@@ -43,7 +42,7 @@ class Crew:
     def __init__(self, address: str, folder: Path) -> None:
         self.address = address
         self.folder = folder
-        self._started: list[subprocess.Popen[str]] = []
+        self._started: list[Program] = []
 
     def runtime(self, **how: object) -> Runtime:
         """One that does nothing itself."""
@@ -51,14 +50,12 @@ class Crew:
         member.join(rt, self.folder)
         return rt
 
-    def start(self, job: str = "work", **how: object) -> subprocess.Popen[str]:
+    def start(self, job: str = "work", **how: object) -> Program:
         words = [f"{name}={value}" for name, value in how.items()]
-        command = [sys.executable, str(Path(member.__file__)), job, self.address, str(self.folder), *words]
-        pipe = subprocess.PIPE
-        self._started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
+        self._started.append(Program(Path(member.__file__), job, self.address, self.folder, *words))
         return self._started[-1]
 
-    async def ready(self, *processes: subprocess.Popen[str]) -> None:
+    async def ready(self, *processes: Program) -> None:
         for one in processes:
             assert await said(one) == "ready"
 
@@ -86,14 +83,13 @@ class Crew:
         return "".join(one.communicate()[1] for one in self._started)
 
 
-async def said(process: subprocess.Popen[str]) -> str:
+async def said(process: Program) -> str:
     """The next line a process prints."""
-    assert process.stdout is not None
     with anyio.fail_after(PATIENCE):
         return (await to_thread.run_sync(process.stdout.readline, abandon_on_cancel=True)).strip()
 
 
-async def gone(process: subprocess.Popen[str], patience: float = PATIENCE) -> int:
+async def gone(process: Program, patience: float = PATIENCE) -> int:
     return await until(process.poll, patience)
 
 
