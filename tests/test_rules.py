@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -12,10 +13,12 @@ def written() -> set[str]:
     return set(re.findall(r"^\| ([a-z]+\.[a-z-]+) \|", RULES.read_text(), re.MULTILINE))
 
 
+@cache
 def marked() -> set[str]:
     found: set[str] = set()
     for path in HERE.rglob("test_*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if "mark.rule(" in text else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "rule":
                 found |= {arg.value for arg in node.args if isinstance(arg, ast.Constant)}  # pyright: ignore[reportAssignmentType]
     return found

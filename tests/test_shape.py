@@ -33,16 +33,18 @@ def name(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def nodes(path: Path, words: str) -> Iterator[ast.AST]:
+    """All of a module in which these words are found, and nothing of one in which they are not: that takes long."""
+    text = path.read_text(encoding="utf-8")
+    return ast.walk(ast.parse(text)) if re.search(words, text) else iter(())
 
 
 @cache
 def tree(path: Path) -> ast.Module:
     """A module without what only type checkers read."""
-    module = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(module):
+    text = path.read_text(encoding="utf-8")
+    module = ast.parse(text)
+    for node in ast.walk(module) if "TYPE_CHECKING" in text else ():
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             node.body = [ast.Pass()]
     return module
@@ -55,7 +57,7 @@ def definitions(node: ast.AST, where: str) -> Iterator[tuple[str, ast.AST]]:
             dotted = f"{where}.{child.name}" if where else child.name
             yield dotted, child
             yield from definitions(child, dotted)
-        else:
+        elif not isinstance(child, ast.expr):  # in which nothing is defined
             yield from definitions(child, where)
 
 
@@ -134,7 +136,7 @@ def test_tests_go_through_the_front_door():
         f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
         for path in TESTS
         if path.name not in (INSIDE, Path(__file__).name)
-        for node in ast.walk(parsed(path))
+        for node in nodes(path, r"\._(?!_)")
         if isinstance(node, ast.Attribute) and is_private(node)
     ]
     assert found == []
@@ -150,7 +152,7 @@ def test_tests_patch_no_constants():
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in TESTS
-        for node in ast.walk(parsed(path))
+        for node in nodes(path, r"\bsetattr\b")
         if isinstance(node, ast.Call)
         and ast.unparse(node.func).endswith("monkeypatch.setattr")
         and node.args
