@@ -31,7 +31,7 @@ SHOWS = [
     *(["show", "{run}"], ["show", "{run}", "--receipts"], ["status", "{run}"], ["wait", "{run}", "--seconds", "1"]),
     *(["flow", "{run}"], ["flow", "{run}", "--format", "mermaid"], ["flow", "{run}", "--format", "svg"]),
 ]
-COMMANDS = [*SHOWS, *([*words, "--json"] for words in SHOWS if words[0] != "flow" and "--receipts" not in words)]
+DATA = [[*words, "--json"] for words in SHOWS if words[0] != "flow" and "--receipts" not in words]
 # These have a form, so changing them breaks something: each is tried alone.
 FORMED = {
     *(("event", column) for column in ("kind", "data", "answer", "hash", "op", "workspace", "at", "run", "task")),
@@ -82,8 +82,14 @@ def said(words: list[str], path: Path, run: str, capsys: pytest.CaptureFixture[s
     return captured.out + captured.err, int(ended.value.code or 0)
 
 
-def all_are_harmless(path: Path, run: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in COMMANDS:
+def in_one_form(turn: int) -> list[list[str]]:
+    """Every command once, every other one of them as data: what they read is the same."""
+    both = {tuple(words[:-1]): words for words in DATA}
+    return [both.get(tuple(words), words) if (number + turn) % 2 else words for number, words in enumerate(SHOWS)]
+
+
+def all_are_harmless(path: Path, run: str, capsys: pytest.CaptureFixture[str], commands: list[list[str]]) -> None:
+    for words in commands:
         text, code = said(words, path, run, capsys)
         acting = ACTS.search(text.replace("\r", "") if words[:2] == ["context", "get"] else text)
         assert acting is None, (words, text[max(0, acting.start() - 60) : acting.end()] if acting else "")
@@ -113,7 +119,7 @@ def test_what_agents_say_does_not_act_through_any_command(stranger: tuple[Path, 
     path, run = stranger
     text, _ = said(["show", "{run}"], path, run, capsys)
     assert "\\x1b]0;owned" in text, "it is shown, as what it is"
-    all_are_harmless(path, run, capsys)
+    all_are_harmless(path, run, capsys, [*SHOWS, *DATA])
 
 
 @pytest.mark.rule("terminal.harmless")
@@ -124,14 +130,16 @@ def test_no_column_without_a_form_acts_through_any_command(stranger: tuple[Path,
     ]
     plant(path, *(f"UPDATE {table} SET {column} = {column} || :hostile" for table, column in wanted))
     assert len(wanted) > 20
-    all_are_harmless(path, stranger[1], capsys)
+    all_are_harmless(path, stranger[1], capsys, [*SHOWS, *DATA])
 
 
 @pytest.mark.rule("terminal.harmless", "terminal.garbage")
-@pytest.mark.parametrize(("table", "column"), sorted(FORMED))
-def test_a_column_that_says_nonsense_is_a_sentence(stranger: tuple[Path, str], tmp_path: Path, capsys, table, column):
+@pytest.mark.parametrize(("turn", "table", "column"), [(turn, *place) for turn, place in enumerate(sorted(FORMED))])
+def test_a_column_that_says_nonsense_is_a_sentence(
+    stranger: tuple[Path, str], tmp_path: Path, capsys, turn: int, table: str, column: str
+):
     path = Path(shutil.copy(stranger[0], tmp_path / "copy.db"))
     kind = next(kind for found, name, kind in columns(path) if (found, name) == (table, column))
     value = "9223372036854775807" if kind == "INTEGER" else f"{column} || :hostile"
     plant(path, f"UPDATE {table} SET {column} = {value}")
-    all_are_harmless(path, stranger[1], capsys)
+    all_are_harmless(path, stranger[1], capsys, in_one_form(turn))
