@@ -64,10 +64,10 @@ async def test_characters_that_no_store_keeps_are_replaced(
 
 @pytest.mark.rule("pydantic.answers", "guest.text")
 @kinds
-async def test_characters_that_no_store_keeps_are_replaced_in_what_tools_are_given(kind: str):
+async def test_characters_that_no_store_keeps_are_replaced_in_what_tools_are_given(kind: str, clock: FakeClock):
     noted: list[str] = []
     calls = Calls("note", {"text": "a\0b\ud800c"}, id="c\0d")
-    async with served([calls, Says("done")]) as place, priced() as rt:
+    async with served([calls, Says("done")]) as place, priced(system={"clock": clock}) as rt:
         join(rt, kind, place, tools=[used(noted)])
         assert (await ran(rt)).value == "done"
         assert noted in (["ab\ufffdc"], ["a\ufffdb\ufffdc"])
@@ -99,9 +99,9 @@ async def test_an_answer_of_five_megabytes_is_kept_whole_and_not_asked_for_again
 
 @pytest.mark.rule("tool.told")
 @kinds
-async def test_arguments_of_five_megabytes_are_not_used_and_the_model_is_told(kind: str):
+async def test_arguments_of_five_megabytes_are_not_used_and_the_model_is_told(kind: str, clock: FakeClock):
     noted: list[str] = []
-    async with served([Calls("note", {"text": HUGE}), Says("done")]) as place, priced() as rt:
+    async with served([Calls("note", {"text": HUGE}), Says("done")]) as place, priced(system={"clock": clock}) as rt:
         join(rt, kind, place, tools=[used(noted)])
         assert ((await ran(rt)).value, noted) == ("done", [])
         (sentence,) = told(place.server.requests[-1])
