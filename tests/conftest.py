@@ -1,5 +1,6 @@
 """Shared by all tests: the async backend, a runtime with a clock and ids under our control, and PostgreSQL."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,8 +17,18 @@ from teams import team
 
 pytest_plugins = ["pytester"]
 
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50)
-settings.register_profile("nightly", deadline=None, max_examples=5_000)
+# All that is imported and collected stays to the end: nobody has to look through it for what is not needed any more,
+# neither while it grows nor in every collection that comes after.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("torture", deadline=None, max_examples=500)
 settings.load_profile("ci")
 
 

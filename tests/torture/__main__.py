@@ -1,8 +1,10 @@
-"""Every point of every scenario, killed once and twice, random trees, teams with money, and chaos: `make torture`, or
-`python -m torture [NAME ...]` for some of the scenarios, or for `trees`; `python -m torture chaos [--seconds S ...]`
-and `python -m torture money [--seeds N ...]` for these alone."""
+"""Every point of every scenario, killed once and twice, random trees, teams with money, chaos, and many more examples
+of what is tested by chance: `make torture`, or `python -m torture [NAME ...]` for some of the scenarios, for `trees` or
+for `examples`; `python -m torture chaos [--seconds S ...]` and `python -m torture money [--seeds N ...]` for these
+alone."""
 
 import os
+import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,7 @@ from torture.points import measured, points, program, repeat, told, twice
 from torture.scenarios import SCENARIOS
 
 BATCH = 60  # points in one program
+EXAMPLES = "examples"
 
 
 class Batch(NamedTuple):
@@ -77,6 +80,13 @@ def grown() -> int:
     return len(found)
 
 
+def tried() -> int:
+    """Whether a test that takes examples by chance failed, with twenty times as many as in `make test`, and others."""
+    chosen = ["-m", "hypothesis", "--hypothesis-profile=torture", "--timeout=1200"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(os.cpu_count() or 2), *chosen]
+    return int(subprocess.run(command, check=False).returncode != 0)
+
+
 def main(names: list[str]) -> int:
     if names[0] == powercut.NAME:
         return powercut.main(names[1:])
@@ -84,13 +94,14 @@ def main(names: list[str]) -> int:
         return conductor.main(names[1:])
     if names[0] == money.NAME:
         return money.main(names[1:])
-    scenarios = [name for name in names if name not in (trees.NAME, conductor.NAME, money.NAME)]
+    scenarios = [name for name in names if name not in (trees.NAME, conductor.NAME, money.NAME, EXAMPLES)]
     broken = killed(scenarios) if scenarios else 0
     broken += grown() if trees.NAME in names else 0
     broken += money.main([]) if money.NAME in names else 0
     broken += conductor.main([]) if conductor.NAME in names else 0
+    broken += tried() if EXAMPLES in names else 0
     return 1 if broken else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or [*SCENARIOS, trees.NAME, money.NAME, conductor.NAME]))
+    sys.exit(main(sys.argv[1:] or [*SCENARIOS, trees.NAME, money.NAME, conductor.NAME, EXAMPLES]))
