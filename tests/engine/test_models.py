@@ -67,6 +67,26 @@ async def test_the_same_request_twice_in_one_turn_is_two_requests(rt: Runtime, c
     assert len(talk.asked) == 4
 
 
+@pytest.mark.rule("model.once", "secret.nowhere")
+async def test_a_secret_in_an_answer_is_kept_from_the_agent_too_so_that_a_second_run_asks_the_same(clock):
+    talk, seen = (
+        Talk(ModelAnswer("the key is hunter2-hunter2", "big", FEW, (), object()), Shaky(), "second"),
+        set[str](),
+    )
+    with Runtime(system=System(clock=clock), secrets=["hunter2-hunter2"]) as rt:
+
+        @rt.agent
+        async def coder(turn: Turn) -> str:
+            said = await turn.model(talk.call("a"))
+            assert said.response is None
+            seen.add(said.text)
+            return (await turn.model(talk.call("b"))).text
+
+        assert (await ends(clock, await rt.submit("coder", "x"))).value == "second"
+    assert seen == {"the key is [secret]"}
+    assert len(talk.asked) == 3
+
+
 @pytest.mark.rule("model.once")
 async def test_another_process_goes_on_with_what_was_answered(tmp_path, clock):
     talk, stuck = Talk("first", "second"), anyio.Event()

@@ -123,8 +123,7 @@ class Models(NamedTuple):
         except BaseException:
             await self._record_failure(live, request, None)
             raise
-        await self._keep(live, op, request, reply, known)
-        return reply
+        return await self._keep(live, op, request, reply, known)
 
     async def _pause(self, live: LiveTask, wait: int) -> None:
         async with self.slots.given_up(live):
@@ -133,8 +132,11 @@ class Models(NamedTuple):
 
     # -- recording ----------------------------------------------------------------------------------------------
 
-    async def _keep(self, live: LiveTask, op: str, request: PaidRequest, reply: ModelAnswer, known: _Known) -> None:
-        """Record an answer and charge it, in one transaction, and insist until the store has it."""
+    async def _keep(
+        self, live: LiveTask, op: str, request: PaidRequest, reply: ModelAnswer, known: _Known
+    ) -> ModelAnswer:
+        """Record an answer and charge it, in one transaction, and insist until the store has it. Gives it back as it is
+        kept: if it had a secret in it, whoever goes on must not know that either, now or when the task is run again."""
         attempt, cost = request.attempt, self.costs.cost(request.attempt.model, reply.usage)
         kept: dict[str, Json] = {
             "text": reply.text,
@@ -154,7 +156,8 @@ class Models(NamedTuple):
             return Decision(kept, events)
 
         what = f"an answer to task {live.remit.id}"
-        await self._written(live, request, what, lambda: self.ground.store.tx(op, decide))
+        found = await self._written(live, request, what, lambda: self.ground.store.tx(op, decide))
+        return reply if found["text"] == reply.text else reply._replace(text=found["text"], response=None)
 
     async def _record_failure(self, live: LiveTask, request: PaidRequest, failure: ModelFailure | None) -> None:
         """Record what was sent in vain, charge it, and let whoever failed rest."""
@@ -172,9 +175,9 @@ class Models(NamedTuple):
             what = f"a request of task {live.remit.id}"
             await self._written(live, request, what, lambda: self.ground.store.tx(op, decide))
 
-    async def _written(self, live: LiveTask, request: PaidRequest, what: str, write: Any) -> None:
+    async def _written(self, live: LiveTask, request: PaidRequest, what: str, write: Any) -> Any:
         try:
-            await shielded(self.insisting.insist(live.control, what, write))
+            return await shielded(self.insisting.insist(live.control, what, write))
         finally:
             live.holds.pop(request.hold, None)
 
