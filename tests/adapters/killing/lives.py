@@ -22,19 +22,22 @@ from agents import Agent as OpenAIAgent
 from agents import OpenAIChatCompletionsModel
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
+from langgraph.graph import END, START, MessagesState, StateGraph
 from openai import AsyncOpenAI
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from remit import Runtime
-from remit.adapters.langgraph import Middleware
+from remit.adapters.langgraph import Middleware, governed
 from remit.adapters.prices import KnownPrices, Price
 from remit.settings import Serving, System
 from remit.stores.sqlite.database import SqliteDatabase
 
 RATE = Price(input="$1", output="$2")
-PRICES = KnownPrices(dict.fromkeys(("openai-chat:boss", "openai:coder", "tester", "drawer"), RATE))  # loads for long
+PRICES = KnownPrices(
+    dict.fromkeys(("openai-chat:boss", "openai:coder", "tester", "drawer", "planner"), RATE)
+)  # loads for long
 
 
 class Doom:
@@ -51,7 +54,7 @@ class Doom:
 
 
 def team(rt: Runtime, folder: Path, url: str) -> AsyncOpenAI:
-    """A boss that is a model, and a guest of each framework whom it asks; two of the guests use a tool."""
+    """A boss that is a model, a guest of each framework whom it asks, and a plain graph; two of them use a tool."""
 
     def write(line: str) -> str:
         """Write a line."""
@@ -60,13 +63,29 @@ def team(rt: Runtime, folder: Path, url: str) -> AsyncOpenAI:
         return f"wrote {line}"
 
     client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
-    chat = ChatOpenAI(model="drawer", base_url=url, api_key="none", max_retries=0)  # pyright: ignore[reportArgumentType]
-    chat.root_async_client, chat.async_client = client, client.chat.completions
+
+    def chat(model: str) -> ChatOpenAI:
+        made = ChatOpenAI(model=model, base_url=url, api_key="none", max_retries=0)  # pyright: ignore[reportArgumentType]
+        made.root_async_client, made.async_client = client, client.chat.completions
+        return made
+
     rt.model_agent("boss", "openai-chat:boss", asks="*", base_url=url, keys=["BOSS_KEY"])
     rt.add(Agent(OpenAIChatModel("coder", provider=OpenAIProvider(openai_client=client)), tools=[write]), name="coder")
     rt.add(OpenAIAgent("tester", model=OpenAIChatCompletionsModel("tester", client)))
-    rt.add(create_agent(chat, [write], middleware=[Middleware()]), name="drawer")
+    rt.add(create_agent(chat("drawer"), [write], middleware=[Middleware()]), name="drawer")
+    rt.add(plain_graph(governed(chat("planner"))), name="planner")
     return client
+
+
+def plain_graph(llm: Any) -> Any:
+    async def think(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [await llm.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("think", think)
+    graph.add_edge(START, "think")
+    graph.add_edge("think", END)
+    return graph.compile()
 
 
 async def life(folder: Path, url: str, point: int = 0) -> dict[str, Any]:
