@@ -54,6 +54,17 @@ async def test_an_agent_answers_and_the_answer_is_paid_for_by_its_usage(kind: st
         assert (answered["usage"], answered["calls"]) == ({"input": 12, "output": 3}, [])
 
 
+@pytest.mark.rule("show.stack")
+@kinds
+async def test_how_an_agent_is_put_together_can_be_looked_at(kind: str):
+    async with served([]) as place, Runtime() as rt:
+        join(rt, kind, place, tools=[add], approve=["add"], deny=["group:exec"], iterations=7)
+        stack = rt.stack("it")
+    models = {"native": ("openai-chat:m",), "pydantic-ai": ("openai:m",), "openai-agents": ("m",), "langgraph": ()}
+    assert (stack.models, stack.approve, stack.iterations) == (models[kind], ("add",), 7)
+    assert "exec" in stack.card.denies
+
+
 @pytest.mark.rule("guest.verbs")
 @kinds
 @both

@@ -12,8 +12,9 @@ from agents.run_context import RunContextWrapper
 from agents.tool import FunctionTool, Tool
 
 from remit.adapters.guests import MAX_TOKENS, Prompt, json_of, prompted, task_of
-from remit.adapters.openai_agents.model import GovernedProvider, governed
+from remit.adapters.openai_agents.model import GovernedOpenAIModel, GovernedProvider, governed
 from remit.adapters.openai_agents.tools import boxed, handoff_tool, verb_tools
+from remit.core.recovery import Choice
 from remit.core.text import canonical
 from remit.core.values import Json
 from remit.errors import BadInput
@@ -42,6 +43,7 @@ class OpenAIAgentsGuest:
         run_config: RunConfig | None = None,
         max_tokens: int = MAX_TOKENS,
     ) -> None:
+        self.max_tokens = max_tokens
         self._family = _Family(max_tokens, verbs)
         self._agent = self._family.member(agent)
         self._prompt = prompt
@@ -63,6 +65,13 @@ class OpenAIAgentsGuest:
     def tool_names(self) -> frozenset[str] | None:
         """The names of its tools, and of those whom it hands off to; None if some are known only while it runs."""
         return self._family.tool_names
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The model that it asks, if the agent or the configuration names one."""
+        model = self._config.model or self._agent.model
+        name = model.name if isinstance(model, GovernedOpenAIModel) else model
+        return (Choice(name),) if isinstance(name, str) else ()
 
     async def __call__(self, turn: TurnLike) -> Json:
         """Answer the turn."""
