@@ -15,8 +15,8 @@ from remit.stores.postgres.database import PostgresDatabase
 
 pytestmark = pytest.mark.anyio
 
-MEMORY, FILE, POSTGRES, REOPENED = 600, 60, 60, 15  # trees; `make torture` takes many more
-PART = 200  # trees in one test, so that what fails is told soon
+MEMORY, FILE, POSTGRES, REOPENED = 300, 30, 30, 10  # trees; `make torture` takes many more
+PART = 150  # trees in one test, so that what fails is told soon
 
 
 @pytest.mark.rule("bounds.narrow", "sight.default-deny", "sight.pass-own", "sight.writes", "asks.default-deny")

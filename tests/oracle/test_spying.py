@@ -10,8 +10,8 @@ from remit.stores.postgres.database import PostgresDatabase
 
 pytestmark = pytest.mark.anyio
 
-PAIRS, POSTGRES = 200, 20
-PART = 100
+PAIRS, POSTGRES = 100, 10  # `make torture` takes many more
+PART = 50
 
 
 @pytest.mark.rule("sight.no-trace", "store.workspace", "board.session", "message.once")
