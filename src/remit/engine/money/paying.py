@@ -196,12 +196,10 @@ def costs_of(usage: Usage, model: str, tariff: Tariff) -> dict[Unit, int]:
 
 
 def unknown_price(model: str, tariff: Tariff) -> Refused:
-    why = f"the price of '{model}' is not known" if tariff.prices is not None else "there is no list of prices"
-    return Refused(
-        f'{why}; name one with KnownPrices({{"{model}": Price(...)}}), or count tokens only with '
-        'Policy(unknown_price="tokens")',
-        rule="price",
-    )
+    why = f"the price of '{model}' is not known; name it with KnownPrices({{\"{model}\": Price(...)}})"
+    if tariff.prices is None:
+        why = "there is no list of prices; give one with System(prices=KnownPrices()), of remit.adapters.prices"
+    return Refused(f'{why}, or count tokens only with Policy(unknown_price="tokens")', rule="price")
 
 
 async def with_key(bill: Bill, tariff: Tariff) -> Bill:
