@@ -128,7 +128,7 @@ async def nothing_left() -> AsyncIterator[None]:
     yield
 
     def left() -> set[asyncio.Task[Any]]:
-        return {task for task in asyncio.all_tasks() - before if "model_server" not in repr(task)}
+        return {task for task in asyncio.all_tasks() - before if "listening" not in repr(task)}
 
     with anyio.move_on_after(PATIENCE):  # those that have ended still have to be told
         while left():

@@ -88,11 +88,10 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     delegations = Delegations(services)
     queue = TaskQueue(services, spawn_wait=serving.pace.spawn_wait)
     control = TaskControl(ground, services.bell, services.slots, services.conductor.alive, services.heartbeat.worker)
-    inbox, entries = Inbox(ground), Entries(ground)
+    inbox, entries, keys = Inbox(ground), Entries(ground), Keys(ground, settings.vault, settings.redaction)
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
     handoffs, finder, money = services.handoffs, Finder(ground, system.embed), _money(services, settings)
-    keys = Keys(ground, settings.vault, settings.redaction)
     turn_services = TurnServices(
         directory,
         finder,

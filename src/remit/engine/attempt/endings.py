@@ -45,7 +45,9 @@ class Endings(NamedTuple):
             raise
         finally:
             insisting.tasks.discard(task)
-        return None if recorded is None else outcomes.without_secrets(recorded, self.redaction)
+        if recorded is None or recorded.outcome.error is None:
+            return recorded
+        return outcomes.without_secrets(recorded, self.redaction)
 
     async def finish_torn_down(self, live: LiveTask, ending: Ending) -> None:
         """Record the end of a task that was torn down. If the store is away that goes on in the background, so that
