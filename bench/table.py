@@ -58,8 +58,8 @@ def _whom(aim: Aim) -> str:
 
 
 def ratio(value: float) -> str:
-    """A ratio as people say it: 1/12, or 1.3x."""
-    return f"1/{1 / value:.3g}" if value < 0.7 else f"{value:.2g}x"
+    """A ratio as people say it: 1/12, or 1.26x."""
+    return f"1/{1 / value:.3g}" if value < 0.7 else f"{value:.3g}x"
 
 
 # -- the page --------------------------------------------------------------------------------------------

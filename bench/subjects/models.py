@@ -2,6 +2,8 @@
 remit. Each run is two requests to the model with the call of a tool in between; processor time counts, because a real
 model takes a thousand times as long."""
 
+import itertools
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Generator
@@ -12,8 +14,10 @@ import remit
 from measure import AsyncCosts, Cost, Load, Subject, each, need
 from remit.core.money.prices import Usage
 from remit.core.recovery import Choice
+from remit.engine.directory import AgentRules
 from remit.ports.models import ModelAnswer, ModelCall
 
+_KEY = "REMIT_BENCH_KEY"
 _TASK = "Is it open on Sunday?"
 _SERVER = """
 import asyncio, sys
@@ -66,13 +70,18 @@ def ours(*, http: bool, guest: bool = False) -> Subject:
     """The same as an agent of remit, made of its parts or taken in as a guest."""
 
     async def costs(load: Load) -> AsyncCosts:
-        with _model(http=http) as model, remit.Runtime() as runtime:
-            if guest:
-                runtime.add(_agent(model), name="desk")
-            else:
-                runtime.model_agent("desk", model, tools=[look_up], max_tokens=1_000)
-            while True:
-                yield await _cpu(load, lambda: runtime.run("desk", _TASK))
+        with _model(http=http) as model:
+            async with remit.Runtime() as runtime:
+                if guest:
+                    runtime.add(_agent(model), name="desk")
+                elif http:  # by name, so that it makes the client itself
+                    os.environ[_KEY] = "none"
+                    where: Any = {"base_url": str(model.client.base_url), "keys": [_KEY]}
+                    runtime.model_agent("desk", "openai-chat:gpt-5", tools=[look_up], max_tokens=1_000, **where)
+                else:
+                    runtime.model_agent("desk", model, tools=[look_up], max_tokens=1_000)
+                while True:
+                    yield await _cpu(load, lambda: runtime.run("desk", _TASK))
 
     return costs
 
@@ -87,12 +96,14 @@ def hops(answers: int) -> Subject:
         with remit.Runtime(load.folder / f"hops-{answers}.db") as runtime:
             found: list[Cost] = []
 
-            @runtime.agent(asks=["worker"])
             async def lead(turn: remit.Turn) -> str:
                 for number in range(count):
                     await turn.model(_said_at_length(number))
-                found.append(await each(times, lambda: turn.delegate("worker", "go")))
+                parts = itertools.count()
+                found.append(await each(times, lambda: turn.delegate("worker", f"part {next(parts)}")))
                 return "ok"
+
+            runtime.add(remit.Card("lead", asks=["worker"]), lead, rules=AgentRules(iterations=answers + 1))
 
             @runtime.agent
             async def worker(_turn: remit.Turn) -> str:
