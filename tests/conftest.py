@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from coverage import Coverage
 from hypothesis import settings
 
 import remit
@@ -37,6 +38,19 @@ settings.load_profile("ci")
 # file or a server, nor what is tried with a hundred examples.
 TRACED = frozenset(("core", "report", "engine", "stores"))
 AGAIN = ("file", "postgres")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Where tests are distributed, pytest-cov begins twice in each process, and what it began first would go on tracing
+    beneath whatever is marked as not to be traced. What that has found is not kept, so it is ended."""
+    own = Coverage.current()
+    if own is None or not hasattr(session.config, "workerinput"):
+        return
+    own.stop()
+    if (first := Coverage.current()) is not None:
+        first.stop()
+    own.start()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
