@@ -9,7 +9,7 @@ MODEL  := $(VENV)/.model
 # Tests start hundreds of processes: what one of them has compiled no other has to compile again, whatever is set here.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-llm test torture powercut check bench bench-growth limits docs pins fmt clean
+.PHONY: help demo demo-llm test torture powercut check types-src types-tests types-bench layers bench bench-growth limits docs pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -50,9 +50,16 @@ powercut: $(READY)  ## cut the power a thousand times, and look at what is left 
 check: $(READY)  ## lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory --jobs=2 types-tests types-src types-bench layers
+
+# Each takes one core and most of a minute; they know nothing of each other.
+types-src: $(READY)
 	$(BIN)/basedpyright
-	$(BIN)/basedpyright -p tests --pythonpath $(BIN)/python
-	$(BIN)/basedpyright -p bench --pythonpath $(BIN)/python
+
+types-tests types-bench: types-%: $(READY)
+	$(BIN)/basedpyright -p $* --pythonpath $(BIN)/python
+
+layers: $(READY)
 	$(BIN)/lint-imports --no-cache
 
 bench: $(READY)  ## what remit costs, beside a bare floor and the peers that are installed
