@@ -57,8 +57,8 @@ class Counted:
 
 @contextmanager
 def counting(rt: Runtime) -> Iterator[Counted]:
-    """Count what SQLite is told and which functions are called, on the thread of the loop. What other tests left for the
-    collector, which may call functions when it goes, is not collected meanwhile."""
+    """Count what SQLite is told and which functions are called, on the thread of the loop. What other tests left behind
+    is not collected meanwhile: it may call functions when it goes."""
     counted = Counted()
     database: Any = rt.workspace.database
     connections: set[sqlite3.Connection] = {database.writer.connection, database.reader.connection}
