@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 
 import psycopg
 import pytest
@@ -507,6 +508,26 @@ async def test_a_bell_rings_for_what_another_writes_and_not_for_our_own(opened: 
     await other.store("elsewhere").tx("heard", adding)
     await stranger.once()
     assert bell.times == 1
+
+
+async def test_a_bell_that_is_stopped_while_all_are_rung_stays_silent(opened: Open):
+    store, first = opened(poll=60).store("w"), Rung()
+    stops = [store.listen(first)]
+    await first.once()  # it listens
+    rung: list[int] = []
+
+    def ring(number: int) -> None:
+        rung.append(number)
+        for stop in stops[1:3]:
+            stop()
+
+    last = Rung()
+    stops += [*(store.listen(partial(ring, number)) for number in range(2)), store.listen(last)]
+    await opened().store("w").tx("other", adding)
+    await last.once()
+    assert rung == [0]
+    for stop in stops:
+        stop()
 
 
 async def test_a_bell_rings_for_what_another_process_writes(opened: Open, address: str):

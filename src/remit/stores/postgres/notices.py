@@ -95,7 +95,12 @@ class Notices:
 
     def _ring(self, workspace: str | None) -> None:
         """Ring the listeners of a workspace, all of them if it is None."""
-        for listener in tuple(self._listeners.values()):
+        for number, listener in tuple(self._listeners.items()):
             if workspace in (None, listener.workspace):
                 with suppress(RuntimeError):  # its loop has closed: nobody is there to hear it
-                    listener.loop.call_soon_threadsafe(listener.ring)
+                    listener.loop.call_soon_threadsafe(self._ring_one, number)
+
+    def _ring_one(self, number: int) -> None:
+        """Ring a listener in its own loop, unless it has stopped listening since that was decided in our thread."""
+        if (listener := self._listeners.get(number)) is not None:
+            listener.ring()
