@@ -99,6 +99,7 @@ async def test_entries_and_keys_stay(rt: Runtime):
         await again.status()
 
 
+@pytest.mark.no_cover
 @pytest.mark.rule("memory.flat")
 async def test_what_is_tried_again_still_finds_what_was_done_before(rt: Runtime):
     inside, go, done = anyio.Event(), anyio.Event(), list[str]()
@@ -123,6 +124,7 @@ async def test_what_is_tried_again_still_finds_what_was_done_before(rt: Runtime)
     await again.wait(PATIENCE)
 
 
+@pytest.mark.no_cover
 @pytest.mark.rule("memory.flat")
 async def test_all_is_kept_if_that_is_said_and_in_a_file_always(clock, tmp_path):
     for where, keep in ((":memory:", None), (tmp_path / "team.db", KEPT)):
