@@ -22,7 +22,7 @@ NOTE = "Made from the code; do not edit, run `make docs`.\n"
 # What the keywords mean that several verbs take. A keyword that is missing here stops the drawing.
 KEYWORDS = {
     "sees": "which context is passed along, beyond what the holder's card reads: namespaces, or `Scope(...)`",
-    "tools": "which tools are passed along, beyond those of the holder's card; one that calls its tools itself, and not "
+    "tools": "which tools are passed along, beyond those of the holder's card; one that calls its tools itself, not "
     "through `turn.tool`, has to heed that itself",
     "within": "`Bounds(...)` that narrow those of the asker",
     "writes": "where the holder may write, beyond what its card says",
