@@ -235,6 +235,7 @@ async def test_a_server_that_forgot_the_session_gets_another():
         ({}, b" " * 17_000_000, "it sent more than 16,777,216 bytes at once"),
         ({"content-encoding": "gzip"}, gzip.compress(b" " * 17_000_000), "it compressed what it said"),
     ],
+    ids=["plain", "compressed"],
 )
 async def test_a_body_without_end_is_not_read(headers: dict[str, str], body: bytes, why: str):
     def reply(method: str, asked: dict[str, Any]) -> Reply:
