@@ -45,7 +45,7 @@ class Bounds:
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
-        def __init__(  # noqa: PLR0913
+        def __init__(
             self,
             *,
             agents: NamesGiven = ANY,
@@ -174,7 +174,7 @@ def restored(data: dict[str, Json]) -> Bounds:
     )
 
 
-def _exact(  # noqa: PLR0913, PLR0917 - the fields of Bounds, in their order
+def _exact(
     agents: Names = ANY,
     tools: Names = ANY,
     sees: Sees = ANY,

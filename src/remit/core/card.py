@@ -43,7 +43,7 @@ class Card:
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
-        def __init__(  # noqa: PLR0913
+        def __init__(
             self,
             name: str,
             role: str = "",

@@ -74,7 +74,7 @@ class Command:
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
-        def __init__(  # noqa: PLR0913
+        def __init__(
             self,
             goto: "str | End | Sequence[Send]",
             update: Update | None = None,

@@ -51,7 +51,7 @@ class Pass:
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
-        def __init__(  # noqa: PLR0913 - one keyword for each thing that goes along
+        def __init__(
             self,
             to: str,
             task: str,
