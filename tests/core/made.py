@@ -98,6 +98,15 @@ def with_more(event: Unsealed, **more: object) -> Unsealed:
     return event._replace(data={**event.data, **more})
 
 
+FAILED_TOOL: kinds.ToolDone = {
+    "tool": "look",
+    "call": "c3",
+    "given": "{}",
+    "outcome": "failed",
+    "result": "'look' failed: KeyError: 'a'",
+    "elapsed": 2_000,
+    "place": "team.py:8 in look",
+}
 # The barest and the fullest event of each kind, as its maker makes it.
 MADE = [
     kinds.started(CODER, NOW),
@@ -164,7 +173,8 @@ MADE = [
     kinds.model_failed(CODER, ModelTry("openai:gpt-5"), ModelFailure("timeout"), NOW),
     kinds.model_failed(CODER, ModelTry("openai:gpt-5", "A", 2), ModelFailure("rate-limit", 429), NOW),
     kinds.tool_done(CODER, {"tool": "look", "call": "c1", "given": "{}", "outcome": "done"}, NOW),
-    kinds.tool_done(CODER, {"tool": "look", "call": "c2", "given": "{}", "outcome": "refused"}, NOW),
+    kinds.tool_done(CODER, {"tool": "look", "call": "c2", "given": "{}", "outcome": "done", "result": "6 lines"}, NOW),
+    kinds.tool_done(CODER, FAILED_TOOL, NOW),
     kinds.cooling_set("key:A", Cooling(1, NOW + 60, "rate-limit", NOW), NOW),
     kinds.cooling_set("key:A", Cooling(used=NOW), NOW),
     kinds.plan_started(CODER, [STEP], NOW, {}),

@@ -1,6 +1,7 @@
 """Tools in a model's name: policy, detector, journal, approval, hooks, and then the tool."""
 
 import asyncio
+import logging
 from typing import Any
 
 import anyio
@@ -100,6 +101,86 @@ async def test_whatever_a_tool_does_its_model_is_told(rt: Runtime):
     assert told[3].startswith("'look' failed: BadInput: what 'look' gives back")
     assert told[4] is None
     assert [outcome for _, outcome in await outcomes(rt)] == ["done", "failed", "refused", "failed", "done"]
+
+
+@pytest.mark.rule("tool.seen")
+@pytest.mark.case("tool_fails", "talk")
+async def test_a_call_is_on_record_with_its_result_its_time_and_the_line_where_it_raised(rt: Runtime, clock, caplog):
+    def lookup(what: str) -> str:
+        return {"a": "SHELF-THREE"}[what]
+
+    async def tool(given: dict[str, Any]) -> str:
+        clock.advance(0.002)
+        return lookup(given["what"])
+
+    told: list[Any] = []
+
+    async def coder(turn: Turn) -> None:
+        told.extend([await turn.tool(look(number, what=what), tool) for number, what in enumerate("ab")])
+
+    add(rt, Card("coder", tools="look"), coder)
+    await rt.run("coder", "x")
+    events = [event for event in await rt.workspace.history() if event.kind == "tool.done"]
+    line = lookup.__code__.co_firstlineno + 1
+    where = f"test_toolbox.py:{line} in lookup"
+    told_why = "'look' failed: KeyError: 'b'"
+    assert told == ["SHELF-THREE", told_why]
+    first = {"given": '{"what":"a"}', "outcome": "done", "result": "SHELF-THREE"}
+    second = {"given": '{"what":"b"}', "outcome": "failed", "result": told_why, "place": where}
+    assert [event.data for event in events] == [
+        {"tool": "look", "call": f"c{number}", "elapsed": 2_000, **one} for number, one in enumerate((first, second))
+    ]
+    (warning,) = [record for record in caplog.records if record.name == "remit"]
+    assert warning.levelno == logging.WARNING
+    assert warning.getMessage() == f"tool 'look' failed in task {events[0].task} of 'coder', at {where}: KeyError: 'b'"
+
+
+@pytest.mark.rule("tool.seen")
+async def test_a_failure_that_a_verb_tells_names_no_line_and_a_refusal_is_no_warning(rt: Runtime, caplog):
+    said = [Failed("the asked agent failed", agent="a", task="t", retryable=False), Refused("not today", rule="day")]
+    using(rt, Tool(lambda number: said[number - 1]), look(1), look(2))
+    await rt.run("coder", "x")
+    done = [event.data for event in await rt.workspace.history() if event.kind == "tool.done"]
+    assert [one["result"] for one in done] == ["the asked agent failed", "not today"]
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == ["the asked agent failed"]
+
+
+@pytest.mark.rule("tool.seen")
+async def test_the_time_of_a_tool_is_without_that_of_the_person_who_approves_it(rt: Runtime, clock):
+    async def slow(given: dict[str, Any]) -> str:
+        clock.advance(3)
+        return "done"
+
+    def hook(turn: Turn, call: ToolCall) -> None:
+        clock.advance(50)
+
+    async def coder(turn: Turn) -> Any:
+        return await turn.tool(look(), slow)
+
+    add(rt, Card("coder", tools="look"), coder, before=(hook,))
+    await rt.run("coder", "x")
+    (done,) = [event.data for event in await rt.workspace.history() if event.kind == "tool.done"]
+    assert done["elapsed"] == 3_000_000
+
+
+@pytest.mark.rule("tool.seen", "secret.nowhere")
+async def test_a_secret_that_would_be_cut_in_the_middle_is_redacted_first(clock, caplog):
+    key = "sk-" + "canary" * 20
+    with team(clock=clock, secrets=[key]) as rt:
+        using(rt, Tool(ValueError("x" * 150 + key)), look(text="y" * 150 + key))
+        await rt.run("coder", "x")
+        (done,) = [event.data for event in await rt.workspace.history() if event.kind == "tool.done"]
+    assert "canary" not in f"{done}{caplog.text}"
+    assert str(done["result"]).endswith("x[secret]")
+
+
+@pytest.mark.rule("tool.seen")
+async def test_of_a_long_result_a_line_is_on_record(rt: Runtime):
+    using(rt, Tool("word " * 10_000), look())
+    await rt.run("coder", "x")
+    (done,) = [event.data for event in await rt.workspace.history() if event.kind == "tool.done"]
+    assert len(str(done["result"])) < 200
+    assert str(done["result"]).endswith("…")
 
 
 @pytest.mark.rule("tool.handed")

@@ -51,7 +51,7 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("effect.done", ": charge"),
         ("model.answered", ": openai:gpt-5, 1,200 tokens read and 7 written; calls look"),
         ("model.failed", ": openai:gpt-5: rate-limit (429)"),
-        ("tool.done", ": look({}), refused"),
+        ("tool.done", ": look({}), failed: 'look' failed: KeyError: 'a' (2 ms, at team.py:8 in look)"),
         ("cooling.set", ": key:A answers again"),
         ("plan.started", ": 1 steps: Gather"),
         ("team.planned", ": the plan is accepted: 2 steps"),
@@ -84,7 +84,8 @@ def test_a_line_tells_what_its_event_is_about(kind, said):
 
 def test_what_has_no_figures_is_told_without_them():
     told = [detail(event) for event in journal(*MADE) if event.kind in ("model.answered", "model.failed", "tool.done")]
-    assert told[::2] == [": openai:gpt-5, not counted", ": openai:gpt-5: timeout", ": look({})"]
+    assert told[:5:2] == [": openai:gpt-5, not counted", ": openai:gpt-5: timeout", ": look({})"]
+    assert told[5] == ": look({}): 6 lines"
     resting, _ = [detail(event) for event in journal(*MADE) if event.kind == "cooling.set"]
     assert resting.startswith(": key:A rests after rate-limit until 2023-11-14T22:13:20Z")
 

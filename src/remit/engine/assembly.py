@@ -136,7 +136,7 @@ def _money(services: Services, settings: EngineSettings) -> MoneyServices:
 def _talking(services: Services, money: MoneyServices, prompting: Prompting, keys: Keys) -> ModelServices:
     ground, insisting = services.ground, services.insisting
     models = Models(ground, Costs(money.paying), keys, insisting, services.slots, {})
-    return ModelServices(models, Toolbox(ground, insisting), prompting)
+    return ModelServices(models, Toolbox(ground, insisting, keys.redaction), prompting)
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:

@@ -36,10 +36,11 @@ def trace(error: BaseException) -> str:
     return text if len(text) <= TRACE_LIMIT else f"…{text[1 - TRACE_LIMIT :]}"
 
 
-def place(error: BaseException) -> str:
-    """Name the last line of the user's own code that an error came through: `team.py:14 in coder`."""
+def place(error: BaseException, *, library: bool = True) -> str:
+    """Name the last line of the user's own code that an error came through: `team.py:14 in coder`. If there is none,
+    name the last line of a `library`, unless that is not wanted."""
     theirs = _frames(error)
-    own = [frame for frame in theirs if not frame.is_library] or theirs
+    own = [frame for frame in theirs if not frame.is_library] or (theirs if library else [])
     if not own or own[-1].path.startswith("<"):  # code that is in no file: there is nothing to open
         return ""
     last = own[-1]

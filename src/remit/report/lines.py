@@ -8,10 +8,11 @@ from remit.core.events import Event
 from remit.core.kinds import read
 from remit.core.money import spelled
 from remit.core.times import iso
-from remit.report.figures import count
+from remit.report.figures import count, duration
 from remit.report.printable import escaped
 
 _STEPS: Final = 20  # of a plan that are named
+_RESULT: Final = 80  # columns of what a tool gave back
 _RUNS: Final = 5  # of those pruned that are named
 
 
@@ -113,9 +114,13 @@ def _model_failed(event: Event) -> str:
 
 
 def _tool_done(event: Event) -> str:
-    """: deploy({"env":"prod"}), refused"""
+    """: deploy({"env":"prod"}), refused: 'coder' may not use 'deploy' (2 ms, at team.py:8 in deploy)"""
     data = read(event, kinds.ToolDone)
-    return f": {data['tool']}({data['given']})" + ("" if data["outcome"] == "done" else f", {data['outcome']}")
+    outcome = "" if data["outcome"] == "done" else f", {data['outcome']}"
+    said = f": {escaped(result, _RESULT)}" if (result := data.get("result")) else ""
+    facts = [duration(elapsed)] if (elapsed := data.get("elapsed")) else []
+    facts += [f"at {data['place']}"] if "place" in data else []
+    return f": {data['tool']}({data['given']}){outcome}{said}" + (f" ({', '.join(facts)})" if facts else "")
 
 
 def _cooling(event: Event) -> str:

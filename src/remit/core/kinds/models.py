@@ -38,13 +38,17 @@ class ModelFailed(TypedDict):
 
 
 class ToolDone(TypedDict):
-    """The data of `tool.done`: a tool, the id of its call and what it was given, shortened; and whether it was used,
-    has failed or was refused."""
+    """The data of `tool.done`: a tool, the id of its call and what it was given, shortened; whether it was used, has
+    failed or was refused; what its model was told, shortened; how long the tool took, in microseconds; and, if it
+    raised, the line of code where it did."""
 
     tool: str
     call: str
     given: str
     outcome: ToolOutcome
+    result: NotRequired[str]
+    elapsed: NotRequired[int]
+    place: NotRequired[str]
 
 
 class CoolingSet(TypedDict):

@@ -8,6 +8,7 @@ said is inside, so that nobody is asked again.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol, cast
 
@@ -16,6 +17,7 @@ from anyio.lowlevel import checkpoint
 from remit.core import remit as remits
 from remit.core.command import Command
 from remit.core.kinds import ToolDone, ToolOutcome, tool_done
+from remit.core.redaction import Redaction
 from remit.core.repeats import BLOCK, Repetition, Sign
 from remit.core.text import summary
 from remit.core.values import Json, checked, digest, encode
@@ -24,11 +26,14 @@ from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
 from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import shielded
+from remit.engine.traces import place
 from remit.errors import BadInput, Failed, Refused, StoreError
 from remit.ports import Decision, View
 from remit.ports.models import HandedOver, ToolCall, ToolFunction
 
+_log = logging.getLogger("remit")
 _LISTED: Final = 20  # tools that are named when one is refused
+_LOOKED_AT: Final = 2_000  # characters of a value of which its summary is made
 
 
 class Approver(Protocol):
@@ -38,15 +43,19 @@ class Approver(Protocol):
 
 
 class ToolAnswer(NamedTuple):
-    """What a model is told of a call, and whether the tool was used, has failed or was refused."""
+    """What a model is told of a call, and whether the tool was used, has failed or was refused. `elapsed` is how long
+    the tool itself took, in microseconds, `place` the line of the user's code where it raised."""
 
     value: Json
     outcome: ToolOutcome = "done"
+    elapsed: int = 0
+    place: str = ""
 
 
 class Toolbox(NamedTuple):
     ground: Ground
     insisting: Insisting
+    redaction: Redaction
 
     async def use(self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> Json:
         """Use a tool, and give back what the model is told. Raises HandedOver when the call hands the task over."""
@@ -76,9 +85,28 @@ class Toolbox(NamedTuple):
             told = ToolAnswer(refusal, "refused")
         else:
             with live.operations.inside(op):
-                told = await _used(turn, live, call, do)
+                told = await self._used(turn, live, call, do)
         told = await _after(turn, live, call, told)
         return await self._kept(live, op, call, told)
+
+    async def _used(self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> ToolAnswer:
+        """Have it approved, call what comes before it, and use the tool. Only the tool's own time is counted."""
+        ticks, began = self.ground.clock.ticks, -1
+        try:
+            given = await _prepared(turn, live, call)
+            began = ticks()
+            told = _value(call.name, await do(given))
+        except StoreError:
+            raise  # without the store nobody can go on
+        except Refused as refused:
+            live.must_be_at_work()  # or it is the turn that is over
+            told = ToolAnswer(str(refused), "refused")
+        except Failed as failed:
+            told = ToolAnswer(str(failed), "failed", place=place(failed, library=False))
+        except Exception as error:  # noqa: BLE001 - whatever a tool does, its model is told
+            said = f"'{call.name}' failed: {type(error).__name__}: {error}"
+            told = ToolAnswer(said, "failed", place=place(error))
+        return told if began < 0 else told._replace(elapsed=ticks() - began)
 
     async def _kept(self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer) -> ToolAnswer:
         """Keep what came of a call, and give what was kept: that has none of the owner's secrets, and it is what the
@@ -86,9 +114,13 @@ class Toolbox(NamedTuple):
         data: ToolDone = {
             "tool": call.name,
             "call": call.id,
-            "given": summary(encode({**call.arguments})),
+            "given": self._short({**call.arguments}),
             "outcome": told.outcome,
+            "result": self._short(told.value),
+            "elapsed": told.elapsed,
         }
+        if told.place:
+            data["place"] = told.place
 
         def decide(view: View) -> Decision[Json]:
             live.must_own(view)
@@ -96,29 +128,33 @@ class Toolbox(NamedTuple):
 
         what = f"what came of '{call.name}' in task {live.remit.id}"
         kept = await shielded(self.insisting.insist(live.control, what, lambda: self.ground.store.tx(op, decide)))
+        if told.outcome == "failed":
+            _log.warning("%s", _warning(live, data))
         value, outcome = cast("tuple[Json, ToolOutcome]", kept)
         return ToolAnswer(value, outcome)
 
+    def _short(self, value: Json) -> str:
+        """Return a value in one short line. Secrets go first: half of one that was cut would not be recognised."""
+        text = self.redaction.text(value if isinstance(value, str) else encode(value))
+        return summary(text if len(text) <= _LOOKED_AT else f"{text[:_LOOKED_AT]} …")
 
-async def _used(turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> ToolAnswer:
-    """Have it approved, call what comes before it, and use the tool."""
+
+def _warning(live: LiveTask, data: ToolDone) -> str:
+    """tool 'lookup' failed in task t1 of 'clerk', at team.py:8 in lookup: KeyError: 'lamp'"""
+    where = f", at {data['place']}" if "place" in data else ""
+    said = data.get("result", "").removeprefix(f"'{data['tool']}' failed: ")
+    return f"tool '{data['tool']}' failed in task {live.remit.id} of '{live.remit.holder}'{where}: {said}"
+
+
+async def _prepared(turn: Approver, live: LiveTask, call: ToolCall) -> dict[str, Any]:
+    """Have a call approved and looked at by hooks; return the arguments that the tool is used with."""
     name, rules, given = call.name, live.agent.rules, cast("dict[str, Any]", call.arguments)
-    try:
-        if name in rules.approve:
-            given = await turn.approve(name, given)
-        for hook in rules.before:
-            changed = await _called(hook, turn, call._replace(arguments=given))
-            given = given if changed is None else _arguments(name, changed)
-        return _value(name, await do(given))
-    except StoreError:
-        raise  # without the store nobody can go on
-    except Refused as refused:
-        live.must_be_at_work()  # or it is the turn that is over
-        return ToolAnswer(str(refused), "refused")
-    except Failed as failed:
-        return ToolAnswer(str(failed), "failed")
-    except Exception as error:  # noqa: BLE001 - whatever a tool does, its model is told
-        return ToolAnswer(f"'{name}' failed: {type(error).__name__}: {error}", "failed")
+    if name in rules.approve:
+        given = await turn.approve(name, given)
+    for hook in rules.before:
+        changed = await _called(hook, turn, call._replace(arguments=given))
+        given = given if changed is None else _arguments(name, changed)
+    return given
 
 
 def _value(name: str, given: object) -> ToolAnswer:
@@ -134,7 +170,8 @@ async def _after(turn: Approver, live: LiveTask, call: ToolCall, told: ToolAnswe
         try:
             changed = await _called(hook, turn, call, told.value)
         except Exception as error:  # noqa: BLE001 - a hook that fails keeps back what it was to look at
-            return ToolAnswer(f"'{call.name}' failed: a hook said {type(error).__name__}: {error}", "failed")
+            said = f"'{call.name}' failed: a hook said {type(error).__name__}: {error}"
+            return told._replace(value=said, outcome="failed", place=place(error))
         if changed is not None:
             told = told._replace(value=checked(changed, f"what a hook says of '{call.name}'"))
     return told
