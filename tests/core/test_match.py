@@ -194,6 +194,63 @@ def test_words_of_questions_are_not_remembered_for_ever():
     assert [match.card.name for match in index.rank("paint")] == ["painter"]
 
 
+@pytest.mark.rule("asks.words")
+@pytest.mark.parametrize(
+    ("wanted", "has"),
+    [
+        *(
+            ("tranlsate", "translate"),
+            ("translat", "translate"),
+            ("transxlate", "translate"),
+            ("trunslate", "translate"),
+        ),
+        *(("invioce", "invoice"), ("paynt", "paint"), ("invoice", "invoices")),
+    ],
+)
+def test_one_slip_in_a_word_of_five_letters_or_more_is_found(wanted: str, has: str):
+    assert names(wanted, [Card("cook"), Card("right", can=[has, "x"])]) == ["right"]
+
+
+@pytest.mark.rule("asks.words")
+@pytest.mark.parametrize(
+    ("wanted", "has"),
+    [
+        *(("text", "test"), ("form", "farm"), ("plan", "plane"), ("rice", "price")),
+        *(("date", "database"), ("late", "translate"), ("port", "report"), ("each", "teach"), ("line", "timeline")),
+        *(("deduction", "production"), ("region", "regression"), ("reset", "research"), ("replication", "reply")),
+        *(("post", "postmortem"), ("mission", "missing"), ("voice", "invoice"), ("tanrslate", "translator")),
+    ],
+)
+def test_two_slips_or_a_short_word_or_a_part_of_a_word_is_not_found(wanted: str, has: str):
+    assert names(wanted, [Card("cook"), Card("wrong", can=[has, "x"])]) == []
+
+
+@pytest.mark.rule("asks.words")
+@pytest.mark.parametrize(
+    ("wanted", "has"),
+    [
+        *(("review", "reviewer"), ("reviewing", "reviewed"), ("coder", "code"), ("coding", "coder")),
+        *(("planning", "planner"), ("plan", "planner"), ("translation", "translator"), ("translate", "translation")),
+        *(("documentation", "documenting"), ("notifier", "notified"), ("supplier", "supply"), ("monthly", "month")),
+        *(("replacement", "replace"), ("shipment", "ship"), ("breaches", "breach"), ("producing", "producer")),
+    ],
+)
+def test_another_form_of_a_word_is_found(wanted: str, has: str):
+    assert names(wanted, [Card("cook"), Card("right", can=[has, "x"])]) == ["right"]
+    assert names(has, [Card("cook"), Card("right", can=[wanted, "x"])]) == ["right"]
+
+
+@pytest.mark.rule("asks.words", "asks.margin")
+def test_a_capability_with_a_slip_in_it_is_found_but_is_not_the_very_one():
+    cards = [Card("cashier", can="charge cards"), Card("clerk", can="change cards")]
+
+    assert [(match.card.name, match.direct) for match in rank("charge cards", cards)] == [
+        ("cashier", True),
+        ("clerk", False),
+    ]
+    assert chosen("chrage cards", [cards[0], Card("cook", can="cook dinner")]) == "cashier"
+
+
 # -- meaning ---------------------------------------------------------------------------------------------------
 
 
@@ -208,6 +265,29 @@ def test_meaning_counts_half_beside_the_words():
     assert [(match.card.name, match.fits) for match in found] == [("painter", True), ("cook", True), ("mason", False)]
     assert found[0].score == pytest.approx((plain["painter"] + 0.8) / 2, abs=0.001)
     assert (found[1].score, found[1].why) == (0.35, "means nearly the same")
+
+
+@pytest.mark.rule("asks.embed")
+def test_with_vectors_an_agent_that_shares_one_word_or_none_is_chosen_by_its_meaning():
+    cards = [Card("painter", can="paint walls"), Card("mason", can="build walls"), Card("cook", can="cook dinner")]
+    index = Index(cards)
+
+    assert choice(index.rank("make the walls of my kitchen white again")) is None
+    for wanted in ("make the walls of my kitchen white again", "a fresh coat of colour for my kitchen"):
+        found = choice(index.rank(wanted, None, {"painter": 0.45, "mason": 0.1, "cook": 0.05}))
+        assert found is not None
+        assert found.card.name == "painter"
+
+
+@pytest.mark.rule("asks.embed")
+def test_with_vectors_two_shared_words_of_a_request_that_means_something_else_are_not_enough():
+    index = Index([Card("keeper", can="back up the production database"), Card("cook", can="cook dinner")])
+    wanted = "production figures from a database of customers"
+    plain = choice(index.rank(wanted))
+
+    assert plain is not None
+    assert plain.card.name == "keeper"
+    assert choice(index.rank(wanted, None, {"keeper": 0.0, "cook": 0.0})) is None
 
 
 @pytest.mark.rule("asks.embed")
@@ -331,11 +411,18 @@ def test_who_cannot_choose_is_told_who_there_is():
     poets = rank("poems", cards)
 
     assert unclear("poems", poets, cards) == (
-        "it is not clear who can poems; the nearest are: ann (can write poems); bob (reads poems). "
-        "Ask one of them by name, do it yourself or finish without"
+        "it is not clear who can poems; the nearest are: ann (can write poems; score 0.87); "
+        "bob (reads poems; score 0.81). Ask one of them by name, do it yourself or finish without"
     )
     assert unclear("fly", [], cards) == (
         "no one you may ask can fly; there is: ann (can write poems); bob (reads poems); cy and 1 more. "
         "Ask one of them by name, do it yourself or finish without"
+    )
+    assert unclear("poems", behind(poets, {"bob": "no"})[1:], cards) == (
+        "it is not clear who can poems; the nearest are: bob (reads poems; score 0.81; not now). "
+        "Ask one of them by name, do it yourself or finish without"
+    )
+    assert unclear("cy", rank("cy", cards), cards).startswith(
+        "it is not clear who can cy; the nearest are: cy (score 1.00)"
     )
     assert unclear("fly", [], []) == "no one you may ask can fly; do it yourself or finish without"

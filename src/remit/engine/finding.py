@@ -37,7 +37,8 @@ class Meanings:
         self._vectors: dict[str, list[float]] = {}
 
     async def alike(self, wanted: str, cards: Collection[Card]) -> dict[str, float] | None:
-        """Tell of each card how much nearer it is than cards are on average, from 0 to 1; None if that cannot be told.
+        """Return for each card how much nearer it is than the others are on average, from 0 to 1; None if that is
+        unknown.
 
         What a cosine means differs from model to model, so only the difference between cards is taken.
         """
@@ -140,5 +141,7 @@ def _nearness(wanted: Sequence[float], cards: dict[str, list[float]]) -> dict[st
     if any(len(vector) != len(wanted) for vector in cards.values()):
         raise ValueError("vectors of different lengths")
     cosines = {name: sum(map(mul, wanted, vector)) for name, vector in cards.items()}
-    usual = min(sum(cosines.values()) / len(cosines), 0.999)
-    return {name: max(0.0, (cosine - usual) / (1 - usual)) for name, cosine in cosines.items()}
+    whole, others = sum(cosines.values()), len(cosines) - 1
+    # The card itself is left out of the average: of two cards it would hide half of the difference.
+    usual = {name: min((whole - cosine) / others, 0.999) for name, cosine in cosines.items()}
+    return {name: max(0.0, (cosine - usual[name]) / (1 - usual[name])) for name, cosine in cosines.items()}

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from math import log
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.finding.office import AGENTS, IN_SCOPE, KEPT, OUT_OF_SCOPE, TUNED
 from remit.core.card import Card
@@ -75,18 +77,34 @@ def test_neither_the_order_of_cards_nor_an_index_that_grew_changes_anything():
 WEIGHTS = (("name", 15), ("can", 10), ("role", 8), ("instructions", 8))
 
 
-def pieces(word: str) -> set[str]:
-    padded = f"  {word} "
-    return {padded[at : at + 3] for at in range(len(padded) - 2)} if len(word) > 3 else set()
+FORMS = (  # of the words below that are in a card in another form
+    {"translate", "translator"},
+    {"contract", "contractor"},
+    {"plan", "planner"},
+    {"new", "newer"},
+)
+
+
+def distance(one: str, other: str) -> int:
+    """Count the letters to add, to leave out, to replace or to swap with the next, by the usual table."""
+    rows = [[*range(len(other) + 1)]]
+    for at, letter in enumerate(one):
+        row = [at + 1]
+        for column, its in enumerate(other):
+            row.append(min(row[-1] + 1, rows[-1][column + 1] + 1, rows[-1][column] + (letter != its)))
+            if at and column and letter == other[column - 1] and one[at - 1] == its:
+                row[-1] = min(row[-1], rows[-2][column - 1] + 1)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def nearness(wanted: str, word: str) -> float:
     """No words of these cards mean the same as one that is asked for below, so this is without synonyms."""
     if wanted == word:
         return 1.0
-    one, other = pieces(wanted), pieces(word)
-    share = len(one & other) / min(len(one), len(other)) if one and other else 0.0
-    return 0.7 * share if share >= 0.6 else 0.0
+    if any({wanted, word} <= forms for forms in FORMS):
+        return 0.7
+    return 0.5 if min(len(wanted), len(word)) >= 5 and distance(wanted, word) == 1 else 0.0
 
 
 def has(card: Card, wanted: str) -> float:
@@ -117,3 +135,11 @@ def test_a_score_is_what_the_recipe_says_whoever_may_be_asked(cards: Sequence[Ca
 
         assert found == {name: pytest.approx(scores[name], abs=0.001) for name in found}
         assert len(found) == min(len(scores), MATCHES)
+
+
+@pytest.mark.rule("asks.words")
+@given(st.text("abc", min_size=5, max_size=9), st.text("abc", min_size=5, max_size=9))
+def test_a_slip_is_one_letter_added_left_out_replaced_or_swapped(wanted: str, word: str):
+    matches = Index([Card("x", instructions=word)]).rank(wanted)
+
+    assert bool(matches) == (distance(*(words_of(text)[0] for text in (wanted, word))) <= 1)

@@ -1,9 +1,9 @@
 """Matches: agents found by what they can do; deterministic, best match first, then by name.
 
-What is wanted is taken as words. Those that say nothing ("the", "please", "agent") are left out; each of the rest is
-looked for in a card's name, capabilities, role and instructions: as it is, as a word that means the same, or as one
-that is spelled nearly so. Rare words weigh more than those that many cards have, and words that no card has weigh
-most: whoever wants something that nobody here does finds nobody.
+The request is split into words. Words without a meaning of their own ("the", "please", "agent") are left out. Each of
+the rest is looked up in a card's name, capabilities, role and instructions: the word itself, a synonym, another form of
+it, or a word of five letters or more that differs by one slip. Rare words weigh more than words that many cards have.
+Words that no card has weigh most, so a request that no agent here can do finds no agent.
 """
 
 from remit.core.match.choosing import BEST, Match, behind, choice, unclear

@@ -59,18 +59,27 @@ def _choice(matches: Sequence[Match]) -> Match | None:
 
 
 def unclear(wanted: str, matches: Sequence[Match], others: Sequence[Card]) -> str:
-    """Say that nobody can be chosen, and who there is: the nearest ones, or else those who may be asked at all."""
+    """Return the refusal when no agent can be chosen: it lists the best three with their scores, or else some of the
+    agents that may be asked at all."""
     if matches:
-        said, cards = f"it is not clear who can {wanted}; the nearest are", [match.card for match in matches[:BEST]]
+        said, listed = f"it is not clear who can {wanted}; the nearest are", [_scored(one) for one in matches[:BEST]]
     else:
-        said, cards = f"no one you may ask can {wanted}; there is", list(others)
-    if not cards:
+        said, listed = f"no one you may ask can {wanted}; there is", [_told(card) for card in others[:BEST]]
+    if not listed:
         return f"no one you may ask can {wanted}; do it yourself or finish without"
-    more = f" and {len(cards) - BEST} more" if len(cards) > BEST else ""
-    listed = "; ".join(_told(card) for card in cards[:BEST])
-    return f"{said}: {listed}{more}. Ask one of them by name, do it yourself or finish without"
+    more = f" and {len(others) - BEST} more" if not matches and len(others) > BEST else ""
+    return f"{said}: {'; '.join(listed)}{more}. Ask one of them by name, do it yourself or finish without"
+
+
+def _scored(match: Match) -> str:
+    said = f"{_about(match.card)}; score {match.score:.2f}".removeprefix("; ")
+    return f"{match.card.name} ({said}{'' if match.free else '; not now'})"
 
 
 def _told(card: Card) -> str:
-    about = ", ".join(card.can) or card.role
-    return f"{card.name} ({f'can {about}' if card.can else about})" if about else card.name
+    about = _about(card)
+    return f"{card.name} ({about})" if about else card.name
+
+
+def _about(card: Card) -> str:
+    return f"can {', '.join(card.can)}" if card.can else card.role

@@ -12,18 +12,18 @@ from math import log
 from typing import Final, NamedTuple
 
 from remit.core.card import Card
-from remit.core.match.choosing import ANYTHING, Match, enough
-from remit.core.match.words import LIGHT, CardPart, meaning_the_same, places, trigrams, words_of
+from remit.core.match.choosing import ANYTHING, THRESHOLD, Match, enough
+from remit.core.match.words import LIGHT, CardPart, bases, meaning_the_same, one_slip, places, trigrams, words_of
 
 MATCHES: Final = 10  # agents that are worth a look at most
 _LISTED: Final = 0.15  # the score from which an agent is worth a look
 _WORDS: Final = 64  # of a question, at most
 _SYNONYM: Final = 0.75
-_SPELLED: Final = 0.7  # what a word counts for that is spelled like another, by the share of its trigrams
-_ALIKE: Final = 0.6  # that share, at least: of the word that has fewer
+_FORM: Final = 0.7  # for a word that is another form of the one wanted
+_SLIP: Final = 0.5  # for a word that differs by one slip
+_CHANGED: Final = 4  # trigrams that one slip changes at most
 _LIGHT_WORD: Final = 0.4
 _CROWD: Final = 20  # agents: among fewer a word weighs as it would there, or what nobody has would outweigh all else
-_BLENDED: Final = 0.3  # the score that is enough where meaning counts too
 _REMEMBERED: Final = 10_000  # words of questions
 
 Near = Mapping[str, float]  # words or agents, and how near each is
@@ -107,6 +107,7 @@ class Index:
         self._cards: dict[str, Card] = {}
         self._having: dict[str, dict[str, float]] = {}  # a word: the agents that have it, and the weight of the place
         self._spelled: dict[str, list[str]] = {}  # a trigram: the words that have it
+        self._forms: dict[str, list[str]] = {}  # a base: the words that are forms of it
         self._anything: set[str] = set()
         self._near: dict[str, Near] = {}  # a word of a question: the words of cards that stand for it
         for card in cards:
@@ -133,6 +134,8 @@ class Index:
     def _learn(self, word: str) -> dict[str, float]:
         for piece in trigrams(word):
             self._spelled.setdefault(piece, []).append(word)
+        for base in bases(word):
+            self._forms.setdefault(base, []).append(word)
         return self._having.setdefault(word, {})
 
     def rank(self, wanted: str, among: AbstractSet[str] | None = None, alike: Near | None = None) -> list[Match]:
@@ -170,7 +173,8 @@ class Index:
         telling = [part for part in asked.parts if part.word not in LIGHT] or asked.parts
         found = sum([name in part.found for part in telling])
         score = asked.blended(name, share)
-        fits = enough(share, found, len(telling)) or (asked.alike is not None and score >= _BLENDED)
+        # Vectors find agents that share no word with what is wanted, so how many words are shared decides nothing.
+        fits = enough(share, found, len(telling)) if asked.alike is None else score >= THRESHOLD
         read = places(card)
         if any(_is_direct(place, asked.parts) for place in read):
             return Match(card, 1.0, _why(read, asked.parts), fits=True, direct=True)
@@ -191,11 +195,9 @@ class Index:
         shared = Counter[str]()
         for piece in pieces:
             shared.update(self._spelled.get(piece, ()))
-        near: dict[str, float] = {}
-        for other, count in shared.items():
-            alike = count / min(len(pieces), len(trigrams(other)))
-            if alike >= _ALIKE:
-                near[other] = _SPELLED * alike
+        likely = [other for other, count in shared.items() if count >= len(pieces) - _CHANGED]
+        near = {other: _SLIP for other in likely if one_slip(word, other)}
+        near |= {other: _FORM for base in bases(word) for other in self._forms.get(base, ())}
         near |= {other: _SYNONYM for other in meaning_the_same(word) if other in self._having}
         if word in self._having:
             near[word] = 1.0
@@ -203,9 +205,10 @@ class Index:
 
 
 def _is_direct(place: CardPart, parts: list[_Part]) -> bool:
-    """Tell whether a capability is what is wanted and nothing else."""
+    """Whether a capability is what is wanted and nothing else, in the same words or forms of them. A word that differs
+    by a slip may be another word."""
     same = place.capability and len(place.words) == len(parts)
-    return same and all(part.near.keys() & place.words for part in parts)
+    return same and all(any(part.near.get(word, 0.0) >= _FORM for word in place.words) for part in parts)
 
 
 def _why(read: Sequence[CardPart], parts: list[_Part]) -> str:

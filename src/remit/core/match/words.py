@@ -1,7 +1,8 @@
-"""Words: what is read of a text when agents are looked for, which words mean the same, and which are spelled alike."""
+"""The words of a text: which of them count, which mean the same, which are forms of one word, and which differ by a
+slip of the pen."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 from unicodedata import normalize
@@ -11,7 +12,8 @@ from remit.core.card import Card
 _WORD: Final = re.compile(r"(?:[^\W_]|[+#])+")
 READ: Final = 500  # characters of a role and of instructions
 _LONGEST: Final = 64  # letters of a word; the rest of it is not looked at
-_SHORTEST: Final = 4  # letters of a word that can be spelled like another
+_PLURAL: Final = 4  # letters of a word, from which on an s at its end is a plural
+_SHORTEST: Final = 5  # letters of a word that can have a slip: of shorter words one letter makes another word
 
 _SAYS_NOTHING: Final = """
 a about after again all also am an and any are as at be been before being but by can cannot come could did do does doing
@@ -34,6 +36,8 @@ _GROUPS: Final = (
 _MEANS: Final[Mapping[str, tuple[str, ...]]] = {
     word: tuple(other for other in group.split() if other != word) for group in _GROUPS for word in group.split()
 }
+# Endings that make another form of a word, and how many letters must be left of it: "miss" and "mission" are two words.
+_ENDINGS: Final = (("ing", 3), ("ed", 3), ("er", 3), ("ment", 3), ("or", 4), ("ly", 4), ("ation", 4), ("ion", 5))
 # Whoever wants something finds it: these say little about what it is.
 LIGHT: Final = frozenset(["find", "look", "lookup", "search", "show"])
 
@@ -61,9 +65,9 @@ def _says_something(word: str) -> bool:
 
 def _stem(word: str) -> str:
     """Take the plural off."""
-    if len(word) > _SHORTEST and word.endswith("ies"):
+    if len(word) > _PLURAL and word.endswith("ies"):
         return f"{word[:-3]}y"
-    return word[:-1] if len(word) >= _SHORTEST and word.endswith("s") and not word.endswith("ss") else word
+    return word[:-1] if len(word) >= _PLURAL and word.endswith("s") and not word.endswith("ss") else word
 
 
 def meaning_the_same(word: str) -> tuple[str, ...]:
@@ -71,13 +75,43 @@ def meaning_the_same(word: str) -> tuple[str, ...]:
     return _MEANS.get(word, ())
 
 
+def bases(word: str) -> Iterator[str]:
+    """Yield the word and what may be left of it without its ending. Two words that share one are forms of one word:
+    "planner" and "planning", "translate" and "translation"."""
+    yield word
+    if word.endswith(("che", "she", "sse", "xe")):
+        yield word[:-1]  # of a plural: "breaches"
+    for ending, least in _ENDINGS:
+        root = word.removesuffix(ending)
+        if root == word or len(root) < least:
+            continue
+        yield root
+        yield f"{root}e"
+        if root[-1] == root[-2]:
+            yield root[:-1]
+        if root[-1] == "i":
+            yield f"{root[:-1]}y"
+
+
 @lru_cache(maxsize=16_384)
 def trigrams(word: str) -> frozenset[str]:
-    """Cut a word into pieces of three letters, its ends marked; a short word has none, it is spelled like no other."""
+    """Cut a word into pieces of three letters, its ends marked. A word that is too short for a slip has none."""
     if len(word) < _SHORTEST:
         return frozenset()
     padded = f"  {word} "
     return frozenset([padded[at : at + 3] for at in range(len(padded) - 2)])
+
+
+def one_slip(one: str, other: str) -> bool:
+    """Whether two different words differ by one slip: a letter that is missing, added, wrong, or swapped with the
+    next."""
+    short, long = sorted((one, other), key=len)
+    if len(long) - len(short) > 1:
+        return False
+    at = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if len(short) < len(long):
+        return short[at:] == long[at + 1 :]
+    return short[at + 1 :] == long[at + 1 :] or short[at:] == f"{long[at + 1 : at + 2]}{long[at]}{long[at + 2 :]}"
 
 
 @lru_cache(maxsize=512)  # whoever was found is often found again
