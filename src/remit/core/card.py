@@ -13,7 +13,7 @@ from remit.core.toolgroups import tools
 from remit.core.values import Json
 from remit.errors import BadInput
 
-_TEXT_LIMIT = 65_536
+TEXT_LIMIT: Final = 65_536  # characters of a role, and of instructions
 RESERVED: Final = frozenset(("person", "plan"))  # a line signed with one of these is not an agent's
 
 
@@ -63,7 +63,7 @@ class Card:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "name", canonical(self.name))
-        put(self, "role", plain(self.role, "a role", _TEXT_LIMIT, empty=True))
+        put(self, "role", plain(self.role, "a role", TEXT_LIMIT, empty=True))
         put(self, "can", _capabilities(self.can))
         put(self, "asks", allow.agents(self.asks, "asks"))
         put(self, "reads", scope.scopes(self.reads, "reads"))
@@ -73,7 +73,7 @@ class Card:
         put(self, "concurrency", whole(self.concurrency, "concurrency", least=1))
         yes_or_no(self.vouches, "vouches")
         yes_or_no(self.approve, "approve")
-        put(self, "instructions", plain(self.instructions, "the text of instructions", _TEXT_LIMIT, empty=True))
+        put(self, "instructions", plain(self.instructions, "the text of instructions", TEXT_LIMIT, empty=True))
 
     @property
     def memory(self) -> str:

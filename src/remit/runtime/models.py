@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypedDict, cast, get_type_
 
 from remit.core.allow import ANY, NamesGiven
 from remit.core.backoff import USUAL, RetryPolicy
-from remit.core.card import Card
+from remit.core.card import TEXT_LIMIT, Card
 from remit.core.checks import callable_, counted, items, meant, of_type
 from remit.core.scope import SeesGiven
 from remit.core.text import shown
@@ -165,6 +165,7 @@ def joined(guest: Any, about: Said) -> Registered:
     join = import_module("remit.adapters.joining").joined
     answer = join(guest, verbs=_asks(card), members=members, prompt=_prompt)
     names = cast("frozenset[str] | None", answer.tool_names)
+    about = {"instructions": _storable(getattr(answer, "instructions", "")), **about}
     return Registered(_card(str(name), names, about), answer, about.get("retry", USUAL), _rules(names, about))
 
 
@@ -173,6 +174,11 @@ def joined(guest: Any, about: Said) -> Registered:
 
 async def _prompt(turn: Any) -> str:
     return await turn.prompt()
+
+
+def _storable(instructions: str) -> str:
+    """Return what a card can hold of a guest's instructions. They are given to its model whole, whatever they are."""
+    return instructions.replace("\0", "").encode(errors="ignore").decode()[:TEXT_LIMIT]
 
 
 def _asks(card: Card) -> bool:

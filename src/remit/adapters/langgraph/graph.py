@@ -1,9 +1,10 @@
 """A compiled graph as an agent of a team."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs]
 
@@ -57,6 +58,11 @@ class LangGraphGuest:
         names = frozenset(name for node in nodes for name in getattr(node, "tools_by_name", ()))
         return names - {verb.name for verb in VERBS}
 
+    @property
+    def instructions(self) -> str:
+        """The system prompt of an agent that `create_agent` made; "" for another graph."""
+        return _system_prompt(getattr(self._graph.nodes.get("model"), "bound", None))
+
     async def __call__(self, turn: TurnLike) -> Json:
         """Answer the turn."""
         asked = {_MESSAGES: [HumanMessage(await prompted(self._prompt, turn))]}
@@ -67,6 +73,15 @@ class LangGraphGuest:
         finally:
             VERBS_OFFERED.reset(token)
         return _answer(state)
+
+
+def _system_prompt(node: Any) -> str:
+    """Return the system prompt of a model node. LangChain keeps it only among the variables of the node's function."""
+    function: object = getattr(node, "func", None)
+    if not inspect.isfunction(function):
+        return ""
+    message = inspect.getclosurevars(function).nonlocals.get("system_message")
+    return message.text if isinstance(message, SystemMessage) else ""
 
 
 def _answer(state: Mapping[str, Any]) -> Json:

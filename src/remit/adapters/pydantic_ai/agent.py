@@ -7,12 +7,12 @@ they belong to by themselves.
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, cast, get_args
 
 from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
 from pydantic_ai import Agent, AgentRunResult, UsageLimits
-from pydantic_ai.agent import AbstractAgent
+from pydantic_ai.agent import AbstractAgent, WrapperAgent
 from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UserError
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
@@ -121,6 +121,16 @@ class GuestAgent:
     def tool_names(self) -> frozenset[str] | None:
         """The names of its own tools; None if it has others that are known only while it runs."""
         return None if self.agent.toolsets[1:] else frozenset(tool.name for tool in self._seen)
+
+    @property
+    def instructions(self) -> str:
+        """The instructions that are the same for each task. What functions return is known only while it runs."""
+        agent: Any = self.agent
+        while isinstance(agent, WrapperAgent):
+            agent = cast("Any", agent).wrapped
+        # The framework keeps them under private names only; without those the card has no instructions.
+        given = [getattr(one, "instruction", one) for one in getattr(agent, "_instructions", ())]
+        return "\n".join(text for text in (*getattr(agent, "_system_prompts", ()), *given) if isinstance(text, str))
 
     async def __call__(self, turn: TurnLike) -> Any:
         """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""
