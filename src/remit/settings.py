@@ -3,7 +3,8 @@ an agent's `retry`."""
 
 from remit.core.backoff import RetryPolicy
 from remit.core.breaker import BreakerPolicy
+from remit.core.loops import Loops
 from remit.core.money.limits import Limit
 from remit.engine.settings import Pace, Policy, Serving, System
 
-__all__ = ["BreakerPolicy", "Limit", "Pace", "Policy", "RetryPolicy", "Serving", "System"]
+__all__ = ["BreakerPolicy", "Limit", "Loops", "Pace", "Policy", "RetryPolicy", "Serving", "System"]

@@ -11,6 +11,7 @@ from remit.core.breaker import BreakerPolicy
 from remit.core.checks import between, callable_, counted, items, of_type, whole
 from remit.core.events import SealKey
 from remit.core.guards import SENDS
+from remit.core.loops import Loops
 from remit.core.money.limits import Limit
 from remit.core.text import shown
 from remit.core.times import DAY, SECOND, patience, span
@@ -36,6 +37,7 @@ class Policy:
     spent in an hour, a day, a week or a month; `unknown_price` says whether a call of a model whose price is not known
     is refused, or only its tokens count. `approve` says which hops a person has to approve: a function from a
     `WantedHop` to True, False or the reason; `unanswered` is what it means that nobody answers within `answer_days`.
+    `loops` says when a model that gets nowhere is told, refused and stopped.
     """
 
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
@@ -48,6 +50,7 @@ class Policy:
     approve: Approve | None = None
     unanswered: Literal["reject", "approve"] = "reject"
     answer_days: float = 7.0
+    loops: Loops = field(default_factory=Loops)
 
     def __post_init__(self) -> None:
         breaker = of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
@@ -70,6 +73,7 @@ class Policy:
         if self.unanswered not in ("reject", "approve"):
             raise BadInput(f"unanswered is 'reject' or 'approve', not {shown(self.unanswered)}")
         span(self.answer_days, "answer_days")
+        of_type(self.loops, Loops, "loops takes Loops(...)")
         if self.unknown_price not in ("refuse", "tokens"):
             raise BadInput(f"unknown_price is 'refuse' or 'tokens', not {shown(self.unknown_price)}")
 

@@ -1,0 +1,376 @@
+"""Loops of models: asking, handing over and using tools on and on without anything new coming of it.
+
+What counts is what is new, not what looks alike. The outcome of a tool is new if the run has not had it; asking an
+agent was of use if something new came of it below, or, where no tool was used there, if its answer is another one. A
+round is one answer of a model: ten calls in one answer are one round, and one new outcome makes it new. What programs
+decide is not judged here, except for `Echoes`.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from remit.core.checks import items, of_type, whole
+from remit.core.text import canonical, shown
+from remit.core.values import digest
+from remit.errors import BadInput
+
+CALLS: Final = 2_048  # of tools, that a process remembers of a run
+OUTCOMES: Final = 8  # of one call
+ANSWERS: Final = 4  # of one agent to one asker
+ASKS: Final = 1_024  # different things asked in a run that are counted
+SHORT: Final = 5  # words of an answer that may well be the same to another question
+LONG: Final = 2_000  # characters of a text beyond which only case and space do not matter
+MORE: Final = 2  # rounds in which what was refused is tried all the same, before its turn is stopped
+
+_PASSING: Final = frozenset(("concurrency", "spawn", "over"))  # refusals that may be none a moment later
+_OF_ALL: Final = frozenset(("depth", "tasks", "handoffs", "tier", "deadline", "sends"))  # the same whoever is asked
+_BETWEEN_WORDS: Final = re.compile(r"[\W_]+")
+_TRIES: Final = re.compile(  # and no other numbers: what is done for each of many has those, too
+    r"\b(?:attempt|try|retry|retries)\s*[#:.]?\s*\d+\b|\b\d+(?:st|nd|rd|th) (?:time|try|attempt)\b"
+    r"|\b(?:again|please|once more)\b"
+)
+_POLLS: Final = frozenset(("check_delegation_status",))  # asks how far something is
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """When a model that gets nowhere is told so, refused, and stopped; None switches a rule off.
+
+    `same_ask`: so often in a row the same agent is asked for the same, with nothing new coming of it, and that one is
+    refused. `any_ask`: the same, whatever came of it. `refusals`: the same is refused so often to one task, with
+    nothing new in between, and the task is stopped. `strikes`: so many tasks of an agent are stopped one after the
+    other, and it is not asked any more in this run. `stale`, `stale_asks`: after so many answers of a model in a row of
+    which nothing new came, its tools, or agents, are not used any more, and two answers later it is stopped. `echo`: so
+    often an agent gives an answer again that it gave before, to a text that only grows. `requests`: so often a run asks
+    models, in all its tasks together. `hide`: verbs that cannot succeed are not offered. `polls`: tools that `stale`
+    leaves alone, as they ask how far something is, or their answer does not show what they do.
+    """
+
+    same_ask: int | None = 4
+    any_ask: int | None = 14
+    refusals: int | None = 3
+    strikes: int | None = 2
+    stale: int | None = 10
+    stale_asks: int | None = 8
+    echo: int | None = 6
+    requests: int | None = 1_000
+    hide: bool = True
+    polls: frozenset[str] = frozenset()
+
+    if TYPE_CHECKING:  # what people may write; inside there is one form of each
+
+        def __init__(
+            self,
+            *,
+            same_ask: int | None = 4,
+            any_ask: int | None = 14,
+            refusals: int | None = 3,
+            strikes: int | None = 2,
+            stale: int | None = 10,
+            stale_asks: int | None = 8,
+            echo: int | None = 6,
+            requests: int | None = 1_000,
+            hide: bool = True,
+            polls: Iterable[str] = (),
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if one.name not in ("hide", "polls"):
+                whole(getattr(self, one.name), one.name, least=2 if one.name in ("same_ask", "any_ask") else 1)
+        of_type(self.hide, bool, "hide is True or False")
+        names = items(self.polls, "polls is a list of names of tools")
+        for name in names:
+            if not isinstance(name, str) or not name:
+                raise BadInput(f"polls is a list of names of tools, not of {shown(name)}")
+        object.__setattr__(self, "polls", frozenset(names))
+
+    @classmethod
+    def off(cls) -> Self:
+        """Give rules that let everything pass."""
+        return cls(
+            same_ask=None,
+            any_ask=None,
+            refusals=None,
+            strikes=None,
+            stale=None,
+            stale_asks=None,
+            echo=None,
+            requests=None,
+            hide=False,
+        )
+
+    def is_poll(self, tool: str) -> bool:
+        return tool in _POLLS or tool in self.polls
+
+    def most(self, *, asks: bool) -> int | None:
+        """After how many rounds without anything new a tool is refused, or asking an agent."""
+        return self.stale_asks if asks else self.stale
+
+    @property
+    def told(self) -> int:
+        """From which round without anything new a model is told so."""
+        return max(1, (self.stale or self.stale_asks or 0) // 2)
+
+
+def same(text: str) -> str:
+    """Reduce a text to what is asked for: without case, punctuation, counters of tries, and politeness."""
+    low = text.lower()
+    if len(low) > LONG:  # what is long is not counted up by hand
+        return " ".join(low.split())
+    return " ".join(_BETWEEN_WORDS.sub(" ", _TRIES.sub(" ", low)).split())
+
+
+def heard(answer: str) -> str:
+    """Reduce an answer to 16 characters that tell it from others."""
+    return digest(" ".join(answer.lower().split()))
+
+
+# -- asking, in a run -------------------------------------------------------------------------------------------
+
+
+class AskCount(NamedTuple):
+    """One row of a run: how often something was asked for, and how often in a row in vain.
+
+    Rows of three kinds: one for each asker, agent and text; one for each asker and agent, which has the latest
+    `answers`; and one for each agent that was stopped, whose `times` are how often in a row.
+    """
+
+    times: int = 0
+    in_vain: int = 0
+    answers: str = ""
+
+
+NEVER: Final = AskCount()
+
+
+def strike_key(agent: str) -> str:
+    """Give the key of the row that says how often in a row an agent was stopped."""
+    return f"!{agent}"
+
+
+class ModelAsk(NamedTuple):
+    """What a model wants of an agent: who asks, whom, and for what, as `same` gives it. `later` if it does not wait for
+    the answer."""
+
+    asker: str
+    agent: str
+    text: str
+    later: bool = False
+
+    @property
+    def key(self) -> str:
+        return digest(f"{self.asker}\0{self.agent}\0{self.text}")
+
+    @property
+    def pair(self) -> str:
+        return "=" + digest(f"{self.asker}\0{self.agent}")
+
+    @property
+    def keys(self) -> tuple[str, str, str]:
+        """The keys of all rows that tell of it."""
+        return self.key, self.pair, strike_key(self.agent)
+
+
+def not_asked(rules: Loops, wanted: ModelAsk, rows: Mapping[str, AskCount]) -> str:
+    """Say why an agent is not asked; empty if it may be."""
+    agent, strikes = wanted.agent, rows.get(strike_key(wanted.agent), NEVER).times
+    if rules.strikes is not None and strikes >= (1 if wanted.later else rules.strikes):
+        how = "without waiting " if strikes < rules.strikes else ""
+        what = "its latest task was" if strikes == 1 else f"its latest {strikes} tasks were"
+        return (
+            f"'{agent}' is not asked {how}in this run any more: {what} stopped, as it got nowhere; do without it, or "
+            "finish with what you have"
+        )
+    ask = rows.get(wanted.key, NEVER)
+    asked = f"'{agent}' was not asked: you have asked it for this {ask.times} times in this run"
+    if rules.same_ask is not None and ask.in_vain >= rules.same_ask - 1:
+        return (
+            f"{asked}, and nothing new came of it of late; ask for something else, ask someone else, or finish with "
+            "what you have"
+        )
+    if rules.any_ask is not None and ask.times >= rules.any_ask - 1:
+        return f"{asked}; finish with what you have"
+    return ""
+
+
+class Learned(NamedTuple):
+    """What came of asking: whether it was new, and the rows that it changes."""
+
+    new: bool
+    rows: dict[str, AskCount]
+
+
+def learned(wanted: ModelAsk, rows: Mapping[str, AskCount], answer: str, came: bool | None) -> Learned:
+    """Count an answer. `came` says whether anything new came of it below; None if no tool was used there, so that the
+    answer tells."""
+    ask, before = rows.get(wanted.key, NEVER), rows.get(wanted.pair, NEVER).answers
+    answers, said = before.split(), heard(answer)
+    short = ask.times == 0 and len(answer.split()) <= SHORT  # "yes", "done": each question has its own
+    new = came if came is not None else short or said not in answers
+    in_vain = 1 if new or ask.times == 0 else ask.in_vain + 1
+    changed = {wanted.key: AskCount(ask.times + 1, in_vain)}
+    if said not in answers:
+        changed[wanted.pair] = AskCount(answers=" ".join([*answers, said][-ANSWERS:]))
+    if new and not wanted.later and rows.get(strike_key(wanted.agent), NEVER).times:
+        changed[strike_key(wanted.agent)] = NEVER
+    return Learned(new, changed)
+
+
+def last_time(rules: Loops, wanted: ModelAsk, ask: AskCount) -> str:
+    """Tell whoever asks that it is not asked for this again; empty if it is."""
+    if rules.same_ask is None or ask.in_vain < rules.same_ask - 1:
+        return ""
+    return (
+        f"[you have asked '{wanted.agent}' for this {ask.times} times, and nothing new comes of it: it will not be "
+        "asked for it again]"
+    )
+
+
+# -- what was new -----------------------------------------------------------------------------------------------
+
+
+class SeenOutcomes:
+    """What a process has seen of a run: the outcomes of its tools, and of what is asked for whether anything new came
+    of it. It is not kept: what another process saw counts as new."""
+
+    __slots__ = ("_calls", "_came")
+
+    def __init__(self) -> None:
+        self._calls: OrderedDict[str, tuple[str, ...]] = OrderedDict()  # of each call its latest outcomes
+        self._came: OrderedDict[tuple[str, str], bool] = OrderedDict()  # by task and what it asked for
+
+    def is_new(self, call: str, outcome: str) -> bool | None:
+        """Note an outcome, and tell whether the run has not had it; None if it had, but another one the last time."""
+        key, came = digest(call), digest(outcome)
+        had = self._calls.get(key)
+        if had is not None and had[-1] == came:
+            self._calls.move_to_end(key)
+            return False
+        self._calls[key] = (*[one for one in had or () if one != came][-(OUTCOMES - 1) :], came)
+        self._calls.move_to_end(key)
+        _keep(self._calls, CALLS)
+        return True if had is None or came not in had else None
+
+    def came_of(self, task: str, text: str, *, new: bool) -> None:
+        """Note that what a task asked for brought something, or nothing, new so far."""
+        self._came[task, text] = self._came.get((task, text), False) or new
+        _keep(self._came, CALLS)
+
+    def came(self, task: str, text: str) -> bool | None:
+        """Tell, once, whether anything new came of what a task asked for; None if no tool was used for it."""
+        return self._came.pop((task, text), None)
+
+
+def _keep(of: "OrderedDict[str, tuple[str, ...]] | OrderedDict[tuple[str, str], bool]", most: int) -> None:
+    if len(of) > most:
+        of.popitem(last=False)
+
+
+class Rounds:
+    """The rounds of one turn: how many in a row brought nothing new, and what was refused how often meanwhile."""
+
+    __slots__ = ("_fresh", "_latest", "_refused", "stale")
+
+    def __init__(self) -> None:
+        self.stale = 0
+        self._latest = -1  # round of which nothing new came
+        self._fresh = -1  # round of which something did
+        self._refused: dict[str, tuple[int, int]] = {}  # how often, and in which round at last
+
+    @property
+    def has_gained(self) -> bool:
+        """Whether anything new has come of this turn."""
+        return self._fresh >= 0
+
+    def gained(self, number: int) -> None:
+        """Note something new in the round of that number."""
+        self._fresh = number
+        self.stale = 0
+        self._refused.clear()
+
+    def in_vain(self, number: int) -> int:
+        """Note that nothing new came of a call in that round; gives how many such rounds there are by now."""
+        if number not in (self._latest, self._fresh):
+            self.stale += 1
+        self._latest = number
+        return self.stale
+
+    def refused(self, rule: str, what: str, number: int) -> int:
+        """Note a refusal in that round, and tell in how many rounds it was the same."""
+        if rule in _PASSING:
+            return 0
+        key = rule if rule in _OF_ALL else what
+        times, latest = self._refused.get(key, (0, -1))
+        if latest != number:
+            times += 1
+            self._refused[key] = (times, number)
+        return times
+
+
+def stale_sentence(tool: str, stale: int, *, asks: bool) -> str:
+    """Say why a tool is not used."""
+    more = "; if there is more to ask, ask for all of it in one answer" if asks else ""
+    return (
+        f"'{tool}' was not used: {stale} times in a row nothing new came of what you did; do something that you have "
+        f"not done yet, or finish with what you have{more}"
+    )
+
+
+def stale_warning(stale: int, most: int) -> str:
+    return f"[{stale} times in a row nothing new came of what you did; at {most} it is not done any more]"
+
+
+# -- a text that only grows --------------------------------------------------------------------------------------
+
+
+class _Echo(NamedTuple):
+    length: int = 0
+    text: str = ""
+    times: int = 0
+    answers: tuple[str, ...] = ()
+
+
+_SILENCE: Final = _Echo()
+
+
+class Echoes:
+    """What a task was answered to texts that grow by what was said, by each agent: the same, again and again?"""
+
+    __slots__ = ("_agents",)
+
+    LEAST: Final = 200  # characters: what is shorter has not grown yet
+
+    def __init__(self) -> None:
+        self._agents: dict[str, _Echo] = {}
+
+    def times(self, agent: str, text: str) -> int:
+        """Tell how often in a row an agent gave an answer again, if this text is the latest one and more."""
+        echo = self._agents.get(canonical(agent), _SILENCE)
+        return echo.times if echo.times and self._grows(echo, text) else 0
+
+    def learn(self, agent: str, text: str, answer: str) -> None:
+        """Note what an agent answered."""
+        name = canonical(agent)
+        if len(text) < self.LEAST:
+            self._agents.pop(name, None)
+            return
+        echo, said = self._agents.get(name, _SILENCE), heard(answer)
+        grows = self._grows(echo, text)
+        times = echo.times + 1 if grows and said in echo.answers else 0
+        answers: Sequence[str] = echo.answers if said in echo.answers else (*echo.answers, said)[-ANSWERS:]
+        self._agents[name] = _Echo(len(text), digest(text), times, tuple(answers))
+
+    @staticmethod
+    def _grows(echo: _Echo, text: str) -> bool:
+        return len(text) > echo.length > 0 and digest(text[: echo.length]) == echo.text
+
+
+def echo_sentence(agent: str, times: int) -> str:
+    return (
+        f"'{agent}' was not asked: {times} times in a row it said again what it had said before, to a text that only "
+        "grew; finish with what you have"
+    )
