@@ -174,7 +174,12 @@ def test_an_update_is_kept_as_it_is_and_apart_from_what_was_given(update):
         (None, "an update is a mapping, not None"),
         ([("phase", "x")], "an update is a mapping, not \\["),
         ({1: 2}, "update has a key that is not text: 1"),
-        ({"colour": 1}, "an update has no 'colour'; it may have artifacts, completed, context, metrics, next_phase, p"),
+        (
+            {"colour": 1, "context": {"colour": True}},
+            "update.colour goes into update.context, which has another 'colour'; give only one of them",
+        ),
+        ({"colour": 1, "context": []}, "update.context is an object, not \\[\\]"),
+        ({"colour": object()}, "update.colour is not JSON: object"),
         ({"context": []}, "update.context is an object, not \\[\\]"),
         ({"context": None}, "update.context is an object, not None"),
         ({"artifacts": "x"}, "update.artifacts is an object, not 'x'"),
@@ -201,6 +206,22 @@ def test_an_update_that_cannot_be_meant_is_refused_with_the_part_that_is_wrong(u
         checked_update(update)
     with pytest.raises(BadInput, match=reason):
         Command("coder", update)
+
+
+@pytest.mark.rule("handoff.unknown-keys")
+def test_keys_of_an_update_without_a_meaning_of_their_own_go_into_its_context():
+    given_ = {"order": 5003, "mood": {"calm": True}, "phase": "refund"}
+    update = Command("coder", given_).update
+
+    assert update == {"phase": "refund", "context": {"order": 5003, "mood": {"calm": True}}}
+    assert checked_update(update) == update
+    given_["mood"] = {"calm": False}
+    assert state_after({"context": {"order": 1, "a": 2}}, update).context == {
+        "order": 5003,
+        "a": 2,
+        "mood": {"calm": True},
+    }
+    assert Command("coder", {"order": 1, "context": {"order": 1, "a": 2}}).update == {"context": {"order": 1, "a": 2}}
 
 
 # --- the state ---------------------------------------------------------------------------------

@@ -242,7 +242,7 @@ async def test_the_new_holder_has_its_own_memory_and_rights(rt: Runtime):
 @pytest.mark.parametrize(
     "update",
     [
-        {"strange": 1},
+        {"strange": 1, "context": {"strange": 2}},
         {"context": []},
         {"metrics": {"tokens": -1}},
         {"completed": "x"},

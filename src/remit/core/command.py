@@ -33,6 +33,7 @@ _LISTS: Final = ("completed", "remaining")
 _WORDS: Final = ("phase", "next_phase")
 _MAPS: Final = ("context", "artifacts")
 _FIGURES: Final = ("tokens", "seconds", "retries")
+_KNOWN: Final = frozenset((*_MAPS, *_WORDS, *_LISTS, "metrics"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,9 @@ class Command:
     """Where the conversation goes next, and what changes on the way.
 
     `goto` is an agent, `END`, or a list of `Send`. `update` may have `context` and `artifacts` (merged), `phase` and
-    `next_phase`, `completed` and `remaining` steps, and `metrics` (`tokens`, `seconds`, `retries`; added up).
-    After a parallel handoff the results go to `join`, or back to the sender. `result` is the task's result at `END`.
+    `next_phase`, `completed` and `remaining` steps, and `metrics` (`tokens`, `seconds`, `retries`; added up). Every
+    other key goes into its `context`. After a parallel handoff the results go to `join`, or back to the sender.
+    `result` is the task's result at `END`.
     Along go the rights that the task was passed by name, and `sees`, `writes` and `tools` as far as the sender has
     them; `within` narrows the bounds from here on.
     """
@@ -191,9 +193,6 @@ def checked_update(given: object) -> Update:
     if not isinstance(given, Mapping):
         raise BadInput(f"an update is a mapping, not {shown(given)}")
     update = cast("Update", checked(dict(cast("Mapping[object, object]", given)), "update", STATE_LIMIT))
-    known = {*_MAPS, *_WORDS, *_LISTS, "metrics"}
-    if strange := sorted(update.keys() - known):
-        raise BadInput(f"an update has no {shown(strange[0])}; it may have {', '.join(sorted(known))}")
     for key in _MAPS:
         if not isinstance(update.get(key, {}), dict):
             raise BadInput(f"update.{key} is an object, not {shown(update[key])}")
@@ -202,7 +201,19 @@ def checked_update(given: object) -> Update:
     for key in _LISTS:
         _check_list(update.get(key, []), f"update.{key}")
     _check_metrics(update.get("metrics", {}))
-    return update
+    return _with_context(update) if update.keys() - _KNOWN else update
+
+
+def _with_context(update: Update) -> Update:
+    """Return the update with every key that has no meaning of its own moved into its context."""
+    context = cast("dict[str, Json]", update.get("context", {}))
+    own = {key: value for key, value in update.items() if key not in _KNOWN}
+    if twice := sorted(key for key in own.keys() & context.keys() if encode(own[key]) != encode(context[key])):
+        raise BadInput(
+            f"update.{twice[0]} goes into update.context, which has another {shown(twice[0])}; give only one of them"
+        )
+    known = {key: value for key, value in update.items() if key in _KNOWN}
+    return {**known, "context": {**context, **own}}
 
 
 def _check_list(value: Json, where: str) -> None:
