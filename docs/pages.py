@@ -134,13 +134,16 @@ def settings_page() -> str:
         'Runtime("team.db", bounds=Bounds(depth=4), policy=Policy(concurrency=20), serving=Serving(hands=10))',
         "```\n",
     ]
-    for kind in (*(getattr(settings, name) for name in settings.__all__), remit.Bounds, remit.Card, remit.Step):
+    given = [getattr(settings, name) for name in settings.__all__]
+    for kind in (*filter(inspect.isclass, given), remit.Bounds, remit.Card, remit.Step):
         rows = [(f"`{name}`", _code(hint), _code(default)) for name, hint, default in _fields(kind)]
         parts += [
             f"## {kind.__name__}\n",
             f"{_sections(kind.__doc__)}\n",
             _table(("field", "type", "default"), rows) + "\n",
         ]
+    for function in filter(inspect.isfunction, given):
+        parts += [f"## {function.__name__}\n", f"{_sections(function.__doc__)}\n"]
     parts.append(
         "`tools` are recorded and passed on narrowed, but nothing is called by remit yet. `credits` and `tokens` count "
         "what agents pay for and what they report with `await turn.used(1_200)`.\n"

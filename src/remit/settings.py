@@ -5,6 +5,7 @@ from remit.core.backoff import RetryPolicy
 from remit.core.breaker import BreakerPolicy
 from remit.core.loops import Loops
 from remit.core.money.limits import Limit
+from remit.core.tiers import tier_by_rules
 from remit.engine.settings import Pace, Policy, Serving, System
 
-__all__ = ["BreakerPolicy", "Limit", "Loops", "Pace", "Policy", "RetryPolicy", "Serving", "System"]
+__all__ = ["BreakerPolicy", "Limit", "Loops", "Pace", "Policy", "RetryPolicy", "Serving", "System", "tier_by_rules"]

@@ -7,7 +7,7 @@ import pytest
 
 import remit
 from engine.helping import kinds, signed
-from remit import END, Bounds, Card, Command, Refused, Runtime, Turn, errors
+from remit import END, Bounds, Card, Command, Plan, Refused, Runtime, Step, Turn, errors
 from remit.report.tree import tree
 from teams import team
 
@@ -312,6 +312,49 @@ async def test_a_classifier_chooses_the_tier_of_a_task_that_has_none():
         assert await rt.run("lead", "short") == 0
         assert await rt.run("lead", "a much longer task") == 5
         assert await rt.run("lead", "short", tier="medium") == 2
+
+
+@pytest.mark.rule("tier.rules")
+async def test_the_classifier_by_rules_is_asked_for_every_way_to_begin():
+    with team(classify="rules") as rt:
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> int | None:
+            return turn.remit.bounds.handoffs
+
+        small, large = "fix a typo", "design the architecture of a billing platform"
+        assert [await rt.run("lead", task) for task in (small, large)] == [0, 5]
+        assert (await rt.outcome("lead", large)).value == 5
+        async with rt.serving():
+            assert [await (await rt.submit("lead", task)).result() for task in (small, large)] == [0, 5]
+            for goal, handoffs in ((small, 0), (large, 5)):
+                plan = Plan([Step("a", "A", agent="lead")], goal=goal)
+                assert (await rt.run_plan(plan)).steps["a"].value == handoffs
+                assert (await (await rt.submit_plan(plan)).plan_outcome()).steps["a"].value == handoffs
+
+
+@pytest.mark.rule("tier.rules")
+async def test_an_async_function_may_ask_a_model_for_the_tier():
+    asked: list[str] = []
+
+    async def by_model(task: str) -> str:
+        await anyio.lowlevel.checkpoint()
+        asked.append(task)
+        return "huge" if task == "strange" else "medium"
+
+    with team(classify=by_model) as rt:
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> int | None:
+            return turn.remit.bounds.handoffs
+
+        assert await rt.run("lead", "short") == 2
+        assert await rt.run("lead", "short", tier="complex") == 5
+        with pytest.raises(errors.BadInput, match="there is no tier 'huge'; the tiers are simple, medium, complex"):
+            await rt.run("lead", "strange")
+        with pytest.raises(errors.BadInput, match="a task must not be empty"):
+            await rt.run("lead", "")
+    assert asked == ["short", "strange"]
 
 
 async def test_a_deadline_covers_every_holder(rt: Runtime, clock):

@@ -283,6 +283,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
     "policy": TableKind(
         "Rules that are not bounds.",
         {
+            "classify": _policy(word_of("rules"), "classify", "Who chooses the tier of a run that is not given one."),
             "concurrency": _policy(WHOLE, "concurrency", "How many submitted tasks run at a time, in all processes."),
             "handoffs": _policy(WHOLE, "handoffs", "How often one task may change hands."),
             "sends": _policy(WHOLE, "sends", "Into how many parts a task may go out at once."),

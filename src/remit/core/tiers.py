@@ -1,17 +1,36 @@
 """Tiers: bounds with a name, for tasks of a kind; given by the caller, or chosen by a classifier."""
 
-from typing import Final
+import re
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 
 from remit.core.bounds import Bounds
 from remit.core.checks import meant
 from remit.core.text import shown
 from remit.errors import BadInput
 
+Classify: TypeAlias = Callable[[str], str | Awaitable[str]]
+
 TIERS: Final[dict[str, Bounds]] = {
     "simple": Bounds(handoffs=0, tokens=10_000, members=1),
     "medium": Bounds(handoffs=2, tokens=25_000, members=3),
     "complex": Bounds(handoffs=5, tokens=150_000, members=5),
 }
+
+_WORD: Final = re.compile(r"\w+")
+_ITEM: Final = re.compile(r"(?:[-*\u2022]|\d{1,3}[.)])\s")
+_LETTERS: Final = 6  # of a word, roughly: some scripts have no spaces
+_LENGTHS: Final = (30, 100, 300)  # words, from which on a task counts as longer
+_MOST: Final = 3  # points for steps, and for large words: neither makes up for everything else
+_COMPLEX: Final = 3  # points, from which on a task is complex
+_STEPS: Final = frozenset(("also", "afterwards", "and", "finally", "next", "plus", "then"))
+_LARGE_WORK: Final = """
+all analyse analyze application architecture audit benchmark build campaign compare comprehensive coordinate design
+develop entire evaluate every evaluation framework implement implementation integrate integration investigate
+investigation launch migrate migration multiple optimise optimize overhaul plan platform project prototype redesign
+refactor research rewrite roadmap several strategy system team thorough thoroughly whole
+"""
+_LARGE: Final = frozenset(_LARGE_WORK.split())
 
 
 def tier(name: object) -> Bounds:
@@ -20,3 +39,19 @@ def tier(name: object) -> Bounds:
     if bounds is None:
         raise BadInput(f"there is no tier {shown(name)}; the tiers are {', '.join(TIERS)}{meant(name, TIERS)}")
     return bounds
+
+
+def tier_by_rules(task: str) -> str:
+    """Return the tier of a task by its words: "simple", "medium" or "complex".
+
+    A task gets points for its length, for each further step that it names (items of a list, "and", "then"), and for
+    each word that stands for large work ("design", "migrate", "several"). Without a point it is simple, with three it
+    is complex. The words are English; in other languages its length and its lists count.
+    """
+    words = _WORD.findall(task.casefold())
+    size = max(len(words), len(task) // _LETTERS)
+    items = sum(_ITEM.match(line.lstrip()) is not None for line in task.splitlines())
+    steps = len(_STEPS.intersection(words)) + max(items - 1, 0)
+    points = sum(size > length for length in _LENGTHS)
+    points += min(steps, _MOST) + min(len(_LARGE.intersection(words)), _MOST)
+    return "simple" if points == 0 else "medium" if points < _COMPLEX else "complex"

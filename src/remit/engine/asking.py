@@ -3,8 +3,9 @@
 A keyword that a verb does not take is an error that names those it takes.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypedDict
+import inspect
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypedDict, TypeVar, cast
 
 import anyio
 
@@ -17,14 +18,16 @@ from remit.core.lead import Lead
 from remit.core.plan import STEP_LIMIT, Plan
 from remit.core.remit import ATTEMPT_TIME, Pass
 from remit.core.scope import SeesGiven
-from remit.core.text import NAME_LIMIT, SESSION_LIMIT, line, plain, shown
-from remit.core.tiers import tier
+from remit.core.text import NAME_LIMIT, SESSION_LIMIT, TASK_LIMIT, line, plain, shown
+from remit.core.tiers import Classify, tier
 from remit.core.times import SpanGiven, span
 from remit.core.trust import Trust
 from remit.core.values import digest, encode
 from remit.engine.plans.running import Approves, PlanOptions
 from remit.engine.queue.submitting import KEY_LIMIT, Submission
 from remit.errors import BadInput
+
+How = TypeVar("How", bound=Mapping[str, object])
 
 BY_LIMIT: Final = NAME_LIMIT
 MOST_ATTEMPTS: Final = 1_000
@@ -156,14 +159,22 @@ def submission(to: str, task: str, how: Queueing, asked_how: str = "submit") -> 
     return Submission(Pass(to, task, **rest), asked_how=asked_how, **queue)
 
 
-def asked(verb: str, agent: str, task: str, how: Running, classify: Callable[[str], str] | None) -> Asked:
+async def classified(task: str, how: How, classify: Classify | None) -> How:
+    """Return the keywords of a run with the tier that the classifier chooses, if the caller gave none."""
+    if classify is None or how.get("tier", "") != "":
+        return how
+    chosen = classify(plain(task, "a task", TASK_LIMIT))
+    return cast("How", {**how, "tier": await chosen if inspect.isawaitable(chosen) else chosen})
+
+
+def asked(verb: str, agent: str, task: str, how: Running) -> Asked:
     """Make what a person asks for."""
-    return _asked(agent, task, checked(verb, how, Running), classify)
+    return _asked(agent, task, checked(verb, how, Running))
 
 
-def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str], str] | None) -> Asked:
+def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
     """Make a request: a person sees and writes everything, and passes it on unless told otherwise."""
-    if not how and classify is None:
+    if not how:
         return Asked(Pass(agent, task, sees=ANY, writes=ANY), "", "")
     rest: dict[str, Any] = {"sees": ANY, "writes": ANY, **how}
     session, by = rest.pop("session", ""), rest.pop("by", "")
@@ -173,8 +184,6 @@ def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str],
         line(by, "by", BY_LIMIT)
     name, handoffs = rest.pop("tier", ""), rest.pop("handoffs", True)
     within = of_type(rest.pop("within", TOP), Bounds, "within takes Bounds(...)")
-    if name == "" and classify is not None:
-        name = classify(task)
     if name != "":
         within &= tier(name)
     if not yes_or_no(handoffs, "handoffs"):
@@ -182,35 +191,31 @@ def _asked(agent: str, task: str, how: dict[str, Any], classify: Callable[[str],
     return Asked(Pass(agent, task, within=within, **rest), session, by)
 
 
-def submitted(agent: str, task: str, how: Submitting, classify: Callable[[str], str] | None) -> tuple[Submission, str]:
+def submitted(agent: str, task: str, how: Submitting) -> tuple[Submission, str]:
     """Make what a person puts into the queue, and give the session it belongs to."""
-    if not how and classify is None:
+    if not how:
         return Submission(Pass(agent, task, sees=ANY, writes=ANY), ATTEMPT_TIME), ""
-    return _submitted(agent, task, checked("submit", how, Submitting), classify)
+    return _submitted(agent, task, checked("submit", how, Submitting))
 
 
-def _submitted(
-    agent: str, task: str, how: dict[str, Any], classify: Callable[[str], str] | None
-) -> tuple[Submission, str]:
+def _submitted(agent: str, task: str, how: dict[str, Any]) -> tuple[Submission, str]:
     queue, rest = _queue(how)
-    request = _asked(agent, task, rest, classify)
+    request = _asked(agent, task, rest)
     return Submission(request.wish, by=request.by, **queue), request.session
 
 
-def submitted_plan(plan: Plan, how: SubmittingPlan, classify: Callable[[str], str] | None) -> tuple[Submission, str]:
+def submitted_plan(plan: Plan, how: SubmittingPlan) -> tuple[Submission, str]:
     """Make what a person puts into the queue as a plan, and give the session it belongs to."""
     of_type(plan, Plan, "submit_plan takes a Plan(...)")
     lead, rest = _lead("submit_plan", how, SubmittingPlan, plan)
-    submission, session = _submitted(STAND_IN, plan.goal or NO_GOAL, rest, classify)
+    submission, session = _submitted(STAND_IN, plan.goal or NO_GOAL, rest)
     return submission._replace(lead=lead, written=digest(encode(lead.data))), session
 
 
-def submitted_team(
-    goal: str, coordinator: str, how: SubmittingPlan, classify: Callable[[str], str] | None
-) -> tuple[Submission, str]:
+def submitted_team(goal: str, coordinator: str, how: SubmittingPlan) -> tuple[Submission, str]:
     """Make what a person puts into the queue for a team, and give the session it belongs to."""
     lead, rest = _lead("submit_team", how, SubmittingPlan)
-    submission, session = _submitted(coordinator, goal, rest, classify)
+    submission, session = _submitted(coordinator, goal, rest)
     return submission._replace(lead=lead, written=digest(encode(lead.data))), session
 
 
@@ -237,13 +242,11 @@ def plan_options(verb: str, how: Mapping[str, Any]) -> PlanOptions:
     return _options(checked(verb, how, Planning))
 
 
-def planned(
-    verb: str, agent: str, task: str, how: StartingPlan, classify: Callable[[str], str] | None
-) -> tuple[Asked, PlanOptions]:
+def planned(verb: str, agent: str, task: str, how: StartingPlan) -> tuple[Asked, PlanOptions]:
     """Make what a person asks for that is a plan or a team, and the options of the plan."""
     rest = checked(verb, how, StartingPlan)
     options = {name: rest.pop(name) for name in Planning.__annotations__ if name in rest}
-    return _asked(agent, task, rest, classify), _options(options)
+    return _asked(agent, task, rest), _options(options)
 
 
 def _options(given: dict[str, Any]) -> PlanOptions:

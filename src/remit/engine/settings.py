@@ -1,7 +1,7 @@
 """What the owner of a runtime decides about it, as values; one for each section of a team's file."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Literal, cast
@@ -14,6 +14,7 @@ from remit.core.guards import SENDS
 from remit.core.loops import Loops
 from remit.core.money.limits import Limit
 from remit.core.text import shown
+from remit.core.tiers import Classify, tier_by_rules
 from remit.core.times import DAY, SECOND, patience, span
 from remit.engine.door.approving import Approve
 from remit.engine.finding import Embed
@@ -31,7 +32,8 @@ _CHANNEL: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}", re.ASCII)
 class Policy:
     """The rules of a workspace that are not bounds.
 
-    `breaker` says how soon failing agents are left alone; `classify` chooses the tier of a task that is not given one;
+    `breaker` says how soon failing agents are left alone; `classify` chooses the tier of a task that is not given one:
+    "rules" does so by its words (`tier_by_rules`), and a function, plain or async, may ask a model instead;
     `concurrency` is how many submitted tasks the workspace works on at a time, in all processes together; `handoffs` is
     how often one task may change hands, `sends` into how many parts it may go out at once; `limits` are how much may be
     spent in an hour, a day, a week or a month; `unknown_price` says whether a call of a model whose price is not known
@@ -41,7 +43,7 @@ class Policy:
     """
 
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
-    classify: Callable[[str], str] | None = None
+    classify: Classify | Literal["rules"] | None = None
     concurrency: int | None = None
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
@@ -57,7 +59,7 @@ class Policy:
         counted(breaker.failures, "failures", least=1)
         span(breaker.cool_off, "cool_off")
         span(breaker.probe, "probe")
-        if self.classify is not None:
+        if self.classify is not None and self.classify != "rules":
             callable_(self.classify, "classify is a function from a task to a tier's name")
         whole(self.concurrency, "concurrency", least=1)
         between(self.handoffs, "handoffs", 0, _MANY)
@@ -76,6 +78,11 @@ class Policy:
         of_type(self.loops, Loops, "loops takes Loops(...)")
         if self.unknown_price not in ("refuse", "tokens"):
             raise BadInput(f"unknown_price is 'refuse' or 'tokens', not {shown(self.unknown_price)}")
+
+    @property
+    def classifier(self) -> Classify | None:
+        """The function that chooses the tier of a task that is not given one."""
+        return tier_by_rules if isinstance(self.classify, str) else self.classify
 
     @property
     def answer_within(self) -> int:

@@ -98,31 +98,39 @@ class Runtime(HasTeam):
         followed by its id: `rt.workspace.follow(run=...)`.
         """
         asking.nothing_more("stream", "an agent and a task", strange)
-        asking.asked("stream", agent, task, how, None)  # what is wrong is told now, and not when the loop begins
+        asking.asked("stream", agent, task, how)  # what is wrong is told now, and not when the loop begins
         return streamed(self.workspace.store, lambda: self._begun(agent, task, how))
 
     def _begun(self, agent: str, task: str, how: Running) -> Coroutine[Any, Any, Outcome]:
         self._opening.must_be_outside("run", "turn.delegate")
-        asked = asking.asked("run", agent, task, how, self._opening.settings.policy.classify)
+        asked = asking.asked("run", agent, task, how)
+        if self._opening.settings.policy.classify is not None:
+            return self._classified(agent, task, how)
         return self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
+
+    async def _classified(self, agent: str, task: str, how: Running) -> Outcome:
+        how = await asking.classified(task, how, self._opening.settings.policy.classifier)
+        asked = asking.asked("run", agent, task, how)
+        return await self._opening.engine.delegations.begin(asked.wish, self._ceiling, asked.session, by=asked.by)
 
     async def run_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> PlanOutcome:
         """Run a plan on behalf of a person and tell what became of every step."""
         asking.nothing_more("run_plan", "a plan", strange)
         self._opening.must_be_outside("run_plan", "turn.run_plan")
         of_type(plan, Plan, "run_plan takes a Plan(...)")
-        asked, options = self._planned("run_plan", "plan", plan.goal or NO_GOAL, how)
+        asked, options = await self._planned("run_plan", "plan", plan.goal or NO_GOAL, how)
         return await Leader(self._opening.engine, self._ceiling).plan(plan, asked, options)
 
     async def run_team(self, goal: str, coordinator: str, *strange: Never, **how: Unpack[StartingPlan]) -> Any:
         """Give a goal to a coordinator, who plans, and puts together what the members bring."""
         asking.nothing_more("run_team", "goal and coordinator", strange)
         self._opening.must_be_outside("run_team", "turn.run_team")
-        asked, options = self._planned("run_team", coordinator, goal, how)
+        asked, options = await self._planned("run_team", coordinator, goal, how)
         return (await Leader(self._opening.engine, self._ceiling).team(asked, options)).unwrap()
 
-    def _planned(self, verb: str, agent: str, task: str, how: StartingPlan) -> Any:
-        return asking.planned(verb, agent, task, how, self._opening.settings.policy.classify)
+    async def _planned(self, verb: str, agent: str, task: str, how: StartingPlan) -> Any:
+        how = await asking.classified(task, how, self._opening.settings.policy.classifier)
+        return asking.planned(verb, agent, task, how)
 
     async def submit(self, agent: str, task: str, *strange: Never, **how: Unpack[Submitting]) -> Task:
         """Put a task into the queue and come back at once; it outlives this process if the store does.

@@ -16,7 +16,7 @@ from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line
 from remit.core.times import DAY, SECOND, span
 from remit.engine import asking
 from remit.engine.acts import act_of
-from remit.engine.asking import Submitting, SubmittingPlan
+from remit.engine.asking import NO_GOAL, Submitting, SubmittingPlan
 from remit.engine.directory import Directory
 from remit.engine.queue.submitting import Submission
 from remit.engine.queue.task import Status, Task
@@ -131,7 +131,9 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         """
         self._opening.must_be_outside("submit", "turn.submit")
         engine = self._opening.engine
-        submission, session = asking.submitted(agent, task, how, self._opening.settings.policy.classify)
+        if self._opening.settings.policy.classify is not None:
+            how = await asking.classified(task, how, self._opening.settings.policy.classifier)
+        submission, session = asking.submitted(agent, task, how)
         if asker != "":
             accepted = await engine.queue.begin_for(canonical(asker), submission, self._ceiling, session, under)
         elif under != "":
@@ -145,14 +147,17 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         with it should that one be gone. `await task.plan_outcome()` tells what became of every step."""
         self._opening.must_be_outside("submit_plan", "turn.run_plan")
         asking.nothing_more("submit_plan", "a plan", strange)
-        return await self._led(*asking.submitted_plan(plan, how, self._opening.settings.policy.classify))
+        of_type(plan, Plan, "submit_plan takes a Plan(...)")
+        how = await asking.classified(plan.goal or NO_GOAL, how, self._opening.settings.policy.classifier)
+        return await self._led(*asking.submitted_plan(plan, how))
 
     async def submit_team(self, goal: str, coordinator: str, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
         """Put a goal for a team into the queue; a worker that has the coordinator leads it. The coordinator's plan and
         what was done of it outlive that worker."""
         self._opening.must_be_outside("submit_team", "turn.run_team")
         asking.nothing_more("submit_team", "goal and coordinator", strange)
-        return await self._led(*asking.submitted_team(goal, coordinator, how, self._opening.settings.policy.classify))
+        how = await asking.classified(goal, how, self._opening.settings.policy.classifier)
+        return await self._led(*asking.submitted_team(goal, coordinator, how))
 
     async def _led(self, submission: Submission, session: str) -> Task:
         engine = self._opening.engine
