@@ -19,6 +19,11 @@ def receipt(slices=1, tokens=6, withheld=0, unlisted=0):
     }
 
 
+def seen(*names: str, tokens=6):
+    """A receipt of a turn to which these were passed."""
+    return {**receipt(1, tokens), "saw": [[name, "passed", 1, 1, "83393eeb34819ae3"] for name in names]}
+
+
 def node(agent="coder", task="write it", start=0.0, end: float | None = 1.3, **other) -> Node:
     other.setdefault("state", "running" if end is None else "completed")
     other.setdefault("receipt", {} if end is None else receipt())

@@ -175,11 +175,11 @@ async def test_a_real_run_is_drawn_from_its_events(clock: FakeClock):
     lines = flow.text(root, clock.now()).splitlines()
     assert lines[:2] == [
         "✓ coder: write the auth module · 12 ms · 1 slice, 6 tokens",
-        "└─ ✓ reviewer: review the auth module · 12 ms · 2 slices, 11 tokens",
+        "└─ ✓ reviewer: review the auth module · 12 ms · 2 slices (codebase/auth), 11 tokens",
     ]
     assert lines[2].startswith("   └╌ ⊘ coder: explain it · ")
-    assert '-->|"2 ctx · 11 tok' in flow.mermaid(root, clock.now())
-    assert {"2 ctx · 11 tok", "→ saw: MVC in modules/auth"} <= set(texts(picture(root)))
+    assert '-->|"codebase/auth · 11 tok' in flow.mermaid(root, clock.now())
+    assert {"auth · 11 tok", "→ saw: MVC in modules/auth"} <= set(texts(picture(root)))
 
 
 def test_drawing_twice_gives_the_same_and_changes_nothing():

@@ -180,7 +180,7 @@ def test_mermaid_is_a_flowchart_with_classes_by_status():
         '    n4(["⊘ loop"]):::refused',
         '    n5["⊖ deployer<br/>publish<br/>200 ms"]:::cancelled',
         '    n0 -->|"2 ctx · 2.4k tok \N{MINUS SIGN}4"| n1',
-        '    n0 -->|"sees 2 scopes"| n2',
+        '    n0 -->|"sees codebase/#42; +1"| n2',
         '    n0 -->|"1 ctx · 6 tok"| n5',
         '    n2 -->|"1 ctx · 6 tok"| n3',
     ]

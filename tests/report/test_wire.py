@@ -101,6 +101,8 @@ def test_the_tree_as_data_has_everything_in_its_place():
         "credits": 0,
         "with_below": {"credits": 0, "tokens": 0},
         "questions": [],
+        "models": [],
+        "tools": [],
     }
     assert (child["id"], child["state"], child["error"], child["children"]) == (  # pyright: ignore[reportCallIssue]
         "t2",

@@ -13,12 +13,13 @@ from remit.core.times import iso
 from remit.core.values import Json, encode
 from remit.report.figures import count, duration, money
 from remit.report.flow.stays import order
-from remit.report.looks import AGAIN, ASKS, Role, look, mark
+from remit.report.looks import AGAIN, ASKS, MODEL, TOOL, Role, look, mark
 from remit.report.printable import block, escaped
 from remit.report.questions import AskedPerson
 from remit.report.receipts import Receipt, saw, tokens, withheld
 from remit.report.summary import Subtotal, sentence, subtotals, summary
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry, result_text
+from remit.report.uses import ModelUse, ToolUse, model_figures, model_name, titled, tool_call, tool_result, tool_time
 from remit.report.words import (
     WAITS,
     called,
@@ -119,6 +120,27 @@ def retry_line(retry: Retry) -> Text:
     return Text.assemble((f"{AGAIN} ", "yellow"), (escaped(retried(retry), 160), "dim"))
 
 
+def model_line(use: ModelUse) -> Text:
+    """Write one line for a model that was asked: how often, how many tokens that took, and what it cost."""
+    calls, *figures = model_figures(use)
+    line = Text.assemble((f"{MODEL} ", "blue"), model_name(use), (f"  {calls}", "yellow" if use.failed else "dim"))
+    return line.append("".join(f"  {figure}" for figure in figures), "dim")
+
+
+def tool_drawn(use: ToolUse, branch: Tree) -> None:
+    """Draw a call of a tool: what it was given, how long it took and what it returned. Why one failed stands in red on
+    a line of its own, because a narrow terminal would cut it off."""
+    mark_, look_ = (f"{TOOL} ", "blue") if use.outcome == "done" else _mark(use.outcome)
+    line = Text.assemble((mark_, look_), (tool_call(use), "" if use.outcome == "done" else look_))
+    if time := tool_time(use):
+        line.append(f"  {time}", "dim")
+    result = tool_result(use)
+    if use.outcome == "done":
+        branch.add(line.append(f"  {result}" if result else "", "dim"))
+    else:
+        branch.add(line).add(Text(result, look_))
+
+
 def question_drawn(question: AskedPerson, branch: Tree) -> None:
     """Say what a person has yet to answer, and how, on a line of its own: a narrow terminal would cut it off."""
     below = branch.add(Text(f"{ASKS} {WAITS}: {escaped(question.text, 160)}", "yellow"))
@@ -194,6 +216,8 @@ def drawn(root: Node, now: int, *, whole: bool = False) -> Tree:
             pending += _plan_drawn(plan, node, branch.add(_plan_head(plan)), (now, sums), most)
             planned.update(step.task for step in plan)
         others, rest = nodes_first([child for child in node.children if child.id not in planned], most)
+        for use in titled(node.models):
+            branch.add(model_line(use))
         pending += _rows_drawn(node, others, branch, (now, sums), most)
         if rest:
             branch.add(_more(len(rest), states(child.state for child in rest)))
@@ -229,10 +253,12 @@ def _plan_drawn(
 def _rows_drawn(
     node: Node, children: list[Node], branch: Tree, as_of: AsOf, most: int | None
 ) -> Iterator[tuple[Node, Tree]]:
-    """Draw in order of time who was asked, who took over, what was refused and what was tried again."""
+    """Draw in order of time who was asked, who took over, which tools were used, what was refused and what was tried
+    again."""
     moves = [number for number, handoff in enumerate(node.trail, 1) if not handoff.parallel]
     trail = [(number, handoff) for number, handoff in enumerate(node.trail, 1)]
-    rows: list[tuple[tuple[int, int, int], Node | Text]] = [(order(child), child) for child in children]
+    rows: list[tuple[tuple[int, int, int], Node | Text | ToolUse]] = [(order(child), child) for child in children]
+    rows += [((use.turn, 1, use.at), use) for use in _last(node.drawn_tools, most, branch, "tool call")]
     for number, handoff in _last(trail, most, branch, "handoff"):
         line = handoff_line(handoff)
         rows.append(((number, 0, 0), line.append(_saw(node), "blue") if number == max(moves, default=0) else line))
@@ -241,6 +267,8 @@ def _rows_drawn(
     for _, row in sorted(rows, key=lambda placed: placed[0]):
         if isinstance(row, Node):
             yield row, branch.add(headline(row, *as_of))
+        elif isinstance(row, ToolUse):
+            tool_drawn(row, branch)
         else:
             branch.add(row)
 
@@ -264,6 +292,10 @@ def summed_up(root: Node, now: int) -> RenderableType:
     parts = [count(figures.tasks, "task"), f"depth {figures.depth}", f"{figures.refused} refused", time]
     if figures.handoffs:
         parts.insert(2, count(figures.handoffs, "handoff"))
+    if figures.model_calls:
+        parts.append(count(figures.model_calls, "model call"))
+    if figures.tool_calls:
+        parts.append(count(figures.tool_calls, "tool call"))
     if figures.tokens:
         parts.append(f"{count(figures.tokens, 'token')} used")
     if figures.credits:

@@ -117,7 +117,8 @@ def _tool_done(event: Event) -> str:
     """: deploy({"env":"prod"}), refused: 'coder' may not use 'deploy' (2 ms, at team.py:8 in deploy)"""
     data = read(event, kinds.ToolDone)
     outcome = "" if data["outcome"] == "done" else f", {data['outcome']}"
-    said = f": {escaped(result, _RESULT)}" if (result := data.get("result")) else ""
+    result = data.get("result", "").removeprefix(f"'{data['tool']}' failed: ")
+    said = f": {escaped(result, _RESULT)}" if result else ""
     facts = [duration(elapsed)] if (elapsed := data.get("elapsed")) else []
     facts += [f"at {data['place']}"] if "place" in data else []
     return f": {data['tool']}({data['given']}){outcome}{said}" + (f" ({', '.join(facts)})" if facts else "")

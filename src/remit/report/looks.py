@@ -14,6 +14,8 @@ UNKNOWN: Final = "unknown"  # how a state is shown that this version does not kn
 FOLDED: Final = "folded"  # several tasks as one card
 AGAIN: Final = "↻"  # an attempt that was tried again
 ASKS: Final = "?"  # a question that a person has yet to answer
+MODEL: Final = "◆"  # a model that was asked
+TOOL: Final = "◇"  # a call of a tool
 _RIMMED: Final = frozenset[Role](("busy", "bad", "grave", "refused"))
 
 

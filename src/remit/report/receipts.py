@@ -1,11 +1,12 @@
 """Receipts as the journal keeps them: which slices of context a turn saw and why, and what was withheld from it."""
 
-from typing import NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from remit.core.receipt import Slice, Why
 from remit.core.values import Json
 
 Receipt: TypeAlias = dict[str, Json]
+_PASSED_ON: Final = frozenset[Why](("passed", "dependency", "message"))
 
 
 class Withheld(NamedTuple):
@@ -19,6 +20,11 @@ def saw(receipt: Receipt) -> list[Slice]:
     """List the slices; of very many, the first ones."""
     rows = cast("list[tuple[str, Why, int, int, str]]", receipt.get("saw", []))
     return [Slice(*row) for row in rows]
+
+
+def passed_on(receipt: Receipt) -> list[str]:
+    """List what others gave the turn besides its task: entries, results, messages, each once."""
+    return list(dict.fromkeys(part.what for part in saw(receipt) if part.why in _PASSED_ON))
 
 
 def withheld(receipt: Receipt) -> list[Withheld]:

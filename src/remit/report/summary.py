@@ -30,6 +30,9 @@ class Summary:
     tokens: int = 0
     credits: int = 0
     open_questions: int = 0
+    model_calls: int = 0
+    tool_calls: int = 0
+    tools_failed: int = 0
 
 
 class Subtotal(NamedTuple):
@@ -53,6 +56,9 @@ def summary(root: Node) -> Summary:
         tokens=sum(node.tokens for node in nodes),
         credits=sum(node.credits for node in nodes),
         open_questions=sum(len(node.open_questions) for node in nodes),
+        model_calls=sum(use.calls for node in nodes for use in node.models),
+        tool_calls=sum(len(node.tools) for node in nodes),
+        tools_failed=sum(use.outcome == "failed" for node in nodes for use in node.tools),
     )
 
 
@@ -100,6 +106,8 @@ def sentence(root: Node) -> str:
     if figures.retries:
         parts.append(f"tried again {count(figures.retries, 'time')}")
     parts += _refused(root)
+    if figures.tools_failed:
+        parts.append(f"{count(figures.tools_failed, 'tool call')} failed")
     if figures.open_questions:
         parts.append(f"{count(figures.open_questions, 'question')} for a person")
     working = [node.agent for node in root.walk() if _at_work(node)]

@@ -8,10 +8,12 @@ from remit.core import kinds, lifecycle
 from remit.core.events import Event
 from remit.core.kinds import read
 from remit.core.receipt import Slice
+from remit.core.text import summary
 from remit.core.values import Json, encode
-from remit.report import questions, receipts
+from remit.report import questions, receipts, uses
 from remit.report.questions import AskedPerson
 from remit.report.receipts import Receipt, Withheld
+from remit.report.uses import ASKING_VERBS, ModelUse, ToolUse
 
 STEP_STATES: Final = ("completed", "failed", "skipped", "running", "waiting")
 GONE: Final = "its process was gone"
@@ -83,7 +85,7 @@ class Node:
     begun, and the same until then. `attempts` is which attempt it is in: 0 before the first.
 
     `tokens` and `credits` are what this task used and spent itself, without what is below it. `questions` are what it
-    asked people.
+    asked people, `models` which models it asked, `tools` which tools these used.
 
     A tree grows with its run, so a node changes as long as events are fed to its `Growing`.
     """
@@ -114,6 +116,15 @@ class Node:
     more_refused: int = 0
     credits: int = 0
     questions: list[AskedPerson] = field(default_factory=list[AskedPerson])
+    models: list[ModelUse] = field(default_factory=list[ModelUse])
+    tools: list[ToolUse] = field(default_factory=list[ToolUse])
+
+    @property
+    def drawn_tools(self) -> list[ToolUse]:
+        """The calls of tools that are drawn: without those that the tree shows as a task or as a refused hop."""
+        told = {summary(refusal.sentence) for refusal in self.refusals}
+        asked_in_vain = any(child.error for child in self.children)
+        return [use for use in self.tools if not _is_drawn_as_hop(use, told, asked_in_vain)]
 
     @property
     def open_questions(self) -> list[AskedPerson]:
@@ -290,6 +301,20 @@ def _asked_person(node: Node, event: Event) -> None:
     questions.take(node.questions, event)
 
 
+def _asked_model(node: Node, event: Event) -> None:
+    uses.add_model_call(node.models, event)
+
+
+def _used_tool(node: Node, event: Event) -> None:
+    node.tools.append(uses.tool_use(event, len(node.trail)))
+
+
+def _is_drawn_as_hop(use: ToolUse, refused: set[str], asked_in_vain: bool) -> bool:
+    if use.tool not in ASKING_VERBS:
+        return False
+    return {"done": True, "failed": asked_in_vain, "refused": use.result in refused}[use.outcome]
+
+
 def _lost(node: Node, event: Event) -> None:
     if node.begun:
         node.retries.append(_cut_short(node, event))
@@ -353,10 +378,13 @@ _NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {
     "task.lost": _lost,
     "hop.refused": _hop_refused,
 }
-# What may be told of a task that has ended: calls that were under way are charged then, and questions withdrawn.
+# What may be told of a task that has ended: calls that were under way are recorded and charged then, and questions
+# withdrawn.
 _AFTERWARDS: Final[dict[str, Callable[[Node, Event], None]]] = {
     **dict.fromkeys(sorted(kinds.SPENDS), _spent),
     **dict.fromkeys(sorted(questions.ASKING), _asked_person),
+    **dict.fromkeys(sorted(uses.MODELS), _asked_model),
+    **dict.fromkeys(sorted(uses.TOOLS), _used_tool),
 }
 
 

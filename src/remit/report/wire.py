@@ -144,6 +144,8 @@ def _node(node: Node, whole: Subtotal) -> Data:
         "credits": node.credits,
         "with_below": named(whole),
         "questions": value(node.questions),
+        "models": value(node.models),
+        "tools": value(node.tools),
     }
 
 

@@ -9,11 +9,13 @@ from remit.report.figures import count, duration, money
 from remit.report.looks import LOOKS, known, urgency
 from remit.report.printable import escaped
 from remit.report.questions import AskedPerson
-from remit.report.summary import Subtotal, receipts, steps_sentence, tokens_seen
+from remit.report.receipts import Receipt
+from remit.report.summary import Subtotal, receipts, steps_sentence
 from remit.report.tree import Node, PlanStep, Refusal, Retry
 
 ASKED: Final = {"submit": "submitted", "spawn": "spawned"}  # what nobody waits for
 WAITS: Final = "waits for a person"
+_NAMED: Final = 3  # slices of a receipt
 _PLAIN: Final = frozenset(("completed", "running", "failed", "cancelled"))  # states whose marks say enough
 
 
@@ -21,11 +23,18 @@ _PLAIN: Final = frozenset(("completed", "running", "failed", "cancelled"))  # st
 
 
 def saw(node: Node) -> str:
-    """2 slices, 11 tokens; a receipt is written at the end of a turn, so before that: what the task may see"""
+    """2 slices (spec/auth), 11 tokens; a receipt is written at the end of a turn, so before that: what it may see"""
     written = receipts(node)
-    if written:
-        return f"{count(sum(map(receipts_.slices, written)), 'slice')}, {count(tokens_seen(node), 'token')}"
-    return may_see(node)
+    return saw_in(written) if written else may_see(node)
+
+
+def saw_in(written: Sequence[Receipt]) -> str:
+    """2 slices (spec/auth), 11 tokens: how much these turns saw, and by name what others had passed on to them"""
+    names = list(dict.fromkeys(name for receipt in written for name in receipts_.passed_on(receipt)))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    named = f" ({', '.join(escaped(name, 40) for name in names[:_NAMED])}{more})" if names else ""
+    seen = count(sum(map(receipts_.tokens, written)), "token")
+    return f"{count(sum(map(receipts_.slices, written)), 'slice')}{named}, {seen}"
 
 
 def may_see(node: Node) -> str:

@@ -17,7 +17,7 @@ from remit.core.events import Event
 from remit.ports import Span, View
 from remit.report.flow import text
 from remit.report.lines import plain_line
-from remit.report.looks import AGAIN, LOOKS
+from remit.report.looks import AGAIN, LOOKS, MODEL, TOOL
 from remit.report.printable import cut, escaped
 from remit.report.tree import tree
 from remit.stores.addresses import is_server
@@ -37,7 +37,9 @@ SECONDS: Final = 5.0  # for a store that may not answer any more
 _TROUBLE: Final = tuple(f"[{LOOKS[state].word}]" for state in ("failed", "dead", "lost", "refused"))
 _WORDS: Final = {LOOKS[state].mark: f"[{LOOKS[state].word}]" for state in LOOKS if not LOOKS[state].mark.isascii()}
 _SIGNS: Final = {"→": "->", "⇉": "=>", "…": "...", "⋯": "...", "·": "|", "│": "|", "├": "|", "└": "`", "─": "-"}
-_ASCII: Final = str.maketrans({**_WORDS, AGAIN: "[again]", **_SIGNS, "╌": "~", "┄": ".", "µ": "u"})
+_ASCII: Final = str.maketrans(
+    {**_WORDS, AGAIN: "[again]", MODEL: "[model]", TOOL: "[tool]", **_SIGNS, "╌": "~", "┄": ".", "µ": "u"}
+)
 
 Runs: TypeAlias = dict[str, list[Event]]
 

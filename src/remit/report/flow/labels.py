@@ -1,27 +1,43 @@
 """The labels of edges: what went along, and what was kept back."""
 
+from collections.abc import Sequence
+from typing import Final
+
 from remit.report import receipts
-from remit.report.figures import count, short
+from remit.report.figures import short
 from remit.report.flow.stays import Stay
+from remit.report.printable import cleaned
 from remit.report.receipts import slices, tokens
-from remit.report.words import may_see
+from remit.report.words import may_see, saw_in
+
+_BRIEF: Final = 10  # columns of a name on an edge of a picture
 
 
 def saw_here(stay: Stay) -> str:
-    """Say what a holder saw while the task was with it."""
+    """Say what a holder saw while the task was with it: 2 slices (spec/auth), 11 tokens"""
     if stay.receipt:
-        return f"{count(slices(stay.receipt), 'slice')}, {count(tokens(stay.receipt), 'token')}"
+        return saw_in([stay.receipt])
     return may_see(stay.node)
 
 
-def passed(stay: Stay) -> str:
-    """Say the same, as short as the label of an edge."""
+def passed(stay: Stay, columns: int = _BRIEF) -> str:
+    """Say what was passed, as short as the label of an edge: spec/auth +1 · 2.4k tok"""
     if stay.receipt:
-        return f"{slices(stay.receipt)} ctx · {short(tokens(stay.receipt))} tok"
+        names = receipts.passed_on(stay.receipt)
+        size = f"{short(tokens(stay.receipt))} tok"
+        return f"{_first_of(names, columns)} · {size}" if names else f"{slices(stay.receipt)} ctx · {size}"
     sees = stay.node.sees
     if "*" in sees:
         return "sees all"
-    return f"sees {count(len(sees), 'scope')}" if sees else "task only"
+    return f"sees {_first_of(sees, columns)}" if sees else "task only"
+
+
+def _first_of(names: Sequence[str], columns: int) -> str:
+    """spec/auth +1: the first name, or the end of its path if it is too long, and how many more there are"""
+    more = f" +{len(names) - 1}" if len(names) > 1 else ""
+    name = cleaned(names[0], 4 * columns)
+    end = name.rpartition("/")[2]
+    return cleaned(name if len(name) <= columns or end in ("", "*") else end, columns) + more
 
 
 def kept_back(stay: Stay) -> str:

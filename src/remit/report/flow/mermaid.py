@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from remit.report import receipts
 from remit.report.flow.labels import kept_back, passed
 from remit.report.flow.stays import Stay, member_of
 from remit.report.flow.tiles import Tile, outline, tiles_of
@@ -10,6 +11,7 @@ from remit.report.looks import FOLDED, Line, Role, known, look, mark
 from remit.report.printable import cleaned
 from remit.report.summary import Subtotal, subtotals
 from remit.report.tree import Node, PlanStep, Refusal
+from remit.report.uses import uses_in_short
 from remit.report.words import ASKED, called, notes, paid, plan_of, progress, states, took
 
 # Mermaid draws at most 500 edges and 50,000 characters; with stacks, this many cards and steps stay below both.
@@ -18,6 +20,8 @@ _STEPS: Final = 24
 _NEEDS: Final = 8  # of a step that waits for very many, the first
 _AGENT: Final = 24
 _TASK: Final = 40
+_PASSED: Final = 24
+_USE: Final = 60
 
 # Besides letters and digits only these mean nothing to Mermaid, to Markdown or to HTML inside a quoted label.
 _PLAIN: Final = frozenset(" ,.'/()+=?!-")
@@ -66,7 +70,8 @@ def _node(tile: Tile, now: int, whole: Mapping[str, Subtotal]) -> str:
             if stay.left is None:
                 parts = [note for note in notes(stay.node) if note not in ASKED.values()] + parts
                 parts += filter(None, [_label(paid(stay.node, whole), _TASK)])
-            label = f'["{head}<br/>{about}{", ".join(parts)}"]'
+            below = "".join(f"<br/>{_label(line, _USE)}" for line in uses_in_short(stay.models, stay.tools))
+            label = f'["{head}<br/>{about}{", ".join(parts)}{below}"]'
         case Refusal() as refusal:
             label = f'(["{mark("refused")} {_label(refusal.rule, _AGENT)}"])'
         case stack:
@@ -80,7 +85,7 @@ def _edge(asker: Tile, tile: Tile) -> str:
             member = isinstance(asker.shows, Stay) and member_of(stay.node, asker.shows.node)
             asked = ASKED.get(stay.node.asked_how, "")
             arrow = "==>" if member else "-.->" if asked else "-->"
-            label = " ".join(filter(None, (passed(stay), kept_back(stay))))
+            label = " ".join(filter(None, (_label(passed(stay, _PASSED), _TASK), kept_back(stay))))
             return f'{arrow}|"{asked + ", " if asked else ""}{label}"|'
         case Refusal() as refusal:
             verb = "handed to" if refusal.handoff else "asked"
@@ -90,10 +95,12 @@ def _edge(asker: Tile, tile: Tile) -> str:
 
 
 def _handoff(heir: Tile) -> str:
-    """Draw the edge of a handoff: the same task in other hands."""
-    came = heir.shows.came if isinstance(heir.shows, Stay) else None
-    phase = _label(came.phase, _AGENT) if came else ""
-    return f'==>|"{phase}"|' if phase else "==>"
+    """Draw the edge of a handoff: the same task in other hands, its phase, and what was passed with it."""
+    if not isinstance(heir.shows, Stay) or heir.shows.came is None:
+        return "==>"
+    along = passed(heir.shows, _PASSED) if receipts.passed_on(heir.shows.receipt) else ""
+    label = ", ".join(_label(part, _TASK) for part in (heir.shows.came.phase, along) if part)
+    return f'==>|"{label}"|' if label else "==>"
 
 
 def _class(tile: Tile) -> str:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from remit.core.values import Json
 from remit.report.tree import HandoffMade, Node, Refusal
+from remit.report.uses import ModelUse, ToolUse
 
 Turn = tuple[int, int, int]
 
@@ -28,6 +29,17 @@ class Stay(NamedTuple):
     @property
     def receipt(self) -> dict[str, Json]:
         return self.left.receipt if self.left else self.node.receipt
+
+    @property
+    def models(self) -> list[ModelUse]:
+        """The models that its holder asked."""
+        return [use for use in self.node.models if use.agent == self.holder]
+
+    @property
+    def tools(self) -> list[ToolUse]:
+        """The calls of tools while it lasted."""
+        first, last = self.turns
+        return [use for use in self.node.tools if first <= use.turn <= last]
 
     def elapsed(self, now: int) -> int:
         if self.left is not None:

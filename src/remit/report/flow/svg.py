@@ -28,6 +28,7 @@ from remit.report.looks import FOLDED, LOOKS, known, look
 from remit.report.printable import cleaned
 from remit.report.summary import steps_sentence, summary, waits_for
 from remit.report.tree import Node, Refusal, result_text
+from remit.report.uses import uses_in_short
 from remit.report.words import WAITS, called, reason, refused_word, retried, states, took
 
 _MARGIN: Final = 32
@@ -104,6 +105,11 @@ def _summary(root: Node, now: int) -> str:
     ]
     if figures.credits:
         parts.append(f"{money(figures.credits)} spent")
+    if figures.model_calls:
+        parts.append(count(figures.model_calls, "model call"))
+    if figures.tool_calls:
+        failed = f", {figures.tools_failed:,} failed" if figures.tools_failed else ""
+        parts.append(count(figures.tool_calls, "tool call") + failed)
     if figures.handoffs:
         parts.append(count(figures.handoffs, "handoff"))
     if figures.steps:
@@ -159,8 +165,9 @@ def _head(state: str, name: str, right: str) -> str:
 def _task(stay: Stay, now: int) -> str:
     """Draw a task in somebody's hands: on the first card what it is about, on the others what came along."""
     about = f"saw {saw_here(stay)}" if stay.came and stay.receipt else called(stay.node)
+    used = [*uses_in_short(stay.models, stay.tools), *(f"{use.tool}: {use.error}" for use in stay.tools if use.error)]
     return (
-        tooltip("; ".join((f"{stay.holder}: {called(stay.node)}", *map(retried, stay.node.retries[-SIBLINGS:]))))
+        tooltip("; ".join((f"{stay.holder}: {called(stay.node)}", *used, *map(retried, stay.node.retries[-SIBLINGS:]))))
         + _head(stay.state, stay.holder, _time(stay, now))
         + words(about, (_PAD, 48), "soft", _INSIDE)
         + _ending(stay)

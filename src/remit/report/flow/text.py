@@ -1,15 +1,17 @@
 """A run as lines of text: one for each task, each handoff, each refused hop and each step of a plan."""
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from remit.report.figures import duration
+from remit.report.figures import count, duration
 from remit.report.flow.stays import Stay, order, stays
-from remit.report.looks import AGAIN, ASKS, LOOKS, known, mark
+from remit.report.looks import AGAIN, ASKS, LOOKS, MODEL, TOOL, known, mark
 from remit.report.printable import escaped
 from remit.report.questions import AskedPerson
+from remit.report.receipts import passed_on
 from remit.report.summary import Subtotal, subtotals
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
+from remit.report.uses import ModelUse, ToolUse, model_figures, model_name, titled, tool_call, tool_result, tool_time
 from remit.report.words import (
     ASKED,
     called,
@@ -20,6 +22,7 @@ from remit.report.words import (
     refused_word,
     retried,
     saw,
+    saw_in,
     states,
     steps_first,
     took,
@@ -31,10 +34,18 @@ _AGENT: Final = 32
 _TASK: Final = 60
 _SENTENCE: Final = 160
 _STEPS: Final = 40  # of a longer plan the rest is counted
+_TOOLS: Final = 12  # the latest calls of tools; how many came before is told
 _RETRIES: Final = 8  # the latest; the task says which attempt it is in
 _GUIDES: Final = 96  # deeper branches keep only the nearest guides, or a deep chain would fill the screen with them
 
-Row: TypeAlias = Node | Refusal | Stay | HandoffMade | Retry | AskedPerson
+
+class _Before(NamedTuple):
+    """Calls of tools that are only counted."""
+
+    number: int
+
+
+Row: TypeAlias = Node | Refusal | Stay | HandoffMade | Retry | AskedPerson | ModelUse | ToolUse | _Before
 Whole: TypeAlias = Mapping[str, Subtotal]
 
 
@@ -68,13 +79,22 @@ def _below(node: Node, guides: str, lines: list[str]) -> list[tuple[Row, str, bo
 
 
 def _rows(node: Node) -> list[Row]:
-    """List what became of a task, in order: who took over, who was asked, what was refused, what was tried again."""
+    """List what became of a task, in order: which models it asked, who took over, who was asked, which tools were used,
+    what was refused, what was tried again."""
     rows: list[tuple[tuple[int, int, int], Row]] = [(order(hop), hop) for hop in (*node.children, *node.refusals)]
+    rows += [((-1, 0, 0), use) for use in titled(node.models)]
+    rows += _tools(node.drawn_tools)
     rows += [((retry.turn, 1, retry.at), retry) for retry in node.retries[-_RETRIES:]]
     rows += [((stay.turns[0], 0, 0), stay) for stay in stays(node)[1:]]
     rows += [((at, 0, 0), handoff) for at, handoff in enumerate(node.trail, 1) if handoff.parallel]
     rows += [((len(node.trail), 2, one.asked_at), one) for one in node.open_questions]
     return [row for _, row in sorted(rows, key=lambda placed: placed[0])]
+
+
+def _tools(used: list[ToolUse]) -> list[tuple[tuple[int, int, int], Row]]:
+    rows: list[tuple[tuple[int, int, int], Row]] = [((use.turn, 1, use.at), use) for use in used[-_TOOLS:]]
+    before = len(used) - len(rows)
+    return [((-1, 1, 0), _Before(before)), *rows] if before else rows
 
 
 def _nearest(guides: str) -> str:
@@ -85,16 +105,29 @@ def _line(row: Row, now: int, whole: Whole) -> str:
     match row:
         case Node():
             return _task(row, now, whole)
-        case AskedPerson():
-            return f"{ASKS} {waits(row)}"
+        case ModelUse() | ToolUse() | _Before() | AskedPerson():
+            return _note(row)
         case Refusal():
             return _refused(row)
         case Stay():
-            return f"{_handed(mark('handed'), row.came)} · {duration(row.elapsed(now))}"
+            along = [saw_in([row.receipt])] if passed_on(row.receipt) else []
+            return " · ".join([_handed(mark("handed"), row.came), duration(row.elapsed(now)), *along])
         case Retry():
             return f"{AGAIN} {escaped(retried(row), _SENTENCE)}"
         case _:
             return _handed("⇉", row)
+
+
+def _note(row: ModelUse | ToolUse | _Before | AskedPerson) -> str:
+    """◇ lookup({"q":"lamp"}) · 12 ms · SHELF-THREE"""
+    if isinstance(row, AskedPerson):
+        return f"{ASKS} {waits(row)}"
+    if isinstance(row, _Before):
+        return f"… {count(row.number, 'tool call')} before"
+    if isinstance(row, ModelUse):
+        return f"{MODEL} {' · '.join((model_name(row), *model_figures(row)))}"
+    sign = TOOL if row.outcome == "done" else mark(row.outcome)
+    return f"{sign} {' · '.join(filter(None, (tool_call(row), tool_time(row), tool_result(row))))}"
 
 
 def _task(node: Node, now: int, whole: Whole) -> str:
