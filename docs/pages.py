@@ -225,7 +225,8 @@ def file_page() -> str:
     ]
     for name, kind in description.TABLES.items():
         parts.append(f"## {name}\n")
-        parts.append(f"`[{name}.NAME]`: {kind.about}\n" if kind.many else f"`[{name}]`: {kind.about}\n")
+        header = f"[[{name}]]" if kind.listed else f"[{name}.NAME]" if kind.many else f"[{name}]"
+        parts.append(f"`{header}`: {kind.about}\n")
         parts.append(_file_settings(kind))
     parts += ["## A script\n", f"`[[AGENT]]` in a file that `script:FILE` names: {description.SCRIPT_LINE.about}\n"]
     return "\n".join([*parts, _file_settings(description.SCRIPT_LINE)])
@@ -233,8 +234,17 @@ def file_page() -> str:
 
 def _file_settings(kind: description.TableKind) -> str:
     short = [] if kind.short is None else [("`NAME = ...`", kind.short.kind.called, kind.short.about)]
-    rows = [(f"`{name}`", setting.kind.called, setting.about) for name, setting in kind.settings.items()]
-    return f"{_table(('setting', 'value', 'meaning'), [*short, *rows])}\n"
+    return f"{_table(('setting', 'value', 'meaning'), [*short, *_file_rows(kind)])}\n"
+
+
+def _file_rows(kind: description.TableKind, above: str = "") -> list[tuple[str, str, str]]:
+    """A row for each setting, with those of a table below it."""
+    rows: list[tuple[str, str, str]] = []
+    for name, setting in kind.settings.items():
+        rows.append((f"`{above}{name}`", description.called(setting), setting.about))
+        if isinstance(setting, description.TableKind):
+            rows += _file_rows(setting, f"{above}{name}.")
+    return rows
 
 
 def events_page() -> str:

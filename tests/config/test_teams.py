@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
 import remit
-from remit.config.description import TABLES, TableKind
+from remit.config.description import TABLES, Setting, TableKind
 from remit.config.schema import schema
 from remit.config.teams import Team, check_team, team
 from remit.core.allow import ANY
@@ -280,9 +281,9 @@ WRONG = {
     ),
     f"{AGENT}[bound]\ndepth = 1": "3: bound: there is no such table; did you mean 'bounds'?",
     f"{AGENT}[xyz]\ndepth = 1": (
-        "3: xyz: there is no such table; there are agents, bounds, policy, prices, run, serving, store and tools"
+        "3: xyz: there is no such table; there are agents, bounds, breaker, channels, limits, mcp, "
     ),
-    f"store = 'team.db'\n{AGENT}": ("1: store: this is a table; write [store] and its settings below, not 'team.db'"),
+    f"store = 'team.db'\n{AGENT}": ("1: store: this is a table; write its settings below [store], not 'team.db'"),
     "[agents]\ncoder = 'gpt'": ("2: agents.coder: this is a table; write its settings below [agents.coder], not 'gpt'"),
     f"{AGENT}[store]\npath = 'postgresql://a/b'": (
         "4: store.path: this is the address of a server; say address = ... instead"
@@ -294,6 +295,42 @@ WRONG = {
         "5: store.address: there is a path already; say only one of path and address"
     ),
     f"{AGENT}[policy]\nunanswered = 'maybe'": '4: policy.unanswered: this is "reject" or "approve", not \'maybe\'',
+    f"{AGENT}[policy]\nunanswered = 'aprove'": (
+        "4: policy.unanswered: this is \"reject\" or \"approve\", not 'aprove'; did you mean 'approve'?"
+    ),
+    f"{AGENT}[limits]\nper = 'day'": (
+        "3: limits: this is a list of tables; write [[limits]] and its settings below for each"
+    ),
+    f"{AGENT}[[limits]]\nper = 'dya'\ncredits = '$1'": (
+        '4: limits.0.per: this is "hour" or "day" or "week" or "month", not \'dya\'; did you mean \'day\'?'
+    ),
+    f"{AGENT}[[limits]]\nper = 'day'\ncredits = '$1'\n[[limits]]\nper = 'day'": (
+        "6: limits.1: a limit says how much: credits, tokens, or both"
+    ),
+    f"{AGENT}[[limits]]\nper = 'day'\ncredits = '$1'\nagent = 'codr'": (
+        "6: limits.0.agent: there is no agent 'codr'; did you mean 'coder'?"
+    ),
+    f"{AGENT}[[limits]]\ncredits = '$1'": (
+        '3: limits.0: say per, which is missing: "hour" or "day" or "week" or "month"'
+    ),
+    f"limits = [1]\n{AGENT}": "1: limits.0: this is a table; write its settings below [limits.0], not 1",
+    f"{AGENT}[breaker]\nfailures = 0": "3: breaker: failures is a whole number of at least 1 or None, not 0",
+    f"{AGENT}[breaker]\nfailure = 1": "4: breaker.failure: there is no such setting; did you mean 'failures'?",
+    f"{AGENT}retry = 3": "3: agents.coder.retry: this is a table; write its settings below [agents.coder.retry], not 3",
+    f"{AGENT}[agents.coder.retry]\nattempt = 3": (
+        "4: agents.coder.retry.attempt: there is no such setting; did you mean 'attempts'?"
+    ),
+    f"{AGENT}[retry]\nattempts = 0": "3: retry: attempts is a whole number from 1 to 1,000, not 0",
+    f"{AGENT}before = ['nothing']": ("3: agents.coder.before: say where it is as module:name, such as tools:read_file"),
+    f"{AGENT}after = ['MODULE:nothing']": "3: agents.coder.after: module 'MODULE' has no 'nothing'",
+    f"{AGENT}[policy]\napprove = 'MODULE:nothing'": "4: policy.approve: module 'MODULE' has no 'nothing'",
+    f"{AGENT}[policy]\nclassify = 'MODULE:thing'": "3: policy: classify is a function from a task to a tier's name",
+    f"{AGENT}[channels]\nown = 'MODULE:thing'": (
+        "3: channels: channels is a list of channels, such as Webhook(...), each with `tell` or `listen`"
+    ),
+    f"{AGENT}[mcp.files]\ncommand = ['x']": (
+        '3: mcp.files: say allow, which is missing: a list of texts, such as ["a", "b"]'
+    ),
     "": '1: agents: there are no agents yet; begin with [agents.helper] and model = "..."',
     "[agents.coder\nmodel = 'test'": "1: this is not TOML: Expected ']' at the end of a table declaration",
 }
@@ -365,13 +402,22 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path):
 @pytest.mark.rule("file.described")
 def test_the_schema_accepts_a_right_file_and_refuses_a_wrong_one():
     jsonschema.Draft202012Validator.check_schema(schema())
-    right = {"agents": {"coder": {"model": "test", "asks": "*"}}, "tools": {"a": "b:c", "d": {"program": ["x"]}}}
+    right: dict[str, Any] = {
+        "agents": {"coder": {"model": "test", "asks": "*"}},
+        "tools": {"a": "b:c", "d": {"program": ["x"]}},
+    }
+    right |= {"limits": [{"per": "day", "credits": "$1"}], "channels": {"mine": "a:b", "ops": {"answers": 1}}}
+    right["agents"]["coder"] |= {"retry": {"attempts": 2}, "output": {"type": "object"}}
     jsonschema.validate(right, schema())
     for wrong in (
         {"agents": {"coder": {"modle": "test"}}},
         {"agents": {"coder": {"model": "test", "function": "a:b"}}},
         {"agents": {"coder": {"model": "test"}}, "bounds": {"depth": "x"}},
         {"agents": {"coder": {"model": "test"}}, "prices": {"x": {"input": "$1"}}},
+        {"agents": {"coder": {"model": "test", "retry": {"attempt": 1}}}},
+        {"agents": {"coder": {"model": "test"}}, "limits": {"per": "day"}},
+        {"agents": {"coder": {"model": "test"}}, "limits": [{"credits": "$1"}]},
+        {"agents": {"coder": {"model": "test"}}, "channels": {"a": {"chat": 1}}},
         {},
     ):
         with pytest.raises(jsonschema.ValidationError):
@@ -380,8 +426,9 @@ def test_the_schema_accepts_a_right_file_and_refuses_a_wrong_one():
 
 @pytest.mark.rule("file.described")
 def test_every_setting_says_what_it_is_for():
-    def abouts(kind: TableKind) -> list[str]:
-        return [kind.about, *(setting.about for setting in kind.settings.values())]
+    def abouts(kind: TableKind | Setting) -> list[str]:
+        below = kind.settings.values() if isinstance(kind, TableKind) else ()
+        return [kind.about, *(about for one in below for about in abouts(one))]
 
     said = [about for kind in TABLES.values() for about in abouts(kind)]
     assert all(about.endswith(".") for about in said)

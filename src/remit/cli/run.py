@@ -199,6 +199,8 @@ async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str], 
     def note(events: Sequence[Event]) -> None:
         runs.extend(event.run for event in events if event.kind == "task.started" and event.task == event.run)
 
+    if runtime.serving_settings.channels:  # people are told while a process serves
+        runtime.lend()
     stop = runtime.workspace.watch(note)
     work = asyncio.create_task(_outcome(runtime, ask, hear))
     told = asyncio.create_task(heard.first.wait())

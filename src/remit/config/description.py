@@ -5,10 +5,14 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple, cast
 
+from remit.config.variables import variables_in
+from remit.core.backoff import RetryPolicy
 from remit.core.bounds import Bounds
+from remit.core.breaker import BreakerPolicy
 from remit.core.card import Card
 from remit.core.checks import counted
 from remit.core.credits import credits as money
+from remit.core.money.limits import HOURS, Limit
 from remit.core.money.prices import Price
 from remit.core.text import NAME_LIMIT, line
 from remit.core.tiers import TIERS
@@ -20,16 +24,18 @@ from remit.stores.addresses import is_server
 
 
 class ValueKind(NamedTuple):
-    """A kind of value: what it is called, how a JSON Schema says it, and whether a value is one."""
+    """A kind of value: what it is called, how a JSON Schema says it, whether a value is one, and the words that it may
+    be if there are only a few."""
 
     called: str
     schema: dict[str, Json]
     fits: Callable[[object], bool]
+    words: tuple[str, ...] = ()
 
 
 class Setting(NamedTuple):
-    """One key. `judge` raises BadInput for a value of the right kind that will not do all the same; `ways` are the
-    kinds of agent that it is for, all of them if it is empty."""
+    """One key. `judge` raises BadInput for a value of the right kind that cannot be used; `ways` are the keys of
+    `one_of` that it goes with, all of them if it is empty."""
 
     about: str
     kind: ValueKind
@@ -38,15 +44,31 @@ class Setting(NamedTuple):
 
 
 class TableKind(NamedTuple):
-    """A table of settings; with `many` there is one for each name that its owner chooses. `one_of` are keys of which
-    there is exactly one, `needs` such as are always there. `short` is what may stand in the place of the table."""
+    """A table of settings, and of tables below it.
+
+    With `many` there is one for each name that its owner chooses, with `listed` a list of them. `one_of` are keys of
+    which there is exactly one, `needs` keys that must be there. `short` is what may stand in the place of the table.
+    `judge` raises BadInput for settings that do not go together. `ways` are as in `Setting`, and `noun` is what one
+    such table is called.
+    """
 
     about: str
-    settings: Mapping[str, Setting]
+    settings: "Mapping[str, Setting | TableKind]"
     many: bool = False
+    listed: bool = False
     one_of: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     short: Setting | None = None
+    judge: Callable[[Any], object] | None = None
+    ways: tuple[str, ...] = ()
+    noun: str = "table"
+
+
+def called(setting: Setting | TableKind) -> str:
+    """Name the kind of value that a key has."""
+    if isinstance(setting, Setting):
+        return setting.kind.called
+    return "a list of tables" if setting.listed else "a table"
 
 
 # -- kinds of values ---------------------------------------------------------------------------------------------
@@ -54,6 +76,14 @@ class TableKind(NamedTuple):
 
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in cast("list[object]", value))
+
+
+def _is_ids(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is(int), cast("list[object]", value)))
+
+
+def _is_text_table(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(one, str) for one in cast("dict[str, object]", value).values())
 
 
 def _is(*kinds: type) -> Callable[[object], bool]:
@@ -82,6 +112,14 @@ TEXTS: Final = ValueKind('a list of texts, such as ["a", "b"]', _LISTED, _is_tex
 NAMES: Final = ValueKind(
     'a list of texts, such as ["a", "b"], or one text', {"anyOf": [{"type": "string"}, _LISTED]}, _is_or_texts(str)
 )
+TEXT_TABLE: Final = ValueKind(
+    'a table of texts, such as { NAME = "value" }',
+    {"type": "object", "additionalProperties": {"type": "string"}},
+    _is_text_table,
+)
+IDS: Final = ValueKind(
+    "a list of whole numbers, such as [4711, 4712]", {"type": "array", "items": {"type": "integer"}}, _is_ids
+)
 WHOLE: Final = ValueKind("a whole number", {"type": "integer"}, _is(int))
 NUMBER: Final = ValueKind("a number", {"type": "number"}, _is(int, float))
 YES: Final = ValueKind("true or false", {"type": "boolean"}, _is(bool))
@@ -100,6 +138,11 @@ MOMENT: Final = ValueKind(
     {"type": "string", "format": "date-time"},
     _is_moment,
 )
+FORM: Final = ValueKind(
+    "text in quotes, or a table that is a JSON Schema",
+    {"anyOf": [{"type": "string"}, {"type": "object"}]},
+    _is(str, dict),
+)
 ARGUMENTS: Final = ValueKind('a table, such as { name = "value" }', {"type": "object"}, _is(dict))
 
 
@@ -109,7 +152,7 @@ def word_of(*words: str) -> ValueKind:
     def fits(value: object) -> bool:
         return isinstance(value, str) and value in words
 
-    return ValueKind(" or ".join(f'"{word}"' for word in words), {"enum": [*words]}, fits)
+    return ValueKind(" or ".join(f'"{word}"' for word in words), {"enum": [*words]}, fits, words)
 
 
 # -- what is judged by the value it becomes -----------------------------------------------------------------------
@@ -177,15 +220,62 @@ def _workspace(value: str) -> None:
     line(value, "a workspace", NAME_LIMIT)
 
 
+def _places(value: str | list[str]) -> None:
+    for one in [value] if isinstance(value, str) else value:
+        _place(one)
+
+
+def _secret(value: str) -> None:
+    if not variables_in(value):
+        raise BadInput('a secret does not belong in a file: keep it in an environment variable, and write "${NAME}"')
+
+
+def _form(value: object) -> None:
+    """Check the form of an answer, as far as that can be told without importing anything."""
+    if isinstance(value, str) and not value.endswith(".json"):
+        _place(value)
+
+
 def _argv(value: list[str]) -> None:
     if not value or not value[0]:
         raise BadInput("a program is a list, its name first and then its arguments")
 
 
+def _with(kind: Callable[..., object]) -> Callable[[Any], object]:
+    """Judge a whole table by the value that it becomes."""
+    return lambda table: kind(**table)
+
+
+_CHANNEL_NEEDS: Final = {
+    "telegram": ("chat", "allow"),
+    "slack": ("secret", "base_url"),
+    "webhook": ("secret",),
+    "answers": ("secret",),
+}
+
+
+def _channel(table: dict[str, Any]) -> None:
+    way = next(way for way in _CHANNEL_NEEDS if way in table)
+    for name in _CHANNEL_NEEDS[way]:
+        if name not in table:
+            raise BadInput(f"say {name}, which is missing: {called(CHANNEL.settings[name])}")
+
+
+def _breaker(table: dict[str, Any]) -> None:
+    Policy(breaker=BreakerPolicy(**table))
+
+
 # -- the file ------------------------------------------------------------------------------------------------------
 
 WAYS: Final = ("model", "function", "guest", "program")
+CHANNELS: Final = ("telegram", "slack", "webhook", "answers")
 _MODEL, _ASKING = ("model",), ("model", "guest")
+
+_RETRY: Final = {
+    "attempts": Setting("How many attempts there are in all; 4 unless told otherwise.", WHOLE),
+    "first": Setting("How many seconds to wait after the first; each wait is twice the one before.", NUMBER),
+    "cap": Setting("How many seconds to wait at most.", NUMBER),
+}
 
 AGENT: Final = TableKind(
     "Agents, each under its name: a model with tools, a function, an agent of another framework, or a program.",
@@ -218,9 +308,19 @@ AGENT: Final = TableKind(
             _at_least_one("iterations"),
             _ASKING,
         ),
+        "output": Setting(
+            "The form of its answer: a type as module:name, a JSON Schema as a table, or a FILE.json that has one.",
+            FORM,
+            _form,
+            _MODEL,
+        ),
+        "before": Setting("Functions called before each tool call, as module:name.", NAMES, _places, _ASKING),
+        "after": Setting("Functions called after each tool call, as module:name.", NAMES, _places, _ASKING),
+        "retry": TableKind("How its tasks from the queue are tried again.", _RETRY, judge=_with(RetryPolicy)),
     },
     many=True,
     one_of=WAYS,
+    noun="an agent",
 )
 
 TOOL: Final = TableKind(
@@ -233,6 +333,54 @@ TOOL: Final = TableKind(
     many=True,
     one_of=("program",),
     short=Setting("A function, as module:name.", TEXT, _place),
+)
+
+
+_LINKS: Final = ("slack", "webhook", "answers")
+
+CHANNEL: Final = TableKind(
+    "How people are told of questions and answer them, each channel under its name.",
+    {
+        "telegram": Setting('A bot of Telegram: its token, as "${NAME}" of an environment variable.', TEXT, _secret),
+        "slack": Setting('The address of an incoming webhook of Slack, as "${NAME}".', TEXT, _secret),
+        "webhook": Setting('The address that questions are posted to; "${NAME}" if it is a secret.', TEXT),
+        "answers": Setting("The port on which links of Slack and webhooks are answered.", WHOLE),
+        "chat": Setting("The id of the chat.", WHOLE, None, ("telegram",)),
+        "allow": Setting("The ids of the people whose answers count.", IDS, None, ("telegram",)),
+        "api": Setting("Where Telegram is reached, if not where it usually is.", TEXT, None, ("telegram",)),
+        "secret": Setting('What signs the links, as "${NAME}"; the same for all.', TEXT, _secret, _LINKS),
+        "base_url": Setting("Where people reach the links.", TEXT, None, ("slack", "webhook")),
+        "host": Setting("The address to listen at; 127.0.0.1 unless told otherwise.", TEXT, None, ("answers",)),
+    },
+    many=True,
+    one_of=CHANNELS,
+    short=Setting("A channel of your own, as module:name.", TEXT, _place),
+    judge=_channel,
+    noun="a channel",
+)
+
+MCP_SERVER: Final = TableKind(
+    "MCP servers, each under its name; agents name the tools that are allowed here.",
+    {
+        "command": Setting("What starts it: a program, its name first and then its arguments.", TEXTS, _argv),
+        "url": Setting("Where it is, if it runs already.", TEXT),
+        "allow": Setting("The tools that may be used, by name.", TEXTS),
+        "pins": Setting("Digests of tools that must not change, by name.", TEXT_TABLE),
+        "env": Setting(
+            'Variables that its command gets; "${NAME}" stands for one of ours.', TEXT_TABLE, None, ("command",)
+        ),
+        "cwd": Setting("The folder that its command runs in; that of this file if unsaid.", TEXT, None, ("command",)),
+        "headers": Setting(
+            'What goes with every request; "${NAME}" stands for a variable of ours.', TEXT_TABLE, None, ("url",)
+        ),
+        "seconds": Setting("How long one call may take; 60 unless told otherwise.", NUMBER, _seconds),
+        "limit": Setting("How many bytes of a result are kept.", WHOLE),
+        "opening": Setting("How long it may take to start; 60 unless told otherwise.", NUMBER, _seconds),
+    },
+    many=True,
+    one_of=("command", "url"),
+    needs=("allow",),
+    noun="a server",
 )
 
 
@@ -294,8 +442,43 @@ TABLES: Final[Mapping[str, TableKind]] = {
                 word_of("reject", "approve"), "unanswered", "What it means that nobody answers a question."
             ),
             "answer_days": _policy(NUMBER, "answer_days", "How many days people have to answer."),
+            "approve": Setting(
+                "The function that says which hops a person has to approve, as module:name.", TEXT, _place
+            ),
+            "classify": Setting("The function from a task to the name of its tier, as module:name.", TEXT, _place),
+            "secrets": Setting("Environment variables whose values are never written down.", TEXTS),
         },
     ),
+    "limits": TableKind(
+        "What may be spent in an hour, a day, a week or a month.",
+        {
+            "per": Setting("In which time.", word_of(*HOURS)),
+            "credits": Setting("How much money.", AMOUNT, _amount),
+            "tokens": Setting("How many tokens.", WHOLE),
+            "agent": Setting('By which agent; "*" for each.', TEXT),
+            "session": Setting('In which session; "*" for each.', TEXT),
+        },
+        listed=True,
+        needs=("per",),
+        judge=_with(Limit),
+        noun="a limit",
+    ),
+    "breaker": TableKind(
+        "How soon agents that fail are not asked for a while.",
+        {
+            "failures": Setting("How many failures in a row; 3 unless told otherwise.", WHOLE),
+            "cool_off": Setting("For how many seconds it is not asked then; 60 unless told otherwise.", NUMBER),
+            "probe": Setting("How many seconds the task that tries it again has to report.", NUMBER),
+        },
+        judge=_breaker,
+    ),
+    "retry": TableKind(
+        "How tasks from the queue are tried again, for agents that do not say it themselves.",
+        _RETRY,
+        judge=_with(RetryPolicy),
+    ),
+    "channels": CHANNEL,
+    "mcp": MCP_SERVER,
     "prices": TableKind(
         "What models cost, where you know it better: for a million tokens, under the model's name in quotes.",
         {

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 from remit.config.problems import Problem, Problems, listing, near
 from remit.config.reading import Document, script
 from remit.config.scripts import SCRIPT, ScriptLine
+from remit.config.variables import unset
 from remit.core.text import canonical, shown
 from remit.core.toolgroups import GROUP, GROUPS
 from remit.errors import BadInput
@@ -29,15 +30,13 @@ def linked(read: Document) -> dict[str, Script]:
         for asked in texts(table.get("asks")):
             if asked != "*":
                 _known(problems, (*at, "asks"), asked, names)
-        _tools(problems, at, table, tables_or_texts(read.tables, "tools"))
+        _tools(problems, at, table, _all_tools(read.tables))
         for key in texts(table.get("keys")):
             if not os.environ.get(key):
                 sentence = f"the environment variable {key} is not set; its key cannot be used"
                 problems.add((*at, "keys"), sentence, warning=True)
-    run = read.tables.get("run")
-    if isinstance(run, dict):
-        for asked in texts(cast("dict[str, Any]", run).get("agent")):
-            _known(problems, ("run", "agent"), asked, names)
+    _named_elsewhere(read, names)
+    _variables(read)
     _store(read)
     return _scripts(read.file.parent, agents, problems)
 
@@ -73,6 +72,13 @@ def _below(tables: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
         yield from cast("dict[str, Any]", found).items()
 
 
+def _listed(tables: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Give the tables of a list, as far as they are tables."""
+    found = tables.get(name)
+    ones = cast("list[object]", found) if isinstance(found, list) else []
+    return [cast("dict[str, Any]", one) for one in ones if isinstance(one, dict)]
+
+
 def _names(agents: Iterable[str], problems: Problems) -> dict[str, str]:
     """Give each agent's name as it is written, by the name that counts."""
     names: dict[str, str] = {}
@@ -86,6 +92,18 @@ def _names(agents: Iterable[str], problems: Problems) -> dict[str, str]:
             problems.add(("agents", name), f"this is the same agent as {names[counts]}; give it another name")
         names.setdefault(counts, name)
     return names
+
+
+def _named_elsewhere(read: Document, names: Mapping[str, str]) -> None:
+    """Check the agents that other tables than those of agents name."""
+    for number, limit in enumerate(_listed(read.tables, "limits")):
+        for asked in texts(limit.get("agent")):
+            if asked != "*":
+                _known(read.problems, ("limits", str(number), "agent"), asked, names)
+    run = read.tables.get("run")
+    if isinstance(run, dict):
+        for asked in texts(cast("dict[str, Any]", run).get("agent")):
+            _known(read.problems, ("run", "agent"), asked, names)
 
 
 def _known(problems: Problems, path: tuple[str, ...], asked: str, names: Mapping[str, str]) -> None:
@@ -115,6 +133,22 @@ def _tools(problems: Problems, at: tuple[str, ...], table: Mapping[str, Any], th
     for tool in texts(table.get("approve")) if isinstance(approve, list) and "model" in table else ():
         if tool not in has:
             problems.add((*at, "approve"), f"{shown(tool)} is no tool of this agent{near(tool, has)}")
+
+
+def _all_tools(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the tools that agents may name: those below [tools], and those that MCP servers are allowed to bring."""
+    servers = tables_of(tables, "mcp").values()
+    return {**dict(_below(tables, "tools")), **{name: None for one in servers for name in texts(one.get("allow"))}}
+
+
+def _variables(read: Document) -> None:
+    """Warn of environment variables that a file names and that are not set here."""
+    for table in ("channels", "mcp"):
+        for name, one in tables_of(read.tables, table).items():
+            for key, value in one.items():
+                for variable in unset(value):
+                    sentence = f"the environment variable {variable} is not set"
+                    read.problems.add((table, name, key), sentence, warning=True)
 
 
 def _store(read: Document) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from remit.config.description import SCRIPT_LINE, TABLES, WAYS, Setting, TableKind
+from remit.config.description import SCRIPT_LINE, TABLES, Setting, TableKind, called
 from remit.config.lines import Path as KeyPath
 from remit.config.lines import lines_of, trouble
-from remit.config.problems import Problems, listing, near
+from remit.config.problems import Problems, dotted, listing, near
 from remit.core.text import shown
 from remit.errors import BadInput
 
@@ -75,33 +75,59 @@ def _parsed(file: Path) -> Document:
 
 
 def _table(problems: Problems, path: KeyPath, given: object, kind: TableKind) -> None:
-    if not isinstance(given, dict):
-        problems.add(path, f"this is a table; write [{path[0]}] and its settings below, not {shown(given)}")
+    if kind.listed:
+        _list(problems, path, given, kind)
         return
     if not kind.many:
-        _one(problems, path, cast("dict[str, object]", given), kind)
+        _one(problems, path, given, kind)
+        return
+    if not isinstance(given, dict):
+        _no_table(problems, path, given)
         return
     for name, one in cast("dict[str, object]", given).items():
-        if kind.short is not None and not isinstance(one, dict):
-            _value(problems, (*path, name), one, kind.short)
-        else:
-            _one(problems, (*path, name), cast("object", one), kind)
+        _one(problems, (*path, name), one, kind)
+
+
+def _list(problems: Problems, path: KeyPath, given: object, kind: TableKind) -> None:
+    if not isinstance(given, list):
+        problems.add(path, f"this is a list of tables; write [[{dotted(path)}]] and its settings below for each")
+        return
+    for number, one in enumerate(cast("list[object]", given)):
+        _one(problems, (*path, str(number)), one, kind)
+
+
+def _no_table(problems: Problems, path: KeyPath, given: object) -> None:
+    problems.add(path, f"this is a table; write its settings below [{dotted(path)}], not {shown(given)}")
 
 
 def _one(problems: Problems, path: KeyPath, given: object, kind: TableKind) -> None:
-    if not isinstance(given, dict):
-        problems.add(path, f"this is a table; write its settings below [{'.'.join(path)}], not {shown(given)}")
+    if kind.short is not None and not isinstance(given, dict):
+        _value(problems, path, given, kind.short)
         return
-    table = cast("dict[str, object]", given)
+    if not isinstance(given, dict):
+        _no_table(problems, path, given)
+        return
+    table, before = cast("dict[str, object]", given), len(problems.found)
     _strange(problems, path, table, kind.settings, "setting")
-    for name, setting in kind.settings.items():
-        if name in table:
-            _value(problems, (*path, name), table[name], setting)
+    for name in kind.settings.keys() & table.keys():
+        _setting(problems, (*path, name), table[name], kind.settings[name])
     for name in kind.needs:
         if name not in table:
-            problems.add(path, f"say {name}, which is missing: {kind.settings[name].kind.called}")
+            problems.add(path, f"say {name}, which is missing: {called(kind.settings[name])}")
     if kind.one_of:
         _exactly_one(problems, path, table, kind)
+    if kind.judge is not None and len(problems.found) == before:
+        try:
+            kind.judge(table)
+        except BadInput as no:
+            problems.add(path, str(no))
+
+
+def _setting(problems: Problems, path: KeyPath, given: object, setting: Setting | TableKind) -> None:
+    if isinstance(setting, TableKind):
+        _table(problems, path, given, setting)
+    else:
+        _value(problems, path, given, setting)
 
 
 def _strange(problems: Problems, path: KeyPath, given: dict[str, Any], known: Mapping[str, object], word: str) -> None:
@@ -113,7 +139,8 @@ def _strange(problems: Problems, path: KeyPath, given: dict[str, Any], known: Ma
 
 def _value(problems: Problems, path: KeyPath, given: object, setting: Setting) -> None:
     if not setting.kind.fits(given):
-        problems.add(path, f"this is {setting.kind.called}, not {shown(given)}")
+        hint = near(given, setting.kind.words) if isinstance(given, str) else ""
+        problems.add(path, f"this is {setting.kind.called}, not {shown(given)}{hint}")
         return
     if setting.judge is not None:
         try:
@@ -130,8 +157,8 @@ def _exactly_one(problems: Problems, path: KeyPath, given: dict[str, object], ki
         problems.add(path, f"say {words}, which is missing")
     for more in said[1:]:
         problems.add((*path, more), f"there is {said[0]} already; say only one of {words}")
-    way = said[0] if said and said[0] in WAYS else ""
+    way = said[0] if said else ""
     for name, setting in kind.settings.items():
         if name in given and way and setting.ways and way not in setting.ways:
             wanted = " or ".join(setting.ways)
-            problems.add((*path, name), f"this is for an agent with a {wanted}, and this one has a {way}")
+            problems.add((*path, name), f"this is for {kind.noun} with a {wanted}, and this one has a {way}")

@@ -17,12 +17,14 @@ def schema() -> dict[str, Json]:
 
 
 def _table(kind: TableKind) -> Json:
-    if not kind.many:
-        return {"description": kind.about, **_settings(kind)}
     one: Json = _settings(kind)
     if kind.short is not None:
         one = {"anyOf": [_setting(kind.short), one]}
-    return {"description": kind.about, "type": "object", "additionalProperties": one}
+    if kind.listed:
+        return {"description": kind.about, "type": "array", "items": one}
+    if kind.many:
+        return {"description": kind.about, "type": "object", "additionalProperties": one}
+    return {"description": kind.about, **one}
 
 
 def _settings(kind: TableKind) -> dict[str, Json]:
@@ -38,5 +40,7 @@ def _settings(kind: TableKind) -> dict[str, Json]:
     return made
 
 
-def _setting(setting: Setting) -> Json:
+def _setting(setting: Setting | TableKind) -> Json:
+    if isinstance(setting, TableKind):
+        return _table(setting)
     return {"description": setting.about, **setting.kind.schema}

@@ -32,22 +32,32 @@ def scripted(name: str, agent: str, lines: Sequence[ScriptLine]) -> FunctionMode
             raise BadInput(f"{name} has no line for {agent} {moment} for {shown(task)}; add one without `when`")
         return line
 
-    async def answer(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         line = line_for(messages)
-        return ModelResponse([ToolCallPart(line.call, {**line.arguments}) if line.call else TextPart(line.say)])
+        if line.call:
+            return ModelResponse([ToolCallPart(line.call, {**line.arguments})])
+        return ModelResponse([ToolCallPart(_form(info), line.say) if _form(info) else TextPart(line.say)])
 
     async def stream(
-        messages: list[ModelMessage], _info: AgentInfo
+        messages: list[ModelMessage], info: AgentInfo
     ) -> AsyncGenerator[str | dict[int, DeltaToolCall], None]:
         line = line_for(messages)
         if line.call:
             yield {0: DeltaToolCall(line.call, encode({**line.arguments}))}
+            return
+        if form := _form(info):
+            yield {0: DeltaToolCall(form, line.say)}
             return
         for words in _WORDS.findall(line.say) or [line.say]:
             await anyio.sleep(_PACE)
             yield words
 
     return FunctionModel(answer, stream_function=stream, model_name=name)
+
+
+def _form(info: AgentInfo) -> str:
+    """Name the tool by which an answer in a form is given; empty if the answer is text."""
+    return "" if info.allow_text_output else next((tool.name for tool in info.output_tools), "")
 
 
 def _so_far(messages: Sequence[ModelMessage]) -> ToldSoFar:

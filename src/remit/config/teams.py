@@ -1,23 +1,30 @@
 """A team out of its file: read, checked, linked, and put together as a runtime."""
 
+import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from remit.config import parts
 from remit.config.importing import found_at
-from remit.config.linking import Script, linked, models_of, tables_of, tables_or_texts
+from remit.config.linking import Script, linked, models_of, tables_of, tables_or_texts, texts
 from remit.config.places import store_in
 from remit.config.problems import Problem, Problems, in_order, raised
 from remit.config.reading import Document, document, right
 from remit.config.scripts import SCRIPT, FreeScripts
+from remit.config.variables import unset
+from remit.core.backoff import RetryPolicy
 from remit.core.bounds import Bounds
+from remit.core.breaker import BreakerPolicy
 from remit.core.card import Card
+from remit.core.money.limits import Limit
 from remit.core.money.prices import Price
 from remit.core.text import canonical
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
 from remit.ports import Prices
+from remit.ports.tools import ToolFailed
 from remit.runtime.opening import DEFAULT_WORKSPACE
 from remit.runtime.runtime import Runtime
 from remit.stores.sqlite.database import MEMORY
@@ -45,7 +52,7 @@ class Team(NamedTuple):
 def team(file: Path, *, runs: bool = True) -> Team:
     """Make the team of a file. Raises BadInput with everything that is wrong; if it `runs`, also with what is missing
     only here."""
-    made, problems = _made(file)
+    made, problems = _made(file, connect=runs)
     raised(problems if runs or made is None else ())
     assert made is not None
     return made
@@ -53,16 +60,16 @@ def team(file: Path, *, runs: bool = True) -> Team:
 
 def check_team(file: Path) -> tuple[Team | None, list[Problem]]:
     """Give the team of a file, if it is right, and everything that is wrong with it or missing here."""
-    made, problems = _made(file)
+    made, problems = _made(file, connect=True)
     return made, in_order(problems)
 
 
-def _made(file: Path) -> tuple[Team | None, list[Problem]]:
+def _made(file: Path, *, connect: bool) -> tuple[Team | None, list[Problem]]:
     read = document(file)
     scripts = linked(read)
     if not right(read.tables, read.problems):
         return None, read.problems.found
-    runtime = _Building(read, scripts).runtime()
+    runtime = _Building(read, scripts, connect=connect).runtime()
     if not right(read.tables, read.problems):
         return None, read.problems.found
     return Team(runtime, _run_defaults(read.tables), tuple(read.problems.found)), read.problems.found
@@ -75,31 +82,77 @@ def _run_defaults(tables: Mapping[str, Any]) -> RunDefaults:
 
 
 class _Building:
-    """Puts a runtime together out of tables that were checked; what goes wrong now is a problem of that part."""
+    """Puts a runtime together out of tables that were checked; what goes wrong now is a problem of that part. MCP
+    servers are started only to `connect`: a team that does not run needs no more than the names of their tools."""
 
-    def __init__(self, read: Document, scripts: Mapping[str, Script]) -> None:
+    def __init__(self, read: Document, scripts: Mapping[str, Script], *, connect: bool) -> None:
         self._tables = read.tables
         self._folder = read.file.parent
         self._problems: Problems = read.problems
         self._scripts = scripts
+        self._connect = connect
         self._agents = tables_of(read.tables, "agents")
 
     def runtime(self) -> Runtime:
         store = self._tables.get("store", {})
+        policy = dict(self._tables.get("policy", {}))
+        secrets = [os.environ[name] for name in policy.pop("secrets", ()) if os.environ.get(name)]
         made = Runtime(
             store_in(store, self._folder) or MEMORY,
             workspace=store.get("workspace", DEFAULT_WORKSPACE),
             bounds=Bounds(**self._tables.get("bounds", {})),
-            policy=Policy(**self._tables.get("policy", {})),
-            serving=Serving(**self._tables.get("serving", {})),
+            policy=self._part(("policy",), lambda: self._policy(policy)),
+            serving=self._part(("channels",), self._serving),
             system=System(prices=self._part(("prices",), self._prices)),
+            secrets=secrets,
         )
         for name, tool in tables_or_texts(self._tables, "tools").items():
             self._part(("tools", name), lambda name=name, tool=tool: made.tool(self._tool(name, tool)))
+        self._add_servers(made)
         if right(self._tables, self._problems):  # else every agent with that tool would tell of it again
             for name, table in self._agents.items():
                 self._part(("agents", name), lambda name=name, table=table: self._add(made, name, table))
         return made
+
+    def _policy(self, said: dict[str, Any]) -> Policy:
+        for key in ("approve", "classify"):
+            if key in said:
+                said[key] = self._part(("policy", key), lambda key=key: found_at(said[key], self._folder))
+        said["breaker"] = BreakerPolicy(**self._tables.get("breaker", {}))
+        said["limits"] = [Limit(**table) for table in self._tables.get("limits", ())]
+        return Policy(**said)
+
+    def _serving(self) -> Serving:
+        given = tables_or_texts(self._tables, "channels")
+        channels = [self._channel(name, one) for name, one in given.items() if not unset(one)]
+        made = [one for one in channels if one is not None]
+        return Serving(channels=made, **self._tables.get("serving", {}))
+
+    def _channel(self, name: str, given: Any) -> Any:
+        return self._part(("channels", name), lambda: parts.channel(name, given, self._folder))
+
+    def _add_servers(self, made: Runtime) -> None:
+        """Put the tools of MCP servers on the shelf; a server that cannot be reached is a warning, like a key that is
+        not set."""
+        tables = tables_of(self._tables, "mcp")
+        servers: dict[str, Any] = {}
+        for name, table in tables.items():
+            if self._connect and not unset(table):
+                found = self._part(("mcp", name), lambda name=name, table=table: self._server(name, table))
+                servers.update({name: found} if found is not None else {})
+        offered = parts.tools_of(servers)
+        for name, table in tables.items():
+            tools = offered.get(name, [])
+            if isinstance(tools, BadInput):
+                self._problems.add(("mcp", name, "allow"), str(tools))
+            elif isinstance(tools, ToolFailed):
+                self._problems.add(("mcp", name), parts.why_away(tools), warning=True)
+            listed = tools if isinstance(tools, list) and tools else parts.placeholders(table["allow"])
+            for tool in listed:
+                self._part(("mcp", name, "allow"), lambda tool=tool: made.tool(tool))
+
+    def _server(self, name: str, table: Mapping[str, Any]) -> Any:
+        return parts.server(name, table, self._folder)
 
     def _part(self, path: tuple[str, ...], make: Callable[[], Any]) -> Any:
         try:
@@ -119,13 +172,21 @@ class _Building:
 
     def _add(self, made: Runtime, name: str, table: Mapping[str, Any]) -> None:
         about = {key: value for key, value in table.items() if key not in ("model", "function", "guest", "program")}
+        retry = RetryPolicy(**about.pop("retry", self._tables.get("retry", {})))
+        for key in ("before", "after"):
+            if key in about:
+                at, places = ("agents", name, key), texts(about[key])
+                about[key] = self._part(at, lambda places=places: [found_at(one, self._folder) for one in places]) or ()
+        if "output" in about:
+            given = about["output"]
+            about["output"] = self._part(("agents", name, "output"), lambda: parts.form(given, self._folder))
         if "model" in table:
             about["fallback"] = [self._model(model, name) for model in about.get("fallback", ())]
-            made.model_agent(name, self._model(table["model"], name), **about)
+            made.model_agent(name, self._model(table["model"], name), retry=retry, **about)
         elif "guest" in table:
-            made.add(found_at(table["guest"], self._folder), name=name, **about)
+            made.add(found_at(table["guest"], self._folder), name=name, retry=retry, **about)
         else:
-            made.add(Card(name, **_on_card(about)), self._answer(table))
+            made.add(Card(name, **_on_card(about)), self._answer(table), retry=retry)
 
     def _answer(self, table: Mapping[str, Any]) -> Any:
         if "function" in table:

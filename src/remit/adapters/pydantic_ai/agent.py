@@ -4,14 +4,15 @@ Everything is put together once, when an agent is registered. While it runs, the
 they belong to by themselves.
 """
 
+import copy
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, cast, get_args
+from typing import Annotated, Any, Final, TypeAlias, cast, get_args
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 from pydantic.errors import PydanticUserError
-from pydantic_ai import Agent, AgentRunResult, UsageLimits
+from pydantic_ai import Agent, AgentRunResult, StructuredDict, UsageLimits
 from pydantic_ai.agent import AbstractAgent, WrapperAgent
 from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UserError
 from pydantic_ai.tools import DeferredToolRequests
@@ -33,6 +34,7 @@ Prompt: TypeAlias = Callable[[TurnLike], str | Awaitable[str]]
 
 # Ten slips in calling one tool, whose name may not exist; two answers of the wrong shape. Each is paid for.
 RETRIES: Final[Any] = {"tools": 10, "output": 2}
+_FAULTS: Final = 5  # of an answer that does not fit its schema are told
 _NO_LIMITS: Final = UsageLimits(request_limit=None)  # how often a model is asked is counted by the turn
 
 
@@ -45,7 +47,7 @@ def task_of(turn: TurnLike) -> str:
 class ModelAgent:
     """An agent made of models, instructions and tools. `models` are asked in their order; `keys`, `base_url` and
     `key_of` are as `Clients` takes them. `verbs` says whether it may delegate, `output` what its result must look like,
-    and `prompt` makes what the model is asked out of a turn."""
+    a type or a JSON Schema, and `prompt` makes what the model is asked out of a turn."""
 
     name: str
     models: Sequence[ModelGiven]
@@ -71,7 +73,7 @@ class ModelAgent:
                 self.model,
                 name=self.name,
                 instructions=self.instructions or None,
-                output_type=str if self.output is None else self.output,
+                output_type=form_of(self.output),
                 tools=tools,
                 retries=RETRIES,
                 model_settings={"max_tokens": most},
@@ -200,6 +202,25 @@ def _result(output: object) -> Any:
     if isinstance(output, BaseModel):
         return output.model_dump(mode="json")
     return output if isinstance(output, str) else to_jsonable_python(output)
+
+
+def form_of(output: Any) -> Any:
+    """Return the type of an answer: a JSON Schema becomes one that checks what a model answered against it."""
+    if not isinstance(output, Mapping):
+        return str if output is None else output
+    try:
+        from remit.adapters import schema as schemas  # noqa: PLC0415 - only those need it who give a schema
+    except ImportError as error:
+        raise BadInput(f"output as a JSON Schema needs pip install 'remit[schema]' ({error})") from error
+    schema = cast("dict[str, Any]", {**output})
+    schemas.check_schema(schema)
+
+    def fits(value: dict[str, Any]) -> dict[str, Any]:
+        if wrong := schemas.check(schema, value):
+            raise ValueError("; ".join(wrong[:_FAULTS]))
+        return value
+
+    return Annotated[StructuredDict(copy.deepcopy(schema)), AfterValidator(fits)]
 
 
 def _may_be_none(output: Any) -> bool:

@@ -1,0 +1,33 @@
+"""Environment variables in a file: "${NAME}" stands for the value of one, so that no secret stands in the file."""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
+
+
+def variables_in(value: object) -> list[str]:
+    """List the variables that a value names: a text, or a table of texts."""
+    return [name for text in _texts(value) for name in _VARIABLE.findall(text)]
+
+
+def unset(value: object) -> list[str]:
+    """List the variables that a value names and that have no value here."""
+    return [name for name in variables_in(value) if not os.environ.get(name)]
+
+
+def filled(value: Any) -> Any:
+    """Put the values of variables in the place of their names; all of them are set."""
+    if isinstance(value, dict):
+        return {name: filled(one) for name, one in cast("dict[str, Any]", value).items()}
+    return _VARIABLE.sub(lambda found: os.environ[found[1]], value) if isinstance(value, str) else value
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for one in cast("dict[str, object]", value).values():
+            yield from _texts(one)
+    elif isinstance(value, str):
+        yield value

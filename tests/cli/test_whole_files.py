@@ -1,0 +1,328 @@
+"""A team's file says all of it: each part is checked by `remit check` and holds in `remit run`."""
+
+import base64
+import json
+import os
+import sys
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import plain_environment
+from programs import PATIENCE, Said, ran
+
+SECRET = "whsec_" + base64.b64encode(b"canary-secret-of-thirty-two-byte").decode()
+DESK = '[agents.desk]\nmodel = "script:script.toml"\n'
+CALC = """
+from mcp.server import MCPServer
+
+server = MCPServer("calc", log_level="ERROR")
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+
+
+@server.tool()
+def divide(a: int, b: int) -> float:
+    "Divide a number by another."
+    return a / b
+
+
+if __name__ == "__main__":
+    server.run()
+"""
+TEAM = """
+import json, pathlib
+from pydantic import BaseModel
+
+class Refund(BaseModel):
+    order: int
+    amount: int
+
+async def boss(turn):
+    return await turn.delegate("worker", "ship it")
+
+async def worker(turn):
+    return "shipped"
+
+async def breaks(turn):
+    raise ValueError("broken for good")
+
+async def fragile(turn):
+    said = []
+    for number in range(4):
+        try:
+            await turn.delegate("broken", f"try {number}")
+        except Exception as no:
+            said.append(str(no))
+    return " | ".join(said)
+
+def expensive(hop):
+    return "shipping costs money" if "ship" in hop.task else False
+
+def tier_of(task):
+    return "simple"
+
+def note(turn, call):
+    pathlib.Path("noted.txt").write_text(call.name)
+
+def lookup(text: str) -> str:
+    "Look it up."
+    return "found " + text
+
+class Written:
+    name = "written"
+    async def tell(self, workspace, inquiry):
+        pathlib.Path("told.txt").write_text(inquiry.text)
+        return "told.txt"
+
+written = Written()
+"""
+
+
+def remit(folder: Path, *words: str, **variables: str) -> Said:
+    """Run `remit` in a folder, with these variables in its environment."""
+    return ran("-m", "remit.cli", *words, cwd=folder, env={**plain_environment(), **variables}, timeout=PATIENCE)
+
+
+def written(folder: Path, text: str, script: str = "") -> Path:
+    (folder / "crew.py").write_text(TEAM)
+    (folder / "calc.py").write_text(CALC)
+    (folder / "script.toml").write_text(script)
+    (folder / "remit.toml").write_text(text)
+    return folder
+
+
+def checked(folder: Path, **variables: str) -> list[str]:
+    """Run `remit check` and give what it says."""
+    return remit(folder, "check", **variables).stdout.splitlines()
+
+
+# -- limits, breaker, retry, hooks --------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("file.whole")
+def test_a_limit_in_the_file_stops_what_would_spend_more(tmp_path: Path):
+    script = '[[desk]]\nsay = "done"\n'
+    limit = '[[limits]]\nper = "day"\ntokens = 1\nagent = "*"\n'
+    written(tmp_path, f'{DESK}{limit}[store]\npath = "remit.db"\n', script)
+    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    done = remit(tmp_path, "run", "go")
+    assert done.returncode != 0
+    assert "of 1 tokens a day" in done.stderr + done.stdout
+
+
+@pytest.mark.rule("file.whole")
+def test_the_breaker_of_the_file_opens_after_as_many_failures_as_it_says(tmp_path: Path):
+    agents = '[agents.lead]\nfunction = "crew:fragile"\nasks = ["broken"]\n[agents.broken]\nfunction = "crew:breaks"\n'
+    written(tmp_path, f'[run]\nagent = "lead"\n{agents}[breaker]\nfailures = 2\ncool_off = 600\n')
+    assert checked(tmp_path) == ["remit.toml: 2 agents, nothing is wrong"]
+    first, second, third, fourth = remit(tmp_path, "run", "go").stdout.split(" | ")
+    assert "broken for good" in first
+    assert "broken for good" in second
+    assert "failed 2 times" in third
+    assert "failed 2 times" in fourth
+
+
+@pytest.mark.rule("file.whole")
+@pytest.mark.parametrize("where", ["[retry]\n", "[agents.broken.retry]\n"], ids=["of all", "of one"])
+def test_tasks_from_the_queue_are_tried_as_often_as_the_file_says(where: str, tmp_path: Path):
+    team = f'[agents.broken]\nfunction = "crew:flaky"\n{where}attempts = 2\nfirst = 0.01\n'
+    written(tmp_path, f'{team}[store]\npath = "remit.db"\n')
+    code = '\nasync def flaky(turn):\n    open("tries", "a").write("x")\n    raise ConnectionError("away")\n'
+    with (tmp_path / "crew.py").open("a") as module:
+        module.write(code)
+    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    leads = '\n[agents.lead]\nfunction = "crew:hands_on"\nasks = ["broken"]\n'
+    with (tmp_path / "remit.toml").open("a") as file:
+        file.write(f'{leads}[run]\nagent = "lead"\n')
+    with (tmp_path / "crew.py").open("a") as module:
+        module.write('\nasync def hands_on(turn):\n    await turn.submit("broken", "go")\n    return "handed on"\n')
+    assert remit(tmp_path, "run", "go").stdout == "handed on\n"
+    assert (tmp_path / "tries").read_text() == "xx"
+
+
+@pytest.mark.rule("file.whole")
+def test_hooks_of_the_file_are_called_around_tools(tmp_path: Path):
+    team = f'{DESK}tools = ["lookup"]\nbefore = "crew:note"\n[tools]\nlookup = "crew:lookup"\n'
+    script = '[[desk]]\ncall = "lookup"\nwith = { text = "x" }\n[[desk]]\nafter = "lookup"\nsay = "{result}"\n'
+    written(tmp_path, team, script)
+    assert remit(tmp_path, "run", "go").stdout == "found x\n"
+    assert (tmp_path / "noted.txt").read_text() == "lookup"
+
+
+@pytest.mark.rule("file.whole")
+def test_a_secret_that_the_file_names_is_never_written(tmp_path: Path):
+    written(tmp_path, f'{DESK}[policy]\nsecrets = ["SHOP_SECRET"]\n', '[[desk]]\nsay = "{task}"\n')
+    assert "[secret]" in remit(tmp_path, "run", "it is hush-hush-hush", SHOP_SECRET="hush-hush-hush").stdout
+
+
+# -- forms of answers -----------------------------------------------------------------------------------------------
+
+SCHEMA = '{ type = "object", properties = { amount = { type = "integer" } }, required = ["amount"] }'
+FORMS = {
+    "a type": ('"crew:Refund"', '{"order": 17, "amount": 89}'),
+    "a schema": (SCHEMA, '{"amount": 89}'),
+    "a file": ('"refund.json"', '{"amount": 89}'),
+}
+
+
+@pytest.mark.rule("file.whole", "model.form")
+@pytest.mark.parametrize("form", FORMS)
+def test_an_answer_has_the_form_that_the_file_says(form: str, tmp_path: Path):
+    given, answer = FORMS[form]
+    written(tmp_path, f"{DESK}output = {given}\n", f"[[desk]]\nwhen = 'fit'\nsay = '{answer}'\n[[desk]]\nsay = '[]'\n")
+    schema = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+    (tmp_path / "refund.json").write_text(json.dumps(schema))
+    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    assert json.loads(remit(tmp_path, "run", "let it fit").stdout) == json.loads(answer)
+    assert remit(tmp_path, "run", "let it be").returncode == 1
+
+
+@pytest.mark.rule("file.line", "file.whole")
+def test_a_form_that_cannot_be_used_is_told_with_its_line(tmp_path: Path):
+    for given, sentence in {
+        '"crew:Nothing"': "module 'crew' has no 'Nothing'",
+        '"nowhere.json"': "nowhere.json cannot be read: No such file or directory",
+        '"calc.json"': "calc.json is not JSON: ",
+        '"list.json"': "a JSON Schema is an object, not [1]",
+        '{ type = "objet" }': "that is not a JSON Schema: ",
+        '"Refund"': "say where it is as module:name, such as tools:read_file",
+    }.items():
+        written(tmp_path, f"{DESK}output = {given}\n", '[[desk]]\nsay = "x"\n')
+        (tmp_path / "calc.json").write_text("no")
+        (tmp_path / "list.json").write_text("[1]")
+        assert checked(tmp_path)[0].startswith(f"remit.toml:3: agents.desk.output: {sentence}")
+
+
+# -- MCP servers ------------------------------------------------------------------------------------------------------
+
+ADDS = '[[desk]]\ncall = "add"\nwith = { a = 2, b = 3 }\n[[desk]]\nafter = "add"\nsay = "it is {result}"\n'
+SERVER = f'[mcp.calc]\ncommand = ["{sys.executable}", "calc.py"]\nallow = ["add"]\n'
+
+
+@pytest.mark.rule("file.whole", "file.mcp")
+def test_tools_of_an_mcp_server_are_used_by_their_names(tmp_path: Path):
+    written(tmp_path, f'{DESK}tools = ["add"]\n{SERVER}', ADDS)
+    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    done = remit(tmp_path, "run", "go")
+    assert "5" in done.stdout, done.stderr
+
+
+@pytest.mark.rule("file.line", "file.mcp")
+def test_what_is_wrong_with_a_server_is_told_with_its_line(tmp_path: Path):
+    wrong = {
+        SERVER.replace('"add"', '"ad"'): "6: mcp.calc.allow: the MCP server 'calc' has no tool 'ad'; it offers",
+        SERVER.replace("allow", "alow"): "6: mcp.calc.alow: there is no such setting; did you mean 'allow'?",
+        f'{SERVER}url = "https://example.com"\n': "7: mcp.calc.url: there is command already; say only one of command",
+        f"{SERVER}headers = {{ a = 'b' }}\n": "7: mcp.calc.headers: this is for a server with a url, and this one has",
+        f'{SERVER}pins = {{ add = "sha256:1" }}\n': "4: mcp.calc: the pin of 'add' is 'sha256:' and 64 digits",
+        SERVER.replace(
+            f'"{sys.executable}"', '"no-such-program"'
+        ): "4: mcp.calc: there is no program 'no-such-program'",
+        f'{SERVER}[mcp.other]\nurl = "ftp://x"\nallow = []\n': "7: mcp.other: the url of an MCP server is one such as",
+    }
+    for text, sentence in wrong.items():
+        written(tmp_path, f"{DESK}# a line\n{text}", '[[desk]]\nsay = "x"\n')
+        said = checked(tmp_path)
+        assert any(one.startswith(f"remit.toml:{sentence}") for one in said), said
+
+
+@pytest.mark.rule("file.mcp", "file.keys")
+def test_a_server_that_cannot_be_reached_is_a_warning_and_nothing_to_who_only_submits(tmp_path: Path):
+    server = '[mcp.calc]\nurl = "http://127.0.0.1:9/mcp"\nallow = ["add"]\nheaders = { a = "Bearer ${CALC}" }\n'
+    written(tmp_path, f'{DESK}tools = ["add"]\n{server}[store]\npath = "remit.db"\n', ADDS)
+    first, last = checked(tmp_path)
+    assert first == "remit.toml:7: warning: mcp.calc.headers: the environment variable CALC is not set"
+    assert last == "remit.toml: 1 agent, nothing is wrong but what is missing here"
+    first, _ = checked(tmp_path, CALC="key")
+    assert first.startswith("remit.toml:4: warning: mcp.calc: the MCP server 'calc' ")
+    assert remit(tmp_path, "submit", "go").returncode == 0
+    assert remit(tmp_path, "run", "go").returncode == 2
+
+
+# -- channels ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def hooked() -> Generator[tuple[str, list[dict[str, Any]]]]:
+    """A server on loopback that notes what is posted to it, and decides each question by its first link."""
+    posted: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook", posted
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+SHIPS = (
+    '[run]\nagent = "boss"\n[agents.boss]\nfunction = "crew:boss"\nasks = ["worker"]\n'
+    '[agents.worker]\nfunction = "crew:worker"\ntools = ["exec"]\n[policy]\napprove = "crew:expensive"\n'
+    "answer_days = 0.00002\n"
+)
+
+
+@pytest.mark.rule("file.whole", "file.channels")
+def test_people_are_told_over_the_channels_of_the_file(tmp_path: Path):
+    with hooked() as (url, posted):
+        hook = f'[channels.hook]\nwebhook = "{url}"\nsecret = "${{HOOK_SECRET}}"\n'
+        written(tmp_path, f'{SHIPS}[channels]\nmine = "crew:written"\n{hook}')
+        assert checked(tmp_path, HOOK_SECRET=SECRET) == ["remit.toml: 2 agents, nothing is wrong"]
+        done = remit(tmp_path, "run", "go", HOOK_SECRET=SECRET)
+    assert "shipping costs money" in posted[0]["data"]["text"] + json.dumps(posted[0]["data"]["shows"])
+    assert "worker" in (tmp_path / "told.txt").read_text()
+    assert done.returncode != 0  # nobody answered in time
+    assert SECRET not in done.stdout + done.stderr
+
+
+CHANNELS: Mapping[str, str] = {
+    'telegram = "${T}"\nchat = 1\nallow = [2]\n': "",
+    'slack = "${S}"\nsecret = "${W}"\nbase_url = "https://a.example.com"\n': "",
+    'answers = 8642\nsecret = "${W}"\n': "",
+    'telegram = "123:abc"\nchat = 1\nallow = [2]\n': "2: channels.ops.telegram: a secret does not belong in a file",
+    'telegram = "${T}"\nallow = [2]\n': "1: channels.ops: say chat, which is missing: a whole number",
+    'telegram = "${T}"\nchat = 1\nallow = ["ann"]\n': (
+        "4: channels.ops.allow: this is a list of whole numbers, such as [4711, 4712], not ['ann']"
+    ),
+    'telegram = "${T}"\nchat = 1\nallow = []\n': "1: channels.ops: allow is the list of ids of the people",
+    'telegran = "${T}"\n': "2: channels.ops.telegran: there is no such setting; did you mean 'telegram'?",
+    'slack = "${S}"\nsecret = "${W}"\nbase_url = "x"\nchat = 1\n': (
+        "5: channels.ops.chat: this is for a channel with a telegram, and this one has a slack"
+    ),
+    'webhook = "${MISSING}"\nsecret = "${W}"\n': (
+        "2: warning: channels.ops.webhook: the environment variable MISSING is not set"
+    ),
+    'answers = 99999\nsecret = "${W}"\n': "1: channels.ops: port is a whole number from 0 to 65,535, not 99999",
+}
+
+
+@pytest.mark.rule("file.line", "file.channels")
+@pytest.mark.parametrize("table", CHANNELS)
+def test_a_channel_is_checked_with_its_lines(table: str, tmp_path: Path):
+    written(tmp_path, f'[channels.ops]\n{table}[agents.a]\nfunction = "crew:worker"\n')
+    said = checked(tmp_path, T="123456:abcdefghijklmnopqrstuvwxyz0123456789", S="https://hooks.example.com/x", W=SECRET)
+    expected = f"remit.toml:{CHANNELS[table]}" if CHANNELS[table] else "remit.toml: 1 agent, nothing is wrong"
+    assert said[0].startswith(expected), said
+    assert os.linesep.join(said).count("abcdefghijklmnop") == 0
