@@ -35,6 +35,7 @@ class Known:
     run_handoffs: int = 0
     sends: int = 0
     most_sends: int = guards.SENDS
+    most_spawned: int = guards.SPAWNED
     repetition: Repetition = ONCE
     repeats: bool = False
     unpaid: tuple[str, str] = ("", "")

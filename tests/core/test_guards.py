@@ -74,6 +74,7 @@ class Looked(NamedTuple):
     run_handoffs: int = 0
     sends: int = 0
     most_sends: int = SENDS
+    most_spawned: int = SPAWNED
     repetition: Repetition = ONCE
     repeats: bool = False
     unpaid: tuple[str, str] = ("", "")
@@ -668,6 +669,7 @@ def test_an_asker_has_only_so_many_tasks_running_beside_it():
         "wait for one of them, or do this part yourself",
     )
     assert allows(few_spawned, first_remit("lead"), "coder", facts_of(NOW, spawned=SPAWNED - 1))
+    assert allows(few_spawned, first_remit("lead"), "coder", facts_of(NOW, spawned=SPAWNED, most_spawned=6))
 
 
 @pytest.mark.rule("spawn.limit")

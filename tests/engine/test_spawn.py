@@ -6,6 +6,7 @@ import pytest
 from engine.helping import PATIENCE, Shaky, happened, named, quiet, reached, serving, sound, until
 from remit import Bounds, Card, Command, Refused, Runtime, Turn
 from remit.core.breaker import BreakerPolicy
+from remit.settings import Pace, Policy, Serving
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -55,6 +56,29 @@ async def test_the_sixth_waits_until_one_of_five_has_ended(rt: Runtime):
             one.set()
     assert sorted(inside) == [0, 1, 2, 3, 4, 5]
     await sound(rt)
+
+
+@pytest.mark.rule("spawn.limit")
+@pytest.mark.parametrize("spawns", [1, 8])
+async def test_how_many_there_are_at_a_time_is_a_setting(spawns: int):
+    go = anyio.Event()
+    policy, serving = Policy(spawns=spawns), Serving(pace=Pace(spawn_wait=0.001))
+    async with Runtime(policy=policy, serving=serving) as rt:
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> str:
+            for n in range(spawns):
+                await turn.spawn("coder", str(n))
+            with pytest.raises(Refused, match=f"has {spawns} tasks running beside it already") as no:
+                await turn.spawn("coder", "one too many")
+            go.set()
+            return no.value.rule
+
+        @rt.agent
+        async def coder(turn: Turn) -> None:
+            await go.wait()
+
+        assert await rt.run("lead", "go") == "spawn"
 
 
 @pytest.mark.rule("spawn.limit")

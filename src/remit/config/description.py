@@ -435,6 +435,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "concurrency": _policy(WHOLE, "concurrency", "How many submitted tasks run at a time, in all processes."),
             "handoffs": _policy(WHOLE, "handoffs", "How often one task may change hands."),
             "sends": _policy(WHOLE, "sends", "Into how many parts a task may go out at once."),
+            "spawns": _policy(WHOLE, "spawns", "How many spawned tasks a task may have at a time; 5 by default."),
             "unknown_price": _policy(
                 word_of("refuse", "tokens"), "unknown_price", "A model whose price is not known: not asked, or counted."
             ),

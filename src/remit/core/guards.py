@@ -83,6 +83,11 @@ class Facts(Protocol):
         ...
 
     @property
+    def most_spawned(self) -> int:
+        """How many of them there may be."""
+        ...
+
+    @property
     def handoffs(self) -> int:
         """How often the asker's task has changed hands."""
         ...
@@ -254,10 +259,10 @@ def not_again(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def few_spawned(remit: Remit, _wish: Pass, facts: Facts) -> Verdict:
-    if facts.spawned < SPAWNED:
+    if facts.spawned < facts.most_spawned:
         return ALLOW
     sentence = (
-        f"'{remit.holder}' has {SPAWNED} tasks running beside it already and none ended within "
+        f"'{remit.holder}' has {facts.spawned:,} tasks running beside it already and none ended within "
         f"{SPAWN_SECONDS:g} s; wait for one of them, or do this part yourself"
     )
     return deny("spawn", sentence)

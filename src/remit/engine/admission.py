@@ -11,7 +11,7 @@ from remit.core.bounds import DEFAULT_HANDOFFS
 from remit.core.breaker import CLOSED, Breaker, BreakerPolicy
 from remit.core.card import Card
 from remit.core.events import Unsealed
-from remit.core.guards import ALLOW, SENDS, Answer, Passage, Verdict, affordable, deny, judge
+from remit.core.guards import ALLOW, SENDS, SPAWNED, Answer, Passage, Verdict, affordable, deny, judge
 from remit.core.kinds import breaker_set, place, refused
 from remit.core.question import QuestionDraft
 from remit.core.record import RunFacts
@@ -28,10 +28,12 @@ _MANY: Final = 1_000_000
 
 
 class TaskLimits(NamedTuple):
-    """How often one task may change hands, and into how many parts it may go out at once."""
+    """How often one task may change hands, into how many parts it may go out at once, and how many spawned tasks it
+    may have at a time."""
 
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
+    spawns: int = SPAWNED
 
 
 _LIMITS: Final = TaskLimits()
@@ -158,6 +160,10 @@ class HopFacts:
     @property
     def spawned(self) -> int:
         return self._view.spawned(self._proposal.under.id)
+
+    @property
+    def most_spawned(self) -> int:
+        return self._limits.spawns
 
     @property
     def handoffs(self) -> int:

@@ -86,7 +86,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     ground = Ground(store, system.clock, system.ids, directory)
     services = _services(ground, database, settings)
     delegations = Delegations(services)
-    queue = TaskQueue(services, spawn_wait=serving.pace.spawn_wait)
+    queue = TaskQueue(services, spawns=policy.spawns, spawn_wait=serving.pace.spawn_wait)
     control = TaskControl(ground, services.bell, services.slots, services.conductor.alive, services.heartbeat.worker)
     inbox, entries, keys = Inbox(ground), Entries(ground), Keys(ground, settings.vault, settings.redaction)
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
@@ -153,7 +153,7 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
         ground.directory,
         policy.breaker,
         policy.concurrency,
-        TaskLimits(policy.handoffs, policy.sends),
+        TaskLimits(policy.handoffs, policy.sends, policy.spawns),
         Approving(policy.approve, policy.unanswered),
     )
     bell = Bell(ground.store, ground.clock)

@@ -10,7 +10,7 @@ from remit.core.bounds import DEFAULT_HANDOFFS
 from remit.core.breaker import BreakerPolicy
 from remit.core.checks import between, callable_, counted, items, of_type, whole
 from remit.core.events import SealKey
-from remit.core.guards import SENDS
+from remit.core.guards import SENDS, SPAWNED
 from remit.core.loops import Loops
 from remit.core.money.limits import Limit
 from remit.core.text import shown
@@ -35,7 +35,8 @@ class Policy:
     `breaker` says how soon failing agents are left alone; `classify` chooses the tier of a task that is not given one:
     "rules" does so by its words (`tier_by_rules`), and a function, plain or async, may ask a model instead;
     `concurrency` is how many submitted tasks the workspace works on at a time, in all processes together; `handoffs` is
-    how often one task may change hands, `sends` into how many parts it may go out at once; `limits` are how much may be
+    how often one task may change hands, `sends` into how many parts it may go out at once, `spawns` how many
+    spawned tasks it may have at a time; `limits` are how much may be
     spent in an hour, a day, a week or a month; `unknown_price` says whether a call of a model whose price is not known
     is refused, or only its tokens count. `approve` says which hops a person has to approve: a function from a
     `WantedHop` to True, False or the reason; `unanswered` is what it means that nobody answers within `answer_days`.
@@ -47,6 +48,7 @@ class Policy:
     concurrency: int | None = None
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
+    spawns: int = SPAWNED
     limits: tuple[Limit, ...] = ()
     unknown_price: Literal["refuse", "tokens"] = "refuse"
     approve: Approve | None = None
@@ -64,6 +66,7 @@ class Policy:
         whole(self.concurrency, "concurrency", least=1)
         between(self.handoffs, "handoffs", 0, _MANY)
         between(self.sends, "sends", 1, _MANY)
+        between(self.spawns, "spawns", 1, _MANY)
         limits = tuple(items(self.limits, "limits is a list of Limit(...)"))
         for limit in limits:
             of_type(limit, Limit, "limits is a list of Limit(...)")
@@ -95,7 +98,7 @@ class Pace:
     """How often a process looks and how long it waits, in seconds.
 
     `look` between two looks at the queue when nothing wakes it, `retry_store` before a store that failed is tried
-    again, each time the next; `spawn_wait` for a spawned task to end before the sixth is refused; `busy_wait` for an
+    again, each time the next; `spawn_wait` for a spawned task to end before one too many is refused; `busy_wait` for an
     agent that is busy before it is refused; `money_wait` for what others hold of the same money; `prune` between two
     looks at what is old; `grace` for an agent that was cancelled to stop, before it is left behind; `insist` for a
     store that is busy, away or full to keep what has happened, before it is given up (0: that is never waited for).

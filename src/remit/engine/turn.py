@@ -246,7 +246,8 @@ class Turn(MoneyVerbs, ModelVerbs):
     ) -> Task:
         """Submit a task beside this turn: what comes of it is announced in this task's inbox, once.
 
-        At most five at a time; the sixth waits up to 30 seconds for one of them to end, and is refused then.
+        At most five at a time (`Policy(spawns=5)`). The next waits up to 30 seconds for one of them to end, and is
+        refused then.
         """
         return await self._queued("spawn", (to, capability), task, how)
 

@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 from remit.core import remit as remits
 from remit.core.bounds import Bounds
 from remit.core.card import Card
-from remit.core.guards import BEGIN_QUEUED, SPAWN, SPAWNED, SUBMIT, Passage
+from remit.core.guards import BEGIN_QUEUED, SPAWN, SUBMIT, Passage
 from remit.core.identity import AskedFrom, UsedKey, content_of, keyed, question, unkeyed
 from remit.core.kinds import Begun, Lineage, Queued, started, submitted
 from remit.core.lead import Lead
@@ -100,13 +100,14 @@ class TaskQueue:
     """`hands` gives who runs tasks in this process, if anyone does; that knot is tied where the engine is put
     together."""
 
-    def __init__(self, services: Services, *, spawn_wait: float) -> None:
+    def __init__(self, services: Services, *, spawns: int, spawn_wait: float) -> None:
         self.hands: Callable[[], TakesTasks | None]
         self._ground = services.ground
         self._admission = services.admission
         self._heartbeat = services.heartbeat
         self._slots = services.slots
         self._questions = services.questions
+        self._spawns = spawns
         self._spawn_wait = spawn_wait
 
     async def begin(self, submission: Submission, ceiling: Bounds, session: str) -> Accepted:
@@ -250,11 +251,11 @@ class TaskQueue:
     async def _wait_for_spawned(self, asker: LiveTask) -> None:
         """Wait until one of those it spawned has ended, but not for ever."""
         task = asker.remit.id
-        if await self._ground.store.read(lambda view: view.spawned(task)) < SPAWNED:
+        if await self._ground.store.read(lambda view: view.spawned(task)) < self._spawns:
             return
         async with self._slots.given_up(asker):
             with move_on_after(self._ground.clock, self._spawn_wait):
-                await self._slots.bell.until(ANYTHING, lambda view: view.spawned(task) < SPAWNED or None)
+                await self._slots.bell.until(ANYTHING, lambda view: view.spawned(task) < self._spawns or None)
 
     async def _card(self, name: str) -> Card:
         agent = self._ground.directory.get(name)
