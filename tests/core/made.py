@@ -98,6 +98,7 @@ def with_more(event: Unsealed, **more: object) -> Unsealed:
     return event._replace(data={**event.data, **more})
 
 
+STOPPED = {"unheard": True, "strikes": {"coder": 1}}
 FAILED_TOOL: kinds.ToolDone = {
     "tool": "look",
     "call": "c3",
@@ -106,6 +107,7 @@ FAILED_TOOL: kinds.ToolDone = {
     "result": "'look' failed: KeyError: 'a'",
     "elapsed": 2_000,
     "place": "team.py:8 in look",
+    "asks": {"e3": [1, 1, ""]},
 }
 # The barest and the fullest event of each kind, as its maker makes it.
 MADE = [
@@ -149,7 +151,7 @@ MADE = [
     kinds.ended(CODER, "task.completed", NOW, {"result": None}),
     kinds.ended(CODER, "task.completed", NOW, {**TURN, **CLOSES, "result": {"lines": 40}}),
     *(kinds.ended(CODER, f"task.{word}", NOW, FAILED) for word in ("failed", "cancelled", "died")),
-    *(kinds.ended(CODER, f"task.{word}", NOW, {**FAILED_FULLY, **CLOSES, "unheard": True}) for word in ENDED),
+    *(kinds.ended(CODER, f"task.{word}", NOW, {**FAILED_FULLY, **CLOSES, **STOPPED}) for word in ENDED),
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no"),
     kinds.refused(CODER, Pass("lead", "again"), NOW, rule="loop", sentence="no", handoff=True),
     kinds.tokens_used(CODER, 7, NOW),

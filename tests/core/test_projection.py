@@ -232,8 +232,10 @@ def test_pruning_takes_the_rows_of_a_run_and_cuts_its_events_out():
         Change("task", "drop", ("t2",), {"id": "t2"}),
         Change("message", "drop", ("m1",), {"id": "m1"}),
         Change("run", "drop", ("t1",), {"id": "t1"}),
+        Change("ask", "cut", ("t1",), {"run": "t1"}),
         Change("task", "drop", ("t9",), {"id": "t9"}),
         Change("run", "drop", ("t9",), {"id": "t9"}),
+        Change("ask", "cut", ("t9",), {"run": "t9"}),
         Change("event", "cut", (), {"first": 3, "last": 5}),
         Change("blob", "cut", (), {"first": 3, "last": 5}),
         Change("gap", "cut", (), {"first": 3, "last": 5}),
@@ -339,8 +341,44 @@ def test_a_root_alone_counts_nothing_and_makes_no_row_of_its_run():
 def test_the_first_thing_that_happens_besides_the_root_makes_the_row_of_a_run():
     told = [facts.started(first_remit(), NOW), facts.started(remit_along("lead", "coder"), NOW, Begun(joins=True))]
 
-    row = {"id": "t1", "members": " coder", "tasks": 1, "handoffs": 0, "tokens": 0, "refusals": 0, "credits": 0}
+    row = {
+        "id": "t1",
+        "members": " coder",
+        "tasks": 1,
+        "handoffs": 0,
+        "tokens": 0,
+        "refusals": 0,
+        "credits": 0,
+        "requests": 0,
+    }
     assert fold(journal(*told))["run"] == {("t1",): row}
+
+
+@pytest.mark.rule("loops.kept")
+def test_what_models_asked_for_and_who_was_stopped_is_counted_in_the_run_until_it_is_pruned():
+    other, root = first_remit()._replace(root="t8"), first_remit()
+    asked: facts.ToolDone = {"tool": "call_agent", "call": "c", "given": "", "outcome": "done"}
+    told = [
+        facts.tool_done(root, {**asked, "asks": {"k": [1, 1, ""]}}, NOW),
+        facts.tool_done(root, {**asked, "asks": {"k": [2, 2, ""], "=p": [0, 0, "a b"]}}, NOW),
+        facts.tool_done(other, {**asked, "asks": {"k": [1, 1, ""]}}, NOW),
+        facts.ended(root, "task.failed", NOW, {"error": "no", "type": "Refused", "strikes": {"lead": 1}}),
+    ]
+    rows = {
+        ("t1", "k"): {"run": "t1", "key": "k", "times": 2, "in_vain": 2, "answers": ""},
+        ("t1", "=p"): {"run": "t1", "key": "=p", "times": 0, "in_vain": 0, "answers": "a b"},
+        ("t8", "k"): {"run": "t8", "key": "k", "times": 1, "in_vain": 1, "answers": ""},
+        ("t1", "!lead"): {"run": "t1", "key": "!lead", "times": 1, "in_vain": 0, "answers": ""},
+    }
+    assert fold(journal(*told))["ask"] == rows
+    pruned = {"id": "t1", "tasks": ["t1"]}
+    assert [*fold(journal(*told, facts.runs_pruned([pruned], [], NOW)))["ask"]] == [("t8", "k")]
+
+
+@pytest.mark.rule("loops.requests")
+@pytest.mark.parametrize("kind", ["model.answered", "model.failed"])
+def test_every_request_to_a_model_counts_for_its_run(kind: str):
+    assert counted(Unsealed(kind, NOW, {}, run="t1")) == {"requests": 1}
 
 
 def test_a_refusal_outside_of_any_run_counts_for_none():
@@ -429,6 +467,7 @@ def test_the_figures_of_a_run_are_what_its_events_add_up_to(history):
         "tokens": tokens,
         "refusals": refusals,
         "credits": 0,
+        "requests": 0,
     }
     rows = fold(journal(*told))["run"]
     assert rows in ({}, {("t1",): counted})

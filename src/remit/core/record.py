@@ -74,6 +74,7 @@ class RunFacts(NamedTuple):
     tokens: int
     refusals: int
     credits: int = 0
+    requests: int = 0  # to models
 
 
 NO_RUN = RunFacts("", frozenset(), 0, 0, 0, 0)

@@ -8,6 +8,7 @@ from remit.core.card import Card
 from remit.core.entry import Entry, Retired
 from remit.core.events import Event, Gap, Head, Mark
 from remit.core.identity import UsedKey
+from remit.core.loops import AskCount
 from remit.core.message import Message
 from remit.core.money import Hold, Lease, Unit
 from remit.core.projection import Key, Row, Table, Tables
@@ -88,6 +89,10 @@ class TaskView(Protocol):
     def record(self, task: str) -> Record | None: ...
     def run(self, run: str) -> RunFacts:
         """Tell what a run has come to; all zeros if there is none."""
+        ...
+
+    def asks(self, run: str, keys: tuple[str, str, str]) -> dict[str, AskCount]:
+        """Give the rows of these keys: what models of a run have asked for, and who was stopped in it."""
         ...
 
     def below(self, task: str) -> list[Record]:

@@ -198,8 +198,8 @@ class CachedView(SqlView):
         """Add to the figures of a run what an event that was just written counts."""
         known = self._runs.get(run)
         if known is not None:
-            _, members, tasks, handoffs, tokens, refusals, credits_ = known
-            joining, more_tasks, more_handoffs, more_tokens, more_refusals, more_credits = count
+            _, members, tasks, handoffs, tokens, refusals, credits_, requests = known
+            joining, more_tasks, more_handoffs, more_tokens, more_refusals, more_credits, more_requests = count
             self._runs[run] = RunFacts(
                 run,
                 members.union(joining.split()) if joining else members,
@@ -208,6 +208,7 @@ class CachedView(SqlView):
                 tokens + more_tokens,
                 refusals + more_refusals,
                 credits_ + more_credits,
+                requests + more_requests,
             )
 
     def _remember_run(self, facts: RunFacts) -> None:

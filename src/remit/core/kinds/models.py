@@ -40,7 +40,8 @@ class ModelFailed(TypedDict):
 class ToolDone(TypedDict):
     """The data of `tool.done`: a tool, the id of its call and what it was given, shortened; whether it was used, has
     failed or was refused; what its model was told, shortened; how long the tool took, in microseconds; and, if it
-    raised, the line of code where it did."""
+    raised, the line of code where it did. `asks` is there if it asked an agent for something: how often this was asked
+    for in the run by now, how often in a row in vain, and what was answered of late."""
 
     tool: str
     call: str
@@ -49,6 +50,7 @@ class ToolDone(TypedDict):
     result: NotRequired[str]
     elapsed: NotRequired[int]
     place: NotRequired[str]
+    asks: NotRequired[dict[str, list[Json]]]
 
 
 class CoolingSet(TypedDict):

@@ -173,7 +173,8 @@ class Completed(TurnData, Closes):
 
 class FailedData(TurnData, Closes):
     """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the breaker;
-    `trace` is where in the agent's code it failed; `unheard` says that it was stopped because its asker was over."""
+    `trace` is where in the agent's code it failed; `unheard` says that it was stopped because its asker was over;
+    `strikes` that it was stopped because it got nowhere: the agents that this is held against, and how often by now."""
 
     error: str
     type: str
@@ -181,6 +182,7 @@ class FailedData(TurnData, Closes):
     spared: NotRequired[bool]
     trace: NotRequired[str]
     unheard: NotRequired[bool]
+    strikes: NotRequired[dict[str, int]]
 
 
 class EndData(TurnData, Closes, total=False):
@@ -193,6 +195,7 @@ class EndData(TurnData, Closes, total=False):
     spared: bool
     trace: str
     unheard: bool
+    strikes: dict[str, int]
 
 
 class Cancelling(TypedDict):

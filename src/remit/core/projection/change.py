@@ -5,6 +5,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.events import Event
 from remit.core.identity import UsedKey
+from remit.core.loops import AskCount
 from remit.core.money import Hold, Lease
 from remit.core.question import Question
 from remit.core.record import Record
@@ -20,6 +21,7 @@ Table = Literal[
     "breaker",
     "card",
     "cooling",
+    "ask",
     "event",
     "gap",
     "blob",
@@ -37,7 +39,7 @@ Row: TypeAlias = dict[str, Json]
 # The columns of each table in their order, without the workspace. SQL names them as `@task`, `@entry` and so on.
 COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     "task": tuple(field.name for field in fields(Record)),
-    "run": ("id", "members", "tasks", "handoffs", "tokens", "refusals", "credits"),
+    "run": ("id", "members", "tasks", "handoffs", "tokens", "refusals", "credits", "requests"),
     "used_key": UsedKey._fields,
     "entry": (
         *("namespace", "key", "form", "value", "agent", "created_at", "updated_at", "expires_at", "version"),
@@ -51,6 +53,7 @@ COLUMNS: Final[dict[Table, tuple[str, ...]]] = {
     "breaker": ("name", "state", "failures", "until", "probe", "why", "at"),
     "card": ("name", "data", "at"),
     "cooling": ("name", "failures", "until", "kind", "used", "at"),
+    "ask": ("run", "key", *AskCount._fields),
     "lease": Lease._fields,
     "hold": Hold._fields,
     "meter": ("scope", "name", "unit", "hour", "spent"),
@@ -69,6 +72,7 @@ KEYS: Final[dict[Table, tuple[str, ...]]] = {
     "breaker": ("name",),
     "card": ("name",),
     "cooling": ("name",),
+    "ask": ("run", "key"),
     "lease": ("id", "unit"),
     "hold": ("id",),
     "meter": ("scope", "name", "unit", "hour"),

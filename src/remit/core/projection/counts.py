@@ -20,10 +20,12 @@ class Count(NamedTuple):
     tokens: int = 0
     refusals: int = 0
     credits: int = 0
+    requests: int = 0
 
 
 ONE_TASK: Final = Count(tasks=1)
 _ONE_REFUSAL: Final = Count(refusals=1)
+_ONE_REQUEST: Final = Count(requests=1)
 
 
 def _counts_task(event: Event) -> Count | None:
@@ -55,11 +57,18 @@ def _counts_refusal(event: Event) -> Count | None:
     return _ONE_REFUSAL if event.run else None  # a stranger is refused before there is a run
 
 
+def _counts_request(_event: Event) -> Count:
+    """Whoever asks a model asks once, whether it answers or not."""
+    return _ONE_REQUEST
+
+
 COUNTS: Final[dict[str, Callable[[Event], Count | None]]] = {
     "task.submitted": _counts_task,
     "task.started": _counts_task,
     "task.handed": _counts_handoff,
     "hop.refused": _counts_refusal,
+    "model.answered": _counts_request,
+    "model.failed": _counts_request,
     **dict.fromkeys(sorted(SPENDS), _counts_cost),
     **dict.fromkeys(("task.retrying", *sorted(lifecycle.ENDS)), _counts_unrecorded),
 }

@@ -39,8 +39,8 @@ def _apply(rows: dict[Key, Row], change: Change) -> None:
                 before = rows.get(key, {"spent": 0})
                 columns = dict(zip(KEYS["meter"], key, strict=True))
                 rows[key] = {**columns, "spent": cast("int", before["spent"]) + cast("int", change.row["spent"])}
-        case "cut":  # of the meter
-            for key in [key for key in rows if key[-1] < cast("str", change.row["hour"])]:
+        case "cut":  # of the meter, or what a run has asked for
+            for key in [key for key in rows if _is_cut(key, change)]:
                 del rows[key]
         case "add" | "put":
             rows[change.key] = dict(change.row)
@@ -50,6 +50,10 @@ def _apply(rows: dict[Key, Row], change: Change) -> None:
             row = rows.get(change.key)
             if row is not None and _open(row, change):
                 row.update(change.row)
+
+
+def _is_cut(key: Key, change: Change) -> bool:
+    return key[0] == change.key[0] if change.table == "ask" else key[-1] < cast("str", change.row["hour"])
 
 
 def _move(rows: dict[Key, Row], move: LeaseMove) -> None:

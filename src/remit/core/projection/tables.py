@@ -16,15 +16,17 @@ from remit.core.kinds import (
     KeysKept,
     MessagesTaken,
     RunsPruned,
+    ToolDone,
     read,
 )
+from remit.core.loops import AskCount, strike_key
 from remit.core.money import purse_text
 from remit.core.projection import ledger, people
 from remit.core.projection.change import COLUMNS, Change, Row
 from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
 
-_CLOSES: Final = frozenset(("leaves", "closing", "closes"))
+_BESIDES: Final = frozenset(("leaves", "closing", "closes", "strikes"))
 
 # Where a version stands that counts for every address from which nothing is known to be removed.
 FLOOR: Final = ("", "*")
@@ -143,8 +145,23 @@ def _set(event: Event) -> list[Change]:
 def _ended(event: Event) -> list[Change]:
     state = lifecycle.lands(event.kind)
     row: Row = {"id": event.task, "state": state, "ended_at": event.at, "ended": event.seq}
-    closed = ledger.leases_closed(event) if event.data.keys() & _CLOSES else ()
-    return [Change("task", "end", (event.task,), row), *closed]
+    if not event.data.keys() & _BESIDES:
+        return [Change("task", "end", (event.task,), row)]
+    strikes = cast("dict[str, int]", event.data.get("strikes", {}))
+    struck = [_ask(event.run, strike_key(name), AskCount(times)) for name, times in strikes.items()]
+    return [Change("task", "end", (event.task,), row), *ledger.leases_closed(event), *struck]
+
+
+def _asked(event: Event) -> list[Change]:
+    """What a model asked an agent for is counted, with all that it changes."""
+    return [
+        _ask(event.run, key, AskCount(*cast("list[Any]", row)))
+        for key, row in read(event, ToolDone).get("asks", {}).items()
+    ]
+
+
+def _ask(run: str, key: str, count: AskCount) -> Change:
+    return Change("ask", "put", (run, key), {"run": run, "key": key, **count._asdict()})
 
 
 def _pruned(event: Event) -> list[Change]:
@@ -156,6 +173,7 @@ def _pruned(event: Event) -> list[Change]:
         changes += [Change("message", "drop", (id_,), {"id": id_}) for id_ in run.get("messages", ())]
         changes += [Change("question", "drop", (id_,), {"id": id_}) for id_ in run.get("questions", ())]
         changes.append(Change("run", "drop", (run["id"],), {"id": run["id"]}))
+        changes.append(Change("ask", "cut", (run["id"],), {"run": run["id"]}))
     return [*changes, *_cut(data["gaps"], event.seq)]
 
 
@@ -329,7 +347,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "effect.done": _no_table,
     "model.answered": _no_table,
     "model.failed": _no_table,
-    "tool.done": _no_table,
+    "tool.done": _asked,
     "cooling.set": _cooling_set,
     "plan.started": _no_table,
     "team.planned": _no_table,

@@ -36,7 +36,7 @@ SELECT @used_key FROM used_key WHERE workspace = :workspace AND key = ANY(:keys:
 SELECT @lease FROM lease WHERE workspace = :workspace AND id = ANY(:leases::text[]);
 
 -- name: run_facts_of
-SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits
+SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits, r.requests
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.id = ANY(:runs::text[]);

@@ -47,10 +47,28 @@ VALUES (:workspace, :@run)
 ON CONFLICT (workspace, id) DO UPDATE SET
     members = run.members || excluded.members, tasks = run.tasks + excluded.tasks,
     handoffs = run.handoffs + excluded.handoffs, tokens = run.tokens + excluded.tokens,
-    refusals = run.refusals + excluded.refusals, credits = run.credits + excluded.credits;
+    refusals = run.refusals + excluded.refusals, credits = run.credits + excluded.credits,
+    requests = run.requests + excluded.requests;
 
 -- name: run_drop
 DELETE FROM run WHERE workspace = :workspace AND id = :id;
+
+-- name: ask_put
+-- How often models of a run asked for something, and agents of it were stopped.
+INSERT INTO ask (workspace, @ask)
+VALUES (:workspace, :@ask)
+ON CONFLICT (workspace, run, key) DO UPDATE SET
+    @set.ask;
+
+-- name: ask_cut
+DELETE FROM ask WHERE workspace = :workspace AND run = :run;
+
+-- name: asks
+SELECT key, times, in_vain, answers FROM ask
+WHERE workspace = :workspace AND run = :run AND key IN (:first, :second, :third);
+
+-- name: ask_page
+SELECT @ask FROM ask WHERE workspace = :workspace AND (run, key) > (:run, :key) ORDER BY run, key LIMIT :limit;
 
 -- name: standing
 SELECT t.state, t.fence, t.failures, t.asked_how, t.purse,
@@ -64,7 +82,7 @@ FROM task WHERE workspace = :workspace AND id = :task;
 
 -- name: run
 -- Who began it, and what has been counted since; a run in which only its root has happened has no row.
-SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits
+SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits, r.requests
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.id = :run;
@@ -165,7 +183,7 @@ ORDER BY t.began DESC;
 -- name: runs
 -- The newest runs first, each with the number of tasks and refusals in it.
 SELECT @t.task,
-       t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits, e.data
+       t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits, r.requests, e.data
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
 LEFT JOIN run r ON r.workspace = t.workspace AND r.id = t.id
 WHERE t.workspace = :workspace AND t.parent = '' AND t.began < :before

@@ -45,6 +45,13 @@ DELETE FROM run WHERE workspace = :workspace AND id IN (
       AND t.run NOT IN (SELECT value FROM json_each(:kept))
 );
 
+-- name: forget_asks
+DELETE FROM ask WHERE workspace = :workspace AND run IN (
+    SELECT t.id FROM task t
+    WHERE t.workspace = :workspace AND t.began > :after AND t.began <= :upto AND t.parent = ''
+      AND t.run NOT IN (SELECT value FROM json_each(:kept))
+);
+
 -- name: forget_tasks
 DELETE FROM task WHERE workspace = :workspace AND began > :after AND began <= :upto
   AND run NOT IN (SELECT value FROM json_each(:kept));

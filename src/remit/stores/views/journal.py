@@ -22,6 +22,7 @@ _PAGES: Final[dict[Table, str]] = {
     "breaker": "breaker_page",
     "card": "card_page",
     "cooling": "cooling_page",
+    "ask": "ask_page",
     "lease": "lease_page",
     "hold": "hold_page",
     "meter": "meter_page",

@@ -7,6 +7,7 @@ from typing import Any, Final
 from remit.codec import decode
 from remit.core.identity import UsedKey
 from remit.core.lifecycle import GONE, OPEN
+from remit.core.loops import AskCount
 from remit.core.projection import COLUMNS
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.ports import RunAge, RunLine, Which
@@ -31,6 +32,11 @@ class TaskQueries(Queries):
     def run(self, run: str) -> RunFacts:
         rows = self._ask("run", (self.workspace, run))  # read at every hop: filled by hand
         return run_facts(rows[0]) if rows else NO_RUN
+
+    def asks(self, run: str, keys: tuple[str, str, str]) -> dict[str, AskCount]:
+        first, second, third = keys
+        rows = self._rows("asks", run=run, first=first, second=second, third=third)
+        return {row[0]: AskCount(*row[1:]) for row in rows}
 
     def below(self, task: str) -> list[Record]:
         return self._records("below", task=task)

@@ -1,7 +1,7 @@
 """Runs: their figures are what their events say, whatever happens meanwhile."""
 
 import asyncio
-from typing import Final
+from typing import Any, Final, cast
 
 from remit.core import lifecycle
 from remit.core.chain import STAND_IN
@@ -11,17 +11,23 @@ from remit.core.kinds import (
     Queued,
     Requeue,
     TokensUsed,
+    ToolDone,
     ended,
     handed,
+    model_answered,
+    model_failed,
     place,
     read,
     refused,
     requeued,
+    runs_pruned,
     started,
     submitted,
     tokens_used,
+    tool_done,
 )
 from remit.core.record import NO_RUN, RunFacts
+from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.remit import Pass, Remit
 from remit.core.times import SECOND
 from remit.core.values import Json
@@ -40,6 +46,7 @@ from remit.testing.clauses.making import (
     journal,
     look,
     must,
+    pruned_run,
     sound,
     starting,
     unchanged,
@@ -75,7 +82,7 @@ async def the_figures_of_a_run_are_told_one_by_one(database: Database) -> None:
     root = first_remit("root", session="s")
     part, waits = (child_remit(root, name, holder="helper") for name in ("part", "waits"))
     no = refused(root, Pass("no-one", "work"), NOW, rule="unknown", sentence="no")
-    figures: list[object] = ["root", {"lead"}, 1, 0, 0, 0, 0]
+    figures: list[object] = ["root", {"lead"}, 1, 0, 0, 0, 0, 0]
     retried = requeued("task.retrying", place(part), "helper", NOW, Requeue("", 2, NOW, 1, 1), {"more_refused": 4})
     steps: tuple[tuple[Unsealed, dict[int, object]], ...] = (
         (started(root, NOW, Begun(by="ann")), {}),
@@ -87,6 +94,8 @@ async def the_figures_of_a_run_are_told_one_by_one(database: Database) -> None:
         (handed(root, ["helper", "writer"], NOW, {"more_refused": 2}), {3: 2, 5: 3}),
         (handed(root, "helper", NOW, {"of_parts": True}), {}),
         (tokens_used(part, 7, NOW), {4: 12}),
+        (model_answered(part, ModelTry("m"), {"named": "m", "calls": []}, NOW), {7: 1}),
+        (model_failed(part, ModelTry("m"), ModelFailure("rate-limit"), NOW), {7: 2}),
         (retried, {5: 7}),
         (ended(root, "task.completed", NOW, {"tokens": 30, "more_refused": 1}), {5: 8}),
         (ended(part, "task.died", NOW, {}), {}),
@@ -104,11 +113,41 @@ async def whoever_leads_a_plan_for_a_person_is_no_member(database: Database) -> 
     store = database.store("one")
     root = first_remit("root", session="s")
     await append(store, "start", started(root, NOW, Begun(led_as=STAND_IN)))
-    equal(await both_ways(store, lambda view: [*view.run("root")]), ["root", set[str](), 1, 0, 0, 0, 0], "a plan's run")
+    equal(
+        await both_ways(store, lambda view: [*view.run("root")]), ["root", set[str](), 1, 0, 0, 0, 0, 0], "a plan's run"
+    )
     part = child_remit(root, "part", holder="helper")
     await append(store, "part", started(part, NOW, Begun(joins=True)))
-    figures: list[object] = ["root", {"helper"}, 2, 0, 0, 0, 0]
+    figures: list[object] = ["root", {"helper"}, 2, 0, 0, 0, 0, 0]
     equal(await both_ways(store, lambda view: [*view.run("root")]), figures, "a plan's run with one step")
+
+
+async def what_was_asked_for_in_a_run_is_counted_until_it_is_pruned(database: Database) -> None:
+    """The last figure counts, for whoever reads and for a decision; of another run nothing is told and nothing goes."""
+    store, keys = database.store("one"), ("ask", "=pair", "!helper")
+    roots = [first_remit(name, session="s") for name in ("run1", "run2")]
+    for root in roots:
+        await store.tx(f"start {root.id}", starting(root))
+    equal(await _asks(store, "run1", keys), {}, "what was asked for in a run that has just begun")
+    for number, root in enumerate((roots[0], roots[0], roots[1])):
+        asks: dict[str, list[Json]] = {"ask": [number, 1, ""], "=pair": [0, 0, f"{number}"]}
+        done: ToolDone = {"tool": "t", "call": f"{number}", "given": "", "outcome": "done", "asks": asks}
+        await append(store, f"ask {number}", tool_done(root, done, NOW))
+    await append(store, "end", ended(roots[0], "task.failed", NOW, {"error": "no", "strikes": {"helper": 2}}))
+    one = {"ask": [1, 1, ""], "=pair": [0, 0, "1"], "!helper": [2, 0, ""]}
+    two = {"ask": [2, 1, ""], "=pair": [0, 0, "2"]}
+    equal(await _asks(store, "run1", keys), one, "what was asked for in a run")
+    equal(await _asks(store, "run2", keys), two, "what was asked for in another")
+    equal(await _asks(store, "run1", ("ask", "none", "none")), {"ask": one["ask"]}, "one of them")
+    await sound(store)
+    await append(store, "prune", runs_pruned([pruned_run(roots[0])], [], NOW + 2))
+    equal(await _asks(store, "run1", keys), {}, "what was asked for in a run that was pruned")
+    equal(await _asks(store, "run2", keys), two, "what was asked for in another")
+
+
+async def _asks(store: Store, run: str, keys: tuple[str, str, str]) -> dict[str, list[Json]]:
+    rows = await both_ways(store, lambda view: [[key, *row] for key, row in sorted(view.asks(run, keys).items())])
+    return {key: figures for key, *figures in cast("list[list[Any]]", rows)}
 
 
 async def what_is_undone_does_not_count(database: Database) -> None:
@@ -197,5 +236,6 @@ CLAUSES: Final = (
     the_figures_of_a_run_are_what_its_events_say,
     the_figures_of_a_run_are_told_one_by_one,
     whoever_leads_a_plan_for_a_person_is_no_member,
+    what_was_asked_for_in_a_run_is_counted_until_it_is_pruned,
     what_is_undone_does_not_count,
 )

@@ -15,6 +15,7 @@ from remit.core.kinds import (
     Place,
     Queued,
     Requeue,
+    ToolDone,
     breaker_set,
     cards_published,
     claimed,
@@ -30,6 +31,7 @@ from remit.core.kinds import (
     started,
     step_ended,
     submitted,
+    tool_done,
 )
 from remit.core.message import Message
 from remit.core.projection import KEYS
@@ -85,6 +87,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "due": lambda view: view.due("helper", "worker", NOW + 10, 10),
     "front": lambda view: view.front(NOW + 10, 10),
     "next_due": lambda view: view.next_due(NOW - 1),
+    "asks": lambda view: view.asks("root", ("one", "two", "!helper")),
     "below": lambda view: view.below("root"),
     "spawned": lambda view: view.spawned("root"),
     "same_requests": lambda view: view.same_requests("same", NOW - 1),
@@ -228,6 +231,10 @@ def _money(mark: str, place: Place) -> tuple[Unsealed, ...]:
     )
 
 
+def _asked(mark: str) -> ToolDone:
+    return {"tool": mark, "call": mark, "given": mark, "outcome": "done", "asks": {"one": [1, 1, mark]}}
+
+
 async def _seen(store: Store) -> dict[str, object]:
     return {name: await store.read(look) for name, look in _LOOKS.items()}
 
@@ -261,6 +268,7 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
             cards_published([Card("helper", mark)], NOW),
             key_set("openai", mark, "", NOW),
             *_money(mark, place),
+            tool_done(root, _asked(mark), NOW),
             step_ended(root, mark, "skipped", mark, NOW),
             ended(root, "task.completed", NOW, {"result": mark}),
         )
