@@ -255,6 +255,12 @@ def events_page() -> str:
             f"`session`, `task`, `agent`, `data` and `hash`; what is in `data` depends on the kind. {NOTE}"
         ),
         "A field in *italics* is not always there. After a run is pruned, `data` of its events is empty.\n",
+        (
+            "The first event of an operation also has `op`, the id of the operation, and `answer`, what the operation "
+            "answered: what a model said, what a tool returned. `remit history --json` prints both; in "
+            "Python `answer` is JSON text. An answer of more than 64 Ki characters is kept beside its event, which "
+            "then has its digest and size, `blob:DIGEST:SIZE`; `remit history --json` prints the answer itself.\n"
+        ),
     ]
     shapes: dict[str, list[str]] = {}
     for kind, shape in kinds.SHAPES.items():

@@ -228,6 +228,8 @@ def test_an_event_is_its_place_and_its_data():
         "task": "t1",
         "agent": "lead",
         "data": event.data,
+        "op": None,
+        "answer": None,
         "hash": event.hash,
     }
 

@@ -1,16 +1,17 @@
 """`remit history`: the journal."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from remit.cli.options import HERE, AsJson, Where, emitted, opened, out
 from remit.core.checks import limit as checked_limit
-from remit.core.events import Event
+from remit.core.events import Event, is_blob
 from remit.core.text import INT_LIMIT, canonical
-from remit.ports import Span
+from remit.ports import Span, View
 from remit.report import wire
 from remit.report.lines import plain_line
 from remit.runtime.workspace import Workspace
@@ -40,7 +41,7 @@ def history(
     limit
         At most this many events, the latest ones.
     json
-        Print JSON instead of lines.
+        Print JSON instead of lines, with what models and tools answered.
     """
     most = checked_limit(limit, most=INT_LIMIT)
     span = Span(run=run, session=session, agent=canonical(agent) if agent else None)
@@ -53,13 +54,20 @@ async def _print(workspace: Workspace, span: Span, most: int, *, as_json: bool) 
     console = out()
     with emitted() if as_json else nullcontext() as emit:
         async for events in _latest(workspace, span, most):
+            long = await workspace.browse(partial(long_answers, events)) if emit is not None else {}
             for event in events:
                 if emit is not None:
-                    emit(wire.event(event))
+                    emit(wire.event(event, long.get(event.seq)))
                 else:
                     console.print(f"{event.seq:>6} {plain_line(event)}", markup=False)
             if console.quiet:  # nobody reads it any more
                 return
+
+
+def long_answers(events: Sequence[Event], view: View) -> dict[int, str]:
+    """Read the answers that are kept beside these events, by the number of the event."""
+    found = {event.seq: view.blob(event.seq) for event in events if is_blob(event.answer)}
+    return {seq: text for seq, text in found.items() if text is not None}
 
 
 async def _latest(workspace: Workspace, span: Span, most: int) -> AsyncGenerator[list[Event]]:

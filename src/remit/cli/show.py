@@ -6,7 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from remit.cli.history import long_answers
 from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.talk import print_talk
 from remit.cli.terminal import answer, decided, drawn, moment, receipts, refusals, summed_up
 from remit.core.events import Event
 from remit.core.text import NAME_LIMIT, line, shown
@@ -16,33 +18,41 @@ from remit.ports import Span, View
 from remit.report import wire
 from remit.report.detail import traces
 from remit.report.printable import block
+from remit.report.talk import TaskTalk, conversations
 from remit.report.tree import Node, tree
-from remit.runtime.finding import run_of
+from remit.runtime.finding import run_of, task_of
 
 
 def show(
     run: str = "last",
     *,
     trace: str = "",
+    talk: Annotated[bool, Parameter(negative="")] = False,
     place: Where = HERE,
     all: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> None:
-    """Show one run: its tree, times, refusals and receipts; or where one of its tasks failed.
+    """Show one run: its tree, times, refusals and receipts; or where one of its tasks failed; or what its models said.
 
     Parameters
     ----------
     run
-        The run's id, its beginning or its end as long as only one fits, or `last`.
+        The run's id, its beginning or its end as long as only one fits, or `last`. With `--talk` a task's id will do.
     trace
         The id of a task: show where in its agent's code it failed, at each attempt, and nothing else.
+    talk
+        Show what the models were told and said, and what their tools returned, and nothing else.
     all
-        Draw every task and step; else of many beside each other some, those that failed or run first.
+        Draw every task and step; else of many beside each other some, those that failed or run first. Of a
+        conversation, print long texts whole.
     json
         Print JSON instead.
     """
     if trace:
         _show_trace(trace, place, json=json)
+        return
+    if talk:
+        _show_talk(run, place, json=json, whole=all)
         return
     root = root_of(run, place)
     if json:
@@ -81,6 +91,26 @@ def _show_trace(task: str, place: Where, *, json: bool) -> None:
         out().print(Text.assemble((moment(failure.at), "dim"), f"  {block(failure.error)}"))
         for text in failure.trace.splitlines():
             out().print(Text(f"   {block(text)}", "dim"))
+
+
+def _show_talk(typed: str, place: Where, *, json: bool, whole: bool) -> None:
+    def look(view: View) -> tuple[str, list[TaskTalk]]:
+        record = task_of(view, typed)
+        events = view.events(Span(run=record.run))
+        found = conversations(events, long_answers(events, view))
+        return record.id, [one for one in found if not record.parent or one.task == record.id]
+
+    with opened(place) as workspace:
+        task, found = asyncio.run(workspace.read(look))
+    if json:
+        emit([wire.conversation(one) for one in found])
+        return
+    if not found:
+        out().print(Text(f"no model was asked for {task}, or what it said has been pruned"))
+    for number, one in enumerate(found):
+        if number:
+            out().print()
+        print_talk(out(), one, whole=whole)
 
 
 def root_of(typed: str, place: Where) -> Node:

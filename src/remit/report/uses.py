@@ -97,7 +97,7 @@ def model_figures(use: ModelUse) -> list[str]:
 
 def titled(uses: Sequence[ModelUse]) -> list[ModelUse]:
     """Say whose each model was, if the task was in several hands: triage: openai:gpt-5"""
-    if len({use.agent for use in uses}) < 2:  # noqa: PLR2004 - one agent, or none
+    if len({use.agent for use in uses}) < 2:
         return [*uses]
     return [use._replace(model=f"{use.agent}: {use.model}") for use in uses]
 

@@ -24,6 +24,7 @@ from remit.report.detail import Detail, Failure
 from remit.report.spend import Spending
 from remit.report.stats import AgentStats, BreakerStats, Stats
 from remit.report.summary import Subtotal, subtotals
+from remit.report.talk import TaskTalk, answer_of
 from remit.report.tree import Node
 
 Data: TypeAlias = dict[str, Json]
@@ -83,6 +84,11 @@ def task_detail(detail: Detail, *, state: str, where: str) -> Data:
 def traces(task: str, failures: Sequence[Failure]) -> Data:
     """Where a task failed in its agent's code, attempt by attempt."""
     return {"task": task, "failures": [named(failure) for failure in failures]}
+
+
+def conversation(conversation: TaskTalk) -> Data:
+    """What the models of a task said and were told, and which tools they used."""
+    return named(conversation)
 
 
 def outcome(outcome: Outcome) -> Data:
@@ -152,7 +158,9 @@ def _node(node: Node, whole: Subtotal) -> Data:
 # -- the journal, and what agents share ----------------------------------------------------------------------
 
 
-def event(event: Event) -> Data:
+def event(event: Event, long: str | None = None) -> Data:
+    """An event. `answer` is what its operation answered, on the first event of the operation: what a model said, what
+    a tool returned. `long` is that text if it is kept beside the event; else it is a reference to it."""
     return {
         "seq": event.seq,
         "at": event.at,
@@ -162,6 +170,8 @@ def event(event: Event) -> Data:
         "task": event.task,
         "agent": event.agent,
         "data": event.data,
+        "op": event.op,
+        "answer": answer_of(event, long),
         "hash": event.hash,
     }
 

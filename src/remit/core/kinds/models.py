@@ -16,7 +16,7 @@ ToolOutcome = Literal["done", "failed", "refused"]
 class ModelAnswered(TypedDict):
     """The data of `model.answered`: the model that was asked, what the provider calls it, the name of the key, how far
     the context was shortened, and the tools that the answer calls. `usage` is missing if nobody counted, `cost` if the
-    price is not known."""
+    price is not known. The answer has `text`, what the model said as its framework writes it, `model` and `calls`."""
 
     model: str
     named: str
@@ -41,7 +41,8 @@ class ToolDone(TypedDict):
     """The data of `tool.done`: a tool, the id of its call and what it was given, shortened; whether it was used, has
     failed or was refused; what its model was told, shortened; how long the tool took, in microseconds; and, if it
     raised, the line of code where it did. `asks` is there if it asked an agent for something: how often this was asked
-    for in the run by now, how often in a row in vain, and what was answered of late."""
+    for in the run by now, how often in a row in vain, and what was answered of late. The answer begins with what the
+    model was told, whole, and the outcome."""
 
     tool: str
     call: str

@@ -1,0 +1,241 @@
+"""Conversations of models as the journal keeps them: what a model was told, what it said, which tools it called.
+
+An answer is kept as its framework wrote it. Everything here reads JSON, so it needs none of the frameworks.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+
+from remit.core import kinds
+from remit.core.events import Event, is_blob
+from remit.core.kinds import ToolOutcome, read
+from remit.core.values import Json, decode, encode
+
+Who: TypeAlias = Literal["prompt", "model", "tool"]
+
+GONE: Final = "[what was said is not in the journal any more]"
+
+
+class CalledTool(NamedTuple):
+    """A tool that a model calls; `given` are the arguments as JSON text."""
+
+    tool: str
+    given: str = ""
+    id: str = ""
+
+
+class Utterance(NamedTuple):
+    """One thing that was said: by the prompt, by a model, or by a tool, whose id of the call is `call`."""
+
+    who: Who
+    words: str = ""
+    calls: tuple[CalledTool, ...] = ()
+    call: str = ""
+
+
+class TalkLine(NamedTuple):
+    """One line of a conversation, with its place. `name` is the model or the tool. `tokens` and `credits` are those of
+    an answer. `outcome`, `elapsed` and `place` are those of a tool; a model that does not answer has `failed`, too."""
+
+    at: int
+    who: Who
+    name: str
+    words: str = ""
+    calls: tuple[CalledTool, ...] = ()
+    tokens: int = 0
+    credits: int = 0
+    outcome: ToolOutcome = "done"
+    elapsed: int = 0
+    place: str = ""
+
+
+@dataclass(slots=True)
+class TaskTalk:
+    """What the models of one task said, in the order in which it was recorded."""
+
+    task: str
+    agent: str
+    about: str
+    lines: list[TalkLine] = field(default_factory=list[TalkLine])
+
+
+def conversations(events: Iterable[Event], long: Mapping[int, str]) -> list[TaskTalk]:
+    """Fold the conversations of a run, one for each task that has one. `long` are the answers that are kept beside
+    their events, by the number of the event."""
+    found: dict[str, TaskTalk] = {}
+    for event in events:
+        if event.kind in ("task.started", "task.submitted"):
+            begun = TaskTalk(event.task, event.agent, read(event, kinds.FirstData)["task"])
+            found.setdefault(event.task, begun)
+        elif event.kind in _READERS and (talk := found.get(event.task)) is not None:
+            talk.lines += _READERS[event.kind](event, answer_of(event, long.get(event.seq)), talk)
+    return [talk for talk in found.values() if talk.lines]
+
+
+def answer_of(event: Event, long: str | None = None) -> Json:
+    """Return what the operation of an event answered; `long` is its text if that is kept beside the event. Without it
+    a long answer is its reference, as the event has it."""
+    if long is not None:
+        return decode(long)
+    return event.answer if is_blob(event.answer) or event.answer is None else decode(event.answer)
+
+
+# -- events ----------------------------------------------------------------------------------------------------------
+
+
+def _answered(event: Event, answer: Json, talk: TaskTalk) -> Iterator[TalkLine]:
+    data = read(event, kinds.ModelAnswered)
+    kept = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+    yield from _told(event, kept.get("told", ""), talk)
+    usage = data.get("usage", {})
+    tokens = usage.get("input", 0) + usage.get("output", 0)
+    said = _joined(said_in(kept["text"])) if "text" in kept else Utterance("model", GONE)
+    yield TalkLine(event.at, "model", data["model"], said.words, said.calls, tokens, data.get("cost", 0))
+
+
+def _told(event: Event, told: str, talk: TaskTalk) -> Iterator[TalkLine]:
+    """Tell what was new to the model; results of tools that are on record have a line of their own."""
+    if not told:
+        if all(line.outcome == "failed" for line in talk.lines):  # nothing yet, or no model that answered
+            yield TalkLine(event.at, "prompt", "", talk.about)
+        return
+    written = _decoded(told)
+    parts = cast("dict[str, Any]", written) if isinstance(written, dict) else {"messages": written}
+    recorded = cast("list[str]", parts.get("results", []))
+    for said in said_in(parts.get("messages", written)):
+        if said.call not in recorded or not said.call:
+            yield TalkLine(event.at, said.who, "", said.words, said.calls)
+
+
+def _failed(event: Event, _answer: Json, _talk: TaskTalk) -> Iterator[TalkLine]:
+    data = read(event, kinds.ModelFailed)
+    status = f" ({data['status']})" if "status" in data else ""
+    yield TalkLine(event.at, "model", data["model"], f"no answer: {data['why']}{status}", outcome="failed")
+
+
+def _used(event: Event, answer: Json, _talk: TaskTalk) -> Iterator[TalkLine]:
+    data = read(event, kinds.ToolDone)
+    words = _value(answer[0]) if isinstance(answer, list) and answer else data.get("result", "")
+    outcome, elapsed, place = data["outcome"], data.get("elapsed", 0), data.get("place", "")
+    yield TalkLine(event.at, "tool", data["tool"], words, outcome=outcome, elapsed=elapsed, place=place)
+
+
+def _value(value: Json) -> str:
+    match value:
+        case str():
+            return value
+        case {"langgraph": {"message": dict(message)}}:  # a result that is more than its text
+            return _joined(_message(message)).words
+        case _:
+            return encode(value)
+
+
+_READERS: Final = {"model.answered": _answered, "model.failed": _failed, "tool.done": _used}
+
+
+# -- what frameworks write -------------------------------------------------------------------------------------------
+
+
+def said_in(kept: Json) -> list[Utterance]:
+    """Read messages of pydantic-ai, of openai-agents or of langchain, as JSON or as its text. What is none of them is
+    what a model said."""
+    value = _decoded(kept) if isinstance(kept, str) else kept
+    match value:
+        case {"output": list(items), "usage": _}:
+            return [said for item in items for said in _openai(item)]
+        case list():
+            return [said for message in value for said in _message(message)]
+        case dict():
+            return _message(value)
+        case _:
+            return [Utterance("model", _text(kept))]
+
+
+def _decoded(text: str) -> Json:
+    try:
+        return decode(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _message(message: Json) -> list[Utterance]:
+    match message:
+        case {"message": dict(inner)}:
+            return _message(inner)
+        case {"parts": list(parts)}:
+            return [_part(cast("dict[str, Any]", part)) for part in parts if isinstance(part, dict)]
+        case {"type": str(kind), "data": dict(data)}:
+            return [_langchain(kind, cast("dict[str, Any]", data))]
+        case {"type": _} | {"role": _}:
+            return _openai(message)
+        case _:
+            return [Utterance("model", _text(message))]
+
+
+def _part(part: dict[str, Any]) -> Utterance:
+    """Read a part of a message of pydantic-ai."""
+    kind, call = str(part.get("part_kind", "")), str(part.get("tool_call_id", ""))
+    words = _text(part.get("content"))
+    if kind.endswith("tool-call"):
+        return Utterance("model", calls=(CalledTool(str(part.get("tool_name", "")), _given(part.get("args")), call),))
+    if kind in ("tool-return", "retry-prompt"):
+        return Utterance("tool" if "tool_name" in part else "prompt", words, call=call)
+    return Utterance("prompt" if kind.endswith("-prompt") else "model", words)
+
+
+def _langchain(kind: str, data: dict[str, Any]) -> Utterance:
+    """Read a message of langchain."""
+    words = _text(data.get("content"))
+    if kind == "tool":
+        return Utterance("tool", words, call=str(data.get("tool_call_id", "")))
+    asked = cast("list[dict[str, Any]]", data.get("tool_calls") or [])
+    calls = tuple(
+        CalledTool(str(one.get("name", "")), _given(one.get("args")), str(one.get("id", ""))) for one in asked
+    )
+    return Utterance("model" if kind.startswith(("ai", "AI")) else "prompt", words, calls)
+
+
+def _openai(item: Json) -> list[Utterance]:
+    """Read an item of openai-agents."""
+    if not isinstance(item, dict):
+        return [Utterance("model", _text(item))]
+    one = cast("dict[str, Any]", item)
+    kind, call = str(one.get("type", "")), str(one.get("call_id", ""))
+    if kind == "reasoning":
+        words = _text(one.get("summary"))
+        return [Utterance("model", words)] if words else []
+    if kind.endswith("_call_output"):
+        return [Utterance("tool", _text(one.get("output")), call=call)]
+    if kind.endswith("_call"):
+        return [Utterance("model", calls=(CalledTool(str(one.get("name", kind)), _given(one.get("arguments")), call),))]
+    return [Utterance("model" if one.get("role") == "assistant" else "prompt", _text(one.get("content")))]
+
+
+def _joined(parts: list[Utterance]) -> Utterance:
+    """Make one of the parts of an answer."""
+    words = "\n".join(part.words for part in parts if part.words)
+    return Utterance("model", words, tuple(call for part in parts for call in part.calls))
+
+
+def _given(arguments: Json) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return encode(arguments) if arguments else ""
+
+
+def _text(content: Json) -> str:
+    """Return what is to be read of a content: text, the texts of its parts, of anything else what kind it is."""
+    match content:
+        case None:
+            return ""
+        case str():
+            return content
+        case list():
+            return "\n".join(filter(None, map(_text, content)))
+        case {"text": str(text)} | {"refusal": str(text)} | {"msg": str(text)}:
+            return text
+        case {"type": str(kind)} | {"kind": str(kind)}:
+            return f"[{kind}]"
+        case _:
+            return encode(content)

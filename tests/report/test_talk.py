@@ -1,0 +1,226 @@
+"""A conversation, read from the journal: what frameworks wrote, as who said what and called which tool."""
+
+from typing import Any
+
+import pytest
+
+from core.make import NOW, SECOND, journal
+from remit.core import kinds
+from remit.core.events import Event, blob_reference
+from remit.core.recovery import ModelFailure, ModelTry
+from remit.core.values import encode
+from remit.report import wire
+from remit.report.talk import GONE, CalledTool, TalkLine, Utterance, answer_of, conversations, said_in
+from report.events import CODER, LEAD, completed
+
+pytestmark = pytest.mark.rule("show.talk")
+
+
+def answered(answer: Any, **data: Any) -> Event:
+    (event,) = journal(kinds.model_answered(LEAD, ModelTry("m"), {"named": "m", "calls": [], **data}, NOW))
+    return event._replace(answer=None if answer is None else encode(answer))
+
+
+def used(answer: Any, **data: Any) -> Event:
+    done: Any = {"tool": "look", "call": "c1", "given": "{}", "outcome": "done", **data}
+    (event,) = journal(kinds.tool_done(LEAD, done, NOW))
+    return event._replace(answer=None if answer is None else encode(answer))
+
+
+def talk(*events: Event, long: dict[int, str] | None = None) -> list[TalkLine]:
+    (found,) = conversations([*journal(kinds.started(LEAD, NOW)), *events], long or {})
+    return found.lines
+
+
+# -- what frameworks write -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        # pydantic-ai
+        (
+            [
+                {
+                    "kind": "response",
+                    "parts": [
+                        {"part_kind": "thinking", "content": "hm"},
+                        {"part_kind": "text", "content": "I look"},
+                        {"part_kind": "tool-call", "tool_name": "look", "args": '{"a":1}', "tool_call_id": "c1"},
+                        {"part_kind": "tool-call", "tool_name": "look", "args": {"a": 2}, "tool_call_id": "c2"},
+                        {"part_kind": "tool-call", "tool_name": "list"},
+                        "odd",
+                    ],
+                }
+            ],
+            [
+                Utterance("model", "hm"),
+                Utterance("model", "I look"),
+                Utterance("model", calls=(CalledTool("look", '{"a":1}', "c1"),)),
+                Utterance("model", calls=(CalledTool("look", '{"a":2}', "c2"),)),
+                Utterance("model", calls=(CalledTool("list"),)),
+            ],
+        ),
+        (
+            {
+                "kind": "request",
+                "parts": [
+                    {"part_kind": "system-prompt", "content": "be kind"},
+                    {"part_kind": "user-prompt", "content": ["see", {"kind": "image-url", "url": "x"}]},
+                    {"part_kind": "tool-return", "tool_name": "look", "content": {"n": 1}, "tool_call_id": "c1"},
+                    {
+                        "part_kind": "retry-prompt",
+                        "tool_name": "look",
+                        "content": [{"msg": "no"}],
+                        "tool_call_id": "c2",
+                    },
+                    {"part_kind": "retry-prompt", "content": "again"},
+                ],
+            },
+            [
+                Utterance("prompt", "be kind"),
+                Utterance("prompt", "see\n[image-url]"),
+                Utterance("tool", '{"n":1}', call="c1"),
+                Utterance("tool", "no", call="c2"),
+                Utterance("prompt", "again"),
+            ],
+        ),
+        # openai-agents
+        (
+            {
+                "output": [
+                    {"type": "reasoning", "summary": []},
+                    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+                    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look"}]},
+                    {"type": "function_call", "name": "look", "arguments": "{}", "call_id": "c1"},
+                    {"type": "web_search_call", "id": "w"},
+                    "odd",
+                ],
+                "usage": {},
+            },
+            [
+                Utterance("model", "hm"),
+                Utterance("model", "I look"),
+                Utterance("model", calls=(CalledTool("look", "{}", "c1"),)),
+                Utterance("model", calls=(CalledTool("web_search_call"),)),
+                Utterance("model", "odd"),
+            ],
+        ),
+        (
+            [
+                {"role": "user", "content": "find it"},
+                {"type": "function_call_output", "call_id": "c1", "output": "there"},
+                {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
+            ],
+            [Utterance("prompt", "find it"), Utterance("tool", "there", call="c1"), Utterance("model", "no")],
+        ),
+        # langchain
+        (
+            [
+                {
+                    "message": {
+                        "type": "ai",
+                        "data": {
+                            "content": [{"type": "text", "text": "I look"}],
+                            "tool_calls": [{"name": "look", "args": {"a": 1}, "id": "c1"}],
+                        },
+                    },
+                    "info": None,
+                }
+            ],
+            [Utterance("model", "I look", (CalledTool("look", '{"a":1}', "c1"),))],
+        ),
+        (
+            [
+                {"type": "human", "data": {"content": "find it"}},
+                {"type": "tool", "data": {"content": "there", "tool_call_id": "c1"}},
+                {"type": "AIMessageChunk", "data": {"content": "", "tool_calls": None}},
+            ],
+            [Utterance("prompt", "find it"), Utterance("tool", "there", call="c1"), Utterance("model")],
+        ),
+        # none of them
+        ("just words", [Utterance("model", "just words")]),
+        ("[not json", [Utterance("model", "[not json")]),
+        ("7", [Utterance("model", "7")]),
+        (None, [Utterance("model")]),
+        ([1], [Utterance("model", "1")]),
+        ({"odd": 1}, [Utterance("model", '{"odd":1}')]),
+    ],
+)
+def test_what_each_framework_writes_is_read_as_who_said_what(kept: Any, said: list[Utterance]):
+    assert said_in(kept) == said
+    if not isinstance(kept, str):
+        assert said_in(encode(kept)) == said or kept is None
+
+
+# -- events ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_conversation_begins_with_the_task_and_has_answers_failures_and_results():
+    (failure,) = journal(kinds.model_failed(LEAD, ModelTry("m"), ModelFailure("rate-limit", 429), NOW))
+    (timeout,) = journal(kinds.model_failed(LEAD, ModelTry("m"), ModelFailure("timeout"), NOW))
+    lines = talk(
+        failure,
+        timeout,
+        answered({"text": "hello"}, usage={"input": 10, "output": 2}, cost=7),
+        used([{"n": 1}, "done"], elapsed=5),
+        used(["no such file", "failed"], outcome="failed", place="team.py:8 in look"),
+        used([{"langgraph": {"message": {"type": "tool", "data": {"content": "there"}}}}, "done"]),
+    )
+    assert lines == [
+        TalkLine(NOW, "model", "m", "no answer: rate-limit (429)", outcome="failed"),
+        TalkLine(NOW, "model", "m", "no answer: timeout", outcome="failed"),
+        TalkLine(NOW, "prompt", "", "build it"),
+        TalkLine(NOW, "model", "m", "hello", tokens=12, credits=7),
+        TalkLine(NOW, "tool", "look", '{"n":1}', elapsed=5),
+        TalkLine(NOW, "tool", "look", "no such file", outcome="failed", place="team.py:8 in look"),
+        TalkLine(NOW, "tool", "look", "there"),
+    ]
+
+
+def test_what_the_record_says_that_a_model_was_told_is_told_and_each_result_once():
+    messages = [
+        {"role": "user", "content": "build it, with care"},
+        {"type": "function_call_output", "call_id": "c1", "output": ""},
+        {"type": "function_call_output", "call_id": "c2", "output": "there is no such tool"},
+    ]
+    first = answered({"text": "hello", "told": encode({"messages": messages, "results": ["c1"]})})
+    again = answered({"text": "bye", "told": encode([{"role": "user", "content": "news"}])})
+    odd = answered({"text": "what?", "told": "no json"})
+    assert [(line.who, line.words) for line in talk(first, again, odd)] == [
+        ("prompt", "build it, with care"),
+        ("tool", "there is no such tool"),
+        ("model", "hello"),
+        ("prompt", "news"),
+        ("model", "bye"),
+        ("model", "no json"),
+        ("model", "what?"),
+    ]
+
+
+def test_a_long_answer_is_read_from_beside_its_event():
+    text = encode({"text": "long words"})
+    event = answered(None)._replace(seq=7, answer=blob_reference(text))
+    assert talk(event, long={7: text})[-1].words == "long words"
+    assert talk(event)[-1].words == GONE
+    assert answer_of(event) == blob_reference(text)
+    assert wire.event(event, text)["answer"] == {"text": "long words"}
+
+
+def test_what_is_gone_from_the_journal_is_said_to_be_gone_and_of_a_tool_the_short_result_is_left():
+    assert [line.words for line in talk(answered(None), used(None, result="6 lines"), used([]))] == [
+        "build it",
+        GONE,
+        "6 lines",
+        "",
+    ]
+
+
+def test_each_task_has_a_conversation_of_its_own_and_one_without_models_has_none():
+    other = kinds.model_answered(CODER, ModelTry("m"), {"named": "m", "calls": []}, NOW)
+    events = journal(kinds.started(LEAD, NOW), kinds.started(CODER, NOW), other, completed(LEAD, at=NOW + SECOND))
+    (found,) = conversations(events, {})
+    assert (found.task, found.agent, found.about) == ("t2", "coder", "part t2")
+    assert conversations([event for event in events if event.task == "t1"], {}) == []
+    assert conversations([event for event in events if event.kind != "task.started"], {}) == []
+    assert wire.conversation(found)["lines"][0]["who"] == "prompt"  # pyright: ignore[reportCallIssue]
