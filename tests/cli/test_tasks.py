@@ -367,12 +367,20 @@ def test_ps_lists_what_is_open_and_says_that_nobody_is_there(cli, tmp_path: Path
     assert ended not in said.out
     assert "no worker is there: start one with `remit worker module:runtime`" in said.out
     assert ended in cli("ps", "--all").out
-    for words in (["--state", "cancelled"], ["--agent", "nobody"], ["--session", "s2"], ["--parent", task]):
+    for words in (
+        ["--state", "cancelled"],
+        ["--agent", "nobody"],
+        ["--session", "s2"],
+        ["--parent", task],
+        ["--asker", "quick"],
+    ):
         assert task not in cli("ps", *words).out
-    for words in (["--state", "pending"], ["--agent", "Quick"], ["--session", "s1"]):
+    for words in (["--state", "pending"], ["--agent", "Quick"], ["--session", "s1"], ["--asker", "person"]):
         assert task in cli("ps", *words).out
     data = json.loads(cli("ps", "--json").out)
-    assert [(one["id"], one["state"], one["where"]) for one in data["tasks"]] == [(task, "pending", "")]
+    assert [(one["id"], one["state"], one["where"], one["asker"]) for one in data["tasks"]] == [
+        (task, "pending", "", "")
+    ]
     assert (data["workers"], data["orphans"]) == ([], [])
 
 

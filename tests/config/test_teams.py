@@ -30,6 +30,9 @@ def find_order(number: int) -> str:
 async def hello(turn):
     return "hello, " + turn.task
 
+async def bound(turn):
+    return str(turn.remit.bounds.handoffs)
+
 class Thing:
     pass
 
@@ -147,6 +150,12 @@ def test_a_file_says_what_python_would(write: Callable[..., Path], tmp_path: Pat
     assert made.runtime.workspace.name == "shop"
     assert made.warnings == ()
     assert not (tmp_path / "team.db").exists()  # a file is made when it is used
+
+
+def test_a_file_may_have_tiers_chosen_by_rules(write: Callable[..., Path]):
+    made = team(write("[agents.desk]\nfunction = 'MODULE:bound'\n[policy]\nclassify = 'rules'"))
+    tasks = ("fix a typo", "design a system for our platform")
+    assert [asyncio.run(answered(made, task)) for task in tasks] == ["0", "5"]
 
 
 NAMES = ("desk", "greeter", "shout")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
@@ -15,7 +16,7 @@ from remit.core.message import Message
 from remit.core.record import Record
 from remit.core.text import canonical
 from remit.core.values import Json
-from remit.ports import View, Which
+from remit.ports import TaskLine, View, Which
 from remit.report import wire
 from remit.report.figures import age, count, duration
 from remit.report.looks import urgency
@@ -26,6 +27,7 @@ from remit.runtime.workers import Crew, Peer
 StateName: TypeAlias = Literal[
     "open", "pending", "running", "waiting", "cancelling", "completed", "failed", "cancelled", "dead"
 ]
+_PERSON: Final = "person"  # no agent can have this name
 _ORPHANS: Final = 100
 _SPELLED_OUT: Final = 3  # announcements; the rest is counted
 
@@ -33,7 +35,7 @@ _SPELLED_OUT: Final = 3  # announcements; the rest is counted
 class Snapshot(NamedTuple):
     """What was read of a store at one moment."""
 
-    tasks: list[tuple[Record, str]]
+    tasks: list[TaskLine]
     crew: Crew
     orphans: list[Message]
 
@@ -46,6 +48,7 @@ def ps(
     agent: str = "",
     session: str = "",
     parent: str = "",
+    asker: str = "",
     limit: int = 100,
     json: AsJson = False,
 ) -> None:
@@ -64,6 +67,8 @@ def ps(
         Only tasks of this session.
     parent
         Only what this task asked for; its id as `remit status` takes it.
+    asker
+        Only tasks that this agent asked for; `person` for those that people asked for.
     limit
         At most this many.
     json
@@ -74,6 +79,7 @@ def ps(
         agent=canonical(agent) if agent else None,
         state=state or (None if all else "open"),
         limit=checked_limit(limit, most=100_000),
+        asker=_asker(asker),
     )
     with opened(place) as workspace:
         now = workspace.clock.now()
@@ -88,24 +94,31 @@ def ps(
         if len(snapshot.tasks) == which.limit:
             console.print(Text(f"the newest {which.limit:,}; there may be more: --limit, --state, --agent", "dim"))
     else:
-        narrowed = all or state or agent or session or parent
+        narrowed = all or state or agent or session or parent or asker
         console.print(Text("no such tasks" if narrowed else "nothing is open; `remit ps --all` lists the rest", "dim"))
     for text in _below(snapshot, hint, now):
         console.print(text)
 
 
+def _asker(given: str) -> str | None:
+    """Read whose tasks are wanted: of anyone, of people, or of an agent."""
+    if not given:
+        return None
+    return "" if given == _PERSON else canonical(given)
+
+
 def _snapshot(view: View, which: Which, parent: str) -> Snapshot:
     if parent:
         above = task_of(view, parent).id
-        which = Which(which.session, which.agent, which.state, above, limit=which.limit)
-    return Snapshot(view.tasks(which), Crew(view.workers()), view.orphans(_ORPHANS))
+        which = replace(which, parent=above)
+    return Snapshot(view.task_lines(which), Crew(view.workers()), view.orphans(_ORPHANS))
 
 
 def _table(snapshot: Snapshot, now: int) -> Table:
     names = ("id", "state", "agent", "task", "try", "took", "age", "where")
     crew = snapshot.crew
-    tasks = sorted(snapshot.tasks, key=lambda line: urgency(crew.state(line[0], now)))
-    rows = [_row(record, task, crew, now) for record, task in tasks]
+    tasks = sorted(snapshot.tasks, key=lambda line: urgency(crew.state(line.record, now)))
+    rows = [_row(line.record, line.task, crew, now) for line in tasks]
     return tabled(names, rows, left=3, gives_way="task")
 
 
@@ -148,9 +161,9 @@ def _below(snapshot: Snapshot, hint: str, now: int) -> Iterator[Text]:
         yield Text(
             f"{count(len(workers), 'worker')}, {sum(w.hands for w in workers):,} hands: {_called(workers)}", "dim"
         )
-    elif any(record.state == "pending" for record, _ in snapshot.tasks):
+    elif any(line.record.state == "pending" for line in snapshot.tasks):
         yield Text(f"no worker is there: start one with `{hint}`", "yellow")
-    elif any(snapshot.crew.lost(record, now) for record, _ in snapshot.tasks):
+    elif any(snapshot.crew.lost(line.record, now) for line in snapshot.tasks):
         yield Text(f"no worker is there: `{hint}` ends or resumes what was left behind", "yellow")
     if others:
         yield Text(f"{_called(others)} at work without a queue", "dim")
@@ -173,13 +186,15 @@ def _unread(orphans: list[Message]) -> Iterator[Text]:
         yield Text(f"  … and {len(orphans) - _SPELLED_OUT} more; --json lists them", "dim")
 
 
-def task_data(record: Record, task: str, crew: Crew, now: int) -> dict[str, Json]:
-    return wire.task(record, task, state=crew.state(record, now), where=where(record, crew, now))
+def task_data(line: TaskLine, crew: Crew, now: int) -> dict[str, Json]:
+    record = line.record
+    state, place = crew.state(record, now), where(record, crew, now)
+    return {**wire.task(record, line.task, state=state, where=place), "asker": line.asker}
 
 
 def _data(snapshot: Snapshot, now: int) -> dict[str, Json]:
     return {
-        "tasks": [task_data(record, task, snapshot.crew, now) for record, task in snapshot.tasks],
+        "tasks": [task_data(line, snapshot.crew, now) for line in snapshot.tasks],
         "workers": [wire.worker(worker) for worker in snapshot.crew.workers],
         "orphans": [wire.announcement(message) for message in snapshot.orphans],
     }

@@ -195,6 +195,11 @@ def _place(value: str) -> None:
         raise BadInput("say where it is as module:name, such as tools:read_file")
 
 
+def _classifier(value: str) -> None:
+    if value != "rules":
+        _place(value)
+
+
 def _script_or_model(value: str) -> None:
     provider, _, name = value.partition(":")
     if value != "test" and not (provider and name):
@@ -431,7 +436,6 @@ TABLES: Final[Mapping[str, TableKind]] = {
     "policy": TableKind(
         "Rules that are not bounds.",
         {
-            "classify": _policy(word_of("rules"), "classify", "Who chooses the tier of a run that is not given one."),
             "concurrency": _policy(WHOLE, "concurrency", "How many submitted tasks run at a time, in all processes."),
             "handoffs": _policy(WHOLE, "handoffs", "How often one task may change hands."),
             "sends": _policy(WHOLE, "sends", "Into how many parts a task may go out at once."),
@@ -446,7 +450,11 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "approve": Setting(
                 "The function that says which hops a person has to approve, as module:name.", TEXT, _place
             ),
-            "classify": Setting("The function from a task to the name of its tier, as module:name.", TEXT, _place),
+            "classify": Setting(
+                'How the tier of a task is chosen: "rules", or a function from it to its tier as module:name.',
+                TEXT,
+                _classifier,
+            ),
             "secrets": Setting("Environment variables whose values are never written down.", TEXTS),
         },
     ),

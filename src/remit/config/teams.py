@@ -116,7 +116,7 @@ class _Building:
 
     def _policy(self, said: dict[str, Any]) -> Policy:
         for key in ("approve", "classify"):
-            if key in said:
+            if key in said and said[key] != "rules":
                 said[key] = self._part(("policy", key), lambda key=key: found_at(said[key], self._folder))
         said["breaker"] = BreakerPolicy(**self._tables.get("breaker", {}))
         said["limits"] = [Limit(**table) for table in self._tables.get("limits", ())]

@@ -2,7 +2,7 @@
 
 from remit.ports.channel import Channel, Desk, Down, Hearer, Teller, Undeliverable
 from remit.ports.clock import Clock, Ids, Timer
-from remit.ports.looking import Beat, RunAge, RunLine, Span, Tallied, TallyRow, Which
+from remit.ports.looking import Beat, RunAge, RunLine, Span, Tallied, TallyRow, TaskLine, Which
 from remit.ports.prices import Prices
 from remit.ports.store import (
     FAULTS,
@@ -68,6 +68,7 @@ __all__ = [
     "Tallied",
     "TallyRow",
     "TallyView",
+    "TaskLine",
     "TaskView",
     "Teller",
     "Timer",

@@ -56,7 +56,8 @@ class Tallied(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Which:
     """Which tasks to list: all conditions hold together, newest first. `state` may be `open`, for all that have not
-    ended; `before` is the `began` of the last task of the page before."""
+    ended; `before` is the `began` of the last task of the page before. `asker` is the agent that asked for them, empty
+    for a person."""
 
     session: str | None = None
     agent: str | None = None
@@ -65,6 +66,16 @@ class Which:
     run: str | None = None
     limit: int = 100
     before: int | None = None
+    asker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """One task as a list shows it; `asker` is the agent that asked for it, empty for a person."""
+
+    record: Record
+    task: str
+    asker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from remit.core.scope import Scope
 from remit.core.tally import Period, UnderWay, Window
 from remit.core.text import INT_LIMIT
 from remit.core.values import Json
-from remit.ports.looking import Beat, RunAge, RunLine, Span, TallyRow, Which
+from remit.ports.looking import Beat, RunAge, RunLine, Span, TallyRow, TaskLine, Which
 from remit.ports.vault import KeyInfo, KeyRow
 
 
@@ -125,6 +125,10 @@ class TaskView(Protocol):
 
     def tasks(self, which: Which) -> list[tuple[Record, str]]:
         """List tasks with their text."""
+        ...
+
+    def task_lines(self, which: Which) -> list[TaskLine]:
+        """List tasks with their text and their asker."""
         ...
 
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]: ...

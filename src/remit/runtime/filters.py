@@ -20,7 +20,7 @@ _TEXTS: Final = {"run": "a run's id", "session": "a session", "task": "a task's 
 
 class TaskFilter(TypedDict, total=False):
     """Which tasks to list. `state` may be "open", for all that have not ended; `before` is the `began` of the last task
-    of the page before."""
+    of the page before. `asker` is the agent that asked for them; "" lists what people asked for."""
 
     session: str | None
     agent: str | None
@@ -29,6 +29,7 @@ class TaskFilter(TypedDict, total=False):
     run: str | None
     limit: int
     before: int | None
+    asker: str | None
 
 
 class EventFilter(TypedDict, total=False):
@@ -108,8 +109,9 @@ def _named(verb: str, given: TaskFilter | EventFilter | StatsFilter, takes: type
     for name, what in _TEXTS.items():
         if name in wanted:
             checks.text_or_none(wanted[name], what, NAME_LIMIT)
-    if wanted.get("agent"):
-        wanted["agent"] = canonical(wanted["agent"])
-    elif "agent" in wanted:
-        checks.text_or_none(wanted["agent"], "an agent", NAME_LIMIT)
+    for name in ("agent", "asker"):
+        if wanted.get(name):
+            wanted[name] = canonical(wanted[name])
+        elif name in wanted:
+            checks.text_or_none(wanted[name], "an agent", NAME_LIMIT)
     return wanted

@@ -30,8 +30,8 @@ from remit.engine.plans.told import steps_told
 from remit.engine.presence.bell import Bell
 from remit.engine.queue.task import Status
 from remit.engine.timing import fail_after
-from remit.errors import Conflict, NotFound
-from remit.ports import Decision, View, Which
+from remit.errors import Conflict, NotFound, StoreError
+from remit.ports import Decision, TaskLine, View, Which
 
 
 class TaskControl:
@@ -55,13 +55,16 @@ class TaskControl:
             record = self._record(view, task, asker)
             began = view.event(record.began)
             assert began is not None
-            return Status.of(record, read(began, FirstData)["task"])
+            data = read(began, FirstData)
+            return Status.of(TaskLine(record, data["task"], data["asker"]), outcomes.of_record(view, record))
 
         return await self._ground.store.read(look)
 
     async def listed(self, which: Which) -> list[Status]:
-        rows = await self._ground.store.browse(lambda view: view.tasks(which))
-        return [Status.of(record, text) for record, text in rows]
+        def look(view: View) -> list[Status]:
+            return [Status.of(line, _outcome_of(view, line)) for line in view.task_lines(which)]
+
+        return await self._ground.store.browse(look)
 
     async def outcome(self, task: str, seconds: float | None = None) -> Outcome:
         """Wait for what comes of a task, in a person's name."""
@@ -205,6 +208,14 @@ class TaskControl:
 
     def _outcome(self, view: View, task: str, asker: LiveTask | None = None) -> Outcome | None:
         return outcomes.of_record(view, self._record(view, task, asker))
+
+
+def _outcome_of(view: View, line: TaskLine) -> Outcome | None:
+    """Return what came of a task in a list. One damaged event must not hide the others."""
+    try:
+        return outcomes.of_record(view, line.record)
+    except StoreError as error:
+        return Outcome(line.record.holder, line.record.id, "failed", error=error)
 
 
 def _has_ended(view: View, task: str) -> bool:

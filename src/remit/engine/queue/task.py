@@ -6,15 +6,21 @@ from typing import Any, Protocol
 
 from remit.core.checks import patience
 from remit.core.outcome import Outcome
-from remit.core.record import Record
 from remit.core.times import aware
+from remit.core.trust import INSIDE, Trust
+from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
 from remit.engine.plans.running import PlanOutcome
+from remit.ports import TaskLine
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A task at this moment. `state` is the word it is in, `attempt` how often it was begun; times are microseconds."""
+    """A task at this moment. `state` is the word it is in, `attempt` how often it was begun; times are microseconds.
+
+    `asker` is the agent that asked for it, empty for a person. `result` is what it completed with, and `error` the
+    sentence that tells why it did not; `trust` is "outside" if its agent had taken in something from outside.
+    """
 
     id: str
     state: str
@@ -32,6 +38,10 @@ class Status:
     ended_at: int | None
     until: int
     began: int
+    asker: str = ""
+    result: Json = None
+    error: str = ""
+    trust: Trust = INSIDE
 
     @property
     def asked(self) -> datetime:
@@ -49,12 +59,14 @@ class Status:
         return aware(self.until)
 
     @classmethod
-    def of(cls, record: Record, task: str) -> "Status":
+    def of(cls, line: TaskLine, outcome: Outcome | None) -> "Status":
+        record = line.record
+        ended = Outcome("", "", "completed") if outcome is None else outcome
         return cls(
             id=record.id,
             state=record.state,
             agent=record.holder,
-            task=task,
+            task=line.task,
             session=record.session,
             run=record.run,
             parent=record.parent,
@@ -67,6 +79,10 @@ class Status:
             ended_at=record.ended_at,
             until=record.until,
             began=record.began,
+            asker=line.asker,
+            result=ended.value,
+            error="" if ended.error is None else str(ended.error),
+            trust=ended.trust,
         )
 
 
@@ -94,8 +110,11 @@ class Task:
         self._asker = asker
 
     async def status(self) -> Status:
-        """Tell where it stands."""
-        return await self._tasks.status(self.id, self._asker)
+        """Return where it stands, with its result or its error if it has ended."""
+        status = await self._tasks.status(self.id, self._asker)
+        if self._asker is not None:
+            self._asker.take(status.trust)
+        return status
 
     async def wait(self, seconds: float | None = None) -> Outcome:
         """Wait until it has ended and tell what came of it; raises TimeoutError after `seconds`.

@@ -1,8 +1,9 @@
 """Tasks and runs, one by one and as lists."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from remit.codec import decode
 from remit.core.identity import UsedKey
@@ -10,11 +11,12 @@ from remit.core.lifecycle import GONE, OPEN
 from remit.core.loops import AskCount
 from remit.core.projection import COLUMNS
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
-from remit.ports import RunAge, RunLine, Which
+from remit.ports import RunAge, RunLine, TaskLine, Which
 from remit.stores.queries import after
 from remit.stores.views.base import FOREVER, Queries, Values
 
 TASK_WIDTH: Final = len(COLUMNS["task"])
+_PAGE: Final = 500  # tasks that are read at a time, when they are looked through for their asker
 _LATE: Final = 2_000  # events, among which a session is looked for first
 
 
@@ -63,10 +65,23 @@ class TaskQueries(Queries):
         return UsedKey(*row) if row else None
 
     def tasks(self, which: Which) -> list[tuple[Record, str]]:
+        return [(line.record, line.task) for line in self.task_lines(which)]
+
+    def task_lines(self, which: Which) -> list[TaskLine]:
         """Find tasks by the narrowest index, and check the other conditions on what it gives."""
-        lines = ((Record(*row[:-1]), row[-1]) for row in self._task_rows(which))
-        matching = islice((line for line in lines if _matches(line[0], which)), which.limit)
-        return [(record, _task_of(text)) for record, text in matching]
+        if which.asker is None:
+            return [*islice(_lines(self._task_rows(which), which), which.limit)]
+        return [*islice(self._asked_by(which), which.limit)]
+
+    def _asked_by(self, which: Which) -> Iterator[TaskLine]:
+        """Yield the tasks that one agent asked for. No index knows the asker: only the first event of a task does, so
+        the list is read page by page until there are enough."""
+        page = replace(which, limit=max(which.limit, _PAGE))
+        while rows := self._task_rows(page):
+            yield from (line for line in _lines(rows, which) if line.asker == which.asker)
+            if len(rows) < page.limit or which.run is not None or which.parent:
+                return  # of a run and of a parent, all rows are one page
+            page = replace(page, before=Record(*rows[-1][:-1]).began)
 
     def _task_rows(self, which: Which) -> Sequence[Values]:
         """A run and a parent have few tasks; of what is open, or gone, there is little among all that completed."""
@@ -119,6 +134,14 @@ class TaskQueries(Queries):
         return [row[0] for row in self._rows("ids_ending", ending=ending, runs=only, limit=limit)]
 
 
+def _lines(rows: Iterable[Values], which: Which) -> Iterator[TaskLine]:
+    for *values, text in rows:
+        record = Record(*values)
+        if _matches(record, which):
+            began = _began_with(text)
+            yield TaskLine(record, began.task, began.asker)
+
+
 def _matches(record: Record, which: Which) -> bool:
     return (
         (which.session is None or record.session == which.session)
@@ -141,19 +164,21 @@ def run_facts(row: Values) -> RunFacts:
 
 def _run_line(row: Values) -> RunLine:
     *facts, text = row[TASK_WIDTH:]
-    task, by = _began_with(text)
-    return RunLine(Record(*row[:TASK_WIDTH]), task, run_facts(facts), by)
+    began = _began_with(text)
+    return RunLine(Record(*row[:TASK_WIDTH]), began.task, run_facts(facts), began.by)
 
 
-def _task_of(text: str) -> str:
-    return _began_with(text)[0]
+class _Began(NamedTuple):
+    task: str
+    by: str = ""
+    asker: str = ""
 
 
-def _began_with(text: str) -> tuple[str, str]:
-    """Read the task, and who asked for it, from the data of the event that began it. One damaged event must not hide
-    the others."""
+def _began_with(text: str) -> _Began:
+    """Read the task, the person and the agent that asked for it from the data of the event that began it. One damaged
+    event must not hide the others."""
     try:
         data: Any = decode(text)
-        return str(data["task"]), str(data.get("by", ""))
+        return _Began(str(data["task"]), str(data.get("by", "")), str(data.get("asker", "")))
     except (ValueError, KeyError, TypeError):
-        return "(its record cannot be read)", ""
+        return _Began("(its record cannot be read)")

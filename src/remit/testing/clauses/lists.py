@@ -1,6 +1,7 @@
 """Lists of tasks and runs, by every condition and page by page."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from remit.core.kinds import Begun, Lineage, Queued, ended, refused, started, submitted
@@ -49,6 +50,16 @@ _CONDITIONS: Final[tuple[tuple[Which, list[str]], ...]] = (
     (Which(session="none"), []),
     (Which(run="none"), []),
     (Which(parent="none"), []),
+    (Which(asker="lead"), ["run2part", "run1part", "run0part"]),
+    (Which(asker=""), ["run2", "run1", "run0"]),
+    (Which(asker="", limit=2), ["run2", "run1"]),
+    (Which(asker="lead", session="s0"), ["run2part", "run0part"]),
+    (Which(asker="lead", state="failed"), ["run0part"]),
+    (Which(asker="lead", state="open", limit=1), ["run2part"]),
+    (Which(asker="lead", run="run1"), ["run1part"]),
+    (Which(asker="lead", parent="run1", agent="helper"), ["run1part"]),
+    (Which(asker="helper"), []),
+    (Which(asker="none"), []),
 )
 
 
@@ -86,6 +97,8 @@ async def tasks_are_listed_page_by_page(database: Database) -> None:
         Which(state="open"),
         Which(run="run3"),
         Which(parent="run3"),
+        Which(asker="lead"),
+        Which(asker="", session="s"),
     )
     for number, which in enumerate(several):
         for size in (1, 3, 7, 100):
@@ -239,7 +252,7 @@ class _Pages:
 
 
 def _page(view: View, which: Which, before: int | None, size: int) -> list[Record]:
-    asked = Which(which.session, which.agent, which.state, which.parent, which.run, size, before)
+    asked = replace(which, limit=size, before=before)
     return [record for record, _ in view.tasks(asked)]
 
 

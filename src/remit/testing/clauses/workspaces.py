@@ -104,6 +104,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
         *view.tasks(Which(session="s")),
         *view.tasks(Which(state="failed")),
     ],
+    "task_lines": lambda view: [*view.task_lines(Which()), *view.task_lines(Which(asker="lead"))],
     "orphans": lambda view: view.orphans(10),
     "roots": lambda view: view.roots(0, 10),
     "prunable": lambda view: view.prunable("root", NOW + 3600 * SECOND),
