@@ -47,7 +47,6 @@ def test_results_follow_whole_and_in_their_order():
         "### Find sources (by bob)\n"
         "Three books.\n"
         "Two films.\n"
-        "\n"
         "### Ask around (by cy)\n"
         "Nobody knows."
     )
@@ -74,9 +73,9 @@ def test_it_is_made_of_these_parts_and_of_no_others(step, done, sent):
     if step.description:
         expected += f"\n\n{step.description}"
     if any(one.text for one in done):
-        expected += "\n\n## Context from prerequisite tasks"
+        expected += "\n\n## Context from prerequisite tasks\n"
     for one in done:
-        expected += f"\n\n### {one.title} (by {one.agent})\n{told(one.text, one.trust)}" if one.text else ""
+        expected += f"\n### {one.title} (by {one.agent})\n{told(one.text, one.trust)}" if one.text else ""
     if sent:
         expected += "\n\n## Messages from team members"
     for note in sent:

@@ -35,14 +35,14 @@ async def test_a_step_is_told_its_dependencies_results_in_their_order(rt: Runtim
     assert told["cat"] == [
         (
             "# Task: C\n\ndo c\n\n## Context from prerequisite tasks\n\n"
-            "### B (by bob)\nresult of bob\n\n### A (by ann)\nresult of ann"
+            "### B (by bob)\nresult of bob\n### A (by ann)\nresult of ann"
         )
     ]
     assert told["dan"] == ["# Task: D\n\ndo d\n\n## Context from prerequisite tasks\n\n### B (by bob)\nresult of bob"]
     assert told["eve"] == [
         (
             "# Task: E\n\ndo e\n\n## Context from prerequisite tasks\n\n"
-            "### A (by ann)\nresult of ann\n\n### B (by bob)\nresult of bob\n\n### D (by dan)\nresult of dan"
+            "### A (by ann)\nresult of ann\n### B (by bob)\nresult of bob\n### D (by dan)\nresult of dan"
         )
     ]
 

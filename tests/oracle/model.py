@@ -494,10 +494,10 @@ class Model:
     def _prompt(self, title: str, done: list[Task], notes: list[Note]) -> str:
         lines = [f"# Task: {title}", "", f"do {title}"]
         if done:
-            lines += ["", "## Context from prerequisite tasks"]
+            lines += ["", "## Context from prerequisite tasks", ""]
         for one in done:
             outside = self.rights.outside(one)
-            lines += ["", f"### {one.text} (by {one.holder})", *([f"[{QUOTED}]"] if outside else [])]
+            lines += [f"### {one.text} (by {one.holder})", *([f"[{QUOTED}]"] if outside else [])]
             lines += [f"> {one.result}" if outside else one.result]
         if notes:
             lines += ["", "## Messages from team members"]

@@ -41,9 +41,9 @@ def prompt(step: Step, done: Sequence[Done] = (), notes: Sequence[Note] = (), re
         parts += ["", step.description]
     results = [result for result in done if result.text]
     if results:
-        parts += ["", "## Context from prerequisite tasks"]
+        parts += ["", "## Context from prerequisite tasks", ""]
         for result in results:
-            parts += ["", f"### {one_line(result.title)} (by {result.agent})", told(result.text, result.trust)]
+            parts += [f"### {one_line(result.title)} (by {result.agent})", told(result.text, result.trust)]
     return "\n".join([*parts, *_messages(notes)])
 
 
