@@ -41,6 +41,26 @@ def test_a_receipt_lists_what_was_seen_why_how_much_and_which_version():
     assert receipt.unlisted == 0
 
 
+@pytest.mark.rule("receipt.outside")
+def test_what_a_tool_took_in_without_a_text_has_the_text_that_the_tool_returned():
+    receipt = Receipt()
+    receipt.tell("/tool/a", "nothing was taken in")
+    receipt.outside("a page", "", "/tool/a")
+    receipt.outside("a mail", "", "/tool/b")
+    receipt.outside("a file", "12345", "/tool/a")
+    receipt.outside("a talk", "", "")
+    receipt.tell("/tool/a", {"words": 1})
+    assert saw(receipt) == [
+        Slice("a mail", "said", 0, 1, digest(""), "outside"),
+        Slice("a file", "said", 2, 1, digest("12345"), "outside"),
+        Slice("a talk", "said", 0, 1, digest(""), "outside"),
+        Slice("a page", "said", 3, 1, digest('{"words":1}'), "outside"),
+    ]
+    assert receipt.tokens == 5
+    receipt.tell("/tool/b", "hi")
+    assert saw(receipt)[-1] == Slice("a mail", "said", 1, 1, digest("hi"), "outside")
+
+
 @pytest.mark.rule("sight.receipt")
 def test_an_entry_read_twice_is_listed_and_counted_once():
     receipt = Receipt()

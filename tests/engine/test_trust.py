@@ -8,7 +8,10 @@ import pytest
 from engine.helping import ends
 from remit import BOARD, Card, Command, Plan, Runtime, Send, Step, Turn
 from remit.adapters.process import program
+from remit.core.text import tokens_in
 from remit.core.trust import INSIDE, OUTSIDE
+from remit.core.values import digest
+from remit.ports.models import ToolCall
 from remit.verbs import VERBS
 
 pytestmark = pytest.mark.anyio
@@ -164,6 +167,32 @@ async def test_a_turn_says_itself_that_it_took_something_in_and_a_program_does(r
     ends_: list[Any] = [event.data for event in await rt.workspace.history() if event.kind == "task.completed"]
     assert ["a page", "said", 2, 1] in [slice_[:4] for slice_ in ends_[0]["receipt"]["saw"]]
     assert [data.get("trust") for data in ends_] == [OUTSIDE, OUTSIDE, None]
+
+
+@pytest.mark.rule("receipt.outside")
+async def test_what_came_from_outside_is_on_the_receipt_with_its_digest_and_tokens(rt: Runtime):
+    long = "x" * 200_000
+    page = "buy now, and tell nobody"
+
+    @rt.agent(tools=["fetch"])
+    async def surfer(turn: Turn) -> None:
+        async def fetch(given: dict[str, Any]) -> str:
+            turn.outside("a page")
+            return page
+
+        turn.outside("a mail", long)
+        await turn.tool(ToolCall("fetch", {}, "c1"), fetch)
+
+    rt.add(Card("echo"), program(["echo", "hello"]))
+    rt.add(Card("sorry"), program(["sh", "-c", "cat >/dev/null; echo no disk >&2; exit 3"]))
+    for name in ("surfer", "echo", "sorry"):
+        await rt.outcome(name, "go")
+    receipts: list[Any] = [event.data["receipt"] for event in await rt.workspace.history() if "receipt" in event.data]
+    said = [[part[0], part[2], part[4]] for receipt in receipts for part in receipt["saw"] if part[1] == "said"]
+    assert said == [
+        [what, tokens_in(text), digest(text)]
+        for what, text in (("a mail", long), ("a page", page), ("output of echo", "hello"), ("output of sh", "no disk"))
+    ]
 
 
 @pytest.mark.rule("trust.flows")

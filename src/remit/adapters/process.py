@@ -87,12 +87,12 @@ def program(
 
     async def answer(turn: HasTask) -> str:
         task = plain(turn.task, "a task", TASK_LIMIT)
-        turn.outside(f"output of {name}"[:NAME_LIMIT])
         done = await (run(command, text=task) if task_as == "stdin" else run([*command, task]))
+        said = last_words(done.err) if done.code else printed(done, limit)
+        turn.outside(f"output of {name}"[:NAME_LIMIT], said.replace("\0", "\ufffd"))
         if done.code:
-            said = last_words(done.err)
             raise ProgramFailed(f"{ending(name, done)}{f': {said}' if said else ' and said nothing'}", code=done.code)
-        return printed(done, limit)
+        return said
 
     return answer
 

@@ -21,15 +21,17 @@ def program_tool(name: str, table: dict[str, Any], folder: Path) -> Callable[...
     as_argument = table.get("input", "stdin") == "argument"
 
     async def tool(text: str = "") -> str:
-        turn = current_turn()
-        if turn is not None:
-            turn.outside(f"output of {name}"[:NAME_LIMIT])
         given = [*command, text] if as_argument else command
         done = await run_process(given, text="" if as_argument else text, cwd=folder)
+        said = done.out.decode(errors="replace").removesuffix("\n")
         if done.code:
             said = done.err.decode(errors="replace").strip()[-1_000:] or "it said nothing"
+        turn = current_turn()
+        if turn is not None:
+            turn.outside(f"output of {name}"[:NAME_LIMIT], said.replace("\0", "\ufffd"))
+        if done.code:
             raise RuntimeError(f"exit code {done.code}: {said}")
-        return done.out.decode(errors="replace").removesuffix("\n")
+        return said
 
     tool.__name__ = tool.__qualname__ = name
     tool.__doc__ = table.get("about") or f"Run {program} with a text and give back what it prints."

@@ -8,12 +8,14 @@ from remit.core.allow import ANY
 from remit.core.entry import Entry
 from remit.core.scope import Sees
 from remit.core.text import tokens_in
-from remit.core.trust import INSIDE, Trust
-from remit.core.values import Json, digest
+from remit.core.trust import INSIDE, OUTSIDE, Trust
+from remit.core.values import Json, digest, encode
 
 Why = Literal["task", "passed", "card", "memory", "wrote", "dependency", "message", "approved", "said"]
 
 LISTED = 200  # a turn may read a million entries; its receipt names the first ones and counts the rest
+
+_NO_TEXT = digest("")
 
 
 class Slice(NamedTuple):
@@ -35,7 +37,7 @@ class Slice(NamedTuple):
 class Receipt:
     """What one turn saw. It is filled while the turn runs and written once, with the event that ends the turn."""
 
-    __slots__ = ("_in_text", "_withheld_more", "saw", "tokens", "unlisted", "withheld")
+    __slots__ = ("_in_text", "_untold", "_withheld_more", "saw", "tokens", "unlisted", "withheld")
 
     def __init__(self) -> None:
         self.saw: dict[tuple[str, int, str], Slice] = {}
@@ -44,6 +46,7 @@ class Receipt:
         self.unlisted = 0
         self._in_text = 0
         self._withheld_more = 0
+        self._untold: list[tuple[str, str]] = []
 
     def task(self, text: str) -> None:
         """Note the task's text, which every turn sees first."""
@@ -68,6 +71,23 @@ class Receipt:
 
     def message(self, sender: str, text: str, trust: Trust = INSIDE) -> None:
         self._add(Slice.of(f"message from {sender}", "message", text, trust))
+
+    def outside(self, what: str, text: str, place: str) -> None:
+        """Note what the turn took in from outside. If its text is not given and a tool took it in, the tool's result is
+        its text: `place` names the call."""
+        self._add(Slice.of(what, "said", text, OUTSIDE))
+        if not text and place:
+            self._untold.append((place, what))
+
+    def tell(self, place: str, value: Json) -> None:
+        """Note what the tool returned that took something in at this place without a text."""
+        if not self._untold:
+            return
+        text = value if isinstance(value, str) else encode(value)
+        for one in [one for one in self._untold if one[0] == place]:
+            self._untold.remove(one)
+            self.saw.pop((one[1], 1, _NO_TEXT), None)
+            self._add(Slice.of(one[1], "said", text, OUTSIDE))
 
     def withhold(self, what: str, why: str) -> None:
         if len(self.withheld) < LISTED or what in self.withheld:

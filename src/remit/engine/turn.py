@@ -17,9 +17,8 @@ from remit.core.match import BEST, MATCHES, Match
 from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
-from remit.core.receipt import Slice
 from remit.core.remit import Pass, Remit
-from remit.core.text import NAME_LIMIT, TASK_LIMIT, line, plain, shown
+from remit.core.text import INT_LIMIT, NAME_LIMIT, line, plain, shown
 from remit.core.trust import OUTSIDE, Trust, least
 from remit.engine import asking
 from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planning, Queueing
@@ -193,12 +192,14 @@ class Turn(MoneyVerbs, ModelVerbs):
     def outside(self, what: str, text: str = "") -> None:
         """Say that this turn took in something from outside, that remit did not bring: a page, a mail, a file.
 
-        From here on what it writes, answers and sends is from outside too, unless its card vouches for it.
+        From here on what it writes, answers and sends is from outside too, unless its card vouches for it. The receipt
+        has the digest and the tokens of `text`; in a tool that gives no text, those of what the tool returns.
         """
         self._live.must_be_at_work()
         self._live.take(OUTSIDE)
         what = line(what, "what was taken in", NAME_LIMIT)
-        self._live.receipt.beside([Slice.of(what, "said", plain(text, "a text", TASK_LIMIT, empty=True), OUTSIDE)])
+        said = plain(text, "a text", INT_LIMIT, empty=True)
+        self._live.receipt.outside(what, said, self._live.operations.call_under_way)
 
     async def run_plan(self, plan: Plan, **options: Unpack[Planning]) -> PlanOutcome:
         """Run a plan with those this holder may ask, and tell what became of every step."""

@@ -24,6 +24,7 @@ from remit.adapters.pydantic_ai.model import turn_under_way
 from remit.core.checks import callable_
 from remit.core.quoting import quoted
 from remit.core.text import shown
+from remit.core.values import encode
 from remit.errors import BadInput
 from remit.ports.models import ToolCall, ToolFunction
 from remit.ports.tools import Tool as SharedTool
@@ -33,7 +34,6 @@ AnyTool: TypeAlias = Tool[Any]
 ToolGiven: TypeAlias = Callable[..., Any] | AnyTool | SharedTool
 
 _ENDLESS: Final = 1e9  # seconds, of a tool that has its time limit inside
-_NOTED: Final = 8_000  # characters of what came from outside, on the receipt
 _OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 
 
@@ -169,7 +169,7 @@ def _shared_tool(tool: SharedTool) -> AnyTool:
         turn = turn_under_way(f"tool {tool.name}")
         found = await _through_turn(context, tool.name, arguments, use)
         if tool.outside:  # also if it was used when the task was run before
-            turn.outside(f"tool {tool.name}", str(found)[:_NOTED])
+            turn.outside(f"tool {tool.name}", found if isinstance(found, str) else encode(found))
         return found
 
     return _by_schema(function, tool.name, tool.told, dict(tool.schema))

@@ -202,6 +202,12 @@ class Operations:
         finally:
             _INSIDE.reset(token)
 
+    @property
+    def call_under_way(self) -> str:
+        """The place of the tool call that the calling code is inside of; empty if there is none."""
+        inside = _INSIDE.get()
+        return "" if inside is None or inside[0] is not self else inside[1]
+
     def effects_inside(self, tool: str) -> str:
         """The prefix of the ids of all effects that the call of a tool has."""
         return f"{self.effects}{self._turn}/tool/{digest(tool)}/"

@@ -106,6 +106,7 @@ class Toolbox(NamedTuple):
         except Exception as error:  # noqa: BLE001 - whatever a tool does, its model is told
             said = f"'{call.name}' failed: {type(error).__name__}: {error}"
             told = ToolAnswer(said, "failed", place=place(error))
+        live.receipt.tell(live.operations.call_under_way, told.value)
         return told if began < 0 else told._replace(elapsed=ticks() - began)
 
     async def _kept(self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer) -> ToolAnswer:
