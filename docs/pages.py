@@ -109,6 +109,9 @@ def runtime() -> str:
         "## Keys\n",
         f"`workspace.keys`: {_sections(types.KeyRing.__doc__)}\n",
         _members(types.KeyRing, "workspace.keys", "###"),
+        "## Cooling\n",
+        f"`workspace.cooling`: {_sections(types.CoolingList.__doc__)}\n",
+        _members(types.CoolingList, "workspace.cooling", "###"),
         "## Task\n",
         f"{_sections(remit.Task.__doc__)}\n",
         _members(remit.Task, "task", "###"),
@@ -156,8 +159,8 @@ def settings_page() -> str:
 
 def commands_page() -> str:
     apps = [(name, sentence, commands.app[name], group.name) for group, name, _, sentence in commands._COMMANDS]  # noqa: SLF001
-    money = [commands.app[name] for name in ("credits", "ledger")]
-    for parent in (*money, commands.context, commands.breaker, commands.keys, commands.db):
+    groups_here = [commands.app[name] for name in ("credits", "ledger", "cooling")]
+    for parent in (*groups_here, commands.context, commands.breaker, commands.keys, commands.db):
         apps += [
             (f"{parent.name[0]} {name}", _sentence(parent[name]), parent[name], "Mend")
             for name in parent

@@ -45,7 +45,7 @@ MOST = 25
 
 WALKED = (
     *(remit.Runtime, remit.Workspace, remit.Turn, remit.Task),
-    *(remit.types.Context, remit.types.Board, remit.types.KeyRing),
+    *(remit.types.Context, remit.types.Board, remit.types.KeyRing, remit.types.CoolingList),
 )
 PUBLIC = ("remit.errors", "remit.report.")  # whole modules
 INSIDE = {"Remit.chain is Chain", "Command.goto is End"}  # to look at, and the type of END

@@ -12,6 +12,7 @@ from remit.core.money import Hold, Lease
 from remit.core.outcome import Outcome
 from remit.core.question import Inquiry, Notice, Reply
 from remit.core.record import Record, RunFacts
+from remit.core.recovery import Resting
 from remit.core.remit import Remit
 from remit.engine.attempt.live import Handoff
 from remit.engine.plans.running import PlanOutcome, StepOutcome
@@ -29,7 +30,7 @@ from remit.report.spend import Spending, SpendLine
 from remit.report.stats import AgentStats, BreakerStats, Stats, Times
 from remit.report.tree import HandoffMade, Node, PlanStep, Refusal, Retry
 from remit.runtime.following import Follow
-from remit.runtime.keys import KeyRing
+from remit.runtime.keys import CoolingList, KeyRing
 from remit.runtime.money import Account
 from remit.runtime.stacks import AgentStack
 from remit.runtime.workers import Crew, Peer
@@ -46,6 +47,7 @@ __all__ = [
     "Chain",
     "Command",
     "Context",
+    "CoolingList",
     "Crew",
     "End",
     "Entry",
@@ -78,6 +80,7 @@ __all__ = [
     "Refusal",
     "Remit",
     "Reply",
+    "Resting",
     "Retry",
     "RunFacts",
     "RunLine",

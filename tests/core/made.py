@@ -173,7 +173,7 @@ MADE = [
         NOW,
     ),
     kinds.model_failed(CODER, ModelTry("openai:gpt-5"), ModelFailure("timeout"), NOW),
-    kinds.model_failed(CODER, ModelTry("openai:gpt-5", "A", 2), ModelFailure("rate-limit", 429), NOW),
+    kinds.model_failed(CODER, ModelTry("openai:gpt-5", "A", 2), ModelFailure("rate-limit", 429, said="slower"), NOW),
     kinds.tool_done(CODER, {"tool": "look", "call": "c1", "given": "{}", "outcome": "done"}, NOW),
     kinds.tool_done(CODER, {"tool": "look", "call": "c2", "given": "{}", "outcome": "done", "result": "6 lines"}, NOW),
     kinds.tool_done(CODER, FAILED_TOOL, NOW),

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from core.make import NOW, SECOND
 from remit.core.recovery import (
     FRESH,
-    KEY_KINDS,
     RESTS,
     TRIMS,
     WAITS,
@@ -20,15 +19,18 @@ from remit.core.recovery import (
     GaveUp,
     ModelFailure,
     ModelTry,
+    Resting,
     Situation,
     Tried,
     after,
     charged,
     cleared,
     kind_of,
+    names_of,
     recovery,
     resting,
     sentence,
+    what_rests,
 )
 from remit.core.times import DAY, HOUR
 
@@ -36,13 +38,15 @@ MINUTE = 60 * SECOND
 FAR = NOW + 10 * DAY
 
 KINDS: tuple[FailureKind, ...] = (
-    *("rate-limit", "billing", "auth", "overflow", "rejected"),
+    *("rate-limit", "billing", "auth", "forbidden", "no-key", "overflow", "rejected"),
     *("not-found", "unavailable", "connection", "timeout", "broken"),
 )
 
 RATE = ModelFailure("rate-limit", 429)
 QUOTA = ModelFailure("billing", 429, "insufficient_quota")
 AUTH = ModelFailure("auth", 401)
+FORBIDDEN = ModelFailure("forbidden", 403)
+UNSET = ModelFailure("no-key", sent=False, said="there is no key: set A_KEY")
 LONG = ModelFailure("overflow", 400, "context_length_exceeded")
 WRONG = ModelFailure("rejected", 400)
 GONE = ModelFailure("not-found", 404)
@@ -99,7 +103,7 @@ def world(
             now += SECOND
             failure = next(left, None)
             if failure is not None:
-                name = resting(tried.model, tried.key, failure.kind)
+                name = resting(tried, failure.kind)
                 rests[name] = after(rests.get(name, FRESH), failure, now)
             tried = search.send(Situation(failure, now, dict(rests)))
     except StopIteration as stop:
@@ -119,7 +123,7 @@ def world(
         (403, "insufficient_quota", "billing"),
         (402, "", "billing"),
         (401, "", "auth"),
-        (403, "", "auth"),
+        (403, "", "forbidden"),
         (400, "context_length_exceeded", "overflow"),
         (413, "", "overflow"),
         (400, "", "rejected"),
@@ -164,8 +168,7 @@ def rests_in_a_row(failure: ModelFailure, times: int) -> list[int]:
 @pytest.mark.rule("model.cooling")
 def test_rests_become_longer_up_to_the_longest():
     assert rests_in_a_row(RATE, 5) == [MINUTE, 5 * MINUTE, 25 * MINUTE, 60 * MINUTE, 60 * MINUTE]
-    assert rests_in_a_row(QUOTA, 5) == [5 * HOUR, 10 * HOUR, 20 * HOUR, 24 * HOUR, 24 * HOUR]
-    assert rests_in_a_row(AUTH, 5) == rests_in_a_row(QUOTA, 5)
+    assert all(rests_in_a_row(one, 5) == rests_in_a_row(RATE, 5) for one in (QUOTA, AUTH, FORBIDDEN))
 
 
 @pytest.mark.rule("model.cooling")
@@ -183,11 +186,11 @@ def test_what_was_under_way_when_a_rest_began_is_not_counted_again():
 
     assert after(rests, RATE, NOW + SECOND) == Cooling(1, NOW + SECOND + MINUTE, "rate-limit", NOW + SECOND)
     assert after(rests, in_a(1), NOW + SECOND) == rests._replace(used=NOW + SECOND)  # it rests longer already
-    assert after(rests, QUOTA, NOW) == Cooling(1, NOW + 5 * HOUR, "billing", NOW)
+    assert after(rests, QUOTA, NOW + 1) == Cooling(1, NOW + 1 + MINUTE, "billing", NOW + 1)
 
 
 @pytest.mark.rule("model.cooling")
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in KEY_KINDS])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in RESTS])
 def test_what_says_nothing_about_the_key_puts_nothing_to_rest(kind: FailureKind):
     assert after(FRESH, ModelFailure(kind), NOW) == Cooling(used=NOW)
 
@@ -213,10 +216,10 @@ def test_what_the_provider_says_replaces_the_minute():
 
 
 @pytest.mark.rule("model.retry-after")
-def test_it_is_believed_for_a_day_at_most_and_pays_no_bill():
-    assert after(FRESH, in_a(10**9), NOW).until == NOW + DAY
-    assert after(FRESH, in_a(7, QUOTA), NOW).until == NOW + 5 * HOUR
-    assert after(FRESH, in_a(6 * 3600, QUOTA), NOW).until == NOW + 6 * HOUR
+def test_it_is_believed_for_an_hour_at_most_and_pays_no_bill():
+    assert after(FRESH, in_a(10**9), NOW).until == NOW + HOUR
+    assert after(FRESH, in_a(7, QUOTA), NOW).until == NOW + MINUTE
+    assert after(FRESH, in_a(600, QUOTA), NOW).until == NOW + 10 * MINUTE
     assert after(FRESH, in_a(-1), NOW) == after(FRESH, in_a(0), NOW) == Cooling(used=NOW)
     assert after(FRESH, in_a(7, WRONG), NOW) == Cooling(used=NOW)
 
@@ -267,8 +270,85 @@ def test_a_key_that_rests_does_so_for_every_model():
     others = Choice("other", ("k1",))
 
     assert world([Choice("big", ("k1",)), others, SMALL], [QUOTA]).asked == ["big/k1", "small"]
-    assert resting("big", "k1", "auth") == "key:k1"
-    assert resting("big", "", "auth") == resting("big", "k1", "unavailable") == "model:big"
+    assert resting(ModelTry("big", "k1"), "auth") == resting(ModelTry("big", "k1"), "billing") == "key:k1"
+    assert resting(ModelTry("big"), "auth") == resting(ModelTry("big", "k1"), "unavailable") == "model:big"
+
+
+@pytest.mark.rule("model.what-rests")
+@pytest.mark.parametrize("failure", [RATE, in_a(3600), FORBIDDEN])
+def test_a_limit_of_one_model_leaves_the_others_of_its_provider_to_be_asked(failure: ModelFailure):
+    found = world([Choice("big", ("k1",)), Choice("small", ("k1",))], [failure])
+
+    assert found.asked == ["big/k1", "small/k1"]
+    assert resting(ModelTry("big", "k1"), failure.kind) == "key:k1 model:big"
+
+
+@pytest.mark.rule("model.what-rests")
+def test_a_key_is_its_value_at_its_endpoint():
+    wrong = ModelTry("big", "A_KEY", mark="d1", endpoint="openai")
+
+    assert resting(wrong, "auth") == "key:d1 at:openai"
+    assert resting(wrong, "unavailable") == "at:openai model:big"
+    state = {resting(wrong, "auth"): Cooling(1, NOW + HOUR, "auth")}
+    assert world([Choice("big", ("A_KEY",), "openai", ("d1",))], [], state=state).end is not None
+    assert world([Choice("big", ("A_KEY",), "openai", ("d2",))], [], state=state).asked == ["big/A_KEY"]
+    assert world([Choice("big", ("B_KEY",), "openai", ("d1",))], [], state=state).asked == []
+    assert world([Choice("big", ("A_KEY",), "openai@host", ("d1",))], [], state=state).asked == ["big/A_KEY"]
+    assert world([Choice("big", marks=("d1",), endpoint="openai")], [], state=state).asked == []
+
+
+@pytest.mark.rule("model.what-rests")
+@pytest.mark.parametrize("place", ["", "openai", "openai@host:8000"])
+@pytest.mark.parametrize(("kind", "parts"), [("auth", "k"), ("forbidden", "km"), ("unavailable", "m")])
+def test_the_name_of_what_rests_can_be_read_again(place: str, kind: FailureKind, parts: str):
+    tried = ModelTry("openai:a b@1", "A_KEY", mark="d1", endpoint=place)
+
+    found = what_rests(resting(tried, kind), Cooling(2, NOW, kind))
+
+    assert found == Resting(
+        resting(tried, kind), "d1" * ("k" in parts), "openai:a b@1" * ("m" in parts), place, kind, 2, NOW
+    )
+
+
+@pytest.mark.rule("model.what-rests")
+@pytest.mark.parametrize("failure", [AUTH, QUOTA, FORBIDDEN])
+def test_what_only_the_owner_of_the_key_can_mend_is_not_waited_for(failure: ModelFailure):
+    found = world([Choice("big", ("k1",))], [failure])
+
+    assert found.waits == [0]
+    assert found.end is not None
+    assert found.end.why == "exhausted"
+    assert found.end.again_at is not None  # a task in the queue may be tried again later
+
+
+@pytest.mark.rule("model.own-key")
+def test_the_keys_that_an_agent_names_go_before_the_one_of_the_workspace():
+    state = {"key:k1": cleared(NOW)}
+
+    assert world([Choice("big", ("workspace/openai", "k1"))], [AUTH], state=state).asked == [
+        "big/k1",
+        "big/workspace/openai",
+    ]
+
+
+@pytest.mark.rule("model.no-key")
+def test_a_key_that_is_not_set_is_passed_over_and_told():
+    assert world([BIG, SMALL], [UNSET]).asked == ["big/k1", "big/k2"]
+    found = world([Choice("big", ("A_KEY",))], [UNSET])
+
+    assert found.end == GaveUp("exhausted", (Tried("big", "A_KEY", "no-key", None, 0, UNSET.said),))
+    assert sentence(found.end) == (
+        "no model answered; big with key 'A_KEY': there is no key: set A_KEY; "
+        "check the keys and what is left on their accounts"
+    )
+
+
+@pytest.mark.rule("model.said")
+def test_what_the_provider_said_is_told():
+    found = world([SMALL], [ModelFailure("rejected", 400, said="Invalid schema")])
+
+    assert found.end is not None
+    assert sentence(found.end).startswith('no model answered; small: rejected (400), "Invalid schema"; ')
 
 
 # --- pauses ------------------------------------------------------------------------------------
@@ -384,8 +464,9 @@ def test_a_sentence_tells_what_became_of_each():
 
     assert found.end is not None
     assert sentence(found.end) == (
-        "no model answered; down: unavailable (503); big with key 'k1': resting after rate-limit, 3601 s more; "
-        "big with key 'k2': resting after auth, 18000 s more; try again later"
+        "no model answered; down: unavailable (503); big with key 'k1': resting after rate-limit, 3599 s more; "
+        "big with key 'k2': resting after auth, 60 s more; try again later; "
+        "`remit cooling` lists what rests, and `remit cooling clear` ends it"
     )
     assert found.end.again_at == NOW + 8 * SECOND
 
@@ -415,7 +496,10 @@ def test_a_model_that_rests_is_told_once_whatever_keys_it_has():
         (
             [Choice("big", ("k1",))],
             [AUTH],
-            "big with key 'k1': resting after auth, 18000 s more; check the keys and what is left on their accounts",
+            (
+                "big with key 'k1': resting after auth, 60 s more; check the keys and what is left on their accounts; "
+                "`remit cooling` lists what rests, and `remit cooling clear` ends it"
+            ),
         ),
     ],
 )
@@ -461,7 +545,7 @@ deadlines = st.just(FAR) | st.integers(NOW - SECOND, NOW + 2 * MINUTE)
 def test_whatever_happens(choices, outcomes, state, until, trim):
     found = world(choices, outcomes, state=state, until=until, trim=trim)
 
-    pairs = {(model, key) for model, keys, _ in choices for key in keys or ("",)}
+    pairs = {(choice.model, key) for choice in choices for key in choice.keys or ("",)}
     assert len(found.tries) <= (len(pairs) + 1) * (len(WAITS) + 1) + TRIMS  # it ends
     assert all((one.model, one.key) in pairs for one in found.tries)
     assert sum(one.wait > 0 for one in found.tries) <= len(WAITS)
@@ -470,12 +554,12 @@ def test_whatever_happens(choices, outcomes, state, until, trim):
     assert trims == sorted(trims)
     assert set(trims) <= set(range(trim, TRIMS + 1))
     for one, at, rests in zip(found.tries, found.times, found.states, strict=True):
-        assert at >= max(rests.get(name, FRESH).until for name in (f"model:{one.model}", f"key:{one.key}"))
+        assert at >= max(rests.get(name, FRESH).until for name in names_of(one))
     for failed, one, again in zip(outcomes, found.tries, found.tries[1:], strict=False):
         assert failed is not None
         assert failed.kind != "rejected"
         if failed.kind == "overflow":
-            assert again == ModelTry(one.model, one.key, one.trim + 1)
+            assert again == one._replace(trim=one.trim + 1, wait=0)
         if failed.kind == "not-found":
             assert again.model != one.model
     assert world(choices, outcomes, state=state, until=until, trim=trim) == found

@@ -10,7 +10,7 @@ from remit.adapters.vault import FILE_VARIABLE, VARIABLE, fresh_master
 from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out
 from remit.cli.terminal import moment, tabled
 from remit.core.secret import LONGEST, Secret
-from remit.core.text import canonical
+from remit.core.text import endpoint
 from remit.errors import NotFound
 from remit.ports import KeyInfo
 from remit.report import wire
@@ -45,7 +45,7 @@ def put(name: str, *, place: Where = HERE, by: str = "", json: AsJson = False) -
     Parameters
     ----------
     name
-        What it is called: its provider, such as openai.
+        What it is called: its provider, such as openai, or its endpoint, such as openai@llm.example.com.
     by
         Who does this, for the journal.
     json
@@ -75,11 +75,11 @@ def remove(name: str, *, place: Where = HERE, by: str = "", json: AsJson = False
     with opened(place) as workspace:
         gone = asyncio.run(workspace.keys.remove(name, by=by))
     if not gone:
-        raise NotFound(f"there is no key '{canonical(name)}'; `remit keys list` shows those there are")
+        raise NotFound(f"there is no key '{endpoint(name)}'; `remit keys list` shows those there are")
     if json:
-        emit({"name": canonical(name), "removed": True})
+        emit({"name": endpoint(name), "removed": True})
     else:
-        out().print(Text(f"the key '{canonical(name)}' is gone; take it back at its provider too"))
+        out().print(Text(f"the key '{endpoint(name)}' is gone; take it back at its provider too"))
 
 
 def rotate(*, place: Where = HERE, by: str = "", json: AsJson = False) -> None:

@@ -1,5 +1,6 @@
 """What text may look like before anything else sees it, so that every store gives the same answer."""
 
+import re
 from functools import lru_cache
 from unicodedata import category, normalize
 
@@ -17,6 +18,7 @@ _INVISIBLE = frozenset(
     map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)))
 )
 _MORE_INVISIBLE = range(0xE0000, 0xE1000)
+_HOST = re.compile(r"[a-z0-9\-._:\[\]]{1,200}")
 
 
 def shown(value: object, limit: int = 60) -> str:
@@ -34,6 +36,18 @@ def canonical(name: object) -> str:
     if not isinstance(name, str):
         raise BadInput(f"an agent is named by text, not {type(name).__name__}: {shown(name)}")
     return _canonical(name)
+
+
+def endpoint(name: object) -> str:
+    """Give the one spelling of an endpoint's name: a provider, such as `openai`, or `openai@llm.example.com:8000`. Of a
+    host every mark counts: keys go by it."""
+    provider, mark, host = name.partition("@") if isinstance(name, str) else (name, "", "")
+    if not mark:
+        return canonical(provider)
+    host = host.strip().lower()
+    if not _HOST.fullmatch(host):
+        raise BadInput("an endpoint is named as provider@host, such as openai@llm.example.com or openai@127.0.0.1:8000")
+    return f"{canonical(provider)}@{host}"
 
 
 @lru_cache(maxsize=4096)  # the same few names are spelled out at every hop

@@ -48,7 +48,7 @@ from remit.engine.sharing.inbox import Inbox
 from remit.engine.system import SystemClock
 from remit.engine.turn import Turn, TurnServices
 from remit.engine.upkeep.breakers import Breakers
-from remit.engine.upkeep.keys import Keys
+from remit.engine.upkeep.keys import Coolings, Keys
 from remit.ports import Database, Store, Vault
 
 
@@ -76,6 +76,7 @@ class Engine(NamedTuple):
     accounts: Accounts
     finder: Finder
     keys: Keys
+    coolings: Coolings
     resident: ResidentWorker
 
 
@@ -118,7 +119,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     services.conductor.closing = lambda: resident.closing
     handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
-    views = (entries, Breakers(ground), Accounts(ground), finder, keys)
+    views = (entries, Breakers(ground), Accounts(ground), finder, keys, Coolings(ground))
     return Engine(services, delegations, queue, control, leading, *views, resident)
 
 

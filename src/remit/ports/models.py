@@ -66,7 +66,8 @@ class ModelCall(NamedTuple):
     same request. `size` tells how many tokens are read, roughly, with the context shortened so far; `most` is how many
     may be written, and `tools` are those that are offered. `send` sends one request, once: to this model with this key,
     for at most so many tokens, and tells the text to `Hear` as it comes if anyone listens. `failure` says what an error
-    of `send` means; None if it is not the model's.
+    of `send` means; None if it is not the model's. `ready` makes what `send` needs, such as a client with its key,
+    before money is held.
     """
 
     digest: str
@@ -76,6 +77,7 @@ class ModelCall(NamedTuple):
     send: Callable[[ModelTry, int, Hear | None], Awaitable[ModelAnswer]]
     failure: Callable[[Exception], ModelFailure | None]
     tools: frozenset[str] = frozenset()
+    ready: Callable[[ModelTry], Awaitable[object]] | None = None
 
 
 class ToolCall(NamedTuple):

@@ -18,6 +18,7 @@ from remit.core.message import Message
 from remit.core.money import Hold, Lease
 from remit.core.outcome import Outcome
 from remit.core.record import Record
+from remit.core.recovery import Resting
 from remit.core.values import Json
 from remit.ports import KeyInfo, RunLine
 from remit.report.detail import Detail, Failure
@@ -227,6 +228,10 @@ def breaker(agent: str, breaker: Breaker) -> Data:
 
 def key(key: KeyInfo) -> Data:
     return {"name": key.name, "key_id": key.key_id, "set_at": key.set_at}
+
+
+def resting(resting: Resting) -> Data:
+    return named(resting)
 
 
 def worker(worker: IsWorker) -> Data:

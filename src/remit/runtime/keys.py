@@ -1,5 +1,7 @@
 """A workspace's own keys as its owner sees them: they go in, and are not given out again."""
 
+from remit.core.checks import of_type
+from remit.core.recovery import Resting
 from remit.core.secret import Secret
 from remit.engine.acts import act_of
 from remit.errors import BadInput
@@ -41,6 +43,30 @@ class KeyRing:
         return await self._opening.engine.keys.rotate(act_of(op, by))
 
 
+class CoolingList:
+    """The keys and models that rest after a failure: those that providers refused, limited, or could not serve."""
+
+    __slots__ = ("_opening",)
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+
+    async def list(self) -> list[Resting]:
+        """List what rests now, the longest first."""
+        return await self._opening.engine.coolings.list()
+
+    async def clear(self, what: str = "", *, op: str = "", by: str = "") -> int:
+        """Let keys and models be asked again at once: all of them, or those of this model, endpoint or mark of a key.
+        Returns how many there were."""
+        of_type(what, str, "what is the name of a model or of an endpoint, or the mark of a key")
+        wanted = what.casefold()
+
+        def chosen(one: Resting) -> bool:
+            return not wanted or wanted in {part.casefold() for part in (one.name, one.key, one.model, one.endpoint)}
+
+        return await self._opening.engine.coolings.clear(chosen, act_of(op, by))
+
+
 class HasKeys:
     """What has keys of its own."""
 
@@ -50,3 +76,8 @@ class HasKeys:
     def keys(self) -> KeyRing:
         """Its own keys to providers: put in, listed, removed and sealed anew, and never given out."""
         return KeyRing(self._opening)
+
+    @property
+    def cooling(self) -> CoolingList:
+        """Keys and models that rest after a failure: listed, and cleared."""
+        return CoolingList(self._opening)

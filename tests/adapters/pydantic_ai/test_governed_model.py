@@ -23,7 +23,7 @@ from adapters.pydantic_ai.turns import ModelDown, StandInTurn, under_way
 from adapters.serving import served_elsewhere
 from remit.adapters.pydantic_ai import Clients, GovernedModel, key_in_environment
 from remit.core.money.prices import Usage
-from remit.core.recovery import Choice, ModelFailure, ModelTry
+from remit.core.recovery import Choice, ModelFailure, ModelTry, key_mark
 from remit.errors import BadInput
 from remit.testing.models import Calls, Fails, Says, model_server
 
@@ -76,9 +76,10 @@ async def test_usage_that_cannot_be_true_is_none(usage: Any, dialect: str, liste
 async def test_what_a_turn_is_told_of_a_request(dialect: str):
     _, turn, _ = await ask(Says("hi"), dialect, settings={"max_tokens": 500})
     [call] = turn.calls
-    assert call.choices == (
-        Choice(MODELS[dialect], ("FIRST", "SECOND"), "anthropic" if dialect == "messages" else "openai"),
-    )
+    [choice] = call.choices
+    assert (choice.model, choice.keys, choice.named) == (MODELS[dialect], ("FIRST", "SECOND"), True)
+    assert choice.provider.startswith("anthropic@127.0.0.1:" if dialect == "messages" else "openai@127.0.0.1:")
+    assert choice.marks == (key_mark(KEYS["FIRST"]), key_mark(KEYS["SECOND"]))
     assert call.most == 500
     assert 0 < call.size(0) < 50
 
@@ -210,9 +211,9 @@ async def test_no_key_is_shown_to_another_provider(monkeypatch: pytest.MonkeyPat
     models = ["openai-chat:big", "anthropic:other", "openai:big"]
     clients = Clients(models, ["FIRST"], "http://127.0.0.1:9/v1", lambda name: shown.append(name) or KEYS[name])
     assert clients.choices == (
-        Choice("openai-chat:big", ("FIRST",), "openai"),
+        Choice("openai-chat:big", ("FIRST",), "openai@127.0.0.1:9", named=True),
         Choice("anthropic:other", provider="anthropic"),
-        Choice("openai:big", ("FIRST",), "openai"),
+        Choice("openai:big", ("FIRST",), "openai@127.0.0.1:9", named=True),
     )
     other = await clients.find("anthropic:other", "")
     assert (other.base_url, other.provider.client.api_key) == ("https://api.anthropic.com", "sk-ant")
@@ -228,7 +229,7 @@ def test_keys_and_addresses_go_by_provider_or_model():
 
 def test_a_key_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("MY_KEY", raising=False)
-    with pytest.raises(BadInput, match="there is no key named MY_KEY: set the environment variable"):
+    with pytest.raises(BadInput, match="there is no key: set the environment variable MY_KEY"):
         key_in_environment("MY_KEY")
     monkeypatch.setenv("MY_KEY", "sk")
     assert key_in_environment("MY_KEY") == "sk"
@@ -312,7 +313,7 @@ async def test_a_model_given_as_an_object_keeps_its_settings():
             await Agent(model).run("hello")
         assert [request.max_tokens for request in server.requests] == [77, 77]
         assert server.requests[1].body["temperature"] == 0.5
-        assert turn.calls[0].choices == (Choice("openai:big"),)
+        assert [(one.model, one.keys, one.provider) for one in turn.calls[0].choices] == [("openai:big", (), "")]
         await own.provider.client.close()
 
 

@@ -81,14 +81,14 @@ async def test_keys_and_fallbacks_are_asked_in_their_order():
             keys=["KEY_A", "KEY_B"],
         )
         assert await rt.run("coder", "x") == "small answers"
-        assert [(one.model, one.key) for one in place.server.requests] == [("big", "a"), ("big", "b"), ("small", "b")]
+        assert [(one.model, one.key) for one in place.server.requests] == [("big", "a"), ("big", "b"), ("small", "a")]
 
 
 @pytest.mark.rule("model.agent", "pydantic.keys")
 async def test_a_key_that_is_not_set_is_named_and_its_value_never_is():
     async with served([]) as (place, rt):
         rt.model_agent("coder", "openai-chat:big", base_url=place.how["base_url"], keys=["KEY_C"])
-        with pytest.raises(Exception, match="there is no key named KEY_C"):
+        with pytest.raises(Exception, match="there is no key: set the environment variable KEY_C"):
             await rt.run("coder", "x")
 
 

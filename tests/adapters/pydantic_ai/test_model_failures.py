@@ -20,7 +20,7 @@ ROWS = {
     "429 quota": (Fails(429, code="insufficient_quota"), ModelFailure("billing", 429)),
     "402": (Fails(402), ModelFailure("billing", 402)),
     "401": (Fails(401), ModelFailure("auth", 401)),
-    "403": (Fails(403), ModelFailure("auth", 403)),
+    "403": (Fails(403), ModelFailure("forbidden", 403)),
     "overflow": (Overflow(), ModelFailure("overflow", 400)),
     "413": (Fails(413), ModelFailure("overflow", 413)),
     "400 prompt_too_long": (Fails(400, code="prompt_too_long"), ModelFailure("rejected", 400)),
@@ -51,7 +51,7 @@ async def test_every_failure_is_told_by_type_and_status(row: str, dialect: str, 
     reply, expected = ROWS[row]
     with pytest.raises(ModelDown) as down:
         await ask(reply, dialect, listens=listens)
-    assert down.value.failure._replace(code="") == expected
+    assert down.value.failure._replace(code="", said="") == expected
 
 
 @streams
@@ -62,7 +62,7 @@ async def test_a_refused_connection_has_sent_nothing(dialect: str, listens: bool
     async with governed_model(gone, dialect) as model:
         with under_way(StandInTurn(listens=listens)), pytest.raises(ModelDown) as down:
             await model.request(PROMPT, None, TOOLS)
-    assert down.value.failure == ModelFailure("connection", sent=False)
+    assert down.value.failure == ModelFailure("connection", sent=False, said=f"{gone} did not answer")
 
 
 @streams
@@ -71,7 +71,7 @@ async def test_a_refused_connection_has_sent_nothing(dialect: str, listens: bool
 async def test_a_slow_answer_was_sent_for(setting: str, dialect: str, listens: bool):
     with pytest.raises(ModelDown) as down:
         await ask(Slow(Says("late"), 30), dialect, listens=listens, settings={setting: 0.2})
-    assert down.value.failure == ModelFailure("timeout")
+    assert down.value.failure._replace(said="") == ModelFailure("timeout")
 
 
 @dialects

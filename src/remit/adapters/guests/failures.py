@@ -4,6 +4,7 @@ like them name their errors alike, so they are known by name and none of them is
 from collections.abc import Mapping
 from typing import Final
 
+from remit.adapters.said import provider_words
 from remit.core.recovery import FailureKind, ModelFailure, kind_of
 from remit.core.times import SECOND
 
@@ -39,7 +40,7 @@ def failure_of(error: Exception) -> ModelFailure | None:
     if kind is None:
         kind = kind_of(status or 500, code)
     sent = status is not None or not _UNSENT & _causes(error)
-    return ModelFailure(kind, status, code, _retry_after(error), sent)
+    return ModelFailure(kind, status, code, _retry_after(error), sent, provider_words(error))
 
 
 def _status(error: Exception) -> int | None:

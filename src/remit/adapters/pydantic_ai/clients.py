@@ -4,7 +4,6 @@ A client keeps connections, and those belong to the event loop that opened them.
 """
 
 import asyncio
-import hashlib
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,9 +20,10 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
-from remit.adapters.pydantic_ai.failures import said
+from remit.adapters.providers import default_key, endpoint_of, provider_of
+from remit.adapters.pydantic_ai.failures import MissingKey, said
 from remit.core.checks import items
-from remit.core.recovery import Choice
+from remit.core.recovery import Choice, key_mark
 from remit.core.secret import Secret
 from remit.core.text import shown
 from remit.errors import BadInput
@@ -35,19 +35,21 @@ KeysGiven: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
 UrlGiven: TypeAlias = str | Mapping[str, str] | None
 KeyOf: TypeAlias = Callable[[str], str]
 
-_WAYS: Final = ("-chat", "-responses")  # ways to talk to one provider, which have names of their own
+_NO_KEY: Final = "no-key"  # what is sent where an address is said and no key: never one of another endpoint
 
 
 def key_in_environment(name: str) -> str:
     """Give the key that an environment variable holds."""
     key = os.environ.get(name, "")
     if not key:
-        raise BadInput(f"there is no key named {name}: set the environment variable of that name, or take it off keys")
+        raise MissingKey(
+            f'there is no key: set the environment variable {name}, or name the one that holds it: keys = ["NAME"]'
+        )
     return key
 
 
 class _Made(NamedTuple):
-    models: dict[tuple[str, str, str], Model]  # by name, name of the key, and digest of a key that may change
+    models: dict[tuple[str, str, str], Model]  # by name, name of the key, and digest of its value, which may change
     lock: asyncio.Lock
 
 
@@ -55,9 +57,9 @@ class Clients:
     """Models in the order in which they are asked, and their clients.
 
     A model is named as `provider:model`, or is one of pydantic-ai's own objects, which brings its own client; a pair
-    gives such an object a name. `keys` are names of keys, `base_url` is where the provider is reached: both hold for
-    the provider of the first model alone, so that no key is ever shown to another provider. As dictionaries they go by
-    model or by provider. `key_of` looks a key up by its name.
+    gives such an object a name. `keys` are names of keys, and hold for the endpoint of the first model; `base_url` is
+    where its provider is reached. As dictionaries they go by model or by provider. A key belongs to an endpoint: where
+    a model has an address of its own and no keys, it is asked without any. `key_of` looks a key up by its name.
     """
 
     def __init__(
@@ -68,17 +70,53 @@ class Clients:
         key_of: KeyOf = key_in_environment,
     ) -> None:
         self._given = dict(_listed(models))
-        first = next((_provider(name) for name, own in self._given.items() if own is None), "")
-        self._keys, self._urls = _by_provider(keys, first), _by_provider(base_url, first)
+        first = next((name for name, own in self._given.items() if own is None), "")
+        self._urls = _by_provider(base_url, provider_of(first))
+        self._keys = keys if isinstance(keys, Mapping) else {self._endpoint(first): keys}
         self._key_of = key_of
+        self._sent: set[str] = set()  # values of keys that clients were made with; providers may quote them
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Made] = WeakKeyDictionary()
         for name, own in self._given.items():
             if own is None:
                 _preload(name)
-        self.choices = tuple(
-            Choice(name, self._keys_of(name, own), "" if own is not None or name == "test" else _provider(name))
-            for name, own in self._given.items()
-        )
+        self._endpoints = {name: self._endpoint(name) for name in self._given}
+        self.choices = tuple(self._choice(name, own) for name, own in self._given.items())
+
+    def choices_now(self) -> tuple[Choice, ...]:
+        """Give the choices with the marks of their keys as they are now: an owner may have corrected one."""
+        return tuple(self._marked(choice) if choice.keys else choice for choice in self.choices)
+
+    def _marked(self, choice: Choice) -> Choice:
+        marks = [*map(self._mark, choice.keys)]
+        if not all(marks) and any(marks):  # a key that is not set on this machine is passed over
+            there = [(key, mark) for key, mark in zip(choice.keys, marks, strict=True) if mark]
+            return choice._replace(keys=tuple(key for key, _ in there), marks=tuple(mark for _, mark in there))
+        return choice._replace(marks=tuple(marks))
+
+    def _choice(self, name: str, own: Model | None) -> Choice:
+        if own is not None:
+            return Choice(name, endpoint=_place(own.base_url))
+        if name == "test":
+            return Choice(name)
+        endpoint, keys = self._endpoint(name), self._keys_of(name)
+        if keys:
+            return Choice(name, keys, endpoint, named=True)
+        usual_key = "" if _of(self._urls, name) and "@" in endpoint else default_key(provider_of(name))
+        return Choice(name, (usual_key,) if usual_key and self._is_usual(usual_key, endpoint) else (), endpoint)
+
+    def _is_usual(self, key: str, endpoint: str) -> bool:
+        """Whether the usual variable is asked for: where the environment has an address and no key, there is none."""
+        return self._key_of is key_in_environment and ("@" not in endpoint or bool(os.environ.get(key)))
+
+    def _endpoint(self, name: str) -> str:
+        return endpoint_of(provider_of(name), _of(self._urls, name))
+
+    def _mark(self, key: str) -> str:
+        """Tell one value of a key from another."""
+        try:
+            return key_mark(self._key_of(key))
+        except BadInput:
+            return ""  # that it is missing is said when it is asked for
 
     @property
     def own(self) -> list[Model]:
@@ -93,18 +131,24 @@ class Clients:
 
     async def find(self, name: str, key: str, secret: Secret | None = None) -> Model:
         """Give the model of that name with that key, as this event loop can use it. `secret` is the key itself where
-        its name is not enough to look it up; it may be another than the last time."""
+        its name is not enough to look it up. Either may have another value than the last time. Raises MissingKey."""
         own = self._given[name]
         if own is not None:
             return own
         made, lock = self._loops.setdefault(asyncio.get_running_loop(), _Made({}, asyncio.Lock()))
-        which = name, key, "" if secret is None else hashlib.sha256(secret.reveal().encode()).hexdigest()
+        value = secret.reveal() if secret is not None else self._key_of(key) if key else ""
+        which = name, key, value and key_mark(value)
         if which not in made:
             async with lock:
                 if which not in made:
-                    model = await to_thread.run_sync(self._make, name, key, secret)  # certificates are read from files
+                    model = await to_thread.run_sync(self._make, name, value)  # certificates are read from files
                     made[which] = await model.__aenter__()
         return made[which]
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The values of keys that were used: they are taken out of what a provider says."""
+        return frozenset(self._sent)
 
     async def aclose(self) -> None:
         """Close the clients that were made for this event loop."""
@@ -112,18 +156,28 @@ class Clients:
         for model in loop.models.values() if loop is not None else ():
             await model.__aexit__(None, None, None)
 
-    def _keys_of(self, name: str, own: Model | None) -> tuple[str, ...]:
-        if own is not None:
-            return ()
-        listed = _of(self._keys, name)
-        return () if listed is None else tuple(str(key) for key in items(listed, "keys takes a list of names of keys"))
+    def _keys_of(self, name: str) -> tuple[str, ...]:
+        """Give the names of the keys for a model: those said for it, for its endpoint, or for its provider, unless it
+        has an address that the others of its provider do not have."""
+        provider = provider_of(name)
+        apart = self._urls.get(name) is not None and "@" in self._endpoint(name)
+        found = (self._keys.get(one) for one in (name, self._endpoint(name), *(() if apart else (provider,))))
+        listed = next((one for one in found if one is not None), ())
+        return tuple(str(key) for key in items(listed, "keys takes a list of names of keys"))
 
-    def _make(self, name: str, key: str, secret: Secret | None) -> Model:
+    def _make(self, name: str, key: str) -> Model:
         options: dict[str, str] = {}
-        if key:
-            options["api_key"] = self._key_of(key) if secret is None else secret.reveal()
-        if url := _of(self._urls, name):
+        url, endpoint = _of(self._urls, name), self._endpoint(name)
+        if endpoint != self._endpoints[name]:
+            raise BadInput(
+                f"model {shown(name)} was registered for {self._endpoints[name]} and would now be asked at {endpoint}; "
+                "start the process again, so that no key goes to another address"
+            )
+        if url:
             options["base_url"] = url
+        self._sent.add(key)
+        if key or (url and "@" in endpoint):  # else the client would take the environment's key there
+            options["api_key"] = key or _NO_KEY
         try:
             model = infer_model(name, lambda provider: _made_provider(provider, options))
         except UserError as error:
@@ -131,6 +185,10 @@ class Clients:
         if asks_again(model):  # here once, rather than by a copy of the client for every request
             cast("Any", model.provider).client.max_retries = 0
         return model
+
+
+def _place(url: str | None) -> str:
+    return endpoint_of("", url).removeprefix("@") if url else ""
 
 
 def asks_again(model: Model) -> bool:
@@ -181,11 +239,6 @@ def _one(given: object) -> Iterator[tuple[str, Model | None]]:
             raise BadInput(f"a model is a name, one of pydantic-ai's models, or (name, model), not {shown(given)}")
 
 
-def _provider(name: str) -> str:
-    kind = name.partition(":")[0]
-    return next((kind.removesuffix(way) for way in _WAYS if kind.endswith(way)), kind)
-
-
 def _by_provider(given: "Mapping[str, T] | T", provider: str) -> Mapping[str, T]:
     if isinstance(given, Mapping):
         return cast("Mapping[str, T]", given)
@@ -194,7 +247,7 @@ def _by_provider(given: "Mapping[str, T] | T", provider: str) -> Mapping[str, T]
 
 def _of(given: Mapping[str, T], name: str) -> T | None:
     found = given.get(name)
-    return found if found is not None else given.get(_provider(name))
+    return found if found is not None else given.get(provider_of(name))
 
 
 def _preload(name: str) -> None:
@@ -209,13 +262,15 @@ def _preload(name: str) -> None:
     except ImportError as error:
         raise BadInput(f"model {shown(name)} needs a package that is not installed: {said(error)}") from None
     with suppress(ImportError):  # many providers share the client of another
-        import_module(f"pydantic_ai.models.{_provider(name)}")
+        import_module(f"pydantic_ai.models.{provider_of(name)}")
 
 
 def _made_provider(provider: str, options: Mapping[str, str]) -> Provider[Any]:
     if not options:
         return infer_provider(provider)
     kind = infer_provider_class(provider)
+    if options.get("api_key") == _NO_KEY and "api_key" not in inspect.signature(kind).parameters:
+        options = {"base_url": options["base_url"]}  # it knows no keys, so it sends none
     strange = sorted(options.keys() - inspect.signature(kind).parameters.keys())
     if strange or provider.startswith("gateway/"):  # a gateway's key is not for the provider behind it
         raise BadInput(f"provider {shown(provider)} takes no {(strange or sorted(options))[0]}; give a model object")

@@ -1,14 +1,17 @@
-"""What the errors of pydantic-ai mean, by their type and status. What a provider wrote is never read: it may be in any
-words, and it may quote the key that it was sent."""
+"""What the errors of pydantic-ai mean, by their type and status. What a provider wrote is never judged by: it may be in
+any words. It is shown to people, without the key that it may quote."""
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from pydantic_ai import exceptions as pai
 
+from remit.adapters.said import provider_words
 from remit.core.recovery import FailureKind, ModelFailure, kind_of
 from remit.core.times import SECOND
+from remit.errors import BadInput
 
 _UNSENT: Final = ("pool", "connect")  # phases in which nothing has left yet
 _CODE: Final = re.compile(r"[a-z][a-z_]{0,63}|\d{1,6}")  # a provider's word for an error; keys do not look like that
@@ -33,7 +36,12 @@ _KINDS: Final[tuple[tuple[type[Exception], FailureKind], ...]] = (
     (pai.ModelAPIError, "broken"),
     (pai.UnexpectedModelBehavior, "broken"),
 )
+_FORBIDDEN: Final = 403
 _PLAIN: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "broken"))  # of which status and code may know more
+
+
+class MissingKey(BadInput):
+    """A key is not set on this machine. The model is not asked with it; another may be."""
 
 
 class EmptyAnswer(pai.UnexpectedModelBehavior):
@@ -44,11 +52,14 @@ class AgentStopped(RuntimeError):
     """An agent of a framework could not go on. The sentence has no words of a provider's, and no links."""
 
 
-def failure_of(error: Exception) -> ModelFailure | None:
-    """Tell what a failed request means; None if the error is not the model's."""
+def failure_of(error: Exception, secrets: Iterable[str] = ()) -> ModelFailure | None:
+    """Tell what a failed request means; None if the error is not the model's. `secrets` are taken out of what the
+    provider said."""
+    if isinstance(error, MissingKey):
+        return ModelFailure("no-key", sent=False, said=str(error))
     if isinstance(error, pai.FallbackExceptionGroup):  # a model that tries several itself: the last has the last word
         last = error.exceptions[-1]
-        return failure_of(last) if isinstance(last, Exception) else None
+        return failure_of(last, secrets) if isinstance(last, Exception) else None
     found: FailureKind | None = next((kind for of, kind in _KINDS if isinstance(error, of)), None)
     if found is None:
         return None
@@ -56,9 +67,9 @@ def failure_of(error: Exception) -> ModelFailure | None:
         return ModelFailure(found)
     status = error.status_code if isinstance(error, pai.ModelHTTPError) else None
     code = _code(error)
-    kind = kind_of(status, code) if status is not None and found in _PLAIN else found
+    kind = kind_of(status, code) if status is not None and (found in _PLAIN or status == _FORBIDDEN) else found
     sent = not (isinstance(error, pai.ModelConnectionError) and error.phase in _UNSENT)
-    return ModelFailure(kind, status, code, _microseconds(error.retry_after), sent)
+    return ModelFailure(kind, status, code, _microseconds(error.retry_after), sent, provider_words(error, secrets))
 
 
 def stopped(error: Exception) -> AgentStopped:

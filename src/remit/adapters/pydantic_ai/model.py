@@ -35,7 +35,7 @@ from remit.adapters.pydantic_ai.history import (
 )
 from remit.adapters.pydantic_ai.news import with_news
 from remit.core.money.prices import MOST_COUNTED, Usage
-from remit.core.recovery import ModelTry
+from remit.core.recovery import ModelFailure, ModelTry
 from remit.errors import BadInput
 from remit.ports.models import Hear, ModelAnswer, ModelCall
 from remit.ports.turn import TurnLike, current_turn
@@ -133,13 +133,21 @@ class _Asked:
     def call(self) -> ModelCall:
         return ModelCall(
             digest=digest_of(self.messages, self.parameters, self.settings),
-            choices=self.model.clients.choices,
+            choices=self.model.clients.choices_now(),
             size=partial(size_of, self.messages, self.parameters),
             most=(self.settings or {}).get("max_tokens") or self.model.max_tokens,
             send=self.send,
-            failure=failure_of,
+            failure=self.failure,
             tools=frozenset(self.parameters.tool_defs),
+            ready=self.ready,
         )
+
+    def failure(self, error: Exception) -> ModelFailure | None:
+        return failure_of(error, self.model.clients.secrets)
+
+    async def ready(self, tried: ModelTry) -> None:
+        """Make the client that a request needs, with its key."""
+        await self.model.clients.find(tried.model, tried.key, tried.secret)
 
     async def send(self, tried: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
         """Send it once, to this model with this key."""

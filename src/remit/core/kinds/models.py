@@ -28,13 +28,15 @@ class ModelAnswered(TypedDict):
 
 
 class ModelFailed(TypedDict):
-    """The data of `model.failed`: the model that was asked and did not answer, the name of the key, and why."""
+    """The data of `model.failed`: the model that was asked and did not answer, the name of the key, and why. `said` is
+    what its provider wrote, or the address that did not answer."""
 
     model: str
     why: FailureKind
     key: NotRequired[str]
     trim: NotRequired[int]
     status: NotRequired[int]
+    said: NotRequired[str]
 
 
 class ToolDone(TypedDict):
@@ -72,6 +74,8 @@ def model_failed(remit: Remit, asked: ModelTry, failure: ModelFailure, now: int)
     data: dict[str, Json] = {**_asked(asked), "why": failure.kind}
     if failure.status is not None:
         data["status"] = failure.status
+    if failure.said:
+        data["said"] = failure.said
     return _of_task("model.failed", remit, now, data)
 
 

@@ -7,19 +7,25 @@ from remit.core.recovery.asking import (
     Choice,
     GaveUp,
     ModelTry,
+    Resting,
     Situation,
     Tried,
+    key_mark,
+    key_name,
+    names_of,
     own_key,
     recovery,
     resting,
     sentence,
+    what_rests,
 )
 from remit.core.recovery.cooling import FRESH, RESTS, Cooling, after, cleared
-from remit.core.recovery.failures import KEY_KINDS, FailureKind, ModelFailure, charged, kind_of
+from remit.core.recovery.failures import KEY_KINDS, LASTING, FailureKind, ModelFailure, charged, kind_of
 
 __all__ = [
     "FRESH",
     "KEY_KINDS",
+    "LASTING",
     "OWN_KEY",
     "RESTS",
     "TRIMS",
@@ -30,14 +36,19 @@ __all__ = [
     "GaveUp",
     "ModelFailure",
     "ModelTry",
+    "Resting",
     "Situation",
     "Tried",
     "after",
     "charged",
     "cleared",
+    "key_mark",
+    "key_name",
     "kind_of",
+    "names_of",
     "own_key",
     "recovery",
     "resting",
     "sentence",
+    "what_rests",
 ]

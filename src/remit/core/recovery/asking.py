@@ -5,11 +5,14 @@ and none reaches the deadline. What is too long is shortened and asked of the sa
 again. No clock, no client, no store: a list of outcomes is enough to test it.
 """
 
+import hashlib
+import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Final, Literal, NamedTuple
 
 from remit.core.recovery.cooling import FRESH, Cooling
-from remit.core.recovery.failures import KEY_KINDS, FailureKind, ModelFailure
+from remit.core.recovery.failures import KEY_KINDS, LASTING, FailureKind, ModelFailure
 from remit.core.secret import Secret
 from remit.core.times import SECOND
 
@@ -22,22 +25,32 @@ Stopped = Literal["rejected", "overflow", "deadline", "exhausted"]
 
 class Choice(NamedTuple):
     """A model that may be asked, and the names of the keys for it; without any it is asked without a named key.
-    `provider` is whose key it takes, if it takes one that is given to it: then the workspace's own goes before all."""
+
+    `provider` is whose key it takes, if it takes one that is given to it: `openai`, or `openai@host` for a model with
+    an address of its own. A key that the workspace keeps under that name is used for it, and no other. `marks` are
+    digests of the keys' values, in their order: a corrected key is another key. `endpoint` is where the model is
+    reached; it is the provider if it is empty. `named` says that the agent names its keys itself.
+    """
 
     model: str
     keys: tuple[str, ...] = ()
     provider: str = ""
+    marks: tuple[str, ...] = ()
+    endpoint: str = ""
+    named: bool = False
 
 
 class ModelTry(NamedTuple):
     """Ask this model with this key, with the context shortened so far, after waiting for so many microseconds. `secret`
-    is the key itself if it is the workspace's own."""
+    is the key itself if it is the workspace's own. `mark` and `endpoint` are those of the choice."""
 
     model: str
     key: str = ""
     trim: int = 0
     wait: int = 0
     secret: Secret | None = None
+    mark: str = ""
+    endpoint: str = ""
 
 
 def own_key(attempt: ModelTry) -> str:
@@ -56,13 +69,14 @@ class Situation(NamedTuple):
 
 class Tried(NamedTuple):
     """Why a model, or a model with this key, did not answer: what it failed of last, or what it rests after, and for
-    how many microseconds more."""
+    how many microseconds more; and what its provider said."""
 
     model: str
     key: str
     kind: FailureKind
     status: int | None = None
     left: int = 0
+    said: str = ""
 
 
 class GaveUp(NamedTuple):
@@ -74,9 +88,63 @@ class GaveUp(NamedTuple):
     again_at: int | None = None
 
 
-def resting(model: str, key: str, kind: FailureKind) -> str:
-    """Name what a failure of this kind puts to rest: the key if it is about the key, otherwise the model."""
-    return f"key:{key}" if key and kind in KEY_KINDS else f"model:{model}"
+class Resting(NamedTuple):
+    """What rests: a key at an endpoint, a key for one model, or a model; after how many failures of which kind, and
+    until when. `key` is the mark of the key's value: the value itself is nowhere."""
+
+    name: str
+    key: str
+    model: str
+    endpoint: str
+    kind: FailureKind | None
+    failures: int
+    until: int
+
+
+_NAME: Final = re.compile(r"(?:key:(?P<key>\S*) ?)?(?:at:(?P<endpoint>\S*) ?)?(?:model:(?P<model>.*))?", re.DOTALL)
+
+
+def what_rests(name: str, cooling: Cooling) -> Resting:
+    """Read a name that `resting` gave."""
+    found = _NAME.match(name)
+    assert found is not None  # each of its parts may be missing
+    parts = found.groupdict("")
+    return Resting(name, parts["key"], parts["model"], parts["endpoint"], cooling.kind, cooling.failures, cooling.until)
+
+
+def key_mark(value: str) -> str:
+    """Tell one value of a key from another, without showing it."""
+    return hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()[:12]
+
+
+def key_name(tried: ModelTry) -> str:
+    """Name a key at its endpoint, as it rests; empty if the model is asked without one."""
+    mark = tried.mark or tried.key
+    return f"key:{mark}{_place(tried)}" if mark else ""
+
+
+def resting(tried: ModelTry, kind: FailureKind) -> str:
+    """Name what a failure of this kind puts to rest: the key at its endpoint if the key is refused or has no money; the
+    key for this one model if a limit is reached or a right is missing; otherwise the model at its endpoint."""
+    model, key, both = _names(tried)
+    if not key or kind not in KEY_KINDS:
+        return model
+    return key if kind in ("auth", "billing") else both
+
+
+def names_of(tried: ModelTry) -> tuple[str, ...]:
+    """Give every name under which this model with this key may rest."""
+    names = _names(tried)
+    return names if names[1] else names[:1]
+
+
+def _names(tried: ModelTry) -> tuple[str, str, str]:
+    key, model = key_name(tried), f"{_place(tried)} model:{tried.model}".lstrip()
+    return model, key, f"{key} model:{tried.model}"
+
+
+def _place(tried: ModelTry) -> str:
+    return f" at:{tried.endpoint}" if tried.endpoint else ""
 
 
 def recovery(
@@ -101,14 +169,14 @@ class _Search:
     is."""
 
     def __init__(self, choices: Sequence[Choice], until: int, trim: int, waits: Sequence[int]) -> None:
-        self._choices = choices
+        self._tries = {(one.model, one.key): one for choice in choices for one in _tries(choice)}
         self._until = until
         self._trim = trim
         self._waits = list(waits)
         self._failures: dict[tuple[str, str], ModelFailure] = {}  # the last of each, for the sentence
         self._round: set[tuple[str, str]] = set()  # failed since the last pause
         self._waiting: dict[tuple[str, str], int] = {}  # failed before that, and are left alone until then
-        self._gone: set[str] = set()  # models that do not exist
+        self._gone: set[tuple[str, str]] = set()  # models that do not exist, and keys that are not set
         self._same: tuple[str, str] | None = None  # to be asked again with less
         self._stopped: Stopped | None = None
 
@@ -121,7 +189,7 @@ class _Search:
         ready = [pair for pair in self._pairs(state) if pair not in self._round and self._rests(pair, state) <= now]
         if self._same in ready:
             ready = [self._same]
-        return ModelTry(*ready[0], self._trim) if ready else self._pause(situation)
+        return self._tries[ready[0]]._replace(trim=self._trim) if ready else self._pause(situation)
 
     def failed(self, tried: ModelTry, failure: ModelFailure) -> None:
         pair = (tried.model, tried.key)
@@ -134,15 +202,18 @@ class _Search:
             case "overflow" | "rejected":
                 self._stopped = failure.kind
             case "not-found":
-                self._gone.add(tried.model)
-            case "rate-limit" | "billing" | "auth":
+                self._gone.update(other for other in self._tries if other[0] == tried.model)
+            case "no-key":
+                self._gone.add(pair)
+            case "rate-limit" | "billing" | "auth" | "forbidden":
                 self._round.add(pair)
             case _:  # it is the model's failure: another key does not help
-                self._round.update(other for other in self._pairs({}) if other[0] == tried.model)
+                self._round.update(other for other in self._tries if other[0] == tried.model)
 
     def _pause(self, situation: Situation) -> ModelTry | GaveUp:
-        """Wait until the soonest can be asked, and begin with the first again."""
-        times = self._times(situation)
+        """Wait until the soonest can be asked, and begin with the first again. A key that is refused is not waited
+        for: it is told at once."""
+        times = {pair: at for pair, at in self._times(situation).items() if not self._lasts(pair, situation)}
         if not times or not self._waits:
             return self._gave_up("exhausted", situation)
         soonest = min(times.values())
@@ -152,7 +223,7 @@ class _Search:
         self._round.clear()
         del self._waits[0]
         pair = next(pair for pair, at in times.items() if at == soonest)
-        return ModelTry(*pair, self._trim, soonest - situation.now)
+        return self._tries[pair]._replace(trim=self._trim, wait=soonest - situation.now)
 
     def _times(self, situation: Situation) -> dict[tuple[str, str], int]:
         """Tell when each can be asked: when it has rested, or, if it failed and does not rest, after the next wait."""
@@ -165,42 +236,51 @@ class _Search:
 
     def _rests(self, pair: tuple[str, str], state: Mapping[str, Cooling]) -> int:
         """Tell until when this model with this key is left alone."""
-        return max(self._waiting.get(pair, 0), *(cooling.until for cooling in _coolings(pair, state)))
+        return max(self._waiting.get(pair, 0), *(cooling.until for cooling in _coolings(self._tries[pair], state)))
+
+    def _lasts(self, pair: tuple[str, str], situation: Situation) -> bool:
+        """Whether only the owner of the key can end what this model with this key failed of."""
+        failure = self._failures.get(pair)
+        rests = (one for one in _coolings(self._tries[pair], situation.state) if one.until > situation.now)
+        return any(one.kind in LASTING for one in rests) or (failure is not None and failure.kind in LASTING)
 
     def _pairs(self, state: Mapping[str, Cooling]) -> Iterable[tuple[str, str]]:
-        """List models and keys in the order in which they are asked."""
-        for model, keys, _ in self._choices:
-            if model not in self._gone:
-                ordered = sorted(keys, key=lambda key: state.get(f"key:{key}", FRESH).used)
-                yield from ((model, key) for key in ordered or ("",))
+        """List models and keys in the order in which they are asked: of one model's keys the one that was used longest
+        ago first, and the workspace's own after those that the agent names."""
+        for _, tries in groupby(self._tries.values(), key=lambda one: one.model):
+            ordered = sorted(tries, key=lambda one: (bool(own_key(one)), state.get(key_name(one), FRESH).used))
+            yield from (pair for one in ordered if (pair := (one.model, one.key)) not in self._gone)
 
     def _gave_up(self, why: Stopped, situation: Situation) -> GaveUp:
         told = [
-            one
-            for model, keys, _ in self._choices
-            for key in keys or ("",)
-            for one in _reasons((model, key), self._failures.get((model, key)), situation)
+            told for pair, one in self._tries.items() for told in _reasons(one, self._failures.get(pair), situation)
         ]
         helps = why in ("deadline", "exhausted")
         again_at = min((self._times(situation).values()), default=None) if helps else None
         return GaveUp(why, tuple(dict.fromkeys(told)), again_at)
 
 
-def _coolings(pair: tuple[str, str], state: Mapping[str, Cooling]) -> list[Cooling]:
-    model, key = pair
-    names = (f"model:{model}", f"key:{key}") if key else (f"model:{model}",)
-    return [state.get(name, FRESH) for name in names]
+def _tries(choice: Choice) -> Iterable[ModelTry]:
+    place = choice.endpoint or choice.provider
+    keys = choice.keys or ("",)
+    marks = dict(zip(keys, choice.marks, strict=False))
+    for key in keys:
+        yield ModelTry(choice.model, key, mark=marks.get(key, ""), endpoint=place)
 
 
-def _reasons(pair: tuple[str, str], failure: ModelFailure | None, situation: Situation) -> Iterable[Tried]:
+def _coolings(tried: ModelTry, state: Mapping[str, Cooling]) -> list[Cooling]:
+    return [state.get(name, FRESH) for name in names_of(tried)]
+
+
+def _reasons(tried: ModelTry, failure: ModelFailure | None, situation: Situation) -> Iterable[Tried]:
     """Tell what a model with this key rests after, else what it failed of, if it was asked at all."""
-    model, key = pair
-    longest = max(_coolings(pair, situation.state), key=lambda cooling: cooling.until)
+    longest = max(_coolings(tried, situation.state), key=lambda cooling: cooling.until)
     if longest.until > situation.now and longest.kind is not None:
         left = longest.until - situation.now
-        yield Tried(model, _named(key, longest.kind), longest.kind, None, left)
+        said = failure.said if failure is not None and failure.kind == longest.kind else ""
+        yield Tried(tried.model, _named(tried.key, longest.kind), longest.kind, None, left, said)
     elif failure is not None:
-        yield Tried(model, _named(key, failure.kind), failure.kind, failure.status)
+        yield Tried(tried.model, _named(tried.key, failure.kind), failure.kind, failure.status, 0, failure.said)
 
 
 def _named(key: str, kind: FailureKind) -> str:
@@ -210,15 +290,20 @@ def _named(key: str, kind: FailureKind) -> str:
 def sentence(gave_up: GaveUp) -> str:
     """Say why no model answered, of each what became of it, and what to do."""
     parts = ["no model answered", *map(_told, gave_up.tried), _advice(gave_up)]
+    if any(tried.left for tried in gave_up.tried):
+        parts.append("`remit cooling` lists what rests, and `remit cooling clear` ends it")
     return "; ".join(parts)
 
 
 def _told(tried: Tried) -> str:
     who = f"{tried.model} with key '{tried.key}'" if tried.key else tried.model
+    said = f', "{tried.said}"' if tried.said else ""
+    if tried.kind == "no-key":
+        return f"{who}: {tried.said}"
     if tried.left:
         seconds = -(-tried.left // SECOND)  # rounded up: who waits that long is not told the same again
-        return f"{who}: resting after {tried.kind}, {seconds} s more"
-    return f"{who}: {tried.kind}" + (f" ({tried.status})" if tried.status is not None else "")
+        return f"{who}: resting after {tried.kind}, {seconds} s more{said}"
+    return f"{who}: {tried.kind}" + (f" ({tried.status})" if tried.status is not None else "") + said
 
 
 def _advice(gave_up: GaveUp) -> str:
@@ -231,6 +316,6 @@ def _advice(gave_up: GaveUp) -> str:
         return "there is none to ask; name a model"
     if kinds and kinds <= {"not-found"}:
         return "check the names of the models"
-    if kinds and kinds <= {"not-found", "auth", "billing"}:
+    if kinds and kinds <= {"not-found", *LASTING}:
         return "check the keys and what is left on their accounts"
     return "try again later"

@@ -2,21 +2,18 @@
 
 from typing import Final, NamedTuple
 
-from remit.core.recovery.failures import FailureKind, ModelFailure
+from remit.core.recovery.failures import LASTING, FailureKind, ModelFailure
 from remit.core.times import DAY, HOUR, SECOND
 
 MINUTE: Final = 60 * SECOND
 FORGET: Final = DAY  # after the end of a rest; then the next failure is the first again
-LONGEST_REST: Final = DAY  # whatever a server says
+LONGEST_REST: Final = HOUR  # whatever a server says: one absurd header must not stop a team for days
 
-_LONG: Final = (5 * HOUR, 10 * HOUR, 20 * HOUR, 24 * HOUR)  # neither a bill nor a wrong key mends itself in a minute
-RESTS: Final[dict[FailureKind, tuple[int, ...]]] = {
-    "rate-limit": (MINUTE, 5 * MINUTE, 25 * MINUTE, 60 * MINUTE),
-    "billing": _LONG,
-    "auth": _LONG,
-}
+# A minute at first for every kind: the owner of an account may pay the bill, or grant the right, at any moment.
+_STEPS: Final = (MINUTE, 5 * MINUTE, 25 * MINUTE, 60 * MINUTE)
+RESTS: Final[dict[FailureKind, tuple[int, ...]]] = dict.fromkeys(("rate-limit", "billing", "auth", "forbidden"), _STEPS)
 # They say something about the request, or about the model's name, and nothing about whether to ask again.
-_NO_REST: Final[frozenset[FailureKind]] = frozenset(("overflow", "rejected", "not-found"))
+_NO_REST: Final[frozenset[FailureKind]] = frozenset(("overflow", "rejected", "not-found", "no-key"))
 
 
 class Cooling(NamedTuple):
@@ -61,4 +58,4 @@ def _rest(failure: ModelFailure, failures: int) -> int:
         return usual
     wanted = min(max(failure.retry_after, 0), LONGEST_REST)
     # A provider that says how long knows better than a table; but when to call again does not pay a bill.
-    return max(usual, wanted) if failure.kind in ("billing", "auth") else wanted
+    return max(usual, wanted) if failure.kind in LASTING else wanted

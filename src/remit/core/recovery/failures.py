@@ -7,6 +7,8 @@ FailureKind = Literal[
     "rate-limit",
     "billing",
     "auth",
+    "forbidden",
+    "no-key",
     "overflow",
     "rejected",
     "not-found",
@@ -17,7 +19,9 @@ FailureKind = Literal[
 ]
 
 # What the key did wrong, or has used up: another key may do better.
-KEY_KINDS: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "billing", "auth"))
+KEY_KINDS: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "billing", "auth", "forbidden", "no-key"))
+# A pause mends none of them: the owner of the key has to do something.
+LASTING: Final[frozenset[FailureKind]] = frozenset(("billing", "auth", "forbidden", "no-key"))
 # What nobody gets an answer of, although the request may have arrived and the model may have been at work.
 _UNANSWERED: Final[frozenset[FailureKind]] = frozenset(("timeout", "connection", "broken"))
 
@@ -30,7 +34,7 @@ _CODES: Final[dict[tuple[int, str], FailureKind]] = {
 _STATUSES: Final[dict[int, FailureKind]] = {
     401: "auth",
     402: "billing",
-    403: "auth",
+    403: "forbidden",
     404: "not-found",
     408: "unavailable",
     409: "unavailable",
@@ -43,13 +47,15 @@ _STATUSES: Final[dict[int, FailureKind]] = {
 class ModelFailure(NamedTuple):
     """What one request to a model failed of. `status` is the HTTP status that was answered, `code` the provider's own
     word for it, `retry_after` for how many microseconds the provider wants to be left alone. `sent` is false if the
-    request never left."""
+    request never left. `said` is what the provider wrote, or the address that did not answer: for people to read, never
+    to judge by."""
 
     kind: FailureKind
     status: int | None = None
     code: str = ""
     retry_after: int | None = None
     sent: bool = True
+    said: str = ""
 
 
 def kind_of(status: int, code: str = "") -> FailureKind:

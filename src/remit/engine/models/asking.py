@@ -21,6 +21,8 @@ from remit.core.recovery import (
     Situation,
     after,
     cleared,
+    key_name,
+    names_of,
     own_key,
     recovery,
     resting,
@@ -36,7 +38,7 @@ from remit.engine.ground import Ground
 from remit.engine.models.costs import Costs, PaidRequest
 from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import move_on_after, shielded
-from remit.engine.upkeep.keys import Keys
+from remit.engine.upkeep.keys import Keys, own_mark
 from remit.errors import Failed, NoAnswer
 from remit.ports import Decision, View
 from remit.ports.models import LISTENER, Hear, Heard, ModelAnswer, ModelCall
@@ -47,11 +49,11 @@ UNKNOWN_TOOLS = 10  # calls of tools that do not exist, after which a turn is st
 
 class _Known(NamedTuple):
     """What the store knows before a request: who has failed of late, what the task pays from, and for which providers
-    the workspace has a key of its own."""
+    the workspace has a key of its own, with the mark of each."""
 
     coolings: dict[str, Cooling]
     purse: Purse
-    own: frozenset[str]
+    own: dict[str, str]
 
 
 class Models(NamedTuple):
@@ -110,8 +112,11 @@ class Models(NamedTuple):
         if attempt.wait:
             await self._pause(live, attempt.wait)
         attempt = attempt._replace(secret=await self._own_key(live, attempt))
+        if call.ready is not None and (failure := await self._unready(live, call, attempt)) is not None:
+            return failure
         request = await self.costs.prepared(live, call, attempt, known.purse)
-        self.used[f"key:{attempt.key}"] = self.ground.clock.now()
+        if key := key_name(attempt):
+            self.used[key] = self.ground.clock.now()
         try:
             reply = await call.send(attempt, request.most, _listener(live))
         except Exception as error:
@@ -124,6 +129,19 @@ class Models(NamedTuple):
             await self._record_failure(live, request, None)
             raise
         return await self._keep(live, op, request, reply, known)
+
+    async def _unready(self, live: LiveTask, call: ModelCall, attempt: ModelTry) -> ModelFailure | None:
+        """Have the client made, before anything is held: a request that cannot leave costs nothing."""
+        assert call.ready is not None
+        try:
+            await call.ready(attempt)
+        except Exception as error:
+            failure = call.failure(error)
+            if failure is None:
+                raise
+            await self._record_failure(live, PaidRequest(attempt, 0), failure)
+            return failure
+        return None
 
     async def _pause(self, live: LiveTask, wait: int) -> None:
         async with self.slots.given_up(live):
@@ -187,7 +205,7 @@ class Models(NamedTuple):
         providers = {choice.provider for choice in call.choices if choice.provider}
 
         def look(view: View) -> _Known:
-            own = frozenset(name for name in providers if view.secret(name) is not None)
+            own = {name: own_mark(row) for name in providers if (row := view.secret(name)) is not None}
             return _Known(view.coolings(), purse_in(view, live.remit.id), own)
 
         return await self.ground.store.read(look)
@@ -218,9 +236,15 @@ class Models(NamedTuple):
 _LONG = 365 * 86_400 * SECOND
 
 
-def _with_own_key(choice: Choice, own: frozenset[str]) -> Choice:
-    """Ask with the workspace's own key and no other, if it has one: whoever brings a key pays the provider."""
-    return choice._replace(keys=(OWN_KEY + choice.provider,)) if choice.provider in own else choice
+def _with_own_key(choice: Choice, own: dict[str, str]) -> Choice:
+    """Add the key that the workspace keeps for this endpoint: after the keys that the agent names, and instead of the
+    one that the environment has for everybody. Whoever brings a key pays the provider."""
+    if choice.provider not in own:
+        return choice
+    key, mark = (OWN_KEY + choice.provider,), (own[choice.provider],)
+    if not choice.named:
+        return choice._replace(keys=key, marks=mark)
+    return choice._replace(keys=choice.keys + key, marks=choice.marks + mark)
 
 
 def _listener(live: LiveTask) -> Hear | None:
@@ -272,12 +296,11 @@ def _rested(known: _Known, attempt: ModelTry, now: int) -> list[Unsealed]:
     """Whoever has answered has no failures any more, but for those that came while it did."""
     if not known.coolings:
         return []
-    names = (f"model:{attempt.model}", f"key:{attempt.key}")
-    return [cooling_set(name, cleared(now), now) for name in names if name in known.coolings]
+    return [cooling_set(name, cleared(now), now) for name in names_of(attempt) if name in known.coolings]
 
 
 def _rests(view: View, attempt: ModelTry, failure: ModelFailure, now: int) -> list[Unsealed]:
-    name = resting(attempt.model, attempt.key, failure.kind)
+    name = resting(attempt, failure.kind)
     before: Cooling = view.coolings().get(name, FRESH)
     then = after(before, failure, now)
     return [cooling_set(name, then, now)] if then.until > now and then._replace(used=before.used) != before else []

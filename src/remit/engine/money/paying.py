@@ -12,7 +12,7 @@ from remit.core.events import Unsealed
 from remit.core.kinds import ledger_event, tokens_used
 from remit.core.money import ACCOUNT, Book, Lease, Unit, called, out_of
 from remit.core.money.prices import Usage
-from remit.core.text import NAME_LIMIT, canonical, line
+from remit.core.text import NAME_LIMIT, endpoint, line
 from remit.engine.attempt.live import LiveTask
 from remit.engine.door.funding import purse_in
 from remit.engine.ground import Ground
@@ -181,7 +181,7 @@ def billed(credits: CreditsGiven, tokens: int, why: str, model: str, provider: s
         found["tokens"] = tokens
     if model != "":
         line(model, "a model", NAME_LIMIT)
-    return Bill(found, why, model, canonical(provider) if provider != "" else "")
+    return Bill(found, why, model, endpoint(provider) if provider != "" else "")
 
 
 def costs_of(usage: Usage, model: str, tariff: Tariff) -> dict[Unit, int]:

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from remit.core.events import Unsealed
 from remit.core.kinds import cooling_set, key_removed, key_set
-from remit.core.recovery import OWN_KEY, cleared
+from remit.core.recovery import FRESH, OWN_KEY, Resting, cleared, what_rests
 from remit.core.redaction import Redaction
 from remit.core.secret import Secret
-from remit.core.text import canonical
-from remit.core.values import Json
+from remit.core.text import endpoint
+from remit.core.values import Json, digest
 from remit.engine.acts import ONCE, Act
 from remit.engine.ground import Ground
 from remit.errors import BadInput, Conflict
@@ -19,6 +19,7 @@ from remit.ports import Decision, KeyChange, KeyInfo, KeyRow, Vault, View
 
 MOST: Final = 1_000  # keys of one workspace, so that all of them can be sealed anew in one transaction
 NAME_LIMIT: Final = 40  # characters: less than a key has that someone gives for a name by mistake
+ENDPOINT_LIMIT: Final = 200  # of a name with a host in it, openai@llm.example.com: keys have no such mark
 
 
 class Keys(NamedTuple):
@@ -94,22 +95,50 @@ class Keys(NamedTuple):
         return KeyRow(row.name, vault.seal(self.ground.store.workspace, row.name, secret), now)
 
 
+class Coolings(NamedTuple):
+    """Keys and models that rest after a failure."""
+
+    ground: Ground
+
+    async def list(self) -> list[Resting]:
+        """List what rests now, the longest first."""
+        coolings, now = await self.ground.store.read(lambda view: view.coolings()), self.ground.clock.now()
+        found = [what_rests(name, cooling) for name, cooling in coolings.items() if cooling.until > now]
+        return sorted(found, key=lambda one: (-one.until, one.name))
+
+    async def clear(self, chosen: Callable[[Resting], bool], act: Act = ONCE) -> int:
+        """Let those be asked again at once; tells how many that are."""
+
+        def decide(view: View) -> Decision[int]:
+            now = self.ground.clock.now()
+            names = [name for name, cooling in view.coolings().items() if chosen(what_rests(name, cooling))]
+            return Decision(len(names), [cooling_set(name, cleared(now), now) for name in names])
+
+        return await self.ground.store.tx(act.id("cooling.cleared", self.ground), decide)
+
+
+def own_mark(row: KeyRow) -> str:
+    """Tell a workspace's key from the one that it replaced, without opening either."""
+    return f"{OWN_KEY}{row.name}#{digest(row.sealed.text)[:12]}"
+
+
 def _rested(view: View, named: str, now: int) -> list[Unsealed]:
-    """What the key before this one failed of does not count against it."""
-    resting = f"key:{OWN_KEY}{named}"
-    return [cooling_set(resting, cleared(now), now)] if resting in view.coolings() else []
+    """Forget what the key before this one failed of: it is gone."""
+    row = view.secret(named)
+    gone = () if row is None else [name for name in view.coolings() if what_rests(name, FRESH).key == own_mark(row)]
+    return [cooling_set(name, cleared(now), now) for name in gone]
 
 
 def _named(name: object) -> str:
     """Give the one spelling of a key's name."""
     try:
-        named = canonical(name)
+        named = endpoint(name)
     except BadInput:
         named = ""
-    if not 0 < len(named) <= NAME_LIMIT:
+    if not 0 < len(named) <= (ENDPOINT_LIMIT if "@" in named else NAME_LIMIT):
         raise BadInput(
-            f"a key is named after its provider, such as openai, in at most {NAME_LIMIT} characters; what was given is "
-            "not shown, for it may be the key itself"
+            f"a key is named after its provider, such as openai, in at most {NAME_LIMIT} characters, or after its "
+            "endpoint, such as openai@llm.example.com; what was given is not shown, for it may be the key itself"
         )
     return named
 

@@ -1,0 +1,79 @@
+"""`remit cooling`: keys and models that rest after a failure, and how to have them asked again at once."""
+
+import asyncio
+import os
+
+from cyclopts import App
+from rich.text import Text
+
+from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.terminal import tabled
+from remit.core.recovery import Resting, key_mark
+from remit.report import wire
+from remit.report.figures import count, duration
+from remit.report.printable import escaped
+
+app = App(name="cooling", help="List keys and models that rest after a failure, and clear what rests.")
+
+
+@app.default
+def listing(*, place: Where = HERE, json: AsJson = False) -> None:
+    """List the keys and models that are not asked for now, because a provider refused, limited or could not serve them.
+
+    A key is known by a mark of its value, so a corrected key does not rest. Its name is shown beside the mark if a
+    variable of this environment holds it. The key itself is printed nowhere.
+
+    Parameters
+    ----------
+    json
+        Print JSON instead of a table.
+    """
+    with opened(place) as workspace:
+        found, now = asyncio.run(workspace.cooling.list()), workspace.clock.now()
+    names = _names_here() if any(one.key for one in found) else {}
+    if json:
+        emit([{**wire.resting(one), "key_name": _named(one, names)} for one in found])
+    elif not found:
+        out().print(Text("nothing rests: every key and model can be asked", "dim"))
+    else:
+        rows = [[*_what(one, names), one.kind or "", str(one.failures), duration(one.until - now)] for one in found]
+        out().print(tabled(("key", "model", "endpoint", "after", "failures", "rests"), rows, left=4))
+
+
+@app.command
+def clear(what: str = "", *, place: Where = HERE, by: str = "", json: AsJson = False) -> None:
+    """Have keys and models asked again at once.
+
+    Parameters
+    ----------
+    what
+        A model, an endpoint such as openai, the mark of a key, or the variable that holds it; everything if unsaid.
+    by
+        Who does this, for the journal.
+    json
+        Print how many as JSON.
+    """
+    marks = [mark for mark, name in _names_here().items() if name == what] if what else []
+    with opened(place) as workspace:
+        done = asyncio.run(workspace.cooling.clear(marks[0] if marks else what, by=by))
+    if json:
+        emit({"cleared": done})
+    else:
+        out().print(Text(f"{count(done, 'rest')} ended" if done else "nothing rests of that name; nothing was changed"))
+
+
+def _what(one: Resting, names: dict[str, str]) -> list[Text | str]:
+    name = _named(one, names)
+    mark = one.key.partition("#")[2] or one.key
+    key = f"{name} ({mark})" if name else mark
+    return [Text(escaped(key, 80), "bold"), escaped(one.model or "every model", 80), escaped(one.endpoint, 80)]
+
+
+def _named(one: Resting, names: dict[str, str]) -> str:
+    own = one.key.partition("#")
+    return own[0] if own[1] else names.get(one.key, "")
+
+
+def _names_here() -> dict[str, str]:
+    """Give the variables of this environment by the marks of their values."""
+    return {key_mark(value): name for name, value in sorted(os.environ.items(), reverse=True) if value}
