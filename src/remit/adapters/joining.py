@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 
 from remit.core.text import shown
 from remit.errors import BadInput
-from remit.ports.turn import TurnLike
 
 
 class _Framework(NamedTuple):
@@ -46,11 +45,11 @@ def joined(
     *,
     verbs: bool,
     members: frozenset[str] = frozenset(),
-    prompt: Callable[[TurnLike], str] | None = None,
+    **how: Any,
 ) -> Callable[[Any], Any]:
     """Make an agent of another framework one of a team: a function of a turn. `members` are those whom it may ask, as
-    far as they are named. Raises BadInput if it is of no framework that is known, or if what remit needs for it is not
-    installed."""
+    far as they are named; `how` is what every guest takes: `prompt`, `deps`, `ungoverned`. Raises BadInput if it is of
+    no framework that is known, or if what remit needs for it is not installed."""
     found = _found(thing)
     if found is None:
         hint = "; compile() the graph first" if type(thing).__name__ == "StateGraph" else ""
@@ -60,7 +59,7 @@ def joined(
     except ImportError as error:
         raise BadInput(f"{found.name} agents need more: pip install 'remit[{found.extra}]' ({error})") from error
     may = members or verbs if found.handoffs else verbs
-    return make(thing, verbs=may, **({} if prompt is None else {"prompt": prompt}))
+    return make(thing, verbs=may, **how)
 
 
 def _found(thing: object) -> _Framework | None:

@@ -378,9 +378,11 @@ def rights(remit: Remit, card: Card) -> Rights:
     return Rights(sight(remit, card), reach(remit, card), kit(remit, card))
 
 
-def kit(remit: Remit, card: Card) -> Kit:
-    """Tell which tools the holder may use: bounds & (card | passed), without what its card denies."""
-    names = allow.without(allow.both(remit.bounds.tools, allow.either(card.tools, remit.tools)), card.denies)
+def kit(remit: Remit, card: Card, *, inner: bool = False) -> Kit:
+    """Tell which tools the holder may use: bounds & (card | passed), without what its card denies. A card does not list
+    the `inner` tools, those of other agents that run inside its turn: the bounds and what it denies hold for them."""
+    listed = ANY if inner else allow.either(card.tools, remit.tools)
+    names = allow.without(allow.both(remit.bounds.tools, listed), card.denies)
     return Kit(names, card.denies if names is ANY else NONE)
 
 

@@ -81,11 +81,13 @@ class ModelCall(NamedTuple):
 
 
 class ToolCall(NamedTuple):
-    """A tool that a model wants used: its name, what it is given, and the id that the model gave to the call."""
+    """A tool that a model wants used: its name, what it is given, and the id that the model gave to the call. An
+    `inner` tool is one of a run inside the turn, which the card of the turn's agent does not list."""
 
     name: str
     arguments: Mapping[str, Json]
     id: str
+    inner: bool = False
 
 
 ToolFunction: TypeAlias = Callable[[dict[str, Any]], Awaitable[object]]

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from importlib import import_module
-from typing import Any, Final, NamedTuple, TypeAlias, TypedDict, cast, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, cast, get_type_hints
 
+from remit.core import allow
 from remit.core.allow import ANY, NamesGiven
 from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import TEXT_LIMIT, Card
-from remit.core.checks import callable_, counted, items, meant, of_type
+from remit.core.checks import callable_, counted, items, meant, of_type, one_of
 from remit.core.scope import SeesGiven
-from remit.core.text import shown
+from remit.core.text import canonical, shown
 from remit.core.toolgroups import GROUP, GROUPS
 from remit.engine.directory import AgentFunction, AgentRules
 from remit.errors import BadInput
@@ -50,7 +52,16 @@ class AboutModel(TypedDict, total=False):
     max_tokens: int
 
 
+class AboutGuest(AboutModel, total=False):
+    """What may be said of an agent of another framework besides: the dependencies that its framework hands to its
+    tools, and whether requests and tools that remit cannot govern are refused or allowed."""
+
+    deps: Any
+    ungoverned: Literal["refuse", "allow"]
+
+
 Said: TypeAlias = Mapping[str, Any]  # the same, as it was given
+_UNGOVERNED: Final = ("refuse", "allow")
 _CARD: Final = ("role", "can", "asks", "reads", "writes", "vouches", "concurrency", "instructions")
 
 
@@ -163,10 +174,37 @@ def joined(guest: Any, about: Said) -> Registered:
     card = Card("guest", asks=about.get("asks", ()))
     members = frozenset[str]() if card.asks is ANY else card.asks
     join = import_module("remit.adapters.joining").joined
-    answer = join(guest, verbs=_asks(card), members=members, prompt=_prompt)
+    how = {"prompt": _prompt, "ungoverned": one_of(about.get("ungoverned", "refuse"), _UNGOVERNED, "ungoverned")}
+    if "deps" in about:
+        how["deps"] = about["deps"]
+    answer = join(guest, verbs=_asks(card), members=members, **how)
     names = cast("frozenset[str] | None", answer.tool_names)
     about = {"instructions": _storable(getattr(answer, "instructions", "")), **about}
     return Registered(_card(str(name), names, about), answer, about.get("retry", USUAL), _rules(names, about))
+
+
+def members(guest: Registered) -> list[Registered]:
+    """Make members of the agents that a guest has as tools. Its retries and its rules for tools hold for them too."""
+    return [_member(one, guest) for one in getattr(guest.answer, "members", ())]
+
+
+def _member(answer: Any, guest: Registered) -> Registered:
+    names = cast("frozenset[str] | None", answer.tool_names)
+    approve = guest.rules.approve if names is None else guest.rules.approve & names
+    card = Card(
+        answer.name,
+        _storable(answer.role),
+        tools=ANY if names is None else names,
+        denies=guest.card.denies,
+        instructions=_storable(answer.instructions),
+    )
+    return Registered(asking_members(card, answer), answer, guest.retry, guest.rules._replace(approve=approve))
+
+
+def asking_members(card: Card, answer: Any) -> Card:
+    """Let an agent ask the members that it has as tools. It has no verb for that, only the tools."""
+    asked: frozenset[str] = getattr(answer, "asks", frozenset())
+    return replace(card, asks=allow.either(card.asks, frozenset(map(canonical, asked)))) if asked else card
 
 
 # -- inside --------------------------------------------------------------------------------------------------
@@ -233,7 +271,7 @@ def _adapter(name: str, extra: str) -> Any:
 
 def checked(given: Said, verb: str) -> Said:
     """Check what is said of an agent: known words only."""
-    known = AboutModel.__annotations__.keys() | {"name"}
+    known = (AboutGuest if verb == "add" else AboutModel).__annotations__.keys() | {"name"}
     if strange := sorted(given.keys() - known):
         raise BadInput(f"{verb} takes no '{strange[0]}'{meant(strange[0], known)}")
     of_type(given.get("retry", USUAL), RetryPolicy, "retry takes RetryPolicy(...)")

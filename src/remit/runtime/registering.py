@@ -16,7 +16,7 @@ from remit.engine import asking
 from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules
 from remit.errors import BadInput, NotFound
 from remit.runtime import models
-from remit.runtime.models import AboutModel, ToolShelf
+from remit.runtime.models import AboutGuest, AboutModel, Registered, ToolShelf
 from remit.runtime.opening import Opening
 from remit.runtime.stacks import AgentStack, stack_of
 
@@ -75,11 +75,14 @@ class HasTeam:
         self, card: Card, answer: AgentFunction, *, retry: RetryPolicy = USUAL, rules: AgentRules = USUAL_RULES
     ) -> None: ...
     @overload
-    def add(self, card: object, /, *, name: str = "", **about: Unpack[AboutModel]) -> None: ...
+    def add(self, card: object, /, *, name: str = "", **about: Unpack[AboutGuest]) -> None: ...
     def add(self, card: Any, answer: AgentFunction | None = None, **about: Any) -> None:
         """Register anything that can be awaited with a turn: a function, or an object with `async __call__`.
 
         Or a guest: an agent of pydantic-ai or openai-agents, or a LangGraph graph: `rt.add(agent, asks=["coder"])`.
+        `deps` are the dependencies that its framework hands to its tools, or a function of the turn that makes them.
+        Agents that it has as tools become members under the names of the tools. `ungoverned="allow"` says that agents
+        which its tools run, and tools that remit cannot govern, are left alone: nobody counts what they spend.
         """
         if answer is None and not isinstance(card, Card):
             found = models.joined(card, models.checked(about, "add"))
@@ -89,7 +92,10 @@ class HasTeam:
         checks.refuse_strange("add", about, ("retry", "rules"))
         retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
-        self._opening.directory.add(_agent(card, cast("AgentFunction", answer), retry, rules))
+        agent = Registered(models.asking_members(card, answer), cast("AgentFunction", answer), retry, rules)
+        fresh = [one for one in models.members(agent) if not self._has(one)]
+        for one in (agent, *fresh):
+            self._opening.directory.add(_agent(*one))
 
     def model_agent(self, name: str, model: object, **about: Unpack[AboutModel]) -> None:
         """Register a model with tools as an agent: `rt.model_agent("coder", "openai:gpt-5", tools=[read_file])`.
@@ -106,6 +112,18 @@ class HasTeam:
         """Register a tool that agents may name: `@rt.tool`."""
         self._shelf.put(function)
         return function
+
+    def _has(self, member: Registered) -> bool:
+        """Whether an agent that a guest has as a tool is a member already, because another guest has it as well."""
+        there = self._opening.directory.get(member.card.name)
+        if there is None:
+            return False
+        if getattr(there.answer, "agent", None) is getattr(member.answer, "agent", None):
+            return True
+        raise BadInput(
+            f"the tool '{member.card.name}' is an agent and becomes a member under that name, but there is already an "
+            f"agent '{there.card.name}'; give the tool another name: as_tool(tool_name=...)"
+        )
 
     def _written(self, function: Any, name: Any, about: dict[str, Any]) -> Any:
         model = about.pop("model")

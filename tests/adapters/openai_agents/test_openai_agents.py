@@ -362,11 +362,9 @@ async def test_what_cannot_be_governed_is_refused_when_it_is_joined():
         """Mine."""
         return ""
 
-    helper = Agent("helper").as_tool("helper", "helps")
     for tools, sentence in (
         ([ApplyPatchTool(editor=Editor())], "'apply_patch' is a ApplyPatchTool, which remit cannot govern"),
         ([deploy], "'deploy' needs approval by the framework"),
-        ([helper], "'helper' is an agent as a tool"),
         ([handoff], "'handoff' is a verb"),
     ):
         with pytest.raises(BadInput, match=sentence):

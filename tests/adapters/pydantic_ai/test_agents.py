@@ -243,12 +243,12 @@ def test_an_agent_that_cannot_be_is_refused_when_it_is_made(parts: dict[str, Any
 
 
 def own_agent(model: Any, **parts: Any) -> Agent[Any, Any]:
-    return Agent(model, name="theirs", instructions="You add.", deps_type=int, **parts)
+    return Agent(model, name="theirs", instructions="You add.", **parts)
 
 
 @pytest.mark.rule("pydantic.guest")
 async def test_a_guest_works_with_its_own_model_tools_and_dependencies(monkeypatch: pytest.MonkeyPatch):
-    agent = own_agent("openai-chat:big", defer_model_check=True)
+    agent = own_agent("openai-chat:big", defer_model_check=True, deps_type=int)
 
     @agent.tool
     def times(ctx: RunContext[int], a: int) -> int:

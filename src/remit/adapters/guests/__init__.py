@@ -12,20 +12,40 @@ from remit.adapters.guests.asking import (
     usage_of,
     verb_function,
 )
+from remit.adapters.guests.deps import NO_DEPS, checked_deps, deps_of
 from remit.adapters.guests.failures import failure_of
+from remit.adapters.guests.nested import (
+    Governing,
+    Ungoverned,
+    from_thread,
+    governing,
+    is_own,
+    on_loop_of_turn,
+    run_of,
+)
 from remit.adapters.guests.news import NEWS
 from remit.adapters.guests.text import clean, clean_json, json_of, shortened, unlike, without
 
 __all__ = [
     "MAX_TOKENS",
     "NEWS",
+    "NO_DEPS",
+    "Governing",
     "Prompt",
+    "Ungoverned",
+    "checked_deps",
     "clean",
     "clean_json",
+    "deps_of",
     "digest_of",
     "failure_of",
+    "from_thread",
+    "governing",
+    "is_own",
     "json_of",
+    "on_loop_of_turn",
     "prompted",
+    "run_of",
     "shortened",
     "size_of",
     "task_of",

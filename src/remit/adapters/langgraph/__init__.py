@@ -1,10 +1,9 @@
-"""LangGraph graphs as members of a team (`remit[langgraph]`), governed at one of two depths.
+"""LangGraph graphs as members of a team (`remit[langgraph]`).
 
-    graph = create_agent(llm, tools, middleware=[Middleware()])        # models, tools and verbs
-    llm = governed(ChatOpenAI(model="gpt-5"))                          # any other graph: its requests to this model
-    rt.add(Card("analyst", asks="*"), LangGraphGuest(graph, verbs=True))
-
-What another graph does in a ToolNode of its own is not governed, unless its tools are `boxed`.
+rt.add(graph, name="analyst")                                      # its models and tools go through the turn
+graph = create_agent(llm, tools, middleware=[Middleware()])        # the verbs and messages too
+llm = governed(ChatOpenAI(model="gpt-5"))                          # in a graph that a plain function runs
+rt.add(Card("analyst", asks="*"), LangGraphGuest(graph, verbs=True))
 """
 
 from remit.adapters.langgraph.graph import LangGraphGuest

@@ -1,16 +1,25 @@
 """A compiled graph as an agent of a team."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs]
 
-from remit.adapters.guests import Prompt, json_of, prompted, task_of
+from remit.adapters.guests import (
+    NO_DEPS,
+    Governing,
+    Prompt,
+    Ungoverned,
+    checked_deps,
+    deps_of,
+    json_of,
+    prompted,
+    task_of,
+)
 from remit.adapters.langgraph.middleware import VERBS_OFFERED
-from remit.adapters.langgraph.threads import bridged
 from remit.core.text import shown
 from remit.core.values import Json
 from remit.errors import BadInput
@@ -25,8 +34,12 @@ class LangGraphGuest:
     """Runs a graph on the task of each turn: what `prompt` makes of the turn goes in as a message, and the graph's
     structured response comes out as JSON, or else the text of its last message.
 
-    With `verbs`, an agent that was made with `Middleware` may use the verbs of delegation. `config` is given to the
-    graph. The graph's own checkpoints are not used: what is done is on record with the task.
+    With `verbs`, an agent that was made with `Middleware` may use the verbs of delegation. `deps` is the context that
+    the graph declares, or a function of the turn that makes it; `config` is given to the graph. The graph's own
+    checkpoints are not used: what is done is on record with the task.
+
+    The models and tools of its nodes go through the turn, whether they are wrapped or not. With `ungoverned="allow"`,
+    only those that are wrapped do, and the tools of its tool nodes.
     """
 
     def __init__(
@@ -35,6 +48,8 @@ class LangGraphGuest:
         *,
         verbs: bool = False,
         prompt: Prompt = task_of,
+        deps: object = NO_DEPS,
+        ungoverned: Ungoverned = "refuse",
         config: RunnableConfig | None = None,
     ) -> None:
         if not isinstance(cast("object", graph), Pregel):
@@ -42,6 +57,9 @@ class LangGraphGuest:
         if _MESSAGES not in cast("Any", graph).channels:
             raise BadInput("the state of the graph has no 'messages'; call it in an agent function of your own instead")
         self._graph: Any = graph.copy({"checkpointer": None})  # whose types are known in parts only
+        self._deps = checked_deps(graph.name, graph.context_schema, deps)
+        self._allow = ungoverned == "allow"
+        self._names = frozenset(_tools_of(self._graph)) - {verb.name for verb in VERBS}
         self._verbs = verbs
         self._prompt = prompt
         self._config: RunnableConfig = {"recursion_limit": _STEPS, **(config or {})}
@@ -53,10 +71,8 @@ class LangGraphGuest:
 
     @property
     def tool_names(self) -> frozenset[str] | None:
-        """The names of the tools in nodes of the graph; the verbs of delegation are no tools of its own."""
-        nodes = (getattr(node, "bound", None) for node in self._graph.nodes.values())
-        names = frozenset(name for node in nodes for name in getattr(node, "tools_by_name", ()))
-        return names - {verb.name for verb in VERBS}
+        """The names of the tools in nodes of the graph and of its subgraphs, without the verbs of delegation."""
+        return self._names
 
     @property
     def instructions(self) -> str:
@@ -66,10 +82,11 @@ class LangGraphGuest:
     async def __call__(self, turn: TurnLike) -> Json:
         """Answer the turn."""
         asked = {_MESSAGES: [HumanMessage(await prompted(self._prompt, turn))]}
+        deps: dict[str, Any] = {} if self._deps is NO_DEPS else {"context": await deps_of(self._deps, turn)}
         token = VERBS_OFFERED.set(self._verbs)
         try:
-            async with bridged():
-                state = await self._graph.ainvoke(asked, self._config)
+            async with Governing(turn, self._graph, tools=self._names, allow=self._allow):
+                state = await self._graph.ainvoke(asked, self._config, **deps)
         finally:
             VERBS_OFFERED.reset(token)
         return _answer(state)
@@ -82,6 +99,16 @@ def _system_prompt(node: Any) -> str:
         return ""
     message = inspect.getclosurevars(function).nonlocals.get("system_message")
     return message.text if isinstance(message, SystemMessage) else ""
+
+
+def _tools_of(graph: Any) -> Iterator[str]:
+    """Name the tools of a graph's tool nodes, and of those in its subgraphs."""
+    for node in graph.nodes.values():
+        bound = getattr(node, "bound", None)
+        yield from getattr(bound, "tools_by_name", ())
+        for inner in (bound, *(node.subgraphs or ())):
+            if isinstance(inner, Pregel):
+                yield from _tools_of(cast("Any", inner))
 
 
 def _answer(state: Mapping[str, Any]) -> Json:

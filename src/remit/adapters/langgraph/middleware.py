@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.types import Command
 
 from remit.adapters.guests import NEWS, json_of, the_turn
+from remit.adapters.langgraph.mixing import inside
 from remit.adapters.langgraph.model import governed
 from remit.adapters.langgraph.recording import result_data, result_of
 from remit.adapters.langgraph.tools import bare_verbs
@@ -66,7 +67,8 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
             return ToolMessage(f"there is no tool '{call.name}' here", name=call.name, tool_call_id=call.id)
 
         async def do(arguments: dict[str, Any]) -> Json:
-            return result_data(await handler(request.override(tool_call={**asked, "args": arguments})))
+            with inside(request.tool):
+                return result_data(await handler(request.override(tool_call={**asked, "args": arguments})))
 
         value = await the_turn(f"the tool '{call.name}'").tool(call, do)
         return cast("ToolMessage | Command[Any]", result_of(value, call))

@@ -45,3 +45,8 @@ def inside(thing: object) -> Generator[None]:
 def is_inside(thing: object) -> bool:
     """Tell whether the thing's own methods are at work, and nothing else that they use."""
     return _INSIDE.get() is thing
+
+
+def at_work() -> object:
+    """Return the thing whose own methods are at work; None if there is none."""
+    return _INSIDE.get()

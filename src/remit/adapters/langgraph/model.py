@@ -10,10 +10,19 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import BaseModel
 
-from remit.adapters.guests import MAX_TOKENS, digest_of, failure_of, shortened, size_of, the_turn, usage_of, without
+from remit.adapters.guests import (
+    MAX_TOKENS,
+    digest_of,
+    failure_of,
+    from_thread,
+    shortened,
+    size_of,
+    the_turn,
+    usage_of,
+    without,
+)
 from remit.adapters.langgraph.mixing import inside, is_inside, mixed
 from remit.adapters.langgraph.recording import chunk, recorded, restored
-from remit.adapters.langgraph.threads import from_thread
 from remit.core.money.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
@@ -27,9 +36,9 @@ _CLIENTS: Final = (("root_client", "client"), ("root_async_client", "async_clien
 def governed(model: ChatT) -> ChatT:
     """Give a copy of a chat model that is asked through the turn under way. Its client asks once: what is to be asked
     again is the turn's to say. The model that is given is not changed."""
-    if isinstance(model, _Seam):
+    if isinstance(model, Seam):
         return model
-    made = mixed(model, _Seam)
+    made = mixed(model, Seam)
     said = {"max_retries": 0, "stream_usage": True}
     vars(made).update({name: value for name, value in said.items() if hasattr(made, name)})
     for root, part in _CLIENTS:  # of OpenAI, which are made together with the model
@@ -40,7 +49,7 @@ def governed(model: ChatT) -> ChatT:
     return made
 
 
-class _Seam(BaseChatModel):
+class Seam(BaseChatModel):
     """What stands before a model's own methods."""
 
     # Ways around `_agenerate` that a model may have.

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage, messages_from_dict
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langgraph.types import Command
+from langgraph.types import Command, Send
 
 from remit.adapters.guests import clean, json_of, told
 from remit.core.values import Json, encode
@@ -85,21 +85,18 @@ def _data(value: object) -> Json:
     if isinstance(value, BaseMessage):
         return {"message": json_of(_dumped(value))}
     if isinstance(value, Command):
+        if value.resume is not None:
+            raise BadInput("a tool's Command may update the state and name the next nodes, not resume a graph")
         goto = cast("object", cast("Any", value).goto)
-        if value.graph is not None or value.resume is not None or not _is_names(goto):
-            raise BadInput("a tool's Command may update the state and name the next nodes, nothing else")
-        return {"command": {"update": _data(value.update), "goto": _data(goto)}}
+        return {"command": {"update": _data(value.update), "goto": _data(goto), "graph": value.graph}}
+    if isinstance(value, Send):
+        return {"send": {"node": value.node, "arg": _data(cast("object", value.arg))}}
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
         return {"object": {str(key): _data(item) for key, item in pairs}}
     if isinstance(value, list | tuple):
         return [_data(item) for item in cast("Sequence[object]", value)]
     return json_of(value)
-
-
-def _is_names(goto: object) -> bool:
-    named = cast("Sequence[object]", goto) if isinstance(goto, list | tuple) else [goto]
-    return all(isinstance(name, str) for name in named)
 
 
 def _read(value: Any) -> Any:
@@ -112,4 +109,6 @@ def _read(value: Any) -> Any:
         return _message(inner)
     if kind == "command":
         return Command(**{name: _read(part) for name, part in inner.items()})
+    if kind == "send":
+        return Send(inner["node"], _read(inner["arg"]))
     return {key: _read(item) for key, item in inner.items()}

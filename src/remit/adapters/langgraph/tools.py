@@ -6,10 +6,9 @@ from typing import Any, Final, TypeVar, cast
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 
-from remit.adapters.guests import json_of, the_turn, told, verb_function
+from remit.adapters.guests import from_thread, governing, json_of, the_turn, told, verb_function
 from remit.adapters.langgraph.mixing import inside, is_inside, mixed
 from remit.adapters.langgraph.recording import result_data, result_of
-from remit.adapters.langgraph.threads import from_thread
 from remit.core.values import Json
 from remit.ports.models import ToolCall
 from remit.verbs import VERBS, Verb
@@ -19,9 +18,9 @@ _CALL: Final = "tool_call"
 
 
 def boxed(tool: ToolT) -> ToolT:
-    """Give a copy of a tool that is used through the turn under way, for a ToolNode of your own. Under `Middleware`
-    every tool is."""
-    return tool if isinstance(tool, _Box) else mixed(tool, _Box)
+    """Give a copy of a tool that is used through the turn under way, also in a graph that a plain function runs. In a
+    graph that is a member of a team every tool is."""
+    return tool if isinstance(tool, BoxedTool) else mixed(tool, BoxedTool)
 
 
 def verb_tools() -> list[BaseTool]:
@@ -44,14 +43,16 @@ def _verb_tool(verb: Verb) -> BaseTool:
     return StructuredTool(name=verb.name, description=verb.sentence, args_schema=verb.schema, coroutine=use)
 
 
-class _Box(BaseTool):
+class BoxedTool(BaseTool):
     """What stands before a tool's own methods."""
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         use, by_model = super().ainvoke, _is_call(input)
         given: Mapping[str, Any] = input["args"] if by_model else _named(self, input)
         shown = {name: value for name, value in given.items() if name in self.args}  # the rest the graph puts in
-        call = ToolCall(self.name, _checked(shown), str(input.get("id") or "") if by_model else "")
+        mark = governing()
+        inner = mark is not None and self.name not in mark.tools
+        call = ToolCall(self.name, _checked(shown), str(input.get("id") or "") if by_model else "", inner)
 
         async def do(arguments: dict[str, Any]) -> Json:
             whole = {**{name: given[name] for name in given.keys() - shown.keys()}, **arguments}

@@ -1,8 +1,8 @@
 """An agent of this framework as an agent of a team, together with those it hands off to inside the framework."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast, get_args
 
 from agents import Agent, ModelSettings, RunConfig, Runner
 from agents.handoffs import Handoff
@@ -10,13 +10,33 @@ from agents.models.interface import Model
 from agents.retry import ModelRetrySettings
 from agents.run_context import RunContextWrapper
 from agents.tool import FunctionTool, Tool
+from agents.tool_context import ToolContext
 
-from remit.adapters.guests import MAX_TOKENS, Prompt, json_of, prompted, task_of
+from remit.adapters.guests import (
+    MAX_TOKENS,
+    NO_DEPS,
+    Governing,
+    Prompt,
+    Ungoverned,
+    checked_deps,
+    deps_of,
+    json_of,
+    prompted,
+    task_of,
+)
 from remit.adapters.openai_agents.model import GovernedOpenAIModel, GovernedProvider, governed
-from remit.adapters.openai_agents.tools import boxed, handoff_tool, verb_tools
+from remit.adapters.openai_agents.tools import (
+    agent_of,
+    boxed,
+    delegating,
+    handoff_tool,
+    raising,
+    takes_input,
+    verb_tools,
+)
 from remit.core.recovery import Choice
 from remit.core.text import canonical
-from remit.core.values import Json
+from remit.core.values import Json, encode
 from remit.errors import BadInput
 from remit.ports.turn import TurnLike
 
@@ -31,6 +51,10 @@ class OpenAIAgentsGuest:
     called so, the team hands the task over, as by the verb; any other is made inside the framework. `run_config` is
     kept as far as it is not about models, retries, traces and tools that do not exist. The agent that is given is not
     changed.
+
+    `deps` is the same as `context`, or the object itself. Agents that it has as tools are in `members`: they become
+    members of the team under the names of their tools. With `ungoverned="allow"`, agents that its tools run and tools
+    that remit cannot govern are left alone.
     """
 
     def __init__(
@@ -40,15 +64,27 @@ class OpenAIAgentsGuest:
         verbs: bool | frozenset[str] = False,
         prompt: Prompt = task_of,
         context: Callable[[TurnLike], object] | None = None,
+        deps: object = NO_DEPS,
+        ungoverned: Ungoverned = "refuse",
         run_config: RunConfig | None = None,
         max_tokens: int = MAX_TOKENS,
     ) -> None:
         self.max_tokens = max_tokens
-        self._family = _Family(max_tokens, verbs)
+        self._allow = ungoverned == "allow"
+        self._family = Family(max_tokens, verbs, allow=self._allow)
+        self._given = agent
         self._agent = self._family.member(agent)
         self._prompt = prompt
-        self._context = context
-        self._config = _config(run_config or RunConfig(), max_tokens)
+        self._deps = checked_deps(agent.name, _context_type(agent), deps if context is None else context)
+        self._config = governed_config(run_config or RunConfig(), max_tokens)
+        self._family.is_whole = True
+        agents = self._family.agents
+        self.members = [AgentAsTool(tool, self._deps, agents) for tool in agents.values()]
+
+    @property
+    def asks(self) -> frozenset[str]:
+        """The members that it has as tools."""
+        return frozenset(self._family.asked)
 
     @property
     def name(self) -> str:
@@ -75,15 +111,65 @@ class OpenAIAgentsGuest:
 
     async def __call__(self, turn: TurnLike) -> Json:
         """Answer the turn."""
-        context = None if self._context is None else self._context(turn)
+        context = await deps_of(self._deps, turn)
         asked = await prompted(self._prompt, turn)
-        result = await Runner.run(self._agent, asked, context=context, max_turns=None, run_config=self._config)
+        async with Governing(turn, self._given, governed=self._agent, allow=self._allow):
+            result = await Runner.run(self._agent, asked, context=context, max_turns=None, run_config=self._config)
         if result.interruptions:
             raise BadInput("the agent waits for an approval of its framework; let remit ask instead: approve=")
         return json_of(result.final_output)
 
 
-def _config(given: RunConfig, max_tokens: int) -> RunConfig:
+class AgentAsTool:
+    """An agent that another has as a tool, as a member of the team under the name of the tool. It runs as the tool
+    would run it: with its own input, output and limits."""
+
+    def __init__(self, tool: FunctionTool, deps: object, agents: "Mapping[str, FunctionTool]") -> None:
+        self.tool = tool
+        self.agent = cast("Agent[Any]", agent_of(tool))
+        self._own = raising(tool)
+        self._deps = deps
+        self._family = Family(agents=agents)
+        self._governed = self._family.member(self.agent)
+
+    @property
+    def name(self) -> str:
+        """What the tool is called."""
+        return self.tool.name
+
+    @property
+    def role(self) -> str:
+        """What the tool is for, as the model is told."""
+        return self.tool.description
+
+    @property
+    def instructions(self) -> str:
+        """What the agent is told, as far as it is the same for each task."""
+        said = self.agent.instructions
+        return said if isinstance(said, str) else ""
+
+    @property
+    def tool_names(self) -> frozenset[str] | None:
+        """The names of its tools; None if some are known only while it runs."""
+        return self._family.tool_names
+
+    @property
+    def asks(self) -> frozenset[str]:
+        """The members that it has as tools itself."""
+        return frozenset(self._family.asked)
+
+    async def __call__(self, turn: TurnLike) -> Json:
+        """Answer the turn."""
+        given = encode({"input": turn.task}) if takes_input(self.tool) else turn.task
+        context = ToolContext(
+            await deps_of(self._deps, turn), tool_name=self.name, tool_call_id=turn.remit.id, tool_arguments=given
+        )
+        async with Governing(turn, self.agent, governed=self._governed):
+            return json_of(await self._own.on_invoke_tool(context, given))
+
+
+def governed_config(given: RunConfig, max_tokens: int = MAX_TOKENS) -> RunConfig:
+    """Have the models of a run governed, asked once each, and not traced."""
     settings = given.model_settings
     return replace(
         given,
@@ -95,16 +181,34 @@ def _config(given: RunConfig, max_tokens: int) -> RunConfig:
     )
 
 
-class _Family:
+class Family:
     """An agent and all that it can hand off to inside the framework, each governed once: they may hand back to each
-    other. Only the first has the verbs, and hands over to members of the team."""
+    other. Only the first has the verbs, and hands over to members of the team.
 
-    def __init__(self, max_tokens: int, verbs: bool | frozenset[str]) -> None:
+    `agents` are the agents that they have as tools, by the names of the tools, and `asked` the names of those that they
+    ask themselves. Once it `is_whole`, others that turn up are run inside the turn. An `inner` family is that of an
+    agent that a tool runs.
+    """
+
+    def __init__(
+        self,
+        max_tokens: int = MAX_TOKENS,
+        verbs: bool | frozenset[str] = False,
+        *,
+        inner: bool = False,
+        allow: bool = False,
+        agents: Mapping[str, FunctionTool] | None = None,
+    ) -> None:
         self._max_tokens = max_tokens
         self._verbs = bool(verbs)
         self._team = frozenset[str]() if isinstance(verbs, bool) else verbs
+        self._inner = inner
+        self._allow = allow
         self._members: dict[int, tuple[Agent[Any], Agent[Any]]] = {}
         self.tool_names: frozenset[str] | None = frozenset()
+        self.agents: dict[str, FunctionTool] = {} if agents is None else {**agents}
+        self.is_whole = inner or agents is not None
+        self.asked: set[str] = set()
 
     def member(self, agent: Agent[Any]) -> Agent[Any]:
         """Give the governed copy of an agent."""
@@ -112,7 +216,7 @@ class _Family:
         if known is not None:
             return known[1]
         _check(agent)
-        tools = [boxed(tool) for tool in agent.tools]
+        tools = [self._boxed(tool) for tool in agent.tools]
         self._note(agent, tools)
         handoffs: list[Any] = cast("Any", agent).handoffs
         if not self._members:
@@ -123,10 +227,36 @@ class _Family:
         if isinstance(agent.model, Model):  # names are looked up by the governed provider
             changes["model"] = governed(agent.model, self._max_tokens)
         made = agent.clone(**changes)
-        object.__setattr__(made, "get_mcp_tools", _boxing(made.get_mcp_tools))
+        object.__setattr__(made, "get_mcp_tools", self._boxing(made.get_mcp_tools))
         self._members[id(agent)] = (agent, made)  # before those it hands off to: they may lead back here
         made.handoffs = [self._handoff(one) for one in handoffs]
         return made
+
+    def _boxed(self, tool: Tool) -> Tool:
+        if isinstance(tool, FunctionTool) and self._is_member(tool):
+            self.asked.add(tool.name)
+            return delegating(tool, tool.name)
+        return boxed(tool, inner=self._inner, allow=self._allow)
+
+    def _is_member(self, tool: FunctionTool) -> bool:
+        """Whether a tool is an agent that is a member of the team, or becomes one."""
+        agent = agent_of(tool)
+        if agent is None or self._allow:
+            return False
+        known = self.agents.get(tool.name)
+        if known is None and not self.is_whole:
+            self.agents[tool.name] = known = tool
+            for one in agent.tools:  # which may have others as tools
+                _ = isinstance(one, FunctionTool) and self._is_member(one)
+        return known is not None and agent_of(known) is agent
+
+    def _boxing(self, found: Callable[..., Awaitable[list[Tool]]]) -> Callable[..., Awaitable[list[Tool]]]:
+        """Box the tools of MCP servers, which are made anew for each request."""
+
+        async def get_mcp_tools(context: RunContextWrapper[Any]) -> list[Tool]:
+            return [self._boxed(tool) for tool in await found(context)]
+
+        return get_mcp_tools
 
     def _is_colleague(self, one: Agent[Any] | Handoff[Any, Any]) -> bool:
         return not isinstance(one, Handoff) and canonical(one.name) in self._team
@@ -153,13 +283,10 @@ def _check(agent: object) -> None:
         raise BadInput(f"an Agent of openai-agents can be joined, not {kinds[0].__name__}")
 
 
-def _boxing(found: Callable[..., Awaitable[list[Tool]]]) -> Callable[..., Awaitable[list[Tool]]]:
-    """Box the tools of MCP servers, which are made anew for each request."""
-
-    async def get_mcp_tools(context: RunContextWrapper[Any]) -> list[Tool]:
-        return [boxed(tool) for tool in await found(context)]
-
-    return get_mcp_tools
+def _context_type(agent: Agent[Any]) -> object:
+    """Return the type of the context that an agent was made for: `Agent[Shop](...)`; None if it does not say."""
+    given = get_args(getattr(agent, "__orig_class__", None))
+    return given[0] if given and not isinstance(given[0], TypeVar) else None
 
 
 def _functions(tools: list[Tool]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias, cast
 
 import anyio
-from agents import Agent, Handoff, Tool
+from agents import Agent, Handoff, Tool, default_tool_error_function
 from agents.tool import ApplyPatchTool, ComputerTool, CustomTool, FunctionTool, LocalShellTool, ShellTool
 from agents.tool_context import ToolContext
 
@@ -21,33 +21,78 @@ Invoke: TypeAlias = Callable[[ToolContext[Any], str], Awaitable[Any]]
 
 # They do something here, and the framework does not let anyone stand between.
 _OUT_OF_REACH: Final = (ApplyPatchTool, ComputerTool, CustomTool, LocalShellTool, ShellTool)
-_HANDOFF: Final = next(verb for verb in VERBS if verb.name == "handoff")
+_CALL, _HANDOFF = (next(verb for verb in VERBS if verb.name == name) for name in ("call_agent", "handoff"))
+_INPUT: Final = "input"  # the one argument of an agent as a tool, unless it says otherwise
 _SHAPES: Final = frozenset(("text", "image", "file"))  # outputs that the framework sends as what they are
 
 
-def boxed(tool: Tool) -> Tool:
-    """Have a tool used through the turn. What runs at the provider is left as it is: it is a part of the answer."""
-    if isinstance(tool, _OUT_OF_REACH):
-        raise BadInput(f"'{tool.name}' is a {type(tool).__name__}, which remit cannot govern; make it a function tool")
+def boxed(tool: Tool, *, inner: bool = False, allow: bool = False) -> Tool:
+    """Have a tool used through the turn. What runs at the provider is left as it is: it is a part of the answer.
+
+    `inner` tools are those of an agent that a tool runs; with `allow`, tools that cannot be governed are left alone.
+    """
+    if isinstance(tool, _OUT_OF_REACH) and not allow:
+        raise BadInput(
+            f"'{tool.name}' is a {type(tool).__name__}, which remit cannot govern; make it a function tool, or say "
+            'ungoverned="allow"'
+        )
     if not isinstance(tool, FunctionTool):
         return tool
-    if tool.needs_approval is not False:
-        raise BadInput(f"'{tool.name}' needs approval by the framework, which ends its run; let remit ask: approve=")
-    if getattr(tool, "_is_agent_tool", False):
-        raise BadInput(f"'{tool.name}' is an agent as a tool, whose own calls remit cannot govern; make it a member")
-    # An error goes to the turn, which tells it to the model in one way, unless the tool has words of its own for it.
-    raising = {"_use_default_failure_error_function": False} if _says_nothing_itself(tool) else {}
-    inner = replace(tool, **raising)
+    _refuse_approval(tool)
+    own = raising(tool)
 
     def do(context: ToolContext[Any]) -> ToolFunction:
         async def use(arguments: dict[str, Any]) -> Json:
             seconds = tool.timeout_seconds  # of the tool's own work, not of whoever is asked first
             with anyio.fail_after(seconds) if seconds is not None else nullcontext():
-                return json_of(await inner.on_invoke_tool(context, encode(arguments)))
+                return json_of(await own.on_invoke_tool(context, encode(arguments)))
 
         return use
 
-    through = {"on_invoke_tool": _through(tool.name, do), "timeout_seconds": None}
+    return _replaced(tool, _through(tool.name, do, inner=inner))
+
+
+def delegating(tool: FunctionTool, to: str) -> Tool:
+    """Have the member of the team asked that an agent has as a tool: by the turn, as any other delegation. If the tool
+    takes more than an input, the task is all of it, as JSON."""
+    _refuse_approval(tool)
+
+    ask = verb_function(_CALL)
+
+    async def use(arguments: dict[str, Any]) -> object:
+        plain = arguments.keys() == {_INPUT} and isinstance(arguments[_INPUT], str)
+        return await ask({"agent": to, "task": arguments[_INPUT] if plain else encode(arguments)})
+
+    return _replaced(tool, _through(tool.name, lambda _: use))
+
+
+def agent_of(tool: Tool) -> Agent[Any] | None:
+    """Return the agent that `Agent.as_tool` made a tool of; None if it is another tool."""
+    found = getattr(tool, "_agent_instance", None) if getattr(tool, "_is_agent_tool", False) else None
+    return cast("Agent[Any] | None", found)
+
+
+def takes_input(tool: FunctionTool) -> bool:
+    """Whether an agent as a tool takes nothing but a text."""
+    return set(tool.params_json_schema.get("properties", ())) == {_INPUT}
+
+
+def raising(tool: FunctionTool) -> FunctionTool:
+    """Have the errors of a tool go to the turn, which tells them to the model in one way, unless the tool has words of
+    its own for them."""
+    said = getattr(tool, "_failure_error_function", None)
+    plain = bool(getattr(tool, "_use_default_failure_error_function", False)) or said is default_tool_error_function
+    silent = {"_use_default_failure_error_function": False, "_failure_error_function": None}
+    return replace(tool, **(silent if plain else {}))
+
+
+def _refuse_approval(tool: FunctionTool) -> None:
+    if tool.needs_approval is not False:
+        raise BadInput(f"'{tool.name}' needs approval by the framework, which ends its run; let remit ask: approve=")
+
+
+def _replaced(tool: FunctionTool, invoke: Invoke) -> Tool:
+    through = {"on_invoke_tool": invoke, "timeout_seconds": None, "_is_agent_tool": False, "_agent_instance": None}
     return replace(tool, **through, output_json_schema=None, _output_type_adapter=None)
 
 
@@ -89,16 +134,12 @@ def _verb_tool(verb: Verb) -> Tool:
     )
 
 
-def _says_nothing_itself(tool: FunctionTool) -> bool:
-    return bool(getattr(tool, "_use_default_failure_error_function", False))
-
-
-def _through(name: str, do: Callable[[ToolContext[Any]], ToolFunction]) -> Invoke:
+def _through(name: str, do: Callable[[ToolContext[Any]], ToolFunction], *, inner: bool = False) -> Invoke:
     async def invoke(context: ToolContext[Any], given: str) -> Any:
         arguments = _arguments(given)
         if arguments is None:
             return f"the arguments of '{name}' are no JSON object; call it again with one"
-        call = ToolCall(name, arguments, context.tool_call_id)
+        call = ToolCall(name, arguments, context.tool_call_id, inner)
         value = await the_turn(f"the tool '{name}'").tool(call, do(context))
         return value if _is_shaped(value) else told(value)
 

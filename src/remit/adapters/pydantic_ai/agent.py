@@ -19,6 +19,7 @@ from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 from pydantic_core import to_jsonable_python
 
+from remit.adapters.guests import NO_DEPS, Governing, Ungoverned, checked_deps, deps_of
 from remit.adapters.pydantic_ai.clients import Clients, KeyOf, KeysGiven, ModelGiven, UrlGiven, key_in_environment
 from remit.adapters.pydantic_ai.failures import AgentStopped, said, stopped
 from remit.adapters.pydantic_ai.model import MAX_TOKENS, GovernedModel
@@ -86,7 +87,8 @@ class ModelAgent:
     async def __call__(self, turn: TurnLike) -> Any:
         """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""
         prompt = await _prompt(self.prompt or task_of, turn)
-        return await _delivered(self.agent.run(prompt, usage_limits=_NO_LIMITS, infer_name=False))
+        async with Governing(turn, self.agent):
+            return await _delivered(self.agent.run(prompt, usage_limits=_NO_LIMITS, infer_name=False))
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -100,11 +102,14 @@ class ModelAgent:
 
 @dataclass(kw_only=True)
 class GuestAgent:
-    """An agent that somebody made with pydantic-ai, governed while it works on a task and left as it is otherwise."""
+    """An agent that somebody made with pydantic-ai, governed while it works on a task and left as it is otherwise.
+    `deps` are its dependencies, or a function of the turn that makes them. With `ungoverned="allow"`, agents that its
+    tools run are left alone."""
 
     agent: AbstractAgent[Any, Any]
     verbs: bool = False
-    deps: Any = None
+    deps: Any = NO_DEPS
+    ungoverned: Ungoverned = "refuse"
     max_tokens: int = MAX_TOKENS
     prompt: Prompt | None = None
     model: GovernedModel = field(init=False)
@@ -113,6 +118,7 @@ class GuestAgent:
         if self.agent.model is None:
             raise BadInput("the agent has no model; make it with one, such as Agent('openai:gpt-5')")
         most = counted(self.max_tokens, "max_tokens", least=1)
+        checked_deps(self.agent.name or "the agent", self.agent.deps_type, self.deps)
         empty = _may_be_none(self.agent.output_type)
         self.model = GovernedModel(Clients([self.agent.model]), max_tokens=most, empty=empty)
         self._seen: list[AnyTool] = []
@@ -127,9 +133,7 @@ class GuestAgent:
     @property
     def instructions(self) -> str:
         """The instructions that are the same for each task. What functions return is known only while it runs."""
-        agent: Any = self.agent
-        while isinstance(agent, WrapperAgent):
-            agent = cast("Any", agent).wrapped
+        agent: Any = _innermost(self.agent)
         # The framework keeps them under private names only; without those the card has no instructions.
         given = [getattr(one, "instruction", one) for one in getattr(agent, "_instructions", ())]
         return "\n".join(text for text in (*getattr(agent, "_system_prompts", ()), *given) if isinstance(text, str))
@@ -140,9 +144,11 @@ class GuestAgent:
         mine, *others = self.agent.toolsets
         self._govern([mine])
         more: dict[str, Any] = {"toolsets": [GovernedToolset(toolset) for toolset in others]} if others else {}
-        with self.agent.override(model=self.model, tools=self._tools, retries=RETRIES, **more):
-            run = self.agent.run(prompt, deps=self.deps, usage_limits=_NO_LIMITS, infer_name=False)
-            return await _delivered(run)
+        deps = await deps_of(self.deps, turn)
+        async with Governing(turn, _innermost(self.agent), allow=self.ungoverned == "allow"):
+            with self.agent.override(model=self.model, tools=self._tools, retries=RETRIES, **more):
+                run = self.agent.run(prompt, deps=deps, usage_limits=_NO_LIMITS, infer_name=False)
+                return await _delivered(run)
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -170,12 +176,20 @@ def guest(
     agent: AbstractAgent[Any, Any],
     *,
     verbs: bool = False,
-    deps: Any = None,
+    deps: Any = NO_DEPS,
+    ungoverned: Ungoverned = "refuse",
     max_tokens: int = MAX_TOKENS,
     prompt: Prompt | None = None,
 ) -> GuestAgent:
     """Take in an agent of pydantic-ai: its model, its tools and what it is told go through the turn."""
-    return GuestAgent(agent=agent, verbs=verbs, deps=deps, max_tokens=max_tokens, prompt=prompt)
+    return GuestAgent(agent=agent, verbs=verbs, deps=deps, ungoverned=ungoverned, max_tokens=max_tokens, prompt=prompt)
+
+
+def _innermost(agent: AbstractAgent[Any, Any]) -> AbstractAgent[Any, Any]:
+    """Return the agent that does the work of one that wraps others."""
+    while isinstance(agent, WrapperAgent):
+        agent = agent.wrapped
+    return agent
 
 
 async def _prompt(prompt: Prompt, turn: TurnLike) -> str:

@@ -7,7 +7,7 @@ the function's own schema again when it is called: somebody may have changed it 
 import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
@@ -19,6 +19,7 @@ from pydantic_ai.tools import RunContext, Tool
 from pydantic_ai.toolsets import ToolsetTool, WrapperToolset
 from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_python
 
+from remit.adapters.guests import on_loop_of_turn
 from remit.adapters.pydantic_ai.failures import said
 from remit.adapters.pydantic_ai.model import turn_under_way
 from remit.core.checks import callable_
@@ -80,8 +81,12 @@ def verb_tools(verbs: Sequence[Verb] = VERBS) -> list[AnyTool]:
     return [_verb_tool(verb) for verb in verbs]
 
 
+@dataclass
 class GovernedToolset(WrapperToolset[Any]):
-    """Tools that are found while an agent runs, such as those of a server: each call goes through the turn."""
+    """Tools that are found while an agent runs, such as those of a server: each call goes through the turn. `inner`
+    tools are those of an agent that a tool runs."""
+
+    inner: bool = False
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -92,7 +97,8 @@ class GovernedToolset(WrapperToolset[Any]):
             read = tool_args if changed == arguments else tool.args_validator.validate_python(changed)
             return told(await self.wrapped.call_tool(name, read, ctx, tool), name)
 
-        return await _through_turn(ctx, name, arguments, run)
+        through = _through_turn(ctx, name, arguments, run, inner=self.inner)
+        return await (on_loop_of_turn(through) if self.inner else through)
 
 
 def told(value: object, name: str) -> object:
@@ -117,10 +123,12 @@ def _tool(given: Callable[..., Any] | AnyTool) -> AnyTool:
         raise BadInput(f"a tool cannot be made of {shown(given)}: {said(error)}") from None
 
 
-async def _through_turn(context: RunContext[Any], name: str, arguments: Mapping[str, Any], do: ToolFunction) -> Any:
+async def _through_turn(
+    context: RunContext[Any], name: str, arguments: Mapping[str, Any], do: ToolFunction, *, inner: bool = False
+) -> Any:
     name = context.tool_name or name
     turn = turn_under_way(f"tool {name}")
-    found = await turn.tool(ToolCall(name, arguments, context.tool_call_id or ""), do)
+    found = await turn.tool(ToolCall(name, arguments, context.tool_call_id or "", inner), do)
     return "[]" if found == [] else found  # which the framework would show as no text at all
 
 

@@ -63,7 +63,7 @@ class Toolbox(NamedTuple):
         call, wrong = _read(call)
         action = f"{call.name} {digest(encode({**call.arguments}))}"
         with live.verb():
-            refusal = _not_allowed(live, call.name) or wrong
+            refusal = _not_allowed(live, call) or wrong
             again = live.conversation.tools.asks(action)
             if refusal is None and again.times > BLOCK:
                 await _stopped(live, call.name, again)
@@ -194,11 +194,11 @@ def _arguments(name: str, changed: object) -> dict[str, Any]:
 # -- what speaks against it -------------------------------------------------------------------------------------
 
 
-def _not_allowed(live: LiveTask, name: str) -> str | None:
-    kit = remits.kit(live.remit, live.card)
+def _not_allowed(live: LiveTask, call: ToolCall) -> str | None:
+    name, kit = call.name, remits.kit(live.remit, live.card, inner=call.inner)
     if kit.has(name):
         return None
-    names = sorted(kit.names)[:_LISTED] if isinstance(kit.names, frozenset) else []
+    names = sorted(kit.names)[:_LISTED] if isinstance(kit.names, frozenset) else ["others"]
     may = f"you may use {', '.join(names)}" if names else "you may use no tools"
     return f"'{live.remit.holder}' may not use '{name}' for this task; {may}, or finish without it"
 

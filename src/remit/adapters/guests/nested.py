@@ -1,0 +1,216 @@
+"""Runs that begin inside a turn of a model or a guest: a tool that runs another agent, or a graph that asks a model.
+
+A guest marks its turn with `Governing`. Each framework's adapter has a hook in its framework, which reads the mark: a
+run that begins under it is governed as well, without being asked. Outside of such a turn a hook does nothing.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Coroutine, Generator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from importlib import import_module
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+import anyio
+
+from remit.errors import BadInput, Refused
+from remit.ports.turn import TurnLike, current_turn
+
+T = TypeVar("T")
+Ungoverned: TypeAlias = Literal["refuse", "allow"]
+
+# A module of a framework, and the module with our hook in it.
+_HOOKS: Final = (
+    ("pydantic_ai.agent", "remit.adapters.pydantic_ai.nested"),
+    ("agents.run", "remit.adapters.openai_agents.nested"),
+    ("langchain_core.language_models.chat_models", "remit.adapters.langgraph.nested"),
+)
+_log: Final = logging.getLogger("remit")
+_hooked: Final[set[str]] = set()
+
+
+class Governing:
+    """Marks a turn whose nested runs are governed, while its body runs.
+
+    `own` is the agent that the guest itself runs; `governed` is what runs in its place, None if that is itself. `tools`
+    names the tools of a graph that are on its card. With `allow`, nested runs are left alone.
+    """
+
+    __slots__ = ("_bridge", "_runs", "_token", "allow", "governed", "own", "tools", "turn")
+
+    def __init__(
+        self,
+        turn: TurnLike,
+        own: object,
+        *,
+        governed: object = None,
+        tools: frozenset[str] = frozenset(),
+        allow: bool = False,
+    ) -> None:
+        self.turn = turn
+        self.own = own
+        self.governed = governed
+        self.tools = tools
+        self.allow = allow
+
+    async def __aenter__(self) -> None:
+        hook_frameworks()
+        self._bridge = _Bridge()
+        self._token: Token[Governing | None] = _GOVERNING.set(self)
+        self._runs = _RUNS.set(())
+
+    async def __aexit__(self, *_: object) -> None:
+        _RUNS.reset(self._runs)
+        _GOVERNING.reset(self._token)
+        await self._bridge.close()
+
+    @property
+    def bridge(self) -> "_Bridge":
+        """The way from a thread to the loop of the turn."""
+        return self._bridge
+
+
+_GOVERNING: Final[ContextVar[Governing | None]] = ContextVar("remit.governing", default=None)
+_RUNS: Final[ContextVar[tuple[tuple[object, str], ...]]] = ContextVar("remit.runs", default=())
+
+
+def governing() -> Governing | None:
+    """Return the mark of the turn that the calling code runs in; None if that turn governs no nested runs, or if it is
+    a turn of a plain function, whose requests are its own affair."""
+    mark = _GOVERNING.get()
+    return mark if mark is not None and mark.turn is current_turn() else None
+
+
+def is_own(mark: Governing, agent: object) -> bool:
+    """Whether this is the run that the guest itself starts, rather than one that its tools start."""
+    return (agent is mark.own or agent is mark.governed) and not _RUNS.get()
+
+
+@contextmanager
+def run_of(agent: object, name: str) -> Generator[None]:
+    """Count a run while it lasts. One of an agent that is at work further up, or that is deeper than the task may go,
+    is refused as a delegation would be."""
+    mark = governing()
+    if mark is None:
+        yield
+        return
+    if not mark.allow and not is_own(mark, agent):
+        _must_be_allowed(mark, agent, name)
+    token = _RUNS.set((*_RUNS.get(), (agent, name)))
+    try:
+        yield
+    finally:
+        _RUNS.reset(token)
+
+
+def _must_be_allowed(mark: Governing, agent: object, name: str) -> None:
+    runs, remit = _RUNS.get(), mark.turn.remit
+    inside = runs[1:] if runs and runs[0][0] in (mark.own, mark.governed) else runs
+    names = (*remit.names, *(one for _, one in inside))
+    if agent is mark.own or any(agent is one for one, _ in runs):
+        raise Refused(
+            f"'{name}' is already at work in this task ({' > '.join(names)}); finish the task yourself", rule="loop"
+        )
+    depth, limit = remit.chain.depth + len(inside), remit.bounds.depth
+    if limit is not None and depth >= limit:
+        raise Refused(
+            f"'{name}' was not run: this delegation is {depth} deep ({' > '.join(names)}) and at most {limit} is "
+            "allowed; finish the task yourself with what you have",
+            rule="depth",
+        )
+
+
+def hook_frameworks() -> None:
+    """Put our hook into each framework that this process has imported by now."""
+    for framework, hook in _HOOKS:
+        if framework in sys.modules and hook not in _hooked:
+            _hooked.add(hook)
+            try:
+                import_module(hook).install()
+            except ImportError as error:
+                _log.warning("runs of %s inside a tool are not governed: %s", framework.partition(".")[0], error)
+
+
+# -- from threads, and from other loops ---------------------------------------------------------------------------
+
+
+class _Bridge:
+    """Runs coroutines of threads on the loop of the turn. None outlives the turn."""
+
+    __slots__ = ("_over", "loop", "tasks")
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self._over = False
+
+    def start(self, work: Coroutine[Any, Any, T], told: "Future[T]") -> None:
+        """Begin, on the loop; the thread waits for the result."""
+        if self._over:
+            work.close()
+            told.cancel()
+            return
+        task = self.loop.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(lambda done: self._done(done, told))
+        told.add_done_callback(lambda left: self._left(left, task))
+
+    def _done(self, task: "asyncio.Task[T]", told: "Future[T]") -> None:
+        self.tasks.discard(task)
+        if told.cancelled():
+            return
+        if task.cancelled():
+            told.cancel()
+        elif (error := task.exception()) is not None:
+            told.set_exception(error)
+        else:
+            told.set_result(task.result())
+
+    def _left(self, told: "Future[Any]", task: "asyncio.Task[Any]") -> None:
+        """Cancel work that the other loop has stopped waiting for."""
+        if told.cancelled() and not task.done():
+            self.loop.call_soon_threadsafe(task.cancel)
+
+    async def close(self) -> None:
+        """Cancel the work that is left, and wait for it."""
+        self._over = True
+        left = list(self.tasks)
+        if not left:
+            return
+        for task in left:
+            task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.gather(*left, return_exceptions=True)
+
+
+def from_thread(work: Coroutine[Any, Any, T]) -> T:
+    """Do this on the loop of the turn, and wait for it in this thread."""
+    mark = _GOVERNING.get()
+    if mark is None or _running_loop() is mark.bridge.loop:
+        work.close()
+        raise BadInput("a governed model or tool is asked with await (ainvoke), or in a node that runs in a thread")
+    return _sent(mark.bridge, work).result()
+
+
+async def on_loop_of_turn(work: Coroutine[Any, Any, T]) -> T:
+    """Do this on the loop of the turn: a tool that is a plain function may run an agent in a loop of its own."""
+    mark = _GOVERNING.get()
+    if mark is None or mark.bridge.loop is asyncio.get_running_loop():
+        return await work
+    return await asyncio.wrap_future(_sent(mark.bridge, work))
+
+
+def _sent(bridge: _Bridge, work: Coroutine[Any, Any, T]) -> "Future[T]":
+    told: Future[T] = Future()
+    bridge.loop.call_soon_threadsafe(bridge.start, work, told)
+    return told
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -1,0 +1,84 @@
+"""Chat models and tools of LangChain that are used inside a turn, in a graph or in a tool: they go through the turn.
+
+The framework has callbacks, which see a request but cannot answer it from the record. So the methods that every request
+and every use goes through are replaced by methods that look whether they are called inside a turn.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.language_models.llms import BaseLLM
+from langchain_core.tools import BaseTool, StructuredTool, Tool
+
+from remit.adapters.guests import Governing, governing
+from remit.adapters.langgraph.mixing import at_work, is_inside
+from remit.adapters.langgraph.model import Seam, governed
+from remit.adapters.langgraph.tools import BoxedTool, boxed
+from remit.errors import BadInput
+
+T = TypeVar("T", BaseChatModel, BaseTool)
+
+_ASKS: Final = ("generate", "agenerate", "stream", "astream", "stream_events", "astream_events")
+_COMPLETES: Final = ("generate", "agenerate", "stream", "astream")
+_USES: Final[tuple[tuple[type, str], ...]] = (
+    *((BaseTool, name) for name in ("invoke", "ainvoke")),
+    *((kind, "ainvoke") for kind in (StructuredTool, Tool)),
+)
+_REMEMBERED: Final = 64  # copies of models and tools
+_copies: Final[dict[int, tuple[object, Any]]] = {}
+
+
+def install() -> None:
+    """Have every model and every tool of this framework look whether it is used inside a turn."""
+    for name in _ASKS:
+        _replace(BaseChatModel, name, _governed_model)
+    for name in _COMPLETES:
+        _replace(BaseLLM, name, _refused)
+    for kind, name in _USES:
+        _replace(kind, name, _boxed_tool)
+
+
+def _replace(kind: type, name: str, instead: Callable[[Governing, Any], Any]) -> None:
+    """Have a method called on what `instead` gives for a thing inside a turn; None for the thing itself."""
+    method: Callable[..., Any] = getattr(kind, name)
+
+    @wraps(method)
+    def through(self: Any, *args: Any, **named: Any) -> Any:
+        mark = governing()
+        other = None if mark is None else instead(mark, self)
+        return method(self, *args, **named) if other is None else getattr(other, name)(*args, **named)
+
+    setattr(kind, name, through)
+
+
+def _governed_model(mark: Governing, model: BaseChatModel) -> BaseChatModel | None:
+    # A model that asks others is one model to whoever governs it.
+    if mark.allow or isinstance(model, Seam) or isinstance(at_work(), Seam):
+        return None
+    return _copy(model, governed)
+
+
+def _boxed_tool(mark: Governing, tool: BaseTool) -> BaseTool | None:
+    if isinstance(tool, BoxedTool) or is_inside(tool) or (mark.allow and tool.name not in mark.tools):
+        return None
+    return _copy(tool, boxed)
+
+
+def _refused(mark: Governing, model: BaseLLM) -> None:
+    if not mark.allow:
+        raise BadInput(
+            f"{type(model).__name__} is a completion model, which remit cannot govern; use a chat model, or say "
+            'rt.add(..., ungoverned="allow")'
+        )
+
+
+def _copy(thing: T, make: Callable[[T], T]) -> T:
+    """Return the governed copy of a thing, the same one each time."""
+    known = _copies.get(id(thing))
+    if known is None:
+        if len(_copies) >= _REMEMBERED:
+            _copies.clear()
+        known = _copies[id(thing)] = (thing, make(thing))
+    return known[1]
