@@ -370,6 +370,9 @@ def test_what_a_card_denies_is_not_used_whoever_passes_it():
 
     assert kit(child, card) == Kit(frozenset(("read_file", "deploy")))
     assert kit(child, Card("coder", tools="*", denies="*")) == Kit(NONE)
+    assert kit(child, Card("coder", denies=["deploy"]), inner=True).names == allow.without(
+        child.bounds.tools, frozenset(("deploy",))
+    )
 
 
 @pytest.mark.rule("tools.deny-wins")
