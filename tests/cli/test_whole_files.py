@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import sys
 import threading
 from collections.abc import Generator, Mapping
@@ -15,6 +14,7 @@ import pytest
 
 from commands import plain_environment
 from programs import PATIENCE, Said, ran
+from remit.config.teams import check_team
 
 SECRET = "whsec_" + base64.b64encode(b"canary-secret-of-thirty-two-byte").decode()
 DESK = '[agents.desk]\nmodel = "script:script.toml"\n'
@@ -85,6 +85,13 @@ class Written:
         return "told.txt"
 
 written = Written()
+
+
+async def finder(turn):
+    return "mint sells"
+
+async def writer(turn):
+    return "label: " + ("mint sells" if "mint sells" in turn.task else "nothing")
 """
 
 
@@ -104,6 +111,12 @@ def written(folder: Path, text: str, script: str = "") -> Path:
 def checked(folder: Path, **variables: str) -> list[str]:
     """Run `remit check` and give what it says."""
     return remit(folder, "check", **variables).stdout.splitlines()
+
+
+def looked_at(folder: Path) -> list[str]:
+    """Check a file in this process, which is quicker, and give what is wrong with it."""
+    said = [one._replace(file=Path(one.file).name) for one in check_team(folder / "remit.toml")[1]]
+    return [f"{one.file}:{one.line}: {'warning: ' if one.warning else ''}{one.told}" for one in said]
 
 
 # -- limits, breaker, retry, hooks --------------------------------------------------------------------------------
@@ -200,7 +213,7 @@ def test_a_form_that_cannot_be_used_is_told_with_its_line(tmp_path: Path):
         written(tmp_path, f"{DESK}output = {given}\n", '[[desk]]\nsay = "x"\n')
         (tmp_path / "calc.json").write_text("no")
         (tmp_path / "list.json").write_text("[1]")
-        assert checked(tmp_path)[0].startswith(f"remit.toml:3: agents.desk.output: {sentence}")
+        assert looked_at(tmp_path)[0].startswith(f"remit.toml:3: agents.desk.output: {sentence}")
 
 
 # -- MCP servers ------------------------------------------------------------------------------------------------------
@@ -232,7 +245,7 @@ def test_what_is_wrong_with_a_server_is_told_with_its_line(tmp_path: Path):
     }
     for text, sentence in wrong.items():
         written(tmp_path, f"{DESK}# a line\n{text}", '[[desk]]\nsay = "x"\n')
-        said = checked(tmp_path)
+        said = looked_at(tmp_path)
         assert any(one.startswith(f"remit.toml:{sentence}") for one in said), said
 
 
@@ -320,9 +333,134 @@ CHANNELS: Mapping[str, str] = {
 
 @pytest.mark.rule("file.line", "file.channels")
 @pytest.mark.parametrize("table", CHANNELS)
-def test_a_channel_is_checked_with_its_lines(table: str, tmp_path: Path):
+def test_a_channel_is_checked_with_its_lines(table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     written(tmp_path, f'[channels.ops]\n{table}[agents.a]\nfunction = "crew:worker"\n')
-    said = checked(tmp_path, T="123456:abcdefghijklmnopqrstuvwxyz0123456789", S="https://hooks.example.com/x", W=SECRET)
-    expected = f"remit.toml:{CHANNELS[table]}" if CHANNELS[table] else "remit.toml: 1 agent, nothing is wrong"
-    assert said[0].startswith(expected), said
-    assert os.linesep.join(said).count("abcdefghijklmnop") == 0
+    token = "123456:abcdefghijklmnopqrstuvwxyz0123456789"
+    for name, value in {"T": token, "S": "https://hooks.example.com/x", "W": SECRET}.items():
+        monkeypatch.setenv(name, value)
+    said = looked_at(tmp_path)
+    expected = CHANNELS[table]
+    assert said[0].startswith(f"remit.toml:{expected}") if expected else said == []
+    assert token not in "".join(said)
+
+
+# -- plans and coordinators -----------------------------------------------------------------------------------------
+
+CREW = """
+[agents.lead]
+model = "script:script.toml"
+asks = ["finder", "writer"]
+
+[agents.finder]
+function = "crew:finder"
+can = "find things out"
+
+[agents.writer]
+function = "crew:writer"
+can = "write"
+"""
+STEPS = """
+[plan]
+goal = "a new tea"
+concurrency = 2
+reveal = true
+
+[[plan.steps]]
+id = "taste"
+title = "Find out what sells"
+agent = "finder"
+
+[[plan.steps]]
+id = "label"
+title = "Write the label"
+capability = "write"
+after = ["taste"]
+"""
+LEADS = """
+[[lead]]
+when = "Answer with a plan"
+say = '{"steps": [{"id": "a", "title": "Write the label", "agent": "writer"}]}'
+
+[[lead]]
+when = "Put the pieces together"
+say = "{task}"
+"""
+
+
+def crewed(folder: Path, text: str) -> Path:
+    return written(folder, text, LEADS)
+
+
+@pytest.mark.rule("file.plan")
+def test_the_plan_of_a_file_is_carried_out_when_no_task_is_given(tmp_path: Path):
+    crewed(tmp_path, f'{CREW}{STEPS}[store]\npath = "remit.db"\n')
+    assert checked(tmp_path) == ["remit.toml: 3 agents, nothing is wrong"]
+    assert remit(tmp_path, "run").stdout == "label: mint sells\n"
+    assert remit(tmp_path, "run", "remit.toml").stdout == "label: mint sells\n"
+    assert remit(tmp_path, "run", "finder", "go").stdout == "mint sells\n"
+    assert json.loads(remit(tmp_path, "run", "another tea", "--json").stdout)["task"] == "another tea"
+    submitted = remit(tmp_path, "submit", "--json")
+    assert json.loads(submitted.stdout)["existing"] is False
+
+
+@pytest.mark.rule("file.plan")
+def test_a_plan_with_several_ends_shows_each_result_under_its_title(tmp_path: Path):
+    crewed(tmp_path, f"{CREW}{STEPS.replace('after = ', '# after = ')}")
+    assert remit(tmp_path, "run").stdout == "Find out what sells\nmint sells\n\nWrite the label\nlabel: nothing\n"
+
+
+@pytest.mark.rule("file.plan")
+def test_a_coordinator_of_a_file_plans_and_puts_together(tmp_path: Path):
+    crewed(tmp_path, f'[run]\ncoordinator = "lead"\n{CREW}')
+    assert checked(tmp_path) == ["remit.toml: 3 agents, nothing is wrong"]
+    said = remit(tmp_path, "run", "a new tea").stdout
+    assert said.startswith("# Goal: a new tea")
+    assert "label: nothing" in said
+    missing = remit(tmp_path, "run")
+    assert missing.returncode == 2
+    assert "say what to do: remit run 'task'; or give the file a [plan] with a goal and steps" in missing.stderr
+
+
+@pytest.mark.rule("file.plan", "team.given")
+def test_a_coordinator_follows_the_plan_of_the_file(tmp_path: Path):
+    crewed(tmp_path, f'[run]\ncoordinator = "lead"\n{CREW}{STEPS}[store]\npath = "remit.db"\n')
+    said = remit(tmp_path, "run").stdout
+    assert said.startswith("# Goal: a new tea")
+    assert "label: mint sells" in said
+    assert remit(tmp_path, "submit").returncode == 0
+
+
+PLANS: Mapping[str, str] = {
+    STEPS.replace('"finder"', '"findr"'): "22: plan.steps.0.agent: there is no agent 'findr'; did you mean 'finder'?",
+    STEPS.replace('["taste"]', '["tast"]'): "14: plan: step 'label' waits for 'tast'",
+    STEPS.replace('id = "taste"\n', ""): "19: plan.steps.0: say id, which is missing: text in quotes",
+    STEPS.replace("capability", "capabilty"): "27: plan.steps.1.capabilty: there is no such setting; did you mean",
+    f'{STEPS}[run]\ncoordinator = "leed"\n': "30: run.coordinator: there is no agent 'leed'; did you mean 'lead'?",
+    f'{STEPS}[run]\nagent = "lead"\ncoordinator = "lead"\n': "31: run.coordinator: there is agent already",
+    f"{STEPS}retries = 11\n": "24: plan.steps.1: retries is a whole number from 0 to 10, not 11",
+    f"{STEPS}[loops]\nstale = true\n": "30: loops.stale: this is a whole number, or false, not True",
+    f"{STEPS}[loops]\nstal = 3\n": "30: loops.stal: there is no such setting; did you mean 'stale'?",
+    f"{STEPS}[loops]\nsame_ask = 1\n": "30: loops.same_ask: same_ask is a whole number of at least 2 or None, not 1",
+    f'{STEPS}[policy]\nclassify = "rule"\n': "30: policy.classify: say where it is as module:name",
+}
+
+
+@pytest.mark.rule("file.line", "file.plan")
+@pytest.mark.parametrize("text", PLANS, ids=lambda text: str(PLANS[text])[:40])
+def test_what_is_wrong_with_a_plan_is_told_with_its_line(text: str, tmp_path: Path):
+    said = looked_at(crewed(tmp_path, CREW + text))
+    assert said[0].startswith(f"remit.toml:{PLANS[text]}"), said
+
+
+# -- loops ----------------------------------------------------------------------------------------------------------
+
+AGAIN = 'call = "lookup"\nwith = { text = "x" }\n'
+INSISTS = f'[[desk]]\n{AGAIN}[[desk]]\nafter = "lookup"\n{AGAIN}'
+
+
+@pytest.mark.rule("file.whole")
+def test_a_model_that_insists_is_stopped_as_soon_as_the_file_says(tmp_path: Path):
+    team = f'{DESK}tools = ["lookup"]\n[tools]\nlookup = "crew:lookup"\n'
+    written(tmp_path, f"{team}[loops]\noff = true\nrequests = 3\nhide = false\n", INSISTS)
+    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    assert "asked 3 times" in remit(tmp_path, "run", "go").stdout

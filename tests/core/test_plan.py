@@ -563,7 +563,10 @@ def test_a_plan_that_is_too_large_cannot_be_kept():
         whole(plan(*(step(str(number), description="x" * 60_000) for number in range(20))))
 
 
-@pytest.mark.parametrize(("lead", "called"), [(Lead(plan(step("a")), 3, True), "plan"), (Lead(), "team")])
+@pytest.mark.parametrize(
+    ("lead", "called"),
+    [(Lead(plan(step("a")), 3, True), "plan"), (Lead(), "team"), (Lead(plan(step("a")), coordinated=True), "team")],
+)
 def test_what_is_led_is_the_same_when_it_is_read(lead, called):
     assert lead.led_as == called
     assert lead_restored(decode(encode(lead.data))) == lead

@@ -7,8 +7,10 @@ import pytest
 
 import remit
 from engine.helping import listening
-from remit import Refused, Runtime, Turn
+from remit import Plan, Refused, Runtime, Step, Turn
+from remit.errors import BadInput
 from remit.ports.turn import current_turn
+from remit.types import Event, Outcome
 from teams import echo
 
 pytestmark = pytest.mark.anyio
@@ -150,3 +152,62 @@ async def test_no_answer_of_a_coordinator_holds_up_the_loop(rt: Runtime, answer:
     with pytest.raises(remit.Failed, match="no plan was accepted"):
         await rt.run_team("build it", "boss")
     assert process_time() - began < 5  # by a pattern it was days
+
+
+# -- a plan that is given -----------------------------------------------------------------------------------------
+
+GIVEN = Plan([Step("a", "A", agent="ann"), Step("b", "B", capability="job bob", after=["a"])])
+
+
+@pytest.mark.rule("team.given")
+async def test_a_coordinator_with_a_plan_only_puts_the_pieces_together(rt: Runtime):
+    told = listening(rt, "ann", "bob")
+    asked = boss(rt)
+    result = await rt.run_team("build it", "boss", plan=GIVEN, reveal=True)
+    assert "### B (by bob): completed\nresult of bob" in result
+    assert len(asked) == 1
+    assert "build it" in told["ann"][0]
+
+
+@pytest.mark.rule("team.given")
+async def test_a_team_from_the_queue_and_one_of_an_agent_follow_a_plan_too(rt: Runtime):
+    listening(rt, "ann", "bob")
+    asked = boss(rt)
+
+    @rt.agent(asks="boss")
+    async def asker(turn: Turn) -> str:
+        return await turn.run_team("build it", "boss", plan=GIVEN)
+
+    async with rt.serving():
+        task = await rt.submit_team("build it", "boss", plan=GIVEN)
+        assert "result of bob" in await task.result()
+        assert [step.state for step in (await task.plan_outcome()).steps.values()] == ["completed", "completed"]
+    assert "result of bob" in await rt.run("asker", "go")
+    assert len(asked) == 2
+
+
+@pytest.mark.rule("team.given")
+async def test_a_plan_with_a_step_for_somebody_the_coordinator_may_not_ask_is_refused(rt: Runtime):
+    listening(rt, "ann", "bob")
+
+    @rt.agent(asks="bob")
+    async def boss(turn: Turn) -> str:
+        return "never"
+
+    with pytest.raises(remit.Failed, match="the plan was refused: step 'a'"):
+        await rt.run_team("build it", "boss", plan=GIVEN)
+    with pytest.raises(BadInput, match=r"run_team takes plan=Plan\(...\)"):
+        await rt.run_team("build it", "boss", plan="a plan")  # pyright: ignore[reportArgumentType] - what is tested
+
+
+@pytest.mark.rule("team.streamed")
+async def test_teams_and_plans_are_followed_while_they_run(rt: Runtime):
+    listening(rt, "ann", "bob")
+    boss(rt)
+    for stream in (rt.stream_team("build it", "boss", plan=GIVEN), rt.stream_plan(GIVEN, concurrency=1)):
+        seen = [one async for one in stream]
+        assert any(isinstance(one, Event) and one.kind == "step.ended" for one in seen[:-1])
+        assert isinstance(seen[-1], Outcome)
+        assert seen[-1].ok
+    with pytest.raises(BadInput, match="stream_plan takes no 'aprove'"):
+        rt.stream_plan(GIVEN, aprove=True)  # pyright: ignore[reportCallIssue] - what is tested

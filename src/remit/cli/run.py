@@ -2,9 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
@@ -12,16 +12,18 @@ from rich.console import Console
 from rich.text import Text
 
 from remit.cli.interrupts import INTERRUPTED, Interrupts, interrupts
-from remit.cli.loading import is_file, load_team
+from remit.cli.loading import has_file, is_file, load_team
 from remit.cli.options import AsJson, Credits, OwnStore, aside, emit, options_for, out, with_unit
 from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.screen import Drawing, Words, starting, watching
-from remit.cli.terminal import answer, summed_up
+from remit.cli.terminal import answer, outcome_text, summed_up
 from remit.config.teams import RunDefaults
 from remit.core.bounds import TOP, Bounds
 from remit.core.events import Event
+from remit.core.lead import Lead
 from remit.core.outcome import Outcome
-from remit.engine.asking import Starting
+from remit.core.plan import Plan
+from remit.engine.asking import Starting, StartingPlan
 from remit.engine.presence.processes import process_address
 from remit.engine.system import SystemClock
 from remit.errors import BadInput, Conflict
@@ -29,7 +31,9 @@ from remit.ports import View, Which
 from remit.ports.models import Heard
 from remit.report import wire
 from remit.report.figures import count
+from remit.runtime.following import Streamed
 from remit.runtime.runtime import Runtime
+from remit.runtime.workspace import Workspace
 
 HAND_BACK_SECONDS: Final = 5.0  # what other runs' tasks that were begun here have to end
 
@@ -59,13 +63,15 @@ _OPEN = Limits()
 
 
 class Ask(NamedTuple):
-    """What is asked, and how it is to be shown. `store` is as it was given, for the hints."""
+    """What is asked, and how it is to be shown. `store` is as it was given, for the hints. With `lead` a plan is
+    carried out, or the agent leads a team to its goal."""
 
     agent: str
     task: str
     how: Starting
     store: str | None
     as_json: bool
+    lead: Lead | None = None
 
 
 def run(
@@ -80,6 +86,9 @@ def run(
     `remit run 'task'` and `remit run AGENT 'task'` ask the team of the remit.toml in this folder, `remit run
     FILE.toml AGENT 'task'` that of another file, and `remit run module:runtime AGENT 'task'` that of a Python module.
 
+    Where the file names a coordinator, `remit run 'goal'` has it lead the team to that goal. Where the file has a plan,
+    `remit run` without a task carries it out.
+
     A terminal shows a tree that grows, and below it what models say while they say it. In a pipe there is the answer
     alone, and what happens meanwhile is told on standard error.
 
@@ -89,7 +98,8 @@ def run(
     Parameters
     ----------
     request
-        TASK; before it AGENT, unless the file names one to ask; and before that where the team is, if not here.
+        TASK, unless the file has a plan; before it AGENT, unless the file names one to ask; and before that where the
+        team is, if not here.
     limits
         How far it may go.
     store
@@ -99,17 +109,46 @@ def run(
     json
         Print the run as JSON instead.
     """
-    where, agent, task = words_of(request)
+    where, agent, task = words_of(request) if has_task(request) else ("".join(request), "", "")
     amount = with_unit(limits.credits)
     with starting(None if json else _beside(out())):
         team = load_team(where)
     how = _how(limits, amount, team.run)
     how["session"] = session
+    asks = asked_for(team.run, agent, task)
     with team.runtime.at(store) as runtime:
         try:
-            return asyncio.run(_run(runtime, Ask(agent or asked_by(team.run), task, how, store, json)))
+            return asyncio.run(_run(runtime, Ask(asks.agent, asks.task, how, store, json, asks.lead)))
         except asyncio.CancelledError:  # the second Ctrl-C
             return INTERRUPTED
+
+
+def has_task(request: tuple[str, ...]) -> bool:
+    """Whether a task is among the words; without one, they name a file at most, whose plan is meant."""
+    return not (has_file() if not request else len(request) == 1 and is_file(request[0]))
+
+
+class AskedFor(NamedTuple):
+    """Who is asked for what; with `lead` the agent leads a team, or without an agent a plan is carried out."""
+
+    agent: str
+    task: str
+    lead: Lead | None = None
+
+
+def asked_for(defaults: RunDefaults, agent: str, task: str, command: str = "run") -> AskedFor:
+    """Put together who is asked for what: as was said, and as the file says where nothing was."""
+    lead, plan = defaults.lead, defaults.lead.plan
+    if agent or (task and defaults.agent):
+        return AskedFor(agent or defaults.agent, task)
+    goal = task or (plan.goal if plan is not None else "")
+    if defaults.coordinator and goal:
+        return AskedFor(defaults.coordinator, goal, lead._replace(coordinated=plan is not None))
+    if plan is not None and not defaults.coordinator:
+        return AskedFor("", goal, lead._replace(plan=replace(plan, goal=goal)))
+    if not task:
+        raise BadInput(f"say what to do: remit {command} 'task'; or give the file a [plan] with a goal and steps")
+    return AskedFor(asked_by(defaults, command), task)
 
 
 def words_of(request: tuple[str, ...], command: str = "run") -> tuple[str, str, str]:
@@ -216,13 +255,25 @@ async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str], 
 
 
 async def _outcome(runtime: Runtime, ask: Ask, hear: Hearing | None) -> Outcome:
-    if hear is None:
+    if hear is None and ask.lead is None:
         return await runtime.outcome(ask.agent, ask.task, **ask.how)
-    async for one in runtime.stream(ask.agent, ask.task, **ask.how):
+    async for one in _stream(runtime, ask):
         if isinstance(one, Outcome):
             return one
-        hear(one)
+        if hear is not None:
+            hear(one)
     raise AssertionError("a stream ends with its outcome")
+
+
+def _stream(runtime: Runtime, ask: Ask) -> AsyncGenerator[Streamed]:
+    lead = ask.lead
+    if lead is None:
+        return runtime.stream(ask.agent, ask.task, **ask.how)
+    how: StartingPlan = {**ask.how, "concurrency": lead.concurrency, "reveal": lead.reveal}
+    if ask.agent:
+        return runtime.stream_team(ask.task, ask.agent, plan=lead.plan, **how)
+    assert lead.plan is not None
+    return runtime.stream_plan(lead.plan, **how)
 
 
 async def _cancel(runtime: Runtime, runs: list[str], work: "asyncio.Task[Outcome]") -> None:
@@ -283,6 +334,19 @@ def _here(view: View) -> set[str]:
     return {beat.worker for beat in view.workers() if beat.home == process_address()}
 
 
+async def _results(workspace: Workspace, run: str, plan: Plan | None) -> Text:
+    """Give the results of a plan that was carried out: those of the steps that no other waits for."""
+    assert plan is not None
+    done = await workspace.task(run).plan_outcome()
+    waited_for = {before for step in plan.steps for before in step.after}
+    last = [done.steps[step.id] for step in plan.steps if step.id not in waited_for]
+    if len(last) == 1:
+        return outcome_text("completed", last[0].value, "")
+    return Text("\n\n").join(
+        Text.assemble((f"{step.title}\n", "bold"), outcome_text("completed", step.value, "")) for step in last
+    )
+
+
 async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
     workspace = runtime.workspace
     root = await workspace.root(outcome.id)
@@ -294,7 +358,10 @@ async def _report(runtime: Runtime, outcome: Outcome, ask: Ask) -> None:
     beside = _beside(console)
     if console.is_terminal:  # the answer stays where its words came
         console.print()
-    console.print(answer(root))
+    if ask.lead is not None and not ask.agent and outcome.ok:
+        console.print(await _results(workspace, outcome.id, ask.lead.plan))
+    else:
+        console.print(answer(root))
     if console.is_terminal:
         console.print()
     beside.print(summed_up(root, SystemClock().now()))

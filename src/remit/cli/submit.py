@@ -22,13 +22,13 @@ from remit.cli.options import (
     with_unit,
     workspace_at,
 )
-from remit.cli.run import asked_by, words_of
+from remit.cli.run import asked_by, asked_for, has_task, words_of
 from remit.cli.watch import answered, print_end, waited
 from remit.config.teams import RunDefaults
 from remit.core.lead import written
 from remit.core.plan import Plan
 from remit.core.values import decode
-from remit.engine.asking import Submitting
+from remit.engine.asking import Submitting, SubmittingPlan
 from remit.engine.queue.task import Task
 from remit.engine.settings import Serving
 from remit.errors import BadInput
@@ -57,7 +57,8 @@ def submit(
     same task asked for again within five minutes, or under the same key, is the same task.
 
     `remit submit --plan plan.json` asks for a plan: a JSON object with a list of `steps`, each with the parts of a
-    `Step`, and perhaps a `goal`. `remit submit --team COORDINATOR 'goal'` gives a goal to a team.
+    `Step`, and perhaps a `goal`. `remit submit --team COORDINATOR 'goal'` gives a goal to a team. Where the file has a
+    coordinator or a plan, they are taken as `remit run` does.
 
     Parameters
     ----------
@@ -98,8 +99,17 @@ def submit(
     def ask(owner: Workspace) -> Awaitable[Task]:
         if asks is not None:
             return owner.submit_plan(asks, **how)
-        whom = agent or asked_by(defaults, "submit")
-        return owner.submit_team(task, whom, **how) if team else owner.submit(whom, task, **how)
+        if team:
+            return owner.submit_team(task, agent or asked_by(defaults, "submit"), **how)
+        asked = asked_for(defaults, agent, task, "submit")
+        lead = asked.lead
+        if lead is None:
+            return owner.submit(asked.agent, asked.task, **how)
+        led: SubmittingPlan = {**how, "concurrency": lead.concurrency, "reveal": lead.reveal}
+        if asked.agent:
+            return owner.submit_team(asked.task, asked.agent, plan=lead.plan, **led)
+        assert lead.plan is not None
+        return owner.submit_plan(lead.plan, **led)
 
     opened, defaults = _opened(where, store, workspace)
     with opened as owner:
@@ -113,6 +123,8 @@ def _checked(request: tuple[str, ...], plan: Path | None, *, team: bool) -> tupl
             raise BadInput(
                 "with --plan say no more than [module:runtime]: a plan names its agents and its tasks itself"
             )
+        return "".join(request), "", ""
+    if not team and not has_task(request):
         return "".join(request), "", ""
     where, agent, task = words_of(request, "submit")
     if not (where or agent or has_file()):

@@ -12,8 +12,10 @@ from remit.core.breaker import BreakerPolicy
 from remit.core.card import Card
 from remit.core.checks import counted
 from remit.core.credits import credits as money
+from remit.core.loops import Loops
 from remit.core.money.limits import HOURS, Limit
 from remit.core.money.prices import Price
+from remit.core.plan import Step
 from remit.core.text import NAME_LIMIT, line
 from remit.core.tiers import TIERS
 from remit.core.times import span
@@ -71,6 +73,8 @@ def called(setting: Setting | TableKind) -> str:
     return "a list of tables" if setting.listed else "a table"
 
 
+RULES: Final = "rules"  # the classifier that comes with remit
+
 # -- kinds of values ---------------------------------------------------------------------------------------------
 
 
@@ -80,6 +84,10 @@ def _is_texts(value: object) -> bool:
 
 def _is_ids(value: object) -> bool:
     return isinstance(value, list) and all(map(_is(int), cast("list[object]", value)))
+
+
+def _is_whole_or_no(value: object) -> bool:
+    return value is False or (isinstance(value, int) and value is not True)
 
 
 def _is_text_table(value: object) -> bool:
@@ -123,6 +131,9 @@ IDS: Final = ValueKind(
 WHOLE: Final = ValueKind("a whole number", {"type": "integer"}, _is(int))
 NUMBER: Final = ValueKind("a number", {"type": "number"}, _is(int, float))
 YES: Final = ValueKind("true or false", {"type": "boolean"}, _is(bool))
+WHOLE_OR_NO: Final = ValueKind(
+    "a whole number, or false", {"anyOf": [{"type": "integer"}, {"const": False}]}, _is_whole_or_no
+)
 YES_OR_TEXTS: Final = ValueKind(
     'true, false, or a list of tools, such as ["deploy"]',
     {"anyOf": [{"type": "boolean"}, _LISTED]},
@@ -195,11 +206,6 @@ def _place(value: str) -> None:
         raise BadInput("say where it is as module:name, such as tools:read_file")
 
 
-def _classifier(value: str) -> None:
-    if value != "rules":
-        _place(value)
-
-
 def _script_or_model(value: str) -> None:
     provider, _, name = value.partition(":")
     if value != "test" and not (provider and name):
@@ -223,6 +229,11 @@ def _server(value: str) -> None:
 
 def _workspace(value: str) -> None:
     line(value, "a workspace", NAME_LIMIT)
+
+
+def _classify(value: str) -> None:
+    if value != RULES:
+        _place(value)
 
 
 def _places(value: str | list[str]) -> None:
@@ -264,6 +275,10 @@ def _channel(table: dict[str, Any]) -> None:
     for name in _CHANNEL_NEEDS[way]:
         if name not in table:
             raise BadInput(f"say {name}, which is missing: {called(CHANNEL.settings[name])}")
+
+
+def _step(table: dict[str, Any]) -> None:
+    Step(**table)
 
 
 def _breaker(table: dict[str, Any]) -> None:
@@ -389,6 +404,54 @@ MCP_SERVER: Final = TableKind(
 )
 
 
+def _loop(about: str, key: str) -> Setting:
+    def judge(value: object) -> None:
+        Loops(**cast("dict[str, Any]", {key: None if value is False else value}))
+
+    return Setting(about, WHOLE_OR_NO, judge)
+
+
+LOOPS: Final = TableKind(
+    "When a model that gets nowhere is told so, refused and stopped; false switches a rule off.",
+    {
+        "off": Setting("Switch off every rule that is not set here.", YES),
+        "same_ask": _loop("How often in a row the same is asked of the same agent in vain; 4.", "same_ask"),
+        "any_ask": _loop("How often the same is asked of the same agent, whatever came of it; 14.", "any_ask"),
+        "refusals": _loop("How often the same is refused to a task before it is stopped; 3.", "refusals"),
+        "strikes": _loop("How many tasks of an agent are stopped before the run asks it no more; 2.", "strikes"),
+        "stale": _loop("After how many answers without anything new tools are refused; 10.", "stale"),
+        "stale_asks": _loop("After how many answers without anything new agents are not asked; 8.", "stale_asks"),
+        "echo": _loop("How often an agent repeats an answer to a text that only grows; 6.", "echo"),
+        "requests": _loop("How often a run asks models, in all its tasks together; 1,000.", "requests"),
+        "hide": Setting("Verbs that cannot succeed are not offered to models; true unless told otherwise.", YES),
+        "polls": Setting("Tools that ask how far something is: their answers need not be new.", TEXTS),
+    },
+)
+
+STEP: Final = TableKind(
+    "Its steps, each with an agent or a capability.",
+    {
+        "id": Setting("By which other steps name it.", TEXT),
+        "title": Setting("What is to be done, in a few words.", TEXT),
+        "description": Setting("The same in full.", TEXT),
+        "agent": Setting("Who does it.", TEXT),
+        "capability": Setting("What is wanted of whoever does it, in the place of an agent.", TEXT),
+        "after": Setting("The ids of the steps that must be done before.", TEXTS),
+        "payload": Setting("Whether its result is text or JSON.", word_of("text", "structured")),
+        "schema": Setting("The JSON Schema that a structured result fits.", ARGUMENTS),
+        "context": Setting(
+            "Whose results it sees: those of the steps in `after`, or of all before them too.",
+            word_of("direct", "transitive"),
+        ),
+        "memory_scope": Setting('"all" gives it a summary of every result so far.', word_of("own", "all")),
+        "retries": Setting("How often it is tried again if it fails.", WHOLE),
+    },
+    listed=True,
+    needs=("id", "title"),
+    judge=_step,
+)
+
+
 def _bound(kind: ValueKind, key: str, about: str) -> Setting:
     return Setting(about, kind, _in(Bounds, key))
 
@@ -410,9 +473,23 @@ TABLES: Final[Mapping[str, TableKind]] = {
         "What `remit run` does when nothing else is said.",
         {
             "agent": Setting("Whom to ask.", TEXT),
+            "coordinator": Setting(
+                "In the place of an agent: who leads the team, plans, and puts together what comes of it.", TEXT
+            ),
             "credits": Setting("What a run may spend at most.", AMOUNT, _amount),
             "seconds": Setting("How long it may take.", NUMBER, _seconds),
             "tier": Setting("How much it may take, under one name.", word_of(*TIERS)),
+        },
+    ),
+    "plan": TableKind(
+        "What `remit run` carries out when it is given no task; with a coordinator, the plan that it follows.",
+        {
+            "goal": Setting("What it is for.", TEXT),
+            "concurrency": Setting(
+                "How many steps run at a time; 5 unless told otherwise.", WHOLE, _at_least_one("concurrency")
+            ),
+            "reveal": Setting("Tell the agents of the steps the goal, and who else is in the team.", YES),
+            "steps": STEP,
         },
     ),
     "agents": AGENT,
@@ -451,9 +528,9 @@ TABLES: Final[Mapping[str, TableKind]] = {
                 "The function that says which hops a person has to approve, as module:name.", TEXT, _place
             ),
             "classify": Setting(
-                'How the tier of a task is chosen: "rules", or a function from it to its tier as module:name.',
+                'Who chooses the tier of a run that is not given one: "rules", or a function as module:name.',
                 TEXT,
-                _classifier,
+                _classify,
             ),
             "secrets": Setting("Environment variables whose values are never written down.", TEXTS),
         },
@@ -481,6 +558,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
         },
         judge=_breaker,
     ),
+    "loops": LOOPS,
     "retry": TableKind(
         "How tasks from the queue are tried again, for agents that do not say it themselves.",
         _RETRY,

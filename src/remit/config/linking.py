@@ -102,8 +102,16 @@ def _named_elsewhere(read: Document, names: Mapping[str, str]) -> None:
                 _known(read.problems, ("limits", str(number), "agent"), asked, names)
     run = read.tables.get("run")
     if isinstance(run, dict):
-        for asked in texts(cast("dict[str, Any]", run).get("agent")):
-            _known(read.problems, ("run", "agent"), asked, names)
+        said = cast("dict[str, Any]", run)
+        for key in ("agent", "coordinator"):
+            for asked in texts(said.get(key)):
+                _known(read.problems, ("run", key), asked, names)
+        if "agent" in said and "coordinator" in said:
+            read.problems.add(("run", "coordinator"), "there is agent already; say only one of agent or coordinator")
+    plan = read.tables.get("plan")
+    for number, step in enumerate(_listed(cast("dict[str, Any]", plan), "steps") if isinstance(plan, dict) else ()):
+        for asked in texts(step.get("agent")):
+            _known(read.problems, ("plan", "steps", str(number), "agent"), asked, names)
 
 
 def _known(problems: Problems, path: tuple[str, ...], asked: str, names: Mapping[str, str]) -> None:

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from remit.config import parts
+from remit.config.description import RULES
 from remit.config.importing import found_at
 from remit.config.linking import Script, linked, models_of, tables_of, tables_or_texts, texts
 from remit.config.places import store_in
@@ -14,12 +16,16 @@ from remit.config.problems import Problem, Problems, in_order, raised
 from remit.config.reading import Document, document, right
 from remit.config.scripts import SCRIPT, FreeScripts
 from remit.config.variables import unset
+from remit.core.allow import has
 from remit.core.backoff import RetryPolicy
 from remit.core.bounds import Bounds
 from remit.core.breaker import BreakerPolicy
 from remit.core.card import Card
+from remit.core.lead import Lead
+from remit.core.loops import Loops
 from remit.core.money.limits import Limit
 from remit.core.money.prices import Price
+from remit.core.plan import Plan, Step, faults
 from remit.core.text import canonical
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
@@ -33,12 +39,15 @@ _RENAMED: Final = {"deny": "denies"}  # what a card calls it
 
 
 class RunDefaults(NamedTuple):
-    """What a run is asked for when nothing else is said."""
+    """What a run is asked for when nothing else is said. `lead` has the plan of the file, and how it or that of the
+    coordinator is carried out."""
 
     agent: str = ""
     credits: str | None = None
     seconds: float | None = None
     tier: str = ""
+    coordinator: str = ""
+    lead: Lead = Lead()
 
 
 class Team(NamedTuple):
@@ -76,9 +85,17 @@ def _made(file: Path, *, connect: bool) -> tuple[Team | None, list[Problem]]:
 
 
 def _run_defaults(tables: Mapping[str, Any]) -> RunDefaults:
-    said = RunDefaults(**tables.get("run", {}))
+    said = RunDefaults(**tables.get("run", {}), lead=_lead(tables.get("plan", {})))
     agents = [*tables["agents"]]
-    return said if said.agent or len(agents) > 1 else said._replace(agent=agents[0])
+    alone = len(agents) == 1 and not said.agent and not said.coordinator
+    return said._replace(agent=agents[0]) if alone else said
+
+
+def _lead(table: Mapping[str, Any]) -> Lead:
+    """Read the plan of a file, which may have no steps: then it says how a coordinator's plan is carried out."""
+    steps = [Step(**one) for one in table.get("steps", ())]
+    how = {key: table[key] for key in ("concurrency", "reveal") if key in table}
+    return Lead(Plan(steps, table.get("goal", "")) if steps else None, **how)
 
 
 class _Building:
@@ -112,14 +129,33 @@ class _Building:
         if right(self._tables, self._problems):  # else every agent with that tool would tell of it again
             for name, table in self._agents.items():
                 self._part(("agents", name), lambda name=name, table=table: self._add(made, name, table))
+            self._check_plan(made)
         return made
+
+    def _check_plan(self, made: Runtime) -> None:
+        """Check the plan of the file against the team: who does each step, and which steps wait for which."""
+        plan = _lead(self._tables.get("plan", {})).plan
+        cards = {card.name: card for card in made.cards()}
+        if (leads := self._tables.get("run", {}).get("coordinator")) is not None:
+            asks = cards[canonical(leads)].asks
+            cards = {name: card for name, card in cards.items() if has(asks, name)}
+        for fault in faults(plan, cards) if plan is not None and right(self._tables, self._problems) else ():
+            self._problems.add(("plan",), fault)
+
+    def _loops(self) -> Loops:
+        said: dict[str, Any] = {key: None if one is False else one for key, one in self._tables["loops"].items()}
+        if "hide" in said:
+            said["hide"] = bool(said["hide"])
+        return replace(Loops.off(), **said) if said.pop("off", None) else Loops(**said)
 
     def _policy(self, said: dict[str, Any]) -> Policy:
         for key in ("approve", "classify"):
-            if key in said and said[key] != "rules":
+            if said.get(key, RULES) != RULES:
                 said[key] = self._part(("policy", key), lambda key=key: found_at(said[key], self._folder))
         said["breaker"] = BreakerPolicy(**self._tables.get("breaker", {}))
         said["limits"] = [Limit(**table) for table in self._tables.get("limits", ())]
+        if "loops" in self._tables:
+            said["loops"] = self._loops()
         return Policy(**said)
 
     def _serving(self) -> Serving:

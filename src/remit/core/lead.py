@@ -72,33 +72,40 @@ _PARTS: Final = tuple(field.name for field in fields(Step))
 
 
 class LeadData(TypedDict):
-    """What is led, as JSON; a team has no plan before its coordinator has made one."""
+    """What is led, as JSON; a team has no plan before its coordinator has made one, unless `coordinated` says that it
+    was given one."""
 
     concurrency: int
     reveal: bool
     plan: NotRequired[PlanWhole]
+    coordinated: NotRequired[bool]
 
 
 class Lead(NamedTuple):
     """What the engine does in the place of a task's holder: carry out this plan, or lead a team to the plan that its
-    coordinator makes. `concurrency` is how many steps run at a time; with `reveal` members are told goal and roster."""
+    coordinator makes. `concurrency` is how many steps run at a time; with `reveal` members are told goal and roster.
+    `coordinated` says that the plan is a team's, whose coordinator puts together what comes of it."""
 
     plan: Plan | None = None
     concurrency: int = AT_A_TIME
     reveal: bool = False
+    coordinated: bool = False
 
     @property
     def led_as(self) -> str:
-        return "team" if self.plan is None else "plan"
+        return "team" if self.plan is None or self.coordinated else "plan"
 
     @property
     def data(self) -> dict[str, Json]:
         data: dict[str, Json] = {"concurrency": self.concurrency, "reveal": self.reveal}
         if self.plan is not None:
             data["plan"] = whole(self.plan)
+        if self.coordinated:
+            data["coordinated"] = True
         return data
 
 
 def lead_restored(data: LeadData) -> Lead:
     """Read what is led as `Lead.data` wrote it."""
-    return Lead(restored(data["plan"]) if "plan" in data else None, data["concurrency"], data["reveal"])
+    plan = restored(data["plan"]) if "plan" in data else None
+    return Lead(plan, data["concurrency"], data["reveal"], data.get("coordinated", False))

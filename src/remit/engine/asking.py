@@ -5,6 +5,7 @@ A keyword that a verb does not take is an error that names those it takes.
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypedDict, TypeVar, cast
 
 import anyio
@@ -212,17 +213,27 @@ def submitted_plan(plan: Plan, how: SubmittingPlan) -> tuple[Submission, str]:
     return submission._replace(lead=lead, written=digest(encode(lead.data))), session
 
 
-def submitted_team(goal: str, coordinator: str, how: SubmittingPlan) -> tuple[Submission, str]:
+def submitted_team(
+    goal: str, coordinator: str, how: SubmittingPlan, plan: Plan | None = None
+) -> tuple[Submission, str]:
     """Make what a person puts into the queue for a team, and give the session it belongs to."""
-    lead, rest = _lead("submit_team", how, SubmittingPlan)
+    lead, rest = _lead("submit_team", how, SubmittingPlan, team_plan("submit_team", plan, goal))
+    lead = lead._replace(coordinated=plan is not None)
     submission, session = _submitted(coordinator, goal, rest)
     return submission._replace(lead=lead, written=digest(encode(lead.data))), session
 
 
-def teamed(goal: str, coordinator: str, how: DelegatingTeam) -> tuple[Pass, Lead]:
+def teamed(goal: str, coordinator: str, how: DelegatingTeam, plan: Plan | None = None) -> tuple[Pass, Lead]:
     """Make what an agent passes on to a team."""
-    lead, rest = _lead("run_team", how, DelegatingTeam)
-    return Pass(coordinator, goal, **rest), lead
+    lead, rest = _lead("run_team", how, DelegatingTeam, team_plan("run_team", plan, goal))
+    return Pass(coordinator, goal, **rest), lead._replace(coordinated=plan is not None)
+
+
+def team_plan(verb: str, plan: Plan | None, goal: str) -> Plan | None:
+    """Check the plan that a team is given; what it is for is the team's goal."""
+    if plan is None:
+        return None
+    return replace(of_type(plan, Plan, f"{verb} takes plan=Plan(...)"), goal=goal)
 
 
 def _lead(verb: str, how: Mapping[str, Any], takes: type, plan: Plan | None = None) -> tuple[Lead, dict[str, Any]]:

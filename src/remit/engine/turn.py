@@ -207,13 +207,15 @@ class Turn(MoneyVerbs, ModelVerbs):
         with self._live.verb():
             return await self._services.plans.run(self._live, plan, wanted)
 
-    async def run_team(self, goal: str, coordinator: str, *strange: Never, **how: Unpack[DelegatingTeam]) -> Any:
+    async def run_team(
+        self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[DelegatingTeam]
+    ) -> Any:
         """Give a goal to a coordinator, who plans, and puts together what the members bring: `turn.delegate` to a team.
 
         Run again after a crash, it goes on with the coordinator's plan and what was done of it.
         """
         asking.nothing_more("run_team", "goal and coordinator", strange)
-        wish, lead = asking.teamed(goal, coordinator, how)
+        wish, lead = asking.teamed(goal, coordinator, how, plan)
         with self._live.verb():
             outcome = await self._services.delegations.lead(self._live, wish, lead)
         self._live.take(outcome.trust)

@@ -1,5 +1,6 @@
 """What the engine leads in a person's place: a plan or a team, here and now or from the queue."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from remit.core.allow import has
@@ -24,10 +25,8 @@ class Leader(NamedTuple):
 
     async def plan(self, plan: Plan, asked: Asked, options: PlanOptions) -> PlanOutcome:
         """Run a plan and tell what became of every step."""
-        leading = self.engine.leading
-        leading.runner.check_schemas(plan)  # before there is a run
         outcomes: list[PlanOutcome] = []
-        outcome = await self._begin(asked, Led(leading.planner(plan, options, outcomes.append), STAND_IN))
+        outcome = await self.plan_run(plan, asked, options, outcomes.append)
         if outcomes:
             return outcomes[0]
         if outcome.error is not None and isinstance(outcome.error.__cause__, BadInput):
@@ -35,10 +34,18 @@ class Leader(NamedTuple):
         outcome.unwrap()
         raise AssertionError("a plan that completed has outcomes")
 
-    async def team(self, asked: Asked, options: PlanOptions) -> Outcome:
-        """Have the coordinator plan, and put together what the members bring."""
+    async def plan_run(
+        self, plan: Plan, asked: Asked, options: PlanOptions, tell: Callable[[PlanOutcome], object] = lambda _: None
+    ) -> Outcome:
+        """Run a plan and tell what came of the run; `tell` receives the outcome of its steps."""
+        leading = self.engine.leading
+        leading.runner.check_schemas(plan)  # before there is a run
+        return await self._begin(asked, Led(leading.planner(plan, options, tell), STAND_IN))
+
+    async def team(self, asked: Asked, options: PlanOptions, plan: Plan | None = None) -> Outcome:
+        """Have the coordinator plan, unless there is a plan, and put together what the members bring."""
         agent = self.engine.services.ground.directory.get(asked.wish.to)
-        led = Led(self.engine.leading.coordinator(agent, options), "team") if agent is not None else None
+        led = Led(self.engine.leading.coordinator(agent, options, plan), "team") if agent is not None else None
         return await self._begin(asked, led)
 
     async def submit(self, submission: Submission, session: str, cards: list[Card]) -> Accepted:

@@ -121,12 +121,40 @@ class Runtime(HasTeam):
         asked, options = await self._planned("run_plan", "plan", plan.goal or NO_GOAL, how)
         return await Leader(self._opening.engine, self._ceiling).plan(plan, asked, options)
 
-    async def run_team(self, goal: str, coordinator: str, *strange: Never, **how: Unpack[StartingPlan]) -> Any:
-        """Give a goal to a coordinator, who plans, and puts together what the members bring."""
+    async def run_team(
+        self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[StartingPlan]
+    ) -> Any:
+        """Give a goal to a coordinator, who plans, and puts together what the members bring. With `plan` the plan is
+        yours, and the coordinator only puts together what comes of it."""
         asking.nothing_more("run_team", "goal and coordinator", strange)
+        return (await self._team(goal, coordinator, plan, how)).unwrap()
+
+    def stream_plan(self, plan: Plan, *strange: Never, **how: Unpack[StartingPlan]) -> AsyncGenerator[Streamed]:
+        """Run a plan, and give what happens as it happens, like `stream`. The outcome has what became of each step."""
+        asking.nothing_more("stream_plan", "a plan", strange)
+        of_type(plan, Plan, "stream_plan takes a Plan(...)")
+        asking.planned("stream_plan", "plan", plan.goal or NO_GOAL, how)
+
+        async def begun() -> Outcome:
+            self._opening.must_be_outside("stream_plan", "turn.run_plan")
+            asked, options = await self._planned("stream_plan", "plan", plan.goal or NO_GOAL, how)
+            return await Leader(self._opening.engine, self._ceiling).plan_run(plan, asked, options)
+
+        return streamed(self.workspace.store, begun)
+
+    def stream_team(
+        self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[StartingPlan]
+    ) -> AsyncGenerator[Streamed]:
+        """Give a goal to a coordinator, as `run_team` does, and give what happens as it happens, like `stream`."""
+        asking.nothing_more("stream_team", "goal and coordinator", strange)
+        asking.planned("stream_team", coordinator, goal, how)
+        return streamed(self.workspace.store, lambda: self._team(goal, coordinator, plan, how))
+
+    async def _team(self, goal: str, coordinator: str, plan: Plan | None, how: StartingPlan) -> Outcome:
         self._opening.must_be_outside("run_team", "turn.run_team")
+        given = asking.team_plan("run_team", plan, goal)
         asked, options = await self._planned("run_team", coordinator, goal, how)
-        return (await Leader(self._opening.engine, self._ceiling).team(asked, options)).unwrap()
+        return await Leader(self._opening.engine, self._ceiling).team(asked, options, given)
 
     async def _planned(self, verb: str, agent: str, task: str, how: StartingPlan) -> Any:
         how = await asking.classified(task, how, self._opening.settings.policy.classifier)
@@ -147,10 +175,12 @@ class Runtime(HasTeam):
         was done of it. `await task.plan_outcome()` tells what became of every step."""
         return await self.workspace.submit_plan(plan, *strange, **how)
 
-    async def submit_team(self, goal: str, coordinator: str, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
+    async def submit_team(
+        self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[SubmittingPlan]
+    ) -> Task:
         """Put a goal for a team into the queue and come back at once; the coordinator's plan and what was done of it
         outlive this process if the store does."""
-        return await self.workspace.submit_team(goal, coordinator, *strange, **how)
+        return await self.workspace.submit_team(goal, coordinator, *strange, plan=plan, **how)
 
     @property
     def turn(self) -> Turn:

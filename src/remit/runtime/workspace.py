@@ -151,13 +151,15 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         how = await asking.classified(plan.goal or NO_GOAL, how, self._opening.settings.policy.classifier)
         return await self._led(*asking.submitted_plan(plan, how))
 
-    async def submit_team(self, goal: str, coordinator: str, *strange: Never, **how: Unpack[SubmittingPlan]) -> Task:
+    async def submit_team(
+        self, goal: str, coordinator: str, *strange: Never, plan: Plan | None = None, **how: Unpack[SubmittingPlan]
+    ) -> Task:
         """Put a goal for a team into the queue; a worker that has the coordinator leads it. The coordinator's plan and
         what was done of it outlive that worker."""
         self._opening.must_be_outside("submit_team", "turn.run_team")
         asking.nothing_more("submit_team", "goal and coordinator", strange)
         how = await asking.classified(goal, how, self._opening.settings.policy.classifier)
-        return await self._led(*asking.submitted_team(goal, coordinator, how))
+        return await self._led(*asking.submitted_team(goal, coordinator, how, plan))
 
     async def _led(self, submission: Submission, session: str) -> Task:
         engine = self._opening.engine

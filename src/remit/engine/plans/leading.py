@@ -28,7 +28,9 @@ class Leading(NamedTuple):
         lead = live.lead
         assert lead is not None  # it is asked for those that have one
         options = PlanOptions(lead.concurrency, lead.reveal)
-        return self.coordinator(live.agent, options) if lead.plan is None else self.planner(lead.plan, options)
+        if lead.plan is not None and not lead.coordinated:
+            return self.planner(lead.plan, options)
+        return self.coordinator(live.agent, options, lead.plan)
 
     def planner(
         self, plan: Plan, options: PlanOptions, tell: Callable[[PlanOutcome], object] = lambda _: None
@@ -46,9 +48,9 @@ class Leading(NamedTuple):
 
         return Agent(PLANNER.card, carry_out, stand_in=True)
 
-    def coordinator(self, agent: Agent, options: PlanOptions) -> Agent:
-        """Return the agent that leads a team in its coordinator's name."""
-        team = TeamRun(self.runner, self.conductor, agent, options)
+    def coordinator(self, agent: Agent, options: PlanOptions, plan: Plan | None = None) -> Agent:
+        """Return the agent that leads a team in its coordinator's name, to this plan if there is one."""
+        team = TeamRun(self.runner, self.conductor, agent, options, plan)
 
         async def lead(turn: TurnLike) -> Json:
             return await team.answer(self._live(turn), turn.remit.task)

@@ -44,20 +44,24 @@ Answer with a corrected plan."""
 
 
 class TeamRun:
-    """The coordinator's task: plan, run, synthesize. An invalid plan goes back once; then the run fails closed."""
+    """The coordinator's task: plan, run, synthesize. An invalid plan goes back once; then the run fails closed. A plan
+    that is given is not asked for."""
 
-    def __init__(self, runner: PlanRunner, conductor: Conductor, agent: Agent, options: PlanOptions) -> None:
+    def __init__(
+        self, runner: PlanRunner, conductor: Conductor, agent: Agent, options: PlanOptions, plan: Plan | None = None
+    ) -> None:
         self._runner = runner
         self._conductor = conductor
         self._agent = agent
         self._options = options
+        self._given = plan
 
     async def answer(self, live: LiveTask, goal: str) -> Json:
         """Lead the team to its answer. Run again, it goes on with the plan that was accepted before."""
         ops = live.operations.ids("team")
         plan = await self._known(live, ops) if live.attempt.is_rerun else None
         if plan is None:
-            plan, live = await self._plan(live, goal)
+            plan, live = self._checked(live) or await self._plan(live, goal)
             await self._keep(live, ops[0], plan)
         live.operations.skip_to(_WORK)
         outcome = await self._runner.run(live, plan, self._options)
@@ -65,6 +69,14 @@ class TeamRun:
         live.operations.skip_to(_SYNTHESIS)
         answer, _ = await self._ask(live, told_outcome(goal, outcome), "synthesis")
         return answer
+
+    def _checked(self, live: LiveTask) -> tuple[Plan, LiveTask] | None:
+        """Return the plan that was given, with an agent for every step; None if there is none."""
+        if self._given is None:
+            return None
+        cards = self._runner.cards(live)
+        self._runner.check(self._given, cards, live.remit.bounds)
+        return assigned(self._given, cards), live
 
     async def _known(self, live: LiveTask, ops: list[str]) -> Plan | None:
         """Find the plan that was accepted when the task was run before: what was done of it is not done again."""
