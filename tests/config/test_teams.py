@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from remit.config.description import TABLES, Setting, TableKind
 from remit.config.schema import schema
 from remit.config.teams import Team, check_team, team
 from remit.core.allow import ANY
+from remit.core.loops import Loops
 from remit.errors import BadInput
 
 _names = count(1)
@@ -145,7 +147,7 @@ def test_a_file_says_what_python_would(write: Callable[..., Path], tmp_path: Pat
     assert desk.denies == {"exec"}
     assert desk.concurrency == 3
     assert (greeter.role, greeter.approve, shout.tools) == ("greets", True, frozenset())
-    assert made.run == ("desk", "$0.50", 20, "complex")
+    assert made.run[:4] == ("desk", "$0.50", 20, "complex")
     assert made.runtime.hands == 4
     assert made.runtime.workspace.name == "shop"
     assert made.warnings == ()
@@ -290,7 +292,7 @@ WRONG = {
     ),
     f"{AGENT}[bound]\ndepth = 1": "3: bound: there is no such table; did you mean 'bounds'?",
     f"{AGENT}[xyz]\ndepth = 1": (
-        "3: xyz: there is no such table; there are agents, bounds, breaker, channels, limits, mcp, "
+        "3: xyz: there is no such table; there are agents, bounds, breaker, channels, limits, loops, "
     ),
     f"store = 'team.db'\n{AGENT}": ("1: store: this is a table; write its settings below [store], not 'team.db'"),
     "[agents]\ncoder = 'gpt'": ("2: agents.coder: this is a table; write its settings below [agents.coder], not 'gpt'"),
@@ -442,3 +444,17 @@ def test_every_setting_says_what_it_is_for():
     said = [about for kind in TABLES.values() for about in abouts(kind)]
     assert all(about.endswith(".") for about in said)
     assert json.loads(json.dumps(schema())) == schema()
+
+
+@pytest.mark.rule("file.whole")
+@pytest.mark.parametrize(
+    ("table", "loops"),
+    [
+        ("stale = 20\necho = false\npolls = ['status']\n", Loops(stale=20, echo=None, polls=["status"])),
+        ("off = true\nrequests = 9\n", replace(Loops.off(), requests=9)),
+        ("off = false\nhide = false\n", Loops(hide=False)),
+    ],
+)
+def test_rules_on_loops_stand_in_the_file(table: str, loops: Loops, write: Callable[..., Path]):
+    made = team(write(f"{AGENT}[loops]\n{table}"))
+    assert made.runtime.policy.loops == loops

@@ -206,7 +206,7 @@ async def test_teams_and_plans_are_followed_while_they_run(rt: Runtime):
     boss(rt)
     for stream in (rt.stream_team("build it", "boss", plan=GIVEN), rt.stream_plan(GIVEN, concurrency=1)):
         seen = [one async for one in stream]
-        assert any(isinstance(one, Event) and one.kind == "step.ended" for one in seen[:-1])
+        assert any(isinstance(one, Event) and one.kind == "plan.started" for one in seen[:-1])
         assert isinstance(seen[-1], Outcome)
         assert seen[-1].ok
     with pytest.raises(BadInput, match="stream_plan takes no 'aprove'"):

@@ -22,7 +22,7 @@ from remit.cli.options import (
     with_unit,
     workspace_at,
 )
-from remit.cli.run import asked_by, asked_for, has_task, words_of
+from remit.cli.run import AskedFor, asked_by, asked_for, has_task, words_of
 from remit.cli.watch import answered, print_end, waited
 from remit.config.teams import RunDefaults
 from remit.core.lead import written
@@ -101,19 +101,23 @@ def submit(
             return owner.submit_plan(asks, **how)
         if team:
             return owner.submit_team(task, agent or asked_by(defaults, "submit"), **how)
-        asked = asked_for(defaults, agent, task, "submit")
-        lead = asked.lead
-        if lead is None:
-            return owner.submit(asked.agent, asked.task, **how)
-        led: SubmittingPlan = {**how, "concurrency": lead.concurrency, "reveal": lead.reveal}
-        if asked.agent:
-            return owner.submit_team(asked.task, asked.agent, plan=lead.plan, **led)
-        assert lead.plan is not None
-        return owner.submit_plan(lead.plan, **led)
+        return _asked(owner, asked_for(defaults, agent, task, "submit"), how)
 
     opened, defaults = _opened(where, store, workspace)
     with opened as owner:
         return asyncio.run(_submit(owner, ask, options=(store, wait, json)))
+
+
+def _asked(owner: Workspace, asked: AskedFor, how: Submitting) -> Awaitable[Task]:
+    """Submit a task, a goal for a team, or a plan."""
+    lead = asked.lead
+    if lead is None:
+        return owner.submit(asked.agent, asked.task, **how)
+    led: SubmittingPlan = {**how, "concurrency": lead.concurrency, "reveal": lead.reveal}
+    if asked.agent:
+        return owner.submit_team(asked.task, asked.agent, plan=lead.plan, **led)
+    assert lead.plan is not None
+    return owner.submit_plan(lead.plan, **led)
 
 
 def _checked(request: tuple[str, ...], plan: Path | None, *, team: bool) -> tuple[str, str, str]:

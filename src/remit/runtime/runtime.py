@@ -241,6 +241,11 @@ class Runtime(HasTeam):
         return len(self._opening.engine.services.conductor.alive)
 
     @property
+    def policy(self) -> Policy:
+        """The rules that were given, or those that hold unless told otherwise."""
+        return self._opening.settings.policy
+
+    @property
     def serving_settings(self) -> Serving:
         """What this process does for the queue."""
         return self._opening.settings.serving
