@@ -57,6 +57,14 @@ async def test_a_conversation_is_printed_with_calls_results_and_errors(store: Pa
     assert f"    {LONG}" in remit(store, "show", "--talk", "--all").stdout.splitlines()
 
 
+@pytest.mark.rule("show.models")
+async def test_in_a_pipe_no_line_of_a_tree_is_cut(store: Path):
+    told = remit(store, "show").stdout
+    assert "(test_talk.py:" in told
+    (line,) = [line for line in told.splitlines() if '"book"' in line]
+    assert line.endswith("long words lo…")
+
+
 async def test_a_conversation_is_data_too(store: Path):
     (talk,) = json.loads(remit(store, "show", "last", "--talk", "--json").stdout)
     assert [line["who"] for line in talk["lines"]] == ["prompt", *["model", "tool"] * 3, "model"]

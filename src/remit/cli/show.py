@@ -1,7 +1,7 @@
 """`remit show`: one run, with all that is known of it."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Final
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -21,6 +21,8 @@ from remit.report.printable import block
 from remit.report.talk import TaskTalk, conversations
 from remit.report.tree import Node, tree
 from remit.runtime.finding import run_of, task_of
+
+_IN_A_PIPE: Final = 500  # columns of a tree that no terminal cuts: reasons and results stay whole
 
 
 def show(
@@ -60,6 +62,8 @@ def show(
         return
     now = SystemClock().now()
     console = out()
+    if not console.is_terminal:
+        console.width = _IN_A_PIPE
     console.print(Text.assemble((root.id, "bold"), (f"  {moment(root.started_at)}", "dim")))
     console.print(summed_up(root, now))
     console.print()
