@@ -198,6 +198,10 @@ def test_what_the_record_says_that_a_model_was_told_is_told_and_each_result_once
     ]
 
 
+def test_the_task_is_told_once_if_the_record_does_not_say_what_was_told():
+    assert [line.words for line in talk(answered({"text": "a"}), answered({"text": "b"}))] == ["build it", "a", "b"]
+
+
 def test_a_long_answer_is_read_from_beside_its_event():
     text = encode({"text": "long words"})
     event = answered(None)._replace(seq=7, answer=blob_reference(text))

@@ -165,6 +165,14 @@ def test_each_holder_of_a_task_has_its_own_models_and_tools_in_a_picture():
     assert "openai:gpt-5, 1 call; 1 tool call, 1 failed; lookup: OSError: no disk" in drawing
 
 
+def test_a_card_counts_calls_of_models_and_tools_and_is_red_if_one_failed():
+    assert "◆3 ◇2 ✗1" in texts(picture(worked()))
+    assert 'class="mono fill failed"' in flow.svg(worked(), NOW)
+    quiet = run_of(kinds.started(LEAD, NOW), used(LEAD), completed(LEAD))
+    assert "◇1" in texts(picture(quiet))
+    assert 'class="mono fill failed"' not in flow.svg(quiet, NOW)
+
+
 def test_a_picture_of_a_task_with_many_models_counts_the_rest():
     models = [ModelUse("a", f"m{number}", 1) for number in range(5)]
     assert uses_in_short(models, []) == ["m0, 1 call", "m1, 1 call", "m2, 1 call", "and 2 more"]

@@ -7,6 +7,7 @@ from remit.core import kinds
 from remit.core.events import Event
 from remit.core.kinds import ToolOutcome, read
 from remit.report.figures import count, duration, money
+from remit.report.looks import MODEL, TOOL, mark
 from remit.report.printable import escaped
 
 MODELS: Final = frozenset(("model.answered", "model.failed"))
@@ -18,6 +19,7 @@ _NAME: Final = 48
 _GIVEN: Final = 60
 _RESULT: Final = 80
 _ERROR: Final = 160
+_SIGNS: Final = (MODEL, TOOL, mark("failed"))
 _LISTED: Final = 3  # models of one task in a picture
 
 
@@ -131,6 +133,12 @@ def uses_in_short(models: Sequence[ModelUse], tools: Sequence[ToolUse]) -> list[
         lines.append(f"and {len(models) - _LISTED} more")
     wrong = [f"{number:,} {word}" for word in ("failed", "refused") if (number := _with(tools, word))]
     return [*lines, ", ".join([count(len(tools), "tool call"), *wrong])] if tools else lines
+
+
+def uses_in_signs(models: Sequence[ModelUse], tools: Sequence[ToolUse]) -> str:
+    """◆2 ◇3 ✗1: how often models and tools were called, and how many of the latter failed; empty if none were"""
+    numbers = (sum(use.calls for use in models), len(tools), _with(tools, "failed"))
+    return " ".join(f"{sign}{number:,}" for sign, number in zip(_SIGNS, numbers, strict=True) if number)
 
 
 def _with(uses: Sequence[ToolUse], outcome: str) -> int:

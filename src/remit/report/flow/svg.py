@@ -24,11 +24,11 @@ from remit.report.flow.shapes import arrow_head, line_width, moved, share_bar, s
 from remit.report.flow.stays import Stay
 from remit.report.flow.theme import Theme, style
 from remit.report.flow.tiles import SIBLINGS, Stack, outline
-from remit.report.looks import FOLDED, LOOKS, known, look
+from remit.report.looks import FOLDED, LOOKS, known, look, mark
 from remit.report.printable import cleaned
 from remit.report.summary import steps_sentence, summary, waits_for
 from remit.report.tree import Node, Refusal, result_text
-from remit.report.uses import uses_in_short
+from remit.report.uses import uses_in_short, uses_in_signs
 from remit.report.words import WAITS, called, reason, refused_word, retried, states, took
 
 _MARGIN: Final = 32
@@ -163,13 +163,18 @@ def _head(state: str, name: str, right: str) -> str:
 
 
 def _task(stay: Stay, now: int) -> str:
-    """Draw a task in somebody's hands: on the first card what it is about, on the others what came along."""
+    """Draw a task in somebody's hands: on the first card what it is about, on the others what came along; and how often
+    models and tools were called."""
     about = f"saw {saw_here(stay)}" if stay.came and stay.receipt else called(stay.node)
     used = [*uses_in_short(stay.models, stay.tools), *(f"{use.tool}: {use.error}" for use in stay.tools if use.error)]
+    counted = uses_in_signs(stay.models, stay.tools)
+    taken = line_width(counted, "mono") + 10 if counted else 0
+    colours = "mono fill failed" if mark("failed") in counted else "mono faint"
     return (
         tooltip("; ".join((f"{stay.holder}: {called(stay.node)}", *used, *map(retried, stay.node.retries[-SIBLINGS:]))))
         + _head(stay.state, stay.holder, _time(stay, now))
-        + words(about, (_PAD, 48), "soft", _INSIDE)
+        + words(about, (_PAD, 48), "soft", _INSIDE - taken)
+        + (words(counted, (CARD_WIDTH - _PAD, 48), colours, taken, "end") if counted else "")
         + _ending(stay)
     )
 
