@@ -160,6 +160,33 @@ def test_a_file_may_have_tiers_chosen_by_rules(write: Callable[..., Path]):
     assert [asyncio.run(answered(made, task)) for task in tasks] == ["0", "5"]
 
 
+def test_a_file_may_define_groups_of_tools(write: Callable[..., Path]):
+    made = team(
+        write(
+            """
+            [groups]
+            orders = ["find_order"]
+            shell = ["group:exec", "bash"]
+
+            [agents.desk]
+            model = "script:script.toml"
+            tools = ["group:orders"]
+            approve = ["group:orders"]
+            deny = ["group:shell"]
+
+            [tools]
+            find_order = "MODULE:find_order"
+
+            [bounds]
+            tools = ["group:orders"]
+            """,
+            "[[desk]]\nsay = 'x'",
+        )
+    )
+    stack = made.runtime.stack("desk")
+    assert (stack.card.tools, stack.card.denies, stack.approve) == ({"find_order"}, {"exec", "bash"}, ("find_order",))
+
+
 NAMES = ("desk", "greeter", "shout")
 
 
@@ -292,7 +319,7 @@ WRONG = {
     ),
     f"{AGENT}[bound]\ndepth = 1": "3: bound: there is no such table; did you mean 'bounds'?",
     f"{AGENT}[xyz]\ndepth = 1": (
-        "3: xyz: there is no such table; there are agents, bounds, breaker, channels, limits, loops, "
+        "3: xyz: there is no such table; there are agents, bounds, breaker, channels, groups, limits, loops, "
     ),
     f"store = 'team.db'\n{AGENT}": ("1: store: this is a table; write its settings below [store], not 'team.db'"),
     "[agents]\ncoder = 'gpt'": ("2: agents.coder: this is a table; write its settings below [agents.coder], not 'gpt'"),
@@ -342,6 +369,12 @@ WRONG = {
     f"{AGENT}[mcp.files]\ncommand = ['x']": (
         '3: mcp.files: say allow, which is missing: a list of texts, such as ["a", "b"]'
     ),
+    f"{AGENT}[groups]\nfs = ['cat']": (
+        "4: groups.fs: group:fs comes with remit; give your group a name of its own, which may contain it"
+    ),
+    f"{AGENT}[groups]\ndb = 'query'": '4: groups.db: this is a list of texts, such as ["a", "b"], not \'query\'',
+    f"{AGENT}[groups.db]": "3: groups.db: a tool name must be text, not dict",
+    f"{AGENT}tools = ['group:db']\n[groups]\ndb = ['query']": "3: agents.coder.tools: there is no tool 'query'",
     "": '1: agents: there are no agents yet; begin with [agents.helper] and model = "..."',
     "[agents.coder\nmodel = 'test'": "1: this is not TOML: Expected ']' at the end of a table declaration",
 }

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.core.allow import ANY
-from remit.core.toolgroups import GROUPS, tools
+from remit.core.toolgroups import GROUPS, expanded, own_groups, tools
 from remit.errors import BadInput
 
 
@@ -60,3 +60,37 @@ def test_a_star_is_every_tool():
 def test_tools_that_cannot_be_meant_are_refused(written, reason):
     with pytest.raises(BadInput, match=reason):
         tools(written)
+
+
+# -- groups of an owner ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("bounds.own-groups")
+def test_an_owner_defines_groups_of_tools_and_of_other_groups():
+    own = own_groups({"db": ["query", "dump"], "shell": ("group:exec", "bash")})
+
+    assert own == {"db": {"query", "dump"}, "shell": {"exec", "bash"}}
+    assert expanded(["group:db", len, "group:fs", "query"], own) == ["dump", "query", len, "group:fs", "query"]
+    assert expanded("group:db", own) == ["dump", "query"]
+    for same in ("*", "group:web", "query", ANY, True, 7):
+        assert expanded(same, own) == same
+    assert expanded((), own) == []
+
+
+@pytest.mark.rule("bounds.own-groups")
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (["db"], "groups is a mapping from a group's name to its tools, not \\['db'\\]"),
+        ({"fs": ["cat"]}, "group:fs comes with remit; give your group a name of its own, which may contain it"),
+        ({"group:db": ["x"]}, "a group's name is up to 32 of a-z, 0-9, dash and underscore, not 'group:db'"),
+        ({7: ["x"]}, "a group's name is up to 32 of a-z, 0-9, dash and underscore, not 7"),
+        ({"db": []}, "the group 'db' lists its tools, at least one"),
+        ({"db": "*"}, "the group 'db' lists its tools, at least one"),
+        ({"db": ["group:nothing"]}, "there is no tool group 'group:nothing'"),
+        ({"db": [""]}, "a tool name must not be empty"),
+    ],
+)
+def test_a_group_that_cannot_be_meant_is_refused(given, reason):
+    with pytest.raises(BadInput, match=reason):
+        own_groups(given)

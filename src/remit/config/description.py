@@ -494,6 +494,12 @@ TABLES: Final[Mapping[str, TableKind]] = {
     ),
     "agents": AGENT,
     "tools": TOOL,
+    "groups": TableKind(
+        'Names for sets of tools: with db = ["query", "dump"] agents may be given, denied or approved "group:db".',
+        {},
+        many=True,
+        short=Setting("The tools, by their names.", TEXTS),
+    ),
     "bounds": TableKind(
         "The ceiling on every run.",
         {

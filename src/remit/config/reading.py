@@ -1,16 +1,19 @@
 """Reading a file by its description: bad TOML, unknown tables and keys, wrong kinds; all of it, with lines."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from remit.config.description import SCRIPT_LINE, TABLES, Setting, TableKind, called
 from remit.config.lines import Path as KeyPath
 from remit.config.lines import lines_of, trouble
 from remit.config.problems import Problems, dotted, listing, near
 from remit.core.text import shown
+from remit.core.toolgroups import expanded, own_groups
 from remit.errors import BadInput
+
+_NAMING_TOOLS: Final = ("tools", "deny", "approve")
 
 
 class Document(NamedTuple):
@@ -25,6 +28,7 @@ def document(file: Path) -> Document:
     """Read a team's file. A file that cannot be read is an error; everything else is among its problems."""
     read = _parsed(file)
     _strange(read.problems, (), read.tables, TABLES, "table")
+    _expand_groups(read)
     for name, kind in TABLES.items():
         if name in read.tables:
             _table(read.problems, (name,), read.tables[name], kind)
@@ -72,6 +76,31 @@ def _parsed(file: Path) -> Document:
     except RecursionError:
         raise BadInput(f"{file} is nested too deeply to be read") from None
     return Document(file, tables, Problems(str(file), lines_of(text)))
+
+
+def _expand_groups(read: Document) -> None:
+    """Put the members of the file's own groups wherever tools are named, before anything else is read."""
+    given = read.tables.get("groups")
+    own: dict[str, frozenset[str]] = {}
+    for name, members in cast("dict[str, object]", given).items() if isinstance(given, dict) else ():
+        try:
+            own |= own_groups({name: members})
+        except BadInput as error:
+            if isinstance(members, list) or members == {}:  # what else it may be is told where the table is read
+                read.problems.add(("groups", name), str(error))
+    for table, key in _naming_tools(read.tables):
+        table[key] = expanded(table[key], own)
+
+
+def _naming_tools(tables: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the tables that name tools, each with its key."""
+    agents = tables.get("agents")
+    several = [*cast("dict[str, object]", agents).values()] if isinstance(agents, dict) else []
+    for one in (*several, tables.get("bounds")):
+        table = cast("dict[str, Any]", one) if isinstance(one, dict) else {}
+        for key in _NAMING_TOOLS:
+            if isinstance(table.get(key), list | str):
+                yield table, key
 
 
 def _table(problems: Problems, path: KeyPath, given: object, kind: TableKind) -> None:

@@ -1,12 +1,18 @@
 """Tool groups: names for sets of tools, expanded where a person writes them; inside there are only tool names."""
 
-from typing import Final, Literal
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from remit.core.allow import ANY, Names, Unbounded, listed
-from remit.core.text import plain
+from remit.core.text import plain, shown
 from remit.errors import BadInput
 
+Groups: TypeAlias = Mapping[str, frozenset[str]]
+
 GROUP: Final = "group:"
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}", re.ASCII)
 TOOL_LIMIT = 64
 
 GROUPS: Final[dict[str, frozenset[str]]] = {
@@ -44,3 +50,46 @@ def _members(item: object) -> frozenset[str]:
         known = ", ".join(GROUP + group for group in sorted(GROUPS))
         raise BadInput(f"there is no tool group '{name}'; the groups are {known}")
     return members
+
+
+def own_groups(given: object) -> Groups:
+    """Read the groups that an owner defines: names of tools and of the groups that come with remit, by the group's own
+    name."""
+    if not isinstance(given, Mapping):
+        raise BadInput(f"groups is a mapping from a group's name to its tools, not {shown(given)}")
+    return MappingProxyType({_own_name(name): _listed(name, its) for name, its in cast("_Given", given).items()})
+
+
+def expanded(given: Any, own: Groups) -> Any:
+    """Return names of tools, or tools themselves, with an owner's groups replaced by their members. Everything else is
+    left as it is, to be read where it is used."""
+    if isinstance(given, str):
+        return sorted(own[given.removeprefix(GROUP)]) if _is_own(given, own) else given
+    if not isinstance(given, Iterable):
+        return given
+    found: list[object] = []
+    for one in cast("Iterable[object]", given):
+        found += sorted(own[str(one).removeprefix(GROUP)]) if _is_own(one, own) else [one]
+    return found
+
+
+_Given: TypeAlias = Mapping[object, object]
+
+
+def _is_own(item: object, own: Groups) -> bool:
+    return isinstance(item, str) and item.startswith(GROUP) and item.removeprefix(GROUP) in own
+
+
+def _own_name(given: object) -> str:
+    if not isinstance(given, str) or not _NAME.fullmatch(given):
+        raise BadInput(f"a group's name is up to 32 of a-z, 0-9, dash and underscore, not {shown(given)}")
+    if given in GROUPS:
+        raise BadInput(f"group:{given} comes with remit; give your group a name of its own, which may contain it")
+    return given
+
+
+def _listed(name: object, given: object) -> frozenset[str]:
+    found = tools(given, f"the group {shown(name)}")
+    if found is ANY or not found:
+        raise BadInput(f"the group {shown(name)} lists its tools, at least one; '*' is every tool without a group")
+    return found

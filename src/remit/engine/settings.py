@@ -1,7 +1,7 @@
 """What the owner of a runtime decides about it, as values; one for each section of a team's file."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Literal, cast
@@ -16,6 +16,7 @@ from remit.core.money.limits import Limit
 from remit.core.text import shown
 from remit.core.tiers import Classify, tier_by_rules
 from remit.core.times import DAY, SECOND, patience, span
+from remit.core.toolgroups import Groups, own_groups
 from remit.engine.door.approving import Approve
 from remit.engine.finding import Embed
 from remit.engine.system import SystemClock, TimedIds
@@ -40,6 +41,7 @@ class Policy:
     spent in an hour, a day, a week or a month; `unknown_price` says whether a call of a model whose price is not known
     is refused, or only its tokens count. `approve` says which hops a person has to approve: a function from a
     `WantedHop` to True, False or the reason; `unanswered` is what it means that nobody answers within `answer_days`.
+    `groups` are names for sets of tools: with `{"db": ["query", "dump"]}` an agent may be given or denied "group:db".
     `loops` says when a model that gets nowhere is told, refused and stopped.
     """
 
@@ -49,6 +51,7 @@ class Policy:
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
     spawns: int = SPAWNED
+    groups: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
     limits: tuple[Limit, ...] = ()
     unknown_price: Literal["refuse", "tokens"] = "refuse"
     approve: Approve | None = None
@@ -67,6 +70,8 @@ class Policy:
         between(self.handoffs, "handoffs", 0, _MANY)
         between(self.sends, "sends", 1, _MANY)
         between(self.spawns, "spawns", 1, _MANY)
+        if self.groups:
+            object.__setattr__(self, "groups", own_groups(self.groups))
         limits = tuple(items(self.limits, "limits is a list of Limit(...)"))
         for limit in limits:
             of_type(limit, Limit, "limits is a list of Limit(...)")
@@ -81,6 +86,11 @@ class Policy:
         of_type(self.loops, Loops, "loops takes Loops(...)")
         if self.unknown_price not in ("refuse", "tokens"):
             raise BadInput(f"unknown_price is 'refuse' or 'tokens', not {shown(self.unknown_price)}")
+
+    @property
+    def tool_groups(self) -> Groups:
+        """The groups of tools that the owner defined, each with its members."""
+        return cast("Groups", self.groups)
 
     @property
     def classifier(self) -> Classify | None:

@@ -19,6 +19,7 @@ from remit.core.checks import callable_, counted, items, meant, of_type, one_of
 from remit.core.scope import SeesGiven
 from remit.core.text import canonical, shown
 from remit.core.toolgroups import GROUP, GROUPS
+from remit.core.toolgroups import tools as tools_of
 from remit.engine.directory import AgentFunction, AgentRules
 from remit.errors import BadInput
 
@@ -238,10 +239,13 @@ def _card(name: str, tools: frozenset[str] | None, about: Said) -> Card:
 
 def _rules(tools: frozenset[str] | None, about: Said) -> AgentRules:
     approve = about.get("approve", False)
-    wanted = frozenset(() if isinstance(approve, bool) else map(str, items(approve, "approve takes a list of tools")))
+    given = () if isinstance(approve, bool) else [str(one) for one in items(approve, "approve takes a list of tools")]
     names = (tools or frozenset()) | GROUPS["agents"]
+    wanted = frozenset(one for one in given if not one.startswith(GROUP))
     if tools is not None and (strange := sorted(wanted - names)):
         raise BadInput(f"approve names '{strange[0]}', which is no tool of this agent{meant(strange[0], names)}")
+    grouped = cast("frozenset[str]", tools_of([one for one in given if one.startswith(GROUP)], "approve"))
+    wanted |= grouped if tools is None else grouped & names  # of a group, those that the agent has
     before, after = _hooks(about.get("before", ()), "before"), _hooks(about.get("after", ()), "after")
     return AgentRules(wanted, before, after, counted(about.get("iterations", ITERATIONS), "iterations", least=1))
 

@@ -1,9 +1,9 @@
 """The team of a runtime: agents are registered, listed, and replaced in tests."""
 
 import inspect
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import Any, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Final, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from remit.core import checks
 from remit.core.allow import NamesGiven
@@ -12,6 +12,7 @@ from remit.core.card import Card
 from remit.core.checks import of_type
 from remit.core.scope import SeesGiven
 from remit.core.text import canonical, shown
+from remit.core.toolgroups import expanded
 from remit.engine import asking
 from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules
 from remit.errors import BadInput, NotFound
@@ -22,6 +23,7 @@ from remit.runtime.stacks import AgentStack, stack_of
 
 AnyAgent = TypeVar("AnyAgent", bound=AgentFunction)
 AnyTool = TypeVar("AnyTool")
+_TOOLS: Final = ("tools", "deny", "denies", "approve")  # keywords that name tools
 
 
 class About(TypedDict, total=False):
@@ -85,7 +87,7 @@ class HasTeam:
         which its tools run, and tools that remit cannot govern, are left alone: nobody counts what they spend.
         """
         if answer is None and not isinstance(card, Card):
-            found = models.joined(card, models.checked(about, "add"))
+            found = models.joined(card, self._ungrouped(models.checked(about, "add")))
             self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
             return
         of_type(card, Card, "add takes a Card and what answers for it, or an agent of another framework")
@@ -105,7 +107,8 @@ class HasTeam:
         to ask when the first does not answer, `keys` are names of environment variables that hold keys, and `output` is
         the form of the result.
         """
-        found = models.modelled(name, model, models.checked({**about}, "model_agent"), self._shelf)
+        given = self._ungrouped(models.checked({**about}, "model_agent"))
+        found = models.modelled(name, model, given, self._shelf)
         self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
 
     def tool(self, function: AnyTool) -> AnyTool:
@@ -127,7 +130,8 @@ class HasTeam:
 
     def _written(self, function: Any, name: Any, about: dict[str, Any]) -> Any:
         model = about.pop("model")
-        found = models.written(function, name, model, models.checked(about, "agent"), self._shelf)
+        given = self._ungrouped(models.checked(about, "agent"))
+        found = models.written(function, name, model, given, self._shelf)
         self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
         return function
 
@@ -160,8 +164,13 @@ class HasTeam:
             for agent in replaced:
                 directory.replace(agent)
 
+    def _ungrouped(self, about: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what is said of an agent with the owner's groups of tools replaced by their members."""
+        own = self._opening.settings.policy.tool_groups
+        return {**about, **{key: expanded(about[key], own) for key in _TOOLS if own and key in about}}
+
     def _register(self, function: Any, name: str, about: About) -> Any:
-        rest = cast("dict[str, Any]", about).copy()
+        rest = {**self._ungrouped(about)}
         retry = rest.pop("retry", USUAL)
         self.add(Card(name or getattr(function, "__name__", ""), **rest), function, retry=retry)
         return function
