@@ -8,7 +8,8 @@
     ├── Failed          an agent was asked and did not deliver
     │   ├── TimedOut    ... because its time was up
     │   ├── Cancelled   ... because someone stopped it
-    │   └── NoAnswer    ... because no model answered it
+    │   ├── NoAnswer    ... because no model answered it
+    │   └── OutOfRequests   ... because it asked its model as often as it may
     └── StoreError      the database could not do its part; nothing was half-written
         ├── NotAStore   the file is something else
         ├── NewerStore  the file was written by a newer remit
@@ -109,6 +110,10 @@ class NoAnswer(Failed):
     """No model answered the agent; the text says what became of each. `retryable` if one may answer later."""
 
     status = 503
+
+
+class OutOfRequests(Failed):
+    """The agent asked its model as often as it may for one task."""
 
 
 class StoreError(RemitError):

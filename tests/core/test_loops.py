@@ -299,18 +299,17 @@ def test_answers_that_return_to_a_text_that_only_grows_are_counted():
 
 
 @pytest.mark.rule("loops.echo")
-def test_another_answer_another_text_and_short_texts_are_no_echoes():
+def test_another_answer_and_another_text_are_no_echoes_and_a_refusal_counts_on():
     echoes = Echoes()
     for number in range(5):
         echoes.learn("b", LONG_TEXT + "x" * number, f"answer {number}")
     assert echoes.times("b", LONG_TEXT + "x" * 9) == 0
     for number in range(5):
         echoes.learn("c", f"{number}{LONG_TEXT}", "no")
-        echoes.learn("d", "x" * (number + 1), "no")
-    assert (echoes.times("c", f"4{LONG_TEXT}!"), echoes.times("d", "x" * 9)) == (0, 0)
+    assert echoes.times("c", f"4{LONG_TEXT}!") == 0
     for number in range(3):
         echoes.learn("e", LONG_TEXT + "x" * number, "no")
     assert echoes.times("e", LONG_TEXT + "x" * 9) == 2
     assert echoes.times("e", "another text") == 0
-    echoes.learn("e", "short", "no")
-    assert echoes.times("e", LONG_TEXT + "x" * 9) == 0
+    echoes.refused("E")
+    assert echoes.times("e", LONG_TEXT + "x" * 9) == 3

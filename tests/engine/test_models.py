@@ -137,12 +137,21 @@ async def test_a_model_that_is_asked_too_often_fails_its_task_and_what_was_said_
 
 
 @pytest.mark.rule("model.unknown-tools")
-async def test_a_model_that_calls_tools_that_do_not_exist_is_stopped_at_the_tenth(rt: Runtime):
+async def test_a_model_that_insists_on_a_tool_that_does_not_exist_is_stopped(rt: Runtime):
     talk = Talk(*[ModelAnswer("x", "big", FEW, ("lok",))] * 20)
     asking(rt, talk, times=20)
-    with pytest.raises(Failed, match="10 times that do not exist, at last 'lok'"):
+    with pytest.raises(Failed, match="^'coder' was stopped: it called 'lok' again and again, which it does not have"):
         await rt.run("coder", "x")
-    assert len(talk.asked) == 10
+    assert len(talk.asked) == 3
+
+
+@pytest.mark.rule("model.unknown-tools")
+async def test_a_model_that_calls_ever_other_tools_that_do_not_exist_is_stopped_as_well(rt: Runtime):
+    talk = Talk(*[ModelAnswer("x", "big", FEW, (f"tool{number}",)) for number in range(20)])
+    asking(rt, talk, times=20)
+    with pytest.raises(Failed, match="^'coder' was stopped: it called 'tool11' and others, which it does not have"):
+        await rt.run("coder", "x")
+    assert len(talk.asked) == 12
 
 
 # -- others to ask --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from remit.core.allow import Names, has, spelled
 from remit.core.bounds import TOP
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.chain import path
+from remit.core.loops import echo_sentence
 from remit.core.record import RunFacts
 from remit.core.remit import Pass, Remit
 from remit.core.repeats import STOP, Repetition, Sign
@@ -247,10 +248,12 @@ def room_for_task(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 def not_again(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     """The same delegation with the same result again and again gets nobody anywhere."""
-    times, in_turn = facts.repetition
+    times, in_turn, echo = facts.repetition
     sign = facts.repetition.sign
     if sign < Sign.BLOCK:
         return ALLOW
+    if echo:
+        return deny("repeat", echo_sentence(wish.to, echo))
     what = "the same two things in turn" if in_turn else "the same"
     made = f"'{remit.holder}' has asked for {what} {times} times by now, '{wish.to}' last, and nothing changes"
     if sign is Sign.STOP:

@@ -23,6 +23,7 @@ ANSWERS: Final = 4  # of one agent to one asker
 ASKS: Final = 1_024  # different things asked in a run that are counted
 SHORT: Final = 5  # words of an answer that may well be the same to another question
 LONG: Final = 2_000  # characters of a text beyond which only case and space do not matter
+GROWN: Final = 200  # characters: what is shorter has not grown yet
 MORE: Final = 2  # rounds in which what was refused is tried all the same, before its turn is stopped
 
 _PASSING: Final = frozenset(("concurrency", "spawn", "over"))  # refusals that may be none a moment later
@@ -277,14 +278,14 @@ class Rounds:
 
     def __init__(self) -> None:
         self.stale = 0
-        self._latest = -1  # round of which nothing new came
-        self._fresh = -1  # round of which something did
-        self._refused: dict[str, tuple[int, int]] = {}  # how often, and in which round at last
+        self._latest: int | None = None  # round of which nothing new came
+        self._fresh: int | None = None  # round of which something did
+        self._refused: dict[str, tuple[int, int | None]] = {}  # how often, and in which round at last
 
     @property
     def has_gained(self) -> bool:
         """Whether anything new has come of this turn."""
-        return self._fresh >= 0
+        return self._fresh is not None
 
     def gained(self, number: int) -> None:
         """Note something new in the round of that number."""
@@ -304,7 +305,7 @@ class Rounds:
         if rule in _PASSING:
             return 0
         key = rule if rule in _OF_ALL else what
-        times, latest = self._refused.get(key, (0, -1))
+        times, latest = self._refused.get(key, (0, None))
         if latest != number:
             times += 1
             self._refused[key] = (times, number)
@@ -342,8 +343,6 @@ class Echoes:
 
     __slots__ = ("_agents",)
 
-    LEAST: Final = 200  # characters: what is shorter has not grown yet
-
     def __init__(self) -> None:
         self._agents: dict[str, _Echo] = {}
 
@@ -355,14 +354,16 @@ class Echoes:
     def learn(self, agent: str, text: str, answer: str) -> None:
         """Note what an agent answered."""
         name = canonical(agent)
-        if len(text) < self.LEAST:
-            self._agents.pop(name, None)
-            return
         echo, said = self._agents.get(name, _SILENCE), heard(answer)
         grows = self._grows(echo, text)
         times = echo.times + 1 if grows and said in echo.answers else 0
         answers: Sequence[str] = echo.answers if said in echo.answers else (*echo.answers, said)[-ANSWERS:]
         self._agents[name] = _Echo(len(text), digest(text), times, tuple(answers))
+
+    def refused(self, agent: str) -> None:
+        """Note that an agent was not asked, as it says the same again and again."""
+        echo = self._agents[canonical(agent)]
+        self._agents[canonical(agent)] = echo._replace(times=echo.times + 1)
 
     @staticmethod
     def _grows(echo: _Echo, text: str) -> bool:

@@ -27,10 +27,12 @@ class Sign(IntEnum):
 
 
 class Repetition(NamedTuple):
-    """How often the same was done, the present time included; `in_turn` if it is two things in turn."""
+    """How often the same was done, the present time included; `in_turn` if it is two things in turn. `echo` is not 0 if
+    it is an answer that comes again, and says after how many of them nobody is asked any more."""
 
     times: int = 1
     in_turn: bool = False
+    echo: int = 0
 
     @property
     def sign(self) -> Sign:

@@ -29,11 +29,12 @@ _MANY: Final = 1_000_000
 
 class TaskLimits(NamedTuple):
     """How often one task may change hands, into how many parts it may go out at once, and how many spawned tasks it
-    may have at a time."""
+    may have at a time; `echo` is how often an agent may say again what it said, to a text that only grows."""
 
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
     spawns: int = SPAWNED
+    echo: int | None = None
 
 
 _LIMITS: Final = TaskLimits()

@@ -1,8 +1,10 @@
 """Putting the engine together, once for every store that is opened, and tying its five knots."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
+from remit.core.loops import Loops
 from remit.core.redaction import Redaction
 from remit.engine.admission import Admission, TaskLimits
 from remit.engine.attempt.alive import LiveTasks
@@ -21,6 +23,7 @@ from remit.engine.door.approving import Approving
 from remit.engine.finding import Finder
 from remit.engine.ground import Ground
 from remit.engine.models.asking import Models
+from remit.engine.models.circling import Circles
 from remit.engine.models.costs import Costs
 from remit.engine.models.prompting import Prompting
 from remit.engine.models.toolbox import Toolbox
@@ -105,7 +108,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         inbox,
         money,
         PeopleServices(services.questions),
-        _talking(services, money, Prompting(entries, inbox), keys),
+        _talking(services, money, Prompting(entries, inbox), keys, settings.policy.loops),
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
@@ -134,10 +137,10 @@ def _money(services: Services, settings: EngineSettings) -> MoneyServices:
     return MoneyServices(Paying(ground, holding, tariff), Effects(ground, services.insisting))
 
 
-def _talking(services: Services, money: MoneyServices, prompting: Prompting, keys: Keys) -> ModelServices:
-    ground, insisting = services.ground, services.insisting
-    models = Models(ground, Costs(money.paying), keys, insisting, services.slots, {})
-    return ModelServices(models, Toolbox(ground, insisting, keys.redaction), prompting)
+def _talking(services: Services, money: MoneyServices, prompting: Prompting, keys: Keys, loops: Loops) -> ModelServices:
+    ground, insisting, circles = services.ground, services.insisting, Circles(services.ground, loops, OrderedDict())
+    models = Models(ground, Costs(money.paying), keys, insisting, services.slots, {}, circles)
+    return ModelServices(models, Toolbox(ground, insisting, keys.redaction, circles), prompting)
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:
@@ -154,7 +157,7 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
         ground.directory,
         policy.breaker,
         policy.concurrency,
-        TaskLimits(policy.handoffs, policy.sends, policy.spawns),
+        TaskLimits(policy.handoffs, policy.sends, policy.spawns, policy.loops.echo),
         Approving(policy.approve, policy.unanswered),
     )
     bell = Bell(ground.store, ground.clock)

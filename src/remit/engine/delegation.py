@@ -31,7 +31,7 @@ from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import Operations
 from remit.engine.attempt.resume import Resumed, asked, next_of, origin_of, resume
 from remit.engine.attempt.turns import Superseded
-from remit.engine.attempt.watching import Watch, action_of
+from remit.engine.attempt.watching import Watch, action_of, action_of_all
 from remit.engine.directory import Agent
 from remit.engine.door.said import Said
 from remit.engine.hops import first_proposed, place_of, proposed
@@ -138,6 +138,11 @@ class Led(NamedTuple):
 class Delegations:
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._echo = services.admission.limits.echo
+
+    def watch(self, asker: LiveTask, passes: list[Pass]) -> Watch:
+        """Watch what goes out at once."""
+        return Watch(asker, action_of_all(passes), passes[0] if len(passes) == 1 else None, self._echo)
 
     async def begin(
         self, wish: Pass, ceiling: Bounds, session: str, *, by: str = "", led: Led | None = None
@@ -181,7 +186,7 @@ class Delegations:
         if step is not None:  # a plan does not repeat itself
             return await self._delegated(asker, wish, asker.operations.ids("step", step.identity), Besides(step))
         ops = asker.operations.ids("delegate", *question(wish))
-        watch = Watch(asker, action_of(ops[0], wish))
+        watch = Watch(asker, action_of(ops[0], wish), wish, self._echo)
         outcome = await self._delegated(asker, wish, ops, Besides(again=watch.again))
         watch.learn((outcome,))
         if outcome.state == "refused":

@@ -25,7 +25,6 @@ from remit.engine.asking import AlongHandoff, Delegating, DelegatingTeam, Planni
 from remit.engine.attempt.busy import Batch
 from remit.engine.attempt.handoffs import Handoffs
 from remit.engine.attempt.live import Handoff, LiveTask
-from remit.engine.attempt.watching import Watch, action_of_all
 from remit.engine.delegation import Delegations
 from remit.engine.directory import Directory
 from remit.engine.finding import Finder
@@ -151,7 +150,7 @@ class Turn(MoneyVerbs, ModelVerbs):
         outcomes: list[Outcome | None] = [None] * len(passes)
         most = whole(at_once, "at_once", least=1)
         limiter = anyio.CapacityLimiter(most) if most else None
-        watch = Watch(self._live, action_of_all(passes))
+        watch = self._services.delegations.watch(self._live, passes)
         batch = Batch(len(passes)) if limiter is None else None  # what runs later is judged later
 
         async def delegate(index: int) -> None:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from remit.core import backoff, lifecycle
 from remit.core.events import Unsealed
 from remit.core.kinds import Requeue, ended, requeued
+from remit.core.loops import NEVER, strike_key
 from remit.core.redaction import Redaction
 from remit.core.remit import LASTS, expires
 from remit.core.trust import INSIDE, OUTSIDE
@@ -22,6 +23,7 @@ from remit.ports import Decision, View, Wants
 AT_ONCE: Final = 0  # ready whatever the clock of whoever looks says
 _NOT_OURS: Final = ""
 _NOT_YET: Final = "not yet"
+_STRIKES: Final = frozenset(("task.failed", "task.died"))
 
 
 class Endings(NamedTuple):
@@ -108,7 +110,15 @@ class Endings(NamedTuple):
                         data["until"] = expires(remit.bounds, now, LASTS)
                     event = requeued("task.retrying", live.place, remit.holder, now, back, data)
                     return ending._replace(kind="task.retrying"), event
-        return ending, ended(remit, ending.kind, now, turn_data(live, ending.data))
+        data = turn_data(live, ending.data)
+        if live.circled and ending.kind in _STRIKES:
+            data["strikes"] = {name: _strikes(view, remit.root, name) + 1 for name in live.circled}
+        return ending, ended(remit, ending.kind, now, data)
+
+
+def _strikes(view: View, run: str, agent: str) -> int:
+    key = strike_key(agent)
+    return view.asks(run, (key, key, key)).get(key, NEVER).times
 
 
 def turn_data(live: LiveTask, data: dict[str, Json]) -> dict[str, Json]:

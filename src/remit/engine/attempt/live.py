@@ -18,6 +18,7 @@ from remit.core.entry import Entry, Writer
 from remit.core.kinds import Lineage, Place, place
 from remit.core.lead import Lead
 from remit.core.lifecycle import TERMINAL
+from remit.core.loops import Echoes, Rounds, same
 from remit.core.money import Amounts
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why, kept_back
@@ -69,16 +70,28 @@ NOT_HANDED: Final = Handoff()  # shared by all tasks: turns are given copies
 
 
 class Conversation:
-    """A turn's talk with a model: how many requests there were, how far the context is shortened, how many calls were
-    of tools that do not exist, and what tools were used of late. Run again, the same requests build it anew."""
+    """A turn's talk with a model: how many requests and calls of tools there were, how far the context is shortened,
+    and what came of its rounds. Run again, the same requests build it anew."""
 
-    __slots__ = ("requests", "strange", "tools", "trim")
+    __slots__ = ("_wanted", "calls", "requests", "rounds", "trim")
 
     def __init__(self) -> None:
         self.requests = 0
         self.trim = 0
-        self.strange = 0
-        self.tools = Repeats()
+        self.calls = 0
+        self.rounds = Rounds()
+        self._wanted: tuple[str, str] | None = None
+
+    @property
+    def round(self) -> int:
+        """The number of the round: that of the answer in which tools are called. Who asks no model has one for each."""
+        return self.requests or -self.calls
+
+    def wanted(self, task: str) -> str:
+        """Reduce the text of its task to what is wanted, once."""
+        if self._wanted is None or self._wanted[0] != task:
+            self._wanted = (task, same(task))
+        return self._wanted[1]
 
 
 class LiveTask:
@@ -94,7 +107,8 @@ class LiveTask:
     returned = False  # whether its agent has answered; what it left running is not its own any more
     alone: asyncio.Event | None = None  # set when nothing of it is under way elsewhere any more
     left = False  # whether its agent was left behind
-    spared = False  # whether a failure of its agent is not counted, as it is tried again
+    spared = False  # whether a failure of its agent is not counted, as it is tried again, or is not its own
+    circled: tuple[str, ...] = ()  # whom it is held against that it was stopped because it got nowhere
     phase = ""  # of a coordinator: planning, or putting together
     team: frozenset[str] | None = None  # whom it may write to, as a member of a team
     lead: Lead | None = None  # what the engine does in its holder's place
@@ -232,6 +246,11 @@ class LiveTask:
     def delegated(self) -> Repeats:
         """What it has delegated of late. Most tasks delegate nothing."""
         return Repeats()
+
+    @cached_property
+    def echoes(self) -> Echoes:
+        """What it was answered to texts that grow. Most texts are short."""
+        return Echoes()
 
     @cached_property
     def conversation(self) -> Conversation:

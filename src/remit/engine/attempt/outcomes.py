@@ -18,7 +18,7 @@ from remit.core.trust import INSIDE
 from remit.core.values import Json
 from remit.engine import traces
 from remit.engine.presence.bell import Bell
-from remit.errors import BadInput, Cancelled, Failed, Refused, RemitError, StoreError, TimedOut
+from remit.errors import BadInput, Cancelled, Failed, NoAnswer, OutOfRequests, Refused, RemitError, StoreError, TimedOut
 from remit.ports import View
 
 _ERROR_LIMIT = 2_000
@@ -41,6 +41,10 @@ class Ending(NamedTuple):
         return wanted_wait(error.__cause__, now) if error is not None and error.__cause__ is not None else 0
 
 
+class Circled(Refused):
+    """A turn was stopped because it went round in circles; the sentence says whose."""
+
+
 def completed(remit: Remit, value: Json) -> Ending:
     return Ending("task.completed", {"result": value}, Outcome(remit.holder, remit.id, "completed", value))
 
@@ -51,9 +55,11 @@ def refused(remit: Remit, refusal: Refused) -> Outcome:
 
 def failed(remit: Remit, error: BaseException) -> Ending:
     again = retryable(error) or isinstance(error, StoreError)  # what the store cannot do now it may do later
-    own = is_own(error)
+    own = is_own(error, remit.id)
     where = traces.place(error) if own else ""  # of another's failure, its own sentence says where it was
     sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said(error)}"
+    if isinstance(error, Circled):
+        sentence = str(error)
     failure = Failed(
         _kept(sentence, f" ({where})" if where else ""), agent=remit.holder, task=remit.id, retryable=again
     )
@@ -74,13 +80,18 @@ def unusable(remit: Remit, no: BadInput) -> Ending:
     return ending
 
 
-def is_own(error: BaseException) -> bool:
-    """Whether a failure is the agent's own, and not a rule's, the store's, or that of someone it asked."""
+def is_own(error: BaseException, task: str) -> bool:
+    """Whether a failure is the agent's own, and not a rule's, the store's, or that of someone it asked. Whoever goes
+    round in circles, or gets no answer from any model, does so by itself."""
     if isinstance(error, BaseExceptionGroup):
-        return any(is_own(one) for one in cast("BaseExceptionGroup[BaseException]", error).exceptions)
-    if isinstance(error, Refused | StoreError | Failed):
+        return any(is_own(one, task) for one in cast("BaseExceptionGroup[BaseException]", error).exceptions)
+    if isinstance(error, Refused):
+        return error.rule == "repeat"
+    if isinstance(error, Failed):
+        return error.task == task and isinstance(error, NoAnswer | OutOfRequests)
+    if isinstance(error, StoreError):
         return False
-    return error.__cause__ is None or is_own(error.__cause__)
+    return error.__cause__ is None or is_own(error.__cause__, task)
 
 
 def timed_out(remit: Remit, *, final: bool, short: bool = False) -> Ending:

@@ -8,9 +8,10 @@ from typing import Final
 
 from remit.core.bounds import TOP
 from remit.core.identity import said
+from remit.core.loops import GROWN
 from remit.core.outcome import Outcome
 from remit.core.remit import Pass
-from remit.core.repeats import Repetition, Sign
+from remit.core.repeats import BLOCK, Repetition, Sign
 from remit.core.values import digest, encode
 from remit.engine.attempt.live import LiveTask
 from remit.errors import Refused
@@ -22,16 +23,24 @@ _SHORT: Final = 64
 class Watch:
     """One delegation, or several that go out at once. `again` tells how often it has been the same."""
 
-    __slots__ = ("_action", "_task", "again")
+    __slots__ = ("_action", "_task", "_wish", "again")
 
-    def __init__(self, task: LiveTask, action: str) -> None:
+    def __init__(self, task: LiveTask, action: str, wish: Pass | None = None, echo: int | None = None) -> None:
+        """`wish` is what goes out, if it is one thing; `echo` how often an answer may come again if the text grows."""
         self._task = task
         self._action = action
+        self._wish = wish if echo is not None and wish is not None and len(wish.task) >= GROWN else None
         self.again = task.delegated.asks(action)
+        if self._wish is not None and echo is not None:
+            times = task.echoes.times(self._wish.to, self._wish.task)
+            if times >= echo:
+                self.again = Repetition(max(self.again.times, BLOCK + times - echo), echo=echo)
 
     def learn(self, outcomes: Sequence[Outcome]) -> None:
         """Note what came of it. Whoever goes on with what is blocked, or refused each time, is stopped."""
         seen = self._task.delegated
+        if self._wish is not None:
+            self._hear(self._wish, outcomes[0])
         if self.again.sign >= Sign.BLOCK and all(outcome.rule == "repeat" for outcome in outcomes):
             seen.blocked(self._action)
             now = self.again
@@ -42,6 +51,13 @@ class Watch:
             now = seen.seen(self._action, came[0] if len(came) == 1 else digest(encode(came)))
         if now.sign is Sign.STOP:
             self._task.control.give_up(_why(now, outcomes[-1]))
+
+    def _hear(self, wish: Pass, outcome: Outcome) -> None:
+        if outcome.ok:
+            value = outcome.value
+            self._task.echoes.learn(wish.to, wish.task, value if isinstance(value, str) else encode(value))
+        elif self.again.echo and outcome.rule == "repeat":
+            self._task.echoes.refused(wish.to)
 
 
 def _why(again: Repetition, last: Outcome) -> Exception:

@@ -35,16 +35,16 @@ from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.slots import Slots
 from remit.engine.door.funding import purse_in
 from remit.engine.ground import Ground
+from remit.engine.models.circling import Circles
 from remit.engine.models.costs import Costs, PaidRequest
 from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import move_on_after, shielded
 from remit.engine.upkeep.keys import Keys, own_mark
-from remit.errors import Failed, NoAnswer
+from remit.errors import Failed, NoAnswer, OutOfRequests
 from remit.ports import Decision, View
 from remit.ports.models import LISTENER, Hear, Heard, ModelAnswer, ModelCall
 
 Search = Generator[ModelTry, Situation, GaveUp | None]
-UNKNOWN_TOOLS = 10  # calls of tools that do not exist, after which a turn is stopped
 
 
 class _Known(NamedTuple):
@@ -65,6 +65,7 @@ class Models(NamedTuple):
     insisting: Insisting
     slots: Slots
     used: dict[str, int]
+    circles: Circles
 
     async def ask(self, live: LiveTask, call: ModelCall) -> ModelAnswer:
         """Ask a model; when the task is run again, give back what it answered, without asking or paying again."""
@@ -76,7 +77,8 @@ class Models(NamedTuple):
                 _must_go_on(live)
                 reply = await self._asked(live, call, op)
         live.conversation.requests += 1
-        _count_unknown(live, call, reply)
+        if strange := [name for name in reply.calls if name not in call.tools]:
+            await self.circles.unknown(live, strange)
         return reply
 
     async def _kept(self, live: LiveTask, op: str) -> ModelAnswer | None:
@@ -205,6 +207,7 @@ class Models(NamedTuple):
         providers = {choice.provider for choice in call.choices if choice.provider}
 
         def look(view: View) -> _Known:
+            self.circles.must_go_on(view, live)
             own = {name: own_mark(row) for name in providers if (row := view.secret(name)) is not None}
             return _Known(view.coolings(), purse_in(view, live.remit.id), own)
 
@@ -260,23 +263,9 @@ def _listener(live: LiveTask) -> Hear | None:
 def _must_go_on(live: LiveTask) -> None:
     most = live.agent.rules.iterations
     if live.conversation.requests >= most:
-        raise Failed(
+        raise OutOfRequests(
             f"'{live.remit.holder}' has asked its model {most} times, which is all it may for one task; what was said "
             "is kept in the journal. Give it a smaller task, or more iterations",
-            agent=live.remit.holder,
-            task=live.remit.id,
-            retryable=False,
-        )
-
-
-def _count_unknown(live: LiveTask, call: ModelCall, reply: ModelAnswer) -> None:
-    """Stop a model that goes on calling tools that do not exist: nobody else sees such calls."""
-    strange = [name for name in reply.calls if name not in call.tools]
-    live.conversation.strange += len(strange)
-    if live.conversation.strange >= UNKNOWN_TOOLS:
-        raise Failed(
-            f"the model of '{live.remit.holder}' has called tools {live.conversation.strange} times that do not exist, "
-            f"at last '{strange[-1] if strange else ''}'",
             agent=live.remit.holder,
             task=live.remit.id,
             retryable=False,

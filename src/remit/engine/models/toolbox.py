@@ -1,8 +1,8 @@
-"""Using tools in a model's name: policy, detector, journal, approval, hooks, and then the tool itself.
+"""Using tools in a model's name: policy, loops, journal, approval, hooks, and then the tool itself.
 
 Whatever comes of a call, the model is told it as a value or as a sentence, and it is told the same when the task is run
-again. Policy and detector are outside the journal, because they decide the same each time; what a person or a hook has
-said is inside, so that nobody is asked again.
+again. Policy is outside the journal, because it decides the same each time; what a person or a hook has said is inside,
+so that nobody is asked again, and so is what was learned about loops, so that nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -12,18 +12,16 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol, cast
 
-from anyio.lowlevel import checkpoint
-
 from remit.core import remit as remits
 from remit.core.command import Command
 from remit.core.kinds import ToolDone, ToolOutcome, tool_done
 from remit.core.redaction import Redaction
-from remit.core.repeats import BLOCK, Repetition, Sign
 from remit.core.text import summary
 from remit.core.values import Json, checked, digest, encode
 from remit.engine.attempt.effects import kept_effects
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
+from remit.engine.models.circling import Circle, Circles
 from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import shielded
 from remit.engine.traces import place
@@ -43,51 +41,52 @@ class Approver(Protocol):
 
 
 class ToolAnswer(NamedTuple):
-    """What a model is told of a call, and whether the tool was used, has failed or was refused. `elapsed` is how long
-    the tool itself took, in microseconds, `place` the line of the user's code where it raised."""
+    """What a model is told of a call, and whether the tool was used, has failed or was refused, and by which `rule`.
+    `elapsed` is how long the tool itself took, in microseconds, `place` the line of the user's code where it raised."""
 
     value: Json
     outcome: ToolOutcome = "done"
     elapsed: int = 0
     place: str = ""
+    rule: str = ""
 
 
 class Toolbox(NamedTuple):
     ground: Ground
     insisting: Insisting
     redaction: Redaction
+    circles: Circles
 
     async def use(self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> Json:
         """Use a tool, and give back what the model is told. Raises HandedOver when the call hands the task over."""
         live.must_be_at_work()
         call, wrong = _read(call)
-        action = f"{call.name} {digest(encode({**call.arguments}))}"
         with live.verb():
-            refusal = _not_allowed(live, call) or wrong
-            again = live.conversation.tools.asks(action)
-            if refusal is None and again.times > BLOCK:
-                await _stopped(live, call.name, again)
-            if refusal is None and again.sign is Sign.BLOCK:
-                refusal = _blocked(call.name, again)
-            told = await self._told(turn, live, call, do, refusal)
-        return _noted(live, action, call.name, told, blocked=again.sign is Sign.BLOCK)
+            circle = self.circles.around(live, call)
+            told = await self._told(turn, live, call, do, circle, _not_allowed(live, call) or wrong)
+            more = await circle.learn(told.value, told.outcome)
+        return f"{told.value if isinstance(told.value, str) else encode(told.value)}\n\n{more}" if more else told.value
 
     async def _told(
-        self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction, refusal: str | None
+        self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction, circle: Circle, refusal: str | None
     ) -> ToolAnswer:
         """Find what the model was told before, or use the tool now and keep what comes of it."""
         op = live.operations.tool(call.id, digest(f"{call.name} {encode({**call.arguments})}"))
         if live.attempt.is_rerun and (kept := await self.ground.store.read(lambda view: view.done(op))) is not None:
             (await kept_effects(self.ground, live)).forget(live.operations.effects_inside(op))
-            value, outcome = cast("tuple[Json, ToolOutcome]", kept[0])
+            value, outcome, *beside = cast("list[Any]", kept[0])
+            circle.recall(value, beside[0] if beside else {})
             return ToolAnswer(value, outcome)
         if refusal is not None:
-            told = ToolAnswer(refusal, "refused")
+            told = ToolAnswer(refusal, "refused", rule="not-allowed")
+        elif again := await circle.no():
+            told = ToolAnswer(again, "refused", rule="repeat")
         else:
             with live.operations.inside(op):
                 told = await self._used(turn, live, call, do)
         told = await _after(turn, live, call, told)
-        return await self._kept(live, op, call, told)
+        circle.judge(told.value, told.outcome, told.rule)
+        return await self._kept(live, op, call, told, circle)
 
     async def _used(self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> ToolAnswer:
         """Have it approved, call what comes before it, and use the tool. Only the tool's own time is counted."""
@@ -100,7 +99,7 @@ class Toolbox(NamedTuple):
             raise  # without the store nobody can go on
         except Refused as refused:
             live.must_be_at_work()  # or it is the turn that is over
-            told = ToolAnswer(str(refused), "refused")
+            told = ToolAnswer(str(refused), "refused", rule=refused.rule)
         except Failed as failed:
             told = ToolAnswer(str(failed), "failed", place=place(failed, library=False))
         except Exception as error:  # noqa: BLE001 - whatever a tool does, its model is told
@@ -109,7 +108,7 @@ class Toolbox(NamedTuple):
         live.receipt.tell(live.operations.call_under_way, told.value)
         return told if began < 0 else told._replace(elapsed=ticks() - began)
 
-    async def _kept(self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer) -> ToolAnswer:
+    async def _kept(self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer, circle: Circle) -> ToolAnswer:
         """Keep what came of a call, and give what was kept: that has none of the owner's secrets, and it is what the
         model is told when the task is run again."""
         data: ToolDone = {
@@ -125,13 +124,16 @@ class Toolbox(NamedTuple):
 
         def decide(view: View) -> Decision[Json]:
             live.must_own(view)
-            return Decision([told.value, told.outcome], (tool_done(live.remit, data, self.ground.clock.now()),))
+            asks = circle.counted(view, told.value, told.outcome)
+            done: ToolDone = {**data, "asks": asks} if asks else data
+            kept: list[Json] = [told.value, told.outcome, *([beside] if (beside := circle.beside()) else ())]
+            return Decision(kept, (tool_done(live.remit, done, self.ground.clock.now()),))
 
         what = f"what came of '{call.name}' in task {live.remit.id}"
         kept = await shielded(self.insisting.insist(live.control, what, lambda: self.ground.store.tx(op, decide)))
         if told.outcome == "failed":
             _log.warning("%s", _warning(live, data))
-        value, outcome = cast("tuple[Json, ToolOutcome]", kept)
+        value, outcome, *_ = cast("list[Any]", kept)
         return ToolAnswer(value, outcome)
 
     def _short(self, value: Json) -> str:
@@ -210,36 +212,3 @@ def _read(call: ToolCall) -> tuple[ToolCall, str | None]:
     except BadInput as wrong:
         return call._replace(arguments={}), f"'{call.name}' was not used: {wrong}"
     return call._replace(arguments=cast("dict[str, Any]", given)), None
-
-
-def _blocked(name: str, again: Repetition) -> str:
-    return (
-        f"'{name}' was not used: {_how_often(again)}, and nothing changed. Do something else, or finish with what you "
-        "have; the same once more ends the task"
-    )
-
-
-async def _stopped(live: LiveTask, name: str, again: Repetition) -> None:
-    """End a turn that goes on with what was blocked."""
-    refused = Refused(f"'{name}' was blocked and called again: {_how_often(again)}", rule="repeat")
-    live.control.give_up(refused)
-    await checkpoint()
-    raise refused
-
-
-def _noted(live: LiveTask, action: str, name: str, told: ToolAnswer, *, blocked: bool) -> Json:
-    """Note what came of a call, and warn whoever does the same again and again."""
-    tools = live.conversation.tools
-    if blocked:
-        tools.blocked(action)
-        return told.value
-    now = tools.seen(action, digest(encode(told.value)))
-    if now.sign is not Sign.WARN:
-        return told.value
-    text = told.value if isinstance(told.value, str) else encode(told.value)
-    return f"{text}\n\n[{_how_often(now)} with the same outcome; at {BLOCK} it is not done any more]"
-
-
-def _how_often(again: Repetition) -> str:
-    what = "this and one other call were made in turn" if again.in_turn else "the same call was made"
-    return f"{what} {again.times} times"

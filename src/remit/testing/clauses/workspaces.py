@@ -15,7 +15,6 @@ from remit.core.kinds import (
     Place,
     Queued,
     Requeue,
-    ToolDone,
     breaker_set,
     cards_published,
     claimed,
@@ -31,7 +30,6 @@ from remit.core.kinds import (
     started,
     step_ended,
     submitted,
-    tool_done,
 )
 from remit.core.message import Message
 from remit.core.projection import KEYS
@@ -229,10 +227,11 @@ def _money(mark: str, place: Place) -> tuple[Unsealed, ...]:
         ),
         question_event("question.asked", place, "lead", NOW, {**asked, "expires": "reject"}),
         cooling_set("key:A", Cooling(1 + len(mark), NOW, "auth", NOW), NOW),
+        Unsealed("tool.done", NOW, _asked(mark), "root", "s", "root", "lead"),
     )
 
 
-def _asked(mark: str) -> ToolDone:
+def _asked(mark: str) -> dict[str, Json]:
     return {"tool": mark, "call": mark, "given": mark, "outcome": "done", "asks": {"one": [1, 1, mark]}}
 
 
@@ -269,7 +268,6 @@ async def _fill(store: Store, mark: str, expires: int) -> None:
             cards_published([Card("helper", mark)], NOW),
             key_set("openai", mark, "", NOW),
             *_money(mark, place),
-            tool_done(root, _asked(mark), NOW),
             step_ended(root, mark, "skipped", mark, NOW),
             ended(root, "task.completed", NOW, {"result": mark}),
         )

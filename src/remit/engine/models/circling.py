@@ -1,0 +1,240 @@
+"""The rules on loops where the calls of models go through: one object for each call, asked before and told after."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, NoReturn
+
+from anyio.lowlevel import checkpoint
+
+from remit.core.kinds import ToolOutcome
+from remit.core.loops import (
+    ASKS,
+    MORE,
+    NEVER,
+    AskCount,
+    Loops,
+    ModelAsk,
+    SeenOutcomes,
+    last_time,
+    learned,
+    not_asked,
+    same,
+    stale_sentence,
+    stale_warning,
+    strike_key,
+)
+from remit.core.text import canonical
+from remit.core.values import Json, encode
+from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.outcomes import Circled
+from remit.engine.ground import Ground
+from remit.errors import Refused
+from remit.ports import View
+from remit.ports.models import ToolCall
+
+RUNS: Final = 256  # of which a process remembers what tools have told
+_LATER: Final = frozenset(("call_agent_async", "spawn_agent"))
+_ASKS: Final = _LATER | {"call_agent"}
+_HANDS_OVER: Final = "handoff"
+# Refusals that are nobody's own failure, however often they are met.
+_NOT_ITS_OWN: Final = frozenset(("credits", "tokens", "price", "approval", "deadline"))
+
+
+class Circles(NamedTuple):
+    """What all calls of models share. `runs` is what this process has seen of each run."""
+
+    ground: Ground
+    rules: Loops
+    runs: OrderedDict[str, SeenOutcomes]
+
+    def around(self, live: LiveTask, call: ToolCall) -> Circle:
+        return Circle(self, live, call)
+
+    def seen(self, run: str) -> SeenOutcomes:
+        found = self.runs.get(run)
+        if found is None:
+            found = self.runs[run] = SeenOutcomes()
+            if len(self.runs) > RUNS:
+                self.runs.popitem(last=False)
+        else:
+            self.runs.move_to_end(run)
+        return found
+
+    def must_go_on(self, view: View, live: LiveTask) -> None:
+        """Raise Refused if the models of a run have been asked often enough, or if others like this task were stopped
+        and it has come to nothing new either."""
+        remit, talk, most = live.remit, live.conversation, self.rules.requests
+        if most is not None and view.run(remit.root).requests >= most:
+            raise Refused(
+                f"the models of this run have been asked {most:,} times, which is all they may be; '{remit.holder}' "
+                "stops here",
+                rule="requests",
+            )
+        if self.rules.strikes is None or not talk.requests or talk.rounds.has_gained:
+            return
+        key = strike_key(remit.holder)
+        if view.asks(remit.root, (key, key, key)).get(key, NEVER).times >= self.rules.strikes:
+            raise Circled(
+                f"'{remit.holder}' was stopped: its latest tasks in this run were, and this one has come to nothing "
+                "new either",
+                rule="repeat",
+            )
+
+    async def unknown(self, live: LiveTask, names: list[str]) -> None:
+        """Count calls of tools that a model was not offered: nobody else sees them. Raises Refused when it insists."""
+        rounds, number, rules = live.conversation.rounds, live.conversation.round, self.rules
+        for name in names:
+            stale, times = rounds.in_vain(number), rounds.refused("unknown-tool", name, number)
+            often = rules.refusals is not None and times >= rules.refusals
+            if often or (rules.stale is not None and stale >= rules.stale + MORE):
+                how = "again and again" if often else "and others"
+                await stop(live, f"it called '{name}' {how}, which it does not have", "unknown-tool")
+
+
+class Circle:
+    """One call of a model, as the rules on loops see it."""
+
+    __slots__ = ("_call", "_came", "_circles", "_fresh", "_live", "_rows", "_wanted", "asks", "is_poll", "rule")
+
+    def __init__(self, circles: Circles, live: LiveTask, call: ToolCall) -> None:
+        self._circles, self._live, self._call = circles, live, call
+        self.asks = call.name in _ASKS
+        self.is_poll = circles.rules.is_poll(call.name)
+        self.rule = ""  # by which it was refused
+        self._wanted = _wanted(live, call) if self.asks else None
+        self._came: bool | None = None  # whether anything new came of it below
+        self._fresh: bool | None = None  # whether what came of it was new; None if that is not to be told
+        self._rows: Mapping[str, AskCount] = {}
+        live.conversation.calls += 1
+
+    async def no(self) -> str:
+        """Say why this is not done; empty if it may be."""
+        rules, stale = self._circles.rules, self._live.conversation.rounds.stale
+        if self._wanted is not None:
+            wanted, run = self._wanted, self._live.remit.root
+            rows = await self._circles.ground.store.read(lambda view: view.asks(run, wanted.keys))
+            if why := not_asked(rules, wanted, rows):
+                return why
+        most = rules.most(asks=self.asks)
+        if self._call.name == _HANDS_OVER or self.is_poll or most is None or stale < most:
+            return ""
+        return stale_sentence(self._call.name, stale, asks=self.asks)
+
+    @property
+    def _action(self) -> str:
+        return f"{self._call.name} {encode({**self._call.arguments})}"
+
+    def judge(self, value: Json, outcome: ToolOutcome, rule: str) -> None:
+        """Look whether what came of it is new, as far as this process has seen: before that is recorded."""
+        self.rule = rule
+        seen, remit = self._circles.seen(self._live.remit.root), self._live.remit
+        if outcome == "refused" or self.is_poll:
+            return
+        if self._wanted is None:
+            self._fresh = seen.is_new(self._action, encode(value))
+            self._tell_asker(seen, new=self._fresh is not False)
+        elif self._call.name in _LATER:  # what comes of it is not known yet
+            self._came = not (isinstance(value, dict) and bool(value.get("existing")))
+        else:
+            self._came = seen.came(remit.id, self._wanted.text)
+
+    def counted(self, view: View, value: Json, outcome: ToolOutcome) -> dict[str, list[Json]]:
+        """Count what an agent was asked for, in the transaction that records the call; gives the rows that change."""
+        wanted, run = self._wanted, self._live.remit.root
+        if wanted is None or outcome != "done":
+            return {}
+        rows = view.asks(run, wanted.keys)
+        self._fresh, changed = learned(wanted, rows, value if isinstance(value, str) else encode(value), self._came)
+        self._rows = changed
+        if wanted.key not in rows and view.run(run).tasks > ASKS:  # so many rows are enough
+            changed = {key: row for key, row in changed.items() if key in rows}
+        return {key: [*row] for key, row in changed.items()}
+
+    def beside(self) -> dict[str, Json]:
+        """Give what is kept with the answer, so that the same is learned when the task is run again."""
+        kept: dict[str, Json] = {"rule": self.rule} if self.rule else {}
+        if self._fresh is not None:
+            kept["new"] = self._fresh
+        if self._wanted is not None and (row := self._rows.get(self._wanted.key)) is not None:
+            kept["asked"] = [row.times, row.in_vain]
+        return kept
+
+    def recall(self, value: Json, kept: Mapping[str, Any]) -> None:
+        """Take up what was kept. It is not counted again."""
+        self.rule, self._fresh = kept.get("rule", ""), kept.get("new")
+        if self._wanted is None and "new" in kept:
+            self._circles.seen(self._live.remit.root).is_new(self._action, encode(value))
+        if self._wanted is not None and "asked" in kept:
+            self._rows = {self._wanted.key: AskCount(*kept["asked"])}
+
+    async def learn(self, value: Json, outcome: ToolOutcome) -> str:
+        """Note what came of it; gives what the model is told besides. Stops a turn that goes round in circles."""
+        rounds, number = self._live.conversation.rounds, self._live.conversation.round
+        if outcome == "refused":
+            await self._refused(value)
+            return ""
+        if self.is_poll or self._call.name == _HANDS_OVER:
+            return ""
+        if self._wanted is not None and outcome == "failed":
+            rounds.in_vain(number)  # that it fails is for its breaker
+            return ""
+        if self._wanted is not None:
+            return self._answered(self._wanted)
+        if self._fresh:
+            rounds.gained(number)
+        return self._warning(rounds.in_vain(number)) if self._fresh is False else ""
+
+    def _answered(self, wanted: ModelAsk) -> str:
+        rounds, number = self._live.conversation.rounds, self._live.conversation.round
+        more = last_time(self._circles.rules, wanted, self._rows.get(wanted.key, NEVER))
+        if not wanted.later:
+            self._tell_asker(self._circles.seen(self._live.remit.root), new=bool(self._fresh))
+        if not self._fresh:
+            stale = rounds.in_vain(number)
+            return more or self._warning(stale)
+        if not wanted.later:
+            rounds.gained(number)
+        return more
+
+    async def _refused(self, value: Json) -> None:
+        rules, talk = self._circles.rules, self._live.conversation
+        hop = self.asks or self._call.name == _HANDS_OVER
+        whom = str(self._call.arguments.get("agent") or self._call.arguments.get("capability") or "")
+        stale = talk.rounds.in_vain(talk.round)
+        times = talk.rounds.refused(self.rule, whom if hop else self._call.name, talk.round)
+        if rules.refusals is not None and times >= rules.refusals:
+            await stop(self._live, f"it was refused again and again: {value}", self.rule)
+        most = rules.most(asks=self.asks)
+        if most is not None and stale >= most + MORE:
+            await stop(self._live, f"it goes on with what brings nothing new: {value}", self.rule)
+
+    def _warning(self, stale: int) -> str:
+        rules = self._circles.rules
+        most = rules.most(asks=self.asks)
+        return stale_warning(stale, most) if most is not None and stale >= rules.told else ""
+
+    def _tell_asker(self, seen: SeenOutcomes, *, new: bool) -> None:
+        """Note for whoever asked for this task that something came of it, or nothing."""
+        remit = self._live.remit
+        if remit.parent:
+            seen.came_of(remit.parent, self._live.conversation.wanted(remit.task), new=new)
+
+
+async def stop(live: LiveTask, why: str, rule: str) -> NoReturn:
+    """End a turn that goes round in circles: held against its holder, and whoever was asked for the task."""
+    holder, trail = live.remit.holder, live.handoff.trail
+    live.circled = tuple(dict.fromkeys((holder, trail[0].sender if trail else holder)))
+    live.spared = live.spared or rule in _NOT_ITS_OWN
+    refused = Circled(f"'{holder}' was stopped: {why}", rule="repeat")
+    live.control.give_up(refused)
+    await checkpoint()
+    raise refused
+
+
+def _wanted(live: LiveTask, call: ToolCall) -> ModelAsk:
+    whom = call.arguments.get("agent") or ""
+    agent = canonical(whom) if isinstance(whom, str) and whom else f"?{call.arguments.get('capability', '')}"
+    text = call.arguments.get("task", "")
+    return ModelAsk(live.remit.holder, agent, same(text if isinstance(text, str) else ""), call.name in _LATER)
