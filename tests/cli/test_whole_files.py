@@ -1,5 +1,6 @@
 """A team's file says all of it: each part is checked by `remit check` and holds in `remit run`."""
 
+import asyncio
 import base64
 import json
 import sys
@@ -15,6 +16,7 @@ import pytest
 from commands import plain_environment
 from programs import PATIENCE, Said, ran
 from remit.config.teams import check_team
+from remit.testing.models import Says, model_server
 
 SECRET = "whsec_" + base64.b64encode(b"canary-secret-of-thirty-two-byte").decode()
 DESK = '[agents.desk]\nmodel = "script:script.toml"\n'
@@ -450,3 +452,52 @@ PLANS: Mapping[str, str] = {
 def test_what_is_wrong_with_a_plan_is_told_with_its_line(text: str, tmp_path: Path):
     said = looked_at(crewed(tmp_path, CREW + text))
     assert said[0].startswith(f"remit.toml:{PLANS[text]}"), said
+
+
+# -- models and guests ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("file.whole", "model.settings")
+@pytest.mark.anyio
+async def test_temperature_and_other_settings_of_the_file_go_to_the_provider(tmp_path: Path):
+    async with model_server([Says("warm")]) as server:
+        model = f'[agents.poet]\nmodel = "openai:gpt-4o"\nkeys = ["POET_KEY"]\nbase_url = "{server.url}/v1"\n'
+        prices = '[prices."openai:gpt-4o"]\ninput = "$1"\noutput = "$1"\n'
+        written(tmp_path, f"{model}temperature = 0.7\nsettings = {{ top_p = 0.5 }}\n{prices}")
+        assert not [one for one in looked_at(tmp_path) if "warning" not in one]
+        done = await asyncio.to_thread(lambda: remit(tmp_path, "run", "go", POET_KEY="k"))
+    assert done.stdout == "warm\n", done.stderr
+    body = server.requests[0].body
+    assert (body["temperature"], body["top_p"]) == (0.7, 0.5)
+
+
+@pytest.mark.rule("file.line")
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("temperature = 'hot'", "remit.toml:3: agents.poet.temperature: this is a number, not 'hot'"),
+        ("settings = { temprature = 1 }", "remit.toml:1: agents.poet: there is no setting 'temprature' of a model"),
+        ("deps = 'crew:SHOP'", "remit.toml:3: agents.poet.deps: this is for an agent with a guest"),
+        ("ungoverned = 'alow'", 'remit.toml:3: agents.poet.ungoverned: this is "refuse" or "allow", not \'alow\'; did'),
+    ],
+)
+def test_a_setting_that_a_model_cannot_have_is_told(line: str, sentence: str, tmp_path: Path):
+    written(tmp_path, f'[agents.poet]\nmodel = "test"\n{line}\n')
+    assert looked_at(tmp_path)[0].startswith(sentence)
+
+
+@pytest.mark.rule("file.whole")
+def test_a_guest_gets_its_dependencies_from_the_file(tmp_path: Path):
+    guest = '[agents.clerk]\nguest = "shop:clerk"\ndeps = "shop:SHOP"\nungoverned = "refuse"\n'
+    written(tmp_path, f"{guest}[policy]\nunknown_price = 'tokens'\n")
+    (tmp_path / "shop.py").write_text(
+        "from pydantic_ai import Agent, RunContext\n"
+        "from pydantic_ai.models.test import TestModel\n"
+        "SHOP = {'name': 'Lamps & Co'}\n"
+        "clerk = Agent(TestModel(), deps_type=dict)\n"
+        "@clerk.tool\n"
+        "def shop_name(context: RunContext[dict]) -> str:\n"
+        "    return context.deps['name']\n"
+    )
+    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    assert "Lamps & Co" in remit(tmp_path, "run", "go").stdout

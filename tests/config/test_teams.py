@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,19 @@ import jsonschema
 import pytest
 
 import remit
-from remit.config.description import TABLES, Setting, TableKind
+from remit.config.description import STEP, TABLES, Setting, TableKind
 from remit.config.schema import schema
 from remit.config.teams import Team, check_team, team
 from remit.core.allow import ANY
+from remit.core.backoff import RetryPolicy
+from remit.core.bounds import Bounds
+from remit.core.breaker import BreakerPolicy
 from remit.core.loops import Loops
+from remit.core.money.limits import Limit
+from remit.core.plan import Step
+from remit.engine.settings import Policy, Serving
 from remit.errors import BadInput
+from remit.runtime.models import AboutGuest, AboutModel
 
 _names = count(1)
 
@@ -491,3 +498,34 @@ def test_every_setting_says_what_it_is_for():
 def test_rules_on_loops_stand_in_the_file(table: str, loops: Loops, write: Callable[..., Path]):
     made = team(write(f"{AGENT}[loops]\n{table}"))
     assert made.runtime.policy.loops == loops
+
+
+# What Python has and a file says elsewhere, or cannot say.
+ELSEWHERE = {
+    "Policy": {"breaker", "limits", "loops"},  # tables of their own
+    "Serving": {"channels", "pace"},  # a table of its own; what only tests and large sites change
+    "Limit": set[str](),
+    "Loops": set[str](),
+    "Bounds": {"_data"},  # what it keeps for itself
+    "RetryPolicy": set[str](),
+    "Step": set[str](),
+}
+
+
+@pytest.mark.rule("file.whole")
+def test_whatever_python_can_say_the_file_can_say():
+    tables = {
+        Policy: TABLES["policy"],
+        Serving: TABLES["serving"],
+        Limit: TABLES["limits"],
+        Loops: TABLES["loops"],
+        Bounds: TABLES["bounds"],
+        RetryPolicy: TABLES["retry"],
+        Step: STEP,
+    }
+    for kind, table in tables.items():
+        missing = {field.name for field in fields(kind)} - table.settings.keys() - ELSEWHERE[kind.__name__]
+        assert missing == set(), kind
+    assert BreakerPolicy._fields == tuple(TABLES["breaker"].settings)
+    agents = AboutModel.__annotations__.keys() | AboutGuest.__annotations__.keys()
+    assert agents - TABLES["agents"].settings.keys() == set()

@@ -322,6 +322,13 @@ AGENT: Final = TableKind(
         "keys": Setting("Names of environment variables that hold keys.", TEXTS, None, _MODEL),
         "base_url": Setting("Where the provider is reached, if not where it usually is.", TEXT, None, _MODEL),
         "max_tokens": Setting("How long one answer may be.", WHOLE, _at_least_one("max_tokens"), _MODEL),
+        "temperature": Setting("How freely it answers: 0 for the likeliest words.", NUMBER, None, _MODEL),
+        "settings": Setting(
+            "What else goes to the provider with every request, such as { top_p = 0.9, seed = 7 }.",
+            ARGUMENTS,
+            None,
+            _MODEL,
+        ),
         "iterations": Setting(
             "How often its model is asked for one task.",
             WHOLE,
@@ -333,6 +340,18 @@ AGENT: Final = TableKind(
             FORM,
             _form,
             _MODEL,
+        ),
+        "deps": Setting(
+            "The dependencies of a guest, or a function of the turn that makes them, as module:name.",
+            TEXT,
+            _place,
+            ("guest",),
+        ),
+        "ungoverned": Setting(
+            "What becomes of requests and tools of a guest that remit cannot govern.",
+            word_of("refuse", "allow"),
+            None,
+            ("guest",),
         ),
         "before": Setting("Functions called before each tool call, as module:name.", NAMES, _places, _ASKING),
         "after": Setting("Functions called after each tool call, as module:name.", NAMES, _places, _ASKING),

@@ -213,9 +213,11 @@ class _Building:
             if key in about:
                 at, places = ("agents", name, key), texts(about[key])
                 about[key] = self._part(at, lambda places=places: [found_at(one, self._folder) for one in places]) or ()
-        if "output" in about:
-            given = about["output"]
-            about["output"] = self._part(("agents", name, "output"), lambda: parts.form(given, self._folder))
+        for key, make in (("output", parts.form), ("deps", found_at)):
+            if key in about:
+                given = about[key]
+                at, there = ("agents", name, key), (given, self._folder)
+                about[key] = self._part(at, lambda make=make, there=there: make(*there))
         if "model" in table:
             about["fallback"] = [self._model(model, name) for model in about.get("fallback", ())]
             made.model_agent(name, self._model(table["model"], name), retry=retry, **about)

@@ -51,6 +51,8 @@ class AboutModel(TypedDict, total=False):
     base_url: Any
     output: Any
     max_tokens: int
+    temperature: float
+    settings: Mapping[str, Any]
 
 
 class AboutGuest(AboutModel, total=False):
@@ -144,6 +146,7 @@ def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any =
         keys=about.get("keys", ()),
         base_url=about.get("base_url"),
         max_tokens=about.get("max_tokens", adapter.MAX_TOKENS),
+        settings=_settings(about),
         prompt=prompt or _prompt,
     )
     return Registered(card, answer, about.get("retry", USUAL), rules)
@@ -218,6 +221,16 @@ async def _prompt(turn: Any) -> str:
 def _storable(instructions: str) -> str:
     """Return what a card can hold of a guest's instructions. They are given to its model whole, whatever they are."""
     return instructions.replace("\0", "").encode(errors="ignore").decode()[:TEXT_LIMIT]
+
+
+def _settings(about: Said) -> Said:
+    """Return what goes to the provider with every request."""
+    given = of_type(about.get("settings", {}), Mapping, "settings takes a mapping, such as {'top_p': 0.9}")
+    if "temperature" not in about:
+        return given
+    if "temperature" in given:
+        raise BadInput("temperature is said twice: as temperature=... and in settings; say it once")
+    return {**given, "temperature": about["temperature"]}
 
 
 def _asks(card: Card) -> bool:

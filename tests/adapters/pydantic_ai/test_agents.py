@@ -76,6 +76,42 @@ async def test_an_agent_works_with_its_tools(dialect: str):
     assert len({call.digest for call in turn.calls}) == 2
 
 
+@pytest.mark.rule("model.settings")
+async def test_settings_go_to_the_provider_with_every_request():
+    script = [Calls("add", {"a": 2, "b": 3}), Says("it is 5")]
+    async with made(script, tools=[add], settings={"temperature": 0.2, "top_p": 0.9}) as (agent, server):
+        await work(agent)
+    assert [(one.body["temperature"], one.body["top_p"]) for one in server.requests] == [(0.2, 0.9)] * 2
+
+
+@pytest.mark.rule("model.settings")
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"temprature": 1}, "there is no setting 'temprature' of a model; did you mean temperature?"),
+        ({"temperature": "hot"}, "temperature is a number, such as 0.2, not 'hot'"),
+        ({"temperature": True}, "temperature is a number, such as 0.2, not True"),
+        ({"max_tokens": 1}, "max_tokens is no part of settings: it stands beside it"),
+        ([1], "settings takes a mapping, such as"),
+    ],
+)
+def test_a_setting_that_no_model_has_is_told(settings: Any, sentence: str):
+    with pytest.raises(BadInput, match=sentence):
+        ModelAgent(name="coder", models=["test"], settings=settings)
+
+
+@pytest.mark.rule("model.form")
+@dialects
+async def test_an_answer_that_does_not_fit_its_schema_is_sent_back_with_what_is_wrong(dialect: str):
+    schema = {"type": "object", "properties": {"pages": {"type": "integer"}}, "required": ["pages"]}
+    script = [Calls("final_result", {"pages": "ten"}), Calls("final_result", {"pages": 10})]
+    async with made(script, dialect, output=schema) as (agent, server):
+        assert await work(agent) == {"pages": 10}
+    assert "is not of type" in str(server.requests[1].body)
+    with pytest.raises(BadInput, match="that is not a JSON Schema"):
+        ModelAgent(name="coder", models=["test"], output={"type": "objet"})
+
+
 @dialects
 async def test_a_structured_result_is_json(dialect: str):
     async with made([Calls("final_result", {"title": "A", "pages": 3})], dialect, output=Report) as (agent, _):

@@ -15,6 +15,7 @@ from pydantic.errors import PydanticUserError
 from pydantic_ai import Agent, AgentRunResult, StructuredDict, UsageLimits
 from pydantic_ai.agent import AbstractAgent, WrapperAgent
 from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UserError
+from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 from pydantic_core import to_jsonable_python
@@ -24,7 +25,7 @@ from remit.adapters.pydantic_ai.clients import Clients, KeyOf, KeysGiven, ModelG
 from remit.adapters.pydantic_ai.failures import AgentStopped, said, stopped
 from remit.adapters.pydantic_ai.model import MAX_TOKENS, GovernedModel
 from remit.adapters.pydantic_ai.tools import AnyTool, GovernedToolset, ToolGiven, governed, verb_tools
-from remit.core.checks import counted
+from remit.core.checks import counted, meant, of_type
 from remit.core.recovery import Choice
 from remit.core.text import shown
 from remit.errors import BadInput
@@ -35,6 +36,13 @@ Prompt: TypeAlias = Callable[[TurnLike], str | Awaitable[str]]
 
 # Ten slips in calling one tool, whose name may not exist; two answers of the wrong shape. Each is paid for.
 RETRIES: Final[Any] = {"tools": 10, "output": 2}
+_PROVIDERS: Final = tuple(
+    f"{name}_" for name in ("openai", "anthropic", "google", "bedrock", "azure", "groq", "mistral", "cohere", "xai")
+)
+_SETTINGS_ELSEWHERE: Final = {
+    "max_tokens": "it stands beside it, as max_tokens=...",
+    "max_retries": "remit itself asks again when a model does not answer",
+}
 _FAULTS: Final = 5  # of an answer that does not fit its schema are told
 _NO_LIMITS: Final = UsageLimits(request_limit=None)  # how often a model is asked is counted by the turn
 
@@ -48,7 +56,8 @@ def task_of(turn: TurnLike) -> str:
 class ModelAgent:
     """An agent made of models, instructions and tools. `models` are asked in their order; `keys`, `base_url` and
     `key_of` are as `Clients` takes them. `verbs` says whether it may delegate, `output` what its result must look like,
-    a type or a JSON Schema, and `prompt` makes what the model is asked out of a turn."""
+    a type or a JSON Schema, `settings` go to the provider with every request, such as `{"temperature": 0.2}`, and
+    `prompt` makes what the model is asked out of a turn."""
 
     name: str
     models: Sequence[ModelGiven]
@@ -58,6 +67,7 @@ class ModelAgent:
     output: Any = None
     keys: KeysGiven = ()
     max_tokens: int = MAX_TOKENS
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     base_url: UrlGiven = None
     prompt: Prompt | None = None
     key_of: KeyOf = key_in_environment
@@ -69,6 +79,7 @@ class ModelAgent:
         most = counted(self.max_tokens, "max_tokens", least=1)
         self.model = GovernedModel(clients, max_tokens=most, empty=_may_be_none(self.output))
         tools = _unlike([*map(governed, self.tools), *(verb_tools() if self.verbs else ())], self.name)
+        settings = settings_of(self.settings, most)
         try:
             self.agent = Agent(
                 self.model,
@@ -77,7 +88,7 @@ class ModelAgent:
                 output_type=form_of(self.output),
                 tools=tools,
                 retries=RETRIES,
-                model_settings={"max_tokens": most},
+                model_settings=settings,
             )
         except UserError as error:
             raise BadInput(f"agent {self.name}: {said(error)}") from None
@@ -216,6 +227,28 @@ def _result(output: object) -> Any:
     if isinstance(output, BaseModel):
         return output.model_dump(mode="json")
     return output if isinstance(output, str) else to_jsonable_python(output)
+
+
+def settings_of(given: Mapping[str, Any], most: int) -> ModelSettings:
+    """Check what goes along with every request to a model.
+
+    The framework drops a setting that it does not know without a word, so the names are checked here. Settings of one
+    provider begin with its name, such as `openai_reasoning_effort`.
+    """
+    of_type(given, Mapping, "settings takes a mapping, such as {'temperature': 0.2}")
+    known = ModelSettings.__annotations__.keys()
+    for name in given:
+        if name in _SETTINGS_ELSEWHERE:
+            raise BadInput(f"{name} is no part of settings: {_SETTINGS_ELSEWHERE[name]}")
+        if name not in known and not str(name).startswith(_PROVIDERS):
+            raise BadInput(
+                f"there is no setting {shown(name)} of a model{meant(name, known)}; settings of one provider begin "
+                "with its name, such as openai_reasoning_effort"
+            )
+    temperature = given.get("temperature")
+    if temperature is not None and (isinstance(temperature, bool) or not isinstance(temperature, int | float)):
+        raise BadInput(f"temperature is a number, such as 0.2, not {shown(temperature)}")
+    return cast("ModelSettings", {"max_tokens": most, **given})
 
 
 def form_of(output: Any) -> Any:
