@@ -1,6 +1,7 @@
 """Tools in a model's name: policy, loops, journal, approval, hooks, and then the tool."""
 
 import asyncio
+import json
 import logging
 from typing import Any
 
@@ -143,6 +144,36 @@ async def test_a_failure_that_a_verb_tells_names_no_line_and_a_refusal_is_no_war
     done = [event.data for event in await rt.workspace.history() if event.kind == "tool.done"]
     assert [one["result"] for one in done] == ["the asked agent failed", "not today"]
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == ["the asked agent failed"]
+
+
+@pytest.mark.rule("tool.seen")
+async def test_the_line_is_that_of_the_users_code_and_of_no_library(rt: Runtime):
+    async def reads(given: dict[str, Any]) -> Any:
+        return json.loads("no json")  # here, not in the library
+
+    async def waits(given: dict[str, Any]) -> None:
+        with anyio.fail_after(0):
+            await anyio.sleep_forever()
+
+    def stumbles(turn: Turn, call: ToolCall, value: Any) -> None:
+        raise LookupError
+
+    async def coder(turn: Turn) -> None:
+        await turn.tool(look(1), reads)
+        await turn.tool(look(2), waits)
+
+    async def tester(turn: Turn) -> None:
+        await turn.tool(look(1), Tool("done"))
+
+    add(rt, Card("coder", tools="look"), coder)
+    add(rt, Card("tester", tools="look"), tester, after=(stumbles,))
+    for name in ("coder", "tester"):
+        await rt.run(name, "x")
+    places = [event.data.get("place") for event in await rt.workspace.history() if event.kind == "tool.done"]
+    lines = [function.__code__.co_firstlineno + 1 for function in (reads, waits, stumbles)]
+    assert places[0] == f"test_toolbox.py:{lines[0]} in reads"
+    assert str(places[1]).endswith(" in waits")
+    assert places[2] == f"test_toolbox.py:{lines[2]} in stumbles"
 
 
 @pytest.mark.rule("tool.seen")

@@ -1,6 +1,7 @@
 """What a test that failed shows of its agents: through pytest itself, and bounded whatever they did."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,6 +10,7 @@ import pytest
 
 from remit import Event, Runtime, Turn, Workspace, watching
 from remit.testing import witness
+from remit.testing.models import Calls, Says, model_server
 from remit.testing.plugin import TITLE
 from remit.testing.witness import Witness
 
@@ -145,6 +147,29 @@ def test_of_many_runs_those_that_went_wrong_are_shown_before_the_newest(seen: Wi
     assert wrong.startswith("[failed] lead: no number |")
     assert newest.startswith("[completed] lead: 2 |")
     assert more == "and 1 more"
+
+
+@pytest.mark.rule("show.models")
+def test_models_and_tools_are_shown_and_where_a_tool_raised(seen: Witness, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SOME_KEY", "k")
+
+    def lookup(what: str) -> str:
+        """Look something up."""
+        return {"shelf": "three"}[what]
+
+    async def work() -> None:
+        calls = [Calls("lookup", {"what": what}) for what in ("shelf", "lamp")]
+        async with model_server([*calls, Says("found")]) as server, Runtime() as rt:
+            rt.model_agent("clerk", "openai-chat:m", tools=[lookup], keys=["SOME_KEY"], base_url=f"{server.url}/v1")
+            await rt.run("clerk", "find it")
+
+    asyncio.run(work())
+    _, model, done, failed = seen.told().splitlines()
+    line = lookup.__code__.co_firstlineno + 2
+    assert model.startswith("|- [model] openai-chat:m | 3 calls | ")
+    assert re.fullmatch(r"""\|- \[tool\] lookup\(\{"what":"shelf"\}\) \| .* \| three""", done)
+    assert failed.startswith("""`- [failed] lookup({"what":"lamp"}) | """)
+    assert failed.endswith(f"| KeyError: 'lamp' (test_plugin.py:{line} in lookup)")
 
 
 @pytest.mark.rule("testing.bounded")

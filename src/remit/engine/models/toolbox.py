@@ -104,7 +104,7 @@ class Toolbox(NamedTuple):
             told = ToolAnswer(str(failed), "failed", place=place(failed, library=False))
         except Exception as error:  # noqa: BLE001 - whatever a tool does, its model is told
             said = f"'{call.name}' failed: {type(error).__name__}: {error}"
-            told = ToolAnswer(said, "failed", place=place(error))
+            told = ToolAnswer(said, "failed", place=place(error, library=False))
         live.receipt.tell(live.operations.call_under_way, told.value)
         return told if began < 0 else told._replace(elapsed=ticks() - began)
 
@@ -174,7 +174,7 @@ async def _after(turn: Approver, live: LiveTask, call: ToolCall, told: ToolAnswe
             changed = await _called(hook, turn, call, told.value)
         except Exception as error:  # noqa: BLE001 - a hook that fails keeps back what it was to look at
             said = f"'{call.name}' failed: a hook said {type(error).__name__}: {error}"
-            return told._replace(value=said, outcome="failed", place=place(error))
+            return told._replace(value=said, outcome="failed", place=place(error, library=False))
         if changed is not None:
             told = told._replace(value=checked(changed, f"what a hook says of '{call.name}'"))
     return told
