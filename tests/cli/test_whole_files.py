@@ -454,6 +454,20 @@ def test_what_is_wrong_with_a_plan_is_told_with_its_line(text: str, tmp_path: Pa
     assert said[0].startswith(f"remit.toml:{PLANS[text]}"), said
 
 
+# -- loops -----------------------------------------------------------------------------------------------------------
+
+AGAIN = 'call = "lookup"\nwith = { text = "x" }\n'
+INSISTS = f'[[desk]]\n{AGAIN}[[desk]]\nafter = "lookup"\n{AGAIN}'
+
+
+@pytest.mark.rule("file.whole")
+def test_a_model_that_insists_is_stopped_as_soon_as_the_file_says(tmp_path: Path):
+    team = f'{DESK}tools = ["lookup"]\n[tools]\nlookup = "crew:lookup"\n'
+    written(tmp_path, f"{team}[loops]\noff = true\nrequests = 3\n", INSISTS)
+    assert checked(tmp_path) == ["remit.toml: 1 agent, nothing is wrong"]
+    assert "asked 3 times" in remit(tmp_path, "run", "go").stdout
+
+
 # -- models and guests ------------------------------------------------------------------------------------------------
 
 
