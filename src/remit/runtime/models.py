@@ -225,7 +225,8 @@ def _storable(instructions: str) -> str:
 
 def _settings(about: Said) -> Said:
     """Return what goes to the provider with every request."""
-    settings = of_type(about.get("settings", {}), Mapping, "settings takes a mapping, such as {'top_p': 0.9}")
+    settings: object = about.get("settings", {})
+    of_type(settings, Mapping, "settings takes a mapping, such as {'top_p': 0.9}")
     given = cast("Said", settings)
     if "temperature" not in about:
         return given
