@@ -27,6 +27,7 @@ from remit.ports.turn import TurnLike
 from remit.verbs import VERBS
 
 _MESSAGES: Final = "messages"
+_TASK: Final = "task"  # the id of the message that a graph begins with
 _STEPS: Final = 10_000  # no limit of its own: how often a model is asked, the turn says
 
 
@@ -81,7 +82,8 @@ class LangGraphGuest:
 
     async def __call__(self, turn: TurnLike) -> Json:
         """Answer the turn."""
-        asked = {_MESSAGES: [HumanMessage(await prompted(self._prompt, turn))]}
+        # With an id of its own, a task that is run again would have it twice: once more in what a tool gave back then.
+        asked = {_MESSAGES: [HumanMessage(await prompted(self._prompt, turn), id=_TASK)]}
         deps: dict[str, Any] = {} if self._deps is NO_DEPS else {"context": await deps_of(self._deps, turn)}
         token = VERBS_OFFERED.set(self._verbs)
         try:
