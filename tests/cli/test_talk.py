@@ -65,6 +65,16 @@ async def test_in_a_pipe_no_line_of_a_tree_is_cut(store: Path):
     assert line.endswith("long words lo…")
 
 
+@pytest.mark.rule("show.models")
+async def test_a_status_says_what_models_did_and_which_tool_failed(store: Path):
+    told = remit(store, "status").stdout
+    assert "\nmodel    openai-chat:m, 4 calls, " in told
+    assert "\ntools    3 tool calls, 1 failed\n" in told
+    assert """\nfailed   lookup({"what":"lamp"}): KeyError: 'lamp' (test_talk.py:""" in told
+    data = json.loads(remit(store, "status", "--json").stdout)
+    assert (len(data["models"]), [use["outcome"] for use in data["tools"]]) == (1, ["done", "done", "failed"])
+
+
 async def test_a_conversation_is_data_too(store: Path):
     (talk,) = json.loads(remit(store, "show", "last", "--talk", "--json").stdout)
     assert [line["who"] for line in talk["lines"]] == ["prompt", *["model", "tool"] * 3, "model"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from core.make import NOW, SECOND
+from core.make import NOW, SECOND, journal
 from remit.cli.terminal import drawn, summed_up
 from remit.core import kinds
 from remit.core.events import Unsealed
@@ -14,7 +14,7 @@ from remit.core.remit import Remit
 from remit.report import flow, wire
 from remit.report.summary import sentence, summary
 from remit.report.tree import Node
-from remit.report.uses import ModelUse, ToolUse, uses_in_short
+from remit.report.uses import ModelUse, ToolUse, models_in, uses_in_short
 from report.events import BILLING, CODER, LEAD, completed, failed, handed, refused, run_of
 from report.runs import handoff, node, picture, relay, seen, texts
 
@@ -189,6 +189,11 @@ def test_data_has_models_and_tools_by_name():
         "credits": 0,
     }
     assert data["tools"][1]["place"] == WHERE
+
+
+def test_the_models_of_one_task_are_counted_from_its_events():
+    events = journal(kinds.started(LEAD, NOW), answered(LEAD), used(LEAD), answered(LEAD))
+    assert models_in(events) == [ModelUse("lead", "openai:gpt-5", 2)]
 
 
 # -- what was passed -------------------------------------------------------------------------------------------------

@@ -184,6 +184,8 @@ def test_a_task_in_detail_says_what_came_of_it_too():
         "error": "",
         "credits": 0,
         "questions": [],
+        "models": [],
+        "tools": [],
     }
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -17,9 +17,12 @@ from remit.report import wire
 from remit.report.detail import Detail, EarlierAttempt, detail
 from remit.report.figures import count, duration, money
 from remit.report.printable import escaped
+from remit.report.uses import titled, tool_call, tool_result, uses_in_short
 from remit.report.words import states, waits
 from remit.runtime.finding import MANY, task_of
 from remit.runtime.workers import Crew
+
+_FAILED: Final = 3  # of the tool calls that failed, the latest
 
 
 class Seen(NamedTuple):
@@ -95,6 +98,10 @@ def _lines(seen: Seen, now: int) -> Iterator[tuple[str, str]]:
         yield "stopped", escaped(detail.why, 200)
     if detail.credits:
         yield "spent", money(detail.credits)
+    yield from (("model", escaped(line, 120)) for line in uses_in_short(titled(detail.models), ()))
+    yield from (("tools", line) for line in uses_in_short((), detail.tools))
+    for use in [use for use in detail.tools if use.outcome == "failed"][-_FAILED:]:
+        yield "failed", f"{tool_call(use)}: {tool_result(use)}"
     for question in detail.questions:
         if question.is_open:
             yield "waits", waits(question).removeprefix("waits ")

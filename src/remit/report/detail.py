@@ -14,6 +14,7 @@ from remit.core.text import shown
 from remit.core.values import Json
 from remit.errors import StoreError
 from remit.report.questions import AskedPerson, asked_in
+from remit.report.uses import TOOLS, ModelUse, ToolUse, models_in, tool_use
 
 # What ends an attempt without ending the task, and how it is told.
 _BACK: Final = {"task.retrying": "failed", "task.released": "handed back", "task.lost": "lost with its process"}
@@ -33,7 +34,7 @@ class EarlierAttempt(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Detail:
     """All that is known of a task. `below` counts the tasks under it by state, `why` is why it is being cancelled.
-    `credits` is what it spent itself, `questions` what it asked people."""
+    `credits` is what it spent itself, `questions` what it asked people, `models` and `tools` what its models did."""
 
     record: Record
     task: str
@@ -46,6 +47,8 @@ class Detail:
     why: str
     credits: int = 0
     questions: tuple[AskedPerson, ...] = ()
+    models: tuple[ModelUse, ...] = ()
+    tools: tuple[ToolUse, ...] = ()
 
 
 def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> Detail:
@@ -67,6 +70,8 @@ def detail(record: Record, events: Sequence[Event], run: Iterable[Record]) -> De
         why=reasons[-1] if reasons else "",
         credits=sum(kinds.spent_in(event).credits for event in events if event.kind in kinds.SPENDS),
         questions=tuple(asked_in(events)),
+        models=tuple(models_in(events)),
+        tools=tuple(tool_use(event, 0) for event in events if event.kind in TOOLS),
     )
 
 

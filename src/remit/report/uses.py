@@ -1,6 +1,6 @@
 """What the models of a task did: which model was asked how often and for how much, and which tools were used."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from remit.core import kinds
@@ -69,6 +69,15 @@ def add_model_call(uses: list[ModelUse], event: Event) -> None:
     usage, cost = data.get("usage", {}), data.get("cost", 0)
     tokens = usage.get("input", 0) + usage.get("output", 0)
     uses[at] = use._replace(calls=use.calls + 1, tokens=use.tokens + tokens, credits=use.credits + cost)
+
+
+def models_in(events: Iterable[Event]) -> list[ModelUse]:
+    """Count what each model was asked in these events of one task."""
+    uses: list[ModelUse] = []
+    for event in events:
+        if event.kind in MODELS:
+            add_model_call(uses, event)
+    return uses
 
 
 def tool_use(event: Event, turn: int) -> ToolUse:

@@ -79,6 +79,8 @@ def task_detail(detail: Detail, *, state: str, where: str) -> Data:
         "error": detail.error,
         "credits": detail.credits,
         "questions": value(detail.questions),
+        "models": value(detail.models),
+        "tools": value(detail.tools),
     }
 
 
