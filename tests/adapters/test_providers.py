@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.adapters.providers import default_key, endpoint_of, is_loopback, provider_of
+from remit.adapters.providers import default_key, endpoint_of, provider_of
 from remit.adapters.said import LONGEST, provider_words, shown_words
 from remit.core.text import endpoint
 from remit.errors import BadInput
@@ -51,24 +51,6 @@ def test_the_variable_that_is_set_is_the_one_that_holds_the_key(monkeypatch: pyt
         *["openai"] * 3,
         "test",
     ]
-
-
-@pytest.mark.parametrize(
-    ("url", "here"),
-    [
-        ("http://127.0.0.1:11434/v1", True),
-        ("http://127.9.9.9/v1", True),
-        ("http://localhost:11434", True),
-        ("localhost:8000", True),
-        ("http://[::1]:8000/v1", True),
-        ("http://0.0.0.0:8000/v1", False),
-        ("https://localhost.example.com/v1", False),
-        ("https://10.0.0.1/v1", False),
-        ("", False),
-    ],
-)
-def test_a_loopback_address_is_known(url: str, here: bool):
-    assert is_loopback(url) is here
 
 
 class Answered(Exception):

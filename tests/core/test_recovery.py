@@ -27,6 +27,7 @@ from remit.core.recovery import (
     cleared,
     kind_of,
     names_of,
+    on_loopback,
     recovery,
     resting,
     sentence,
@@ -321,6 +322,25 @@ def test_what_only_the_owner_of_the_key_can_mend_is_not_waited_for(failure: Mode
     assert found.end.again_at is not None  # a task in the queue may be tried again later
 
 
+@pytest.mark.rule("prices.loopback")
+@pytest.mark.parametrize(
+    ("endpoint", "here"),
+    [
+        ("ollama@localhost:11434", True),
+        ("openai@127.0.0.1:8000", True),
+        ("127.9.9.9", True),
+        ("openai@[::1]:8000", True),
+        ("openai@a.localhost", True),
+        ("openai@0.0.0.0:8000", False),
+        ("openai@localhost.example.com", False),
+        ("openai", False),
+        ("", False),
+    ],
+)
+def test_an_endpoint_on_this_machine_is_known(endpoint: str, here: bool):
+    assert on_loopback(endpoint) is here
+
+
 @pytest.mark.rule("model.own-key")
 def test_the_keys_that_an_agent_names_go_before_the_one_of_the_workspace():
     state = {"key:k1": cleared(NOW)}
@@ -338,8 +358,7 @@ def test_a_key_that_is_not_set_is_passed_over_and_told():
 
     assert found.end == GaveUp("exhausted", (Tried("big", "A_KEY", "no-key", None, 0, UNSET.said),))
     assert sentence(found.end) == (
-        "no model answered; big with key 'A_KEY': there is no key: set A_KEY; "
-        "check the keys and what is left on their accounts"
+        "no model answered; big with key 'A_KEY': there is no key: set A_KEY; then ask again"
     )
 
 

@@ -46,12 +46,16 @@ class KnownPrices:
     def __init__(self, overrides: Mapping[str, Price] = _NONE, *, clock: Clock | None = None) -> None:
         self._overrides = _checked(overrides)
         self._clock = clock
+        self._listed = lru_cache(REMEMBERED)(_listed)
+        self._has_list = True
         try:
             import_module("genai_prices.data")  # half a second, so now, and not while agents are at work
         except ImportError as error:
+            self._has_list = False
+            if self._overrides:
+                return  # what the owner knows is enough to go on
             sentence = "KnownPrices needs the genai-prices package; pip install 'remit[prices]'"
             raise BadInput(f"{sentence} ({error})") from error
-        self._listed = lru_cache(REMEMBERED)(_listed)
 
     def cost(self, model: str, usage: Usage) -> int | None:
         """Tell what that usage costs; None if the price is not known."""
@@ -83,7 +87,7 @@ class KnownPrices:
         return next((self._overrides[name] for name in _spellings(model) if name in self._overrides), None)
 
     def _found(self, model: str) -> "ModelInfo | None":
-        return self._listed(model) if len(model) <= _LONGEST_NAME else None
+        return self._listed(model) if self._has_list and len(model) <= _LONGEST_NAME else None
 
     def _now(self) -> datetime:
         return aware(time.time_ns() // 1_000 if self._clock is None else self._clock.now())

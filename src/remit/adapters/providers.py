@@ -3,7 +3,6 @@
 Nothing is imported here for it: a team's file is checked on machines that cannot ask any model.
 """
 
-import ipaddress
 import os
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -85,14 +84,3 @@ def default_key(provider: str) -> str:
     """Give the name of the variable that holds a provider's key, the first that is set; empty if it needs none."""
     names = usual(provider).keys
     return next((name for name in names if os.environ.get(name)), names[0] if names else "")
-
-
-def is_loopback(url: str) -> bool:
-    """Whether an address is on this machine."""
-    host = (urlsplit(url if "//" in url else f"//{url}").hostname or "").lower()
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

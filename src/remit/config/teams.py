@@ -120,7 +120,7 @@ class _Building:
             bounds=Bounds(**self._tables.get("bounds", {})),
             policy=self._part(("policy",), lambda: self._policy(policy)),
             serving=self._part(("channels",), self._serving),
-            system=System(prices=self._part(("prices",), self._prices)),
+            system=System(prices=self._part(("prices",), self._prices), in_file=True),
             secrets=secrets,
         )
         for name, tool in tables_or_texts(self._tables, "tools").items():
@@ -239,12 +239,14 @@ class _Building:
         return model, import_module("remit.config.scripted").scripted(model, agent, lines)
 
     def _prices(self) -> Prices | None:
-        """Give the list of prices, and what the file knows better; scripts cost nothing."""
+        """Give what the file knows of prices; scripts cost nothing. Without either, it is the installed list."""
         models = {model for table in self._agents.values() for model in models_of(table)}
         said = {name: Price(**table) for name, table in self._tables.get("prices", {}).items()}
         scripts = {model for model in models if model.startswith(SCRIPT)}
         if not said and models == scripts:
             return FreeScripts()
+        if not said and not scripts:
+            return None
         free = dict.fromkeys(scripts, Price(0, 0))
         return import_module("remit.adapters.prices").KnownPrices({**free, **said})
 

@@ -30,7 +30,7 @@ from remit.engine.models.toolbox import Toolbox
 from remit.engine.models.verbs import ModelServices
 from remit.engine.money.accounts import Accounts
 from remit.engine.money.holding import Holding
-from remit.engine.money.paying import Paying, Tariff
+from remit.engine.money.paying import InstalledPrices, Paying, Tariff
 from remit.engine.money.verbs import MoneyServices
 from remit.engine.people.answers import Answers
 from remit.engine.people.questions import Questions
@@ -52,7 +52,7 @@ from remit.engine.system import SystemClock
 from remit.engine.turn import Turn, TurnServices
 from remit.engine.upkeep.breakers import Breakers
 from remit.engine.upkeep.keys import Coolings, Keys
-from remit.ports import Database, Store, Vault
+from remit.ports import Database, Prices, Store, Vault
 
 
 class EngineSettings(NamedTuple):
@@ -64,6 +64,7 @@ class EngineSettings(NamedTuple):
     schemas: Callable[[], Schemas]
     redaction: Redaction
     vault: Callable[[], Vault]
+    prices: Callable[[], Prices | None]
 
 
 class Engine(NamedTuple):
@@ -133,7 +134,8 @@ def _money(services: Services, settings: EngineSettings) -> MoneyServices:
     async def has_key(provider: str) -> bool:
         return await ground.store.read(lambda view: view.secret(provider) is not None)
 
-    tariff = Tariff(settings.system.prices, policy.unknown_price == "refuse", has_key)
+    prices = settings.system.prices or InstalledPrices(settings.prices)
+    tariff = Tariff(prices, policy.unknown_price == "refuse", has_key, settings.system.in_file)
     return MoneyServices(Paying(ground, holding, tariff), Effects(ground, services.insisting))
 
 

@@ -183,7 +183,8 @@ class System:
 
     `journal_key` makes each event's hash one that only who has the key can make: text of at least 16 characters, the
     same in every process that writes. Unless it is given, REMIT_JOURNAL_KEY of the environment is taken. `prices` tells
-    what models cost: `KnownPrices()` of `remit.adapters.prices`.
+    what models cost: `KnownPrices()` of `remit.adapters.prices`. Unless it is given, that list is loaded when money is
+    limited for the first time, if the package is installed.
 
     Before the machine's own clock is used to write, it is compared with the server's or with the newest event, and
     refused if it is wrong by more than ten minutes; `check_clock=False`, or REMIT_CHECK_CLOCK=no in the environment,
@@ -194,6 +195,8 @@ class System:
 
     `embed` turns a list of texts into a list of vectors, as a plain or an async function: agents are then found by what
     is meant as well as by its words. If it fails, that is logged, and the words alone count.
+
+    `in_file` says that the team is a file: errors then name settings as the file does.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -203,6 +206,7 @@ class System:
     check_clock: bool = True
     vault: Vault | None = field(default=None, repr=False)
     embed: Embed | None = None
+    in_file: bool = False
 
     def __post_init__(self) -> None:
         of_type(self.check_clock, bool, "check_clock is True or False")

@@ -24,7 +24,7 @@ from remit.engine.plans.running import Schemas
 from remit.engine.presence.insisting import until_there
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput, Refused, StoreError
-from remit.ports import Database, Vault
+from remit.ports import Database, Prices, Vault
 from remit.ports.turn import current_turn
 from remit.stores import forks
 from remit.stores.addresses import is_server
@@ -229,6 +229,7 @@ def settings(
         _schemas,
         Redaction() if redaction is None else redaction,
         _vault if given.vault is None else partial(_the, given.vault),
+        _prices,
     )
 
 
@@ -244,6 +245,14 @@ def _schemas() -> Schemas:
 def _vault() -> Vault:
     """Make the vault that the environment names, anew each time: a file of master keys may have changed since."""
     return import_module("remit.adapters.vault").from_environment()
+
+
+def _prices() -> Prices | None:
+    """Give the list of prices that is installed."""
+    try:
+        return import_module("remit.adapters.prices").KnownPrices()
+    except BadInput:
+        return None
 
 
 def _the(vault: Vault) -> Vault:

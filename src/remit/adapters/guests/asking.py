@@ -5,8 +5,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from remit.adapters.guests.text import clean, json_of
+from remit.adapters.providers import endpoint_of
 from remit.core.command import Command
 from remit.core.money.prices import MOST_COUNTED, PER_MESSAGE, Usage
+from remit.core.recovery import Choice, key_mark
 from remit.core.text import tokens_in
 from remit.core.values import Json, digest, encode
 from remit.errors import BadInput
@@ -35,6 +37,14 @@ def the_turn(what: str) -> TurnLike:
     if turn is None:
         raise BadInput(f"{what} works in a turn of an agent only; run it by a Runtime, or use it ungoverned")
     return turn
+
+
+def choice_of(name: str, client: Any) -> Choice:
+    """Say where a guest's model is reached and with which key, as far as its client tells: what it fails of rests there
+    and no further. The key is known by a mark of its value."""
+    url, key = str(getattr(client, "base_url", None) or ""), getattr(client, "api_key", None)
+    marks = (key_mark(key),) if isinstance(key, str) and key else ()
+    return Choice(name, marks=marks, endpoint=endpoint_of("", url).removeprefix("@") if url else "")
 
 
 def digest_of(asked: object) -> str:

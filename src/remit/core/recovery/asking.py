@@ -8,6 +8,7 @@ again. No clock, no client, no store: a list of outcomes is enough to test it.
 import hashlib
 import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from ipaddress import ip_address
 from itertools import groupby
 from typing import Final, Literal, NamedTuple
 
@@ -121,6 +122,18 @@ def key_name(tried: ModelTry) -> str:
     """Name a key at its endpoint, as it rests; empty if the model is asked without one."""
     mark = tried.mark or tried.key
     return f"key:{mark}{_place(tried)}" if mark else ""
+
+
+def on_loopback(endpoint: str) -> bool:
+    """Whether an endpoint is on this machine: `ollama@localhost:11434`, `127.0.0.1:8000`."""
+    host = endpoint.rpartition("@")[2]
+    host = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return bool(host) and ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def resting(tried: ModelTry, kind: FailureKind) -> str:
@@ -316,6 +329,8 @@ def _advice(gave_up: GaveUp) -> str:
         return "there is none to ask; name a model"
     if kinds and kinds <= {"not-found"}:
         return "check the names of the models"
+    if kinds == {"no-key"}:
+        return "then ask again"
     if kinds and kinds <= {"not-found", *LASTING}:
         return "check the keys and what is left on their accounts"
     return "try again later"

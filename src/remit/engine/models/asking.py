@@ -157,7 +157,7 @@ class Models(NamedTuple):
     ) -> ModelAnswer:
         """Record an answer and charge it, in one transaction, and insist until the store has it. Gives it back as it is
         kept: if it had a secret in it, whoever goes on must not know that either, now or when the task is run again."""
-        attempt, cost = request.attempt, self.costs.cost(request.attempt.model, reply.usage)
+        attempt, cost = request.attempt, self.costs.cost(request.attempt, reply.usage)
         kept: dict[str, Json] = {
             "text": reply.text,
             "model": reply.model,

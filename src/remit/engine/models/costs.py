@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,11 +12,11 @@ from remit.core.kinds import ledger_event
 from remit.core.money import Purse, Unit, first_line
 from remit.core.money.fitting import fitting
 from remit.core.money.prices import Usage
-from remit.core.recovery import ModelFailure, ModelTry, charged, own_key
+from remit.core.recovery import ModelFailure, ModelTry, charged, on_loopback, own_key
 from remit.engine.attempt.live import LiveTask
 from remit.engine.door.funding import purse_in
 from remit.engine.money.holding import Bill
-from remit.engine.money.paying import NOT_SENT, Paying, unknown_price
+from remit.engine.money.paying import NOT_SENT, InstalledPrices, Paying, unknown_price
 from remit.errors import Refused
 from remit.ports import View
 from remit.ports.models import ModelAnswer, ModelCall
@@ -40,11 +41,11 @@ class Costs(NamedTuple):
         if not purse and not holding.limits:
             return PaidRequest(attempt, call.most)
         bill = Bill({}, attempt.model, attempt.model, own_key(attempt))
-        read, priced = call.size(attempt.trim), self._is_priced(live, bill, purse)
+        read, priced = call.size(attempt.trim), await self._is_priced(live, bill, purse, attempt)
         units: tuple[Unit, ...] = ("credits", "tokens") if priced else ("tokens",)
 
         def worst(unit: Unit, most: int) -> int:
-            return read + most if unit == "tokens" else self._worst(attempt.model, read, most)
+            return read + most if unit == "tokens" else self._worst(attempt, read, most)
 
         async def fits(most: int) -> int:
             left = await store.read(lambda view: [self._left(view, live, bill, unit) for unit in units])
@@ -61,10 +62,12 @@ class Costs(NamedTuple):
                     raise
             most = fewer
 
-    def cost(self, model: str, usage: Usage | None) -> int | None:
-        """Tell what was used costs; None if nobody knows."""
-        prices = self.paying.tariff.prices
-        return None if usage is None or prices is None else prices.cost(model, usage)
+    def cost(self, attempt: ModelTry, usage: Usage | None) -> int | None:
+        """Tell what was used costs; None if nobody knows. A model on this machine costs nothing unless it is priced."""
+        if usage is None:
+            return None
+        found = self.paying.tariff.prices.cost(attempt.model, usage)
+        return 0 if found is None and on_loopback(attempt.endpoint) else found
 
     def charge(
         self, view: View, live: LiveTask, request: PaidRequest, reply: ModelAnswer, cost: int | None
@@ -105,23 +108,28 @@ class Costs(NamedTuple):
 
     # -- inside -----------------------------------------------------------------------------------------
 
-    def _is_priced(self, live: LiveTask, bill: Bill, purse: Purse) -> bool:
+    async def _is_priced(self, live: LiveTask, bill: Bill, purse: Purse, attempt: ModelTry) -> bool:
         """Tell whether credits are held. Where they are limited a model without a known price is refused, or, if that
         is the policy, only its tokens count."""
-        tariff, model = self.paying.tariff, bill.model
-        if tariff.prices is not None and tariff.prices.worst(model, 0, 1) is not None:
-            return True
+        tariff = self.paying.tariff
         limited = "credits" in bill.paid_from(purse) or any(
             limit.most("credits") is not None and limit.meters(live.remit.holder, live.remit.session)
             for limit in self.paying.holding.limits
         )
+        if limited and isinstance(tariff.prices, InstalledPrices) and not tariff.prices.is_loaded:
+            await to_thread(tariff.prices.load)
+        if self._priced(attempt, 0, 1) is not None:
+            return True
         if limited and tariff.refuse_unknown:
-            raise unknown_price(model, tariff)
+            raise unknown_price(attempt.model, tariff)
         return False
 
-    def _worst(self, model: str, read: int, most: int) -> int:
-        prices = self.paying.tariff.prices
-        return 0 if prices is None else prices.worst(model, read, most) or 0
+    def _priced(self, attempt: ModelTry, read: int, most: int) -> int | None:
+        found = self.paying.tariff.prices.worst(attempt.model, read, most)
+        return 0 if found is None and on_loopback(attempt.endpoint) else found
+
+    def _worst(self, attempt: ModelTry, read: int, most: int) -> int:
+        return self._priced(attempt, read, most) or 0
 
     def _left(self, view: View, live: LiveTask, bill: Bill, unit: Unit) -> int | None:
         """Tell how much there is, with what others hold for now; None if nothing limits it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -25,13 +26,46 @@ NOT_SENT = "it was not sent"
 MOST_TOKENS = 1_000_000_000_000  # at a time: no model's answer has more, and any number of these can be added up
 
 
-class Tariff(NamedTuple):
-    """What calls cost: the prices, if there are any; whether a model whose price is not known is refused; and for which
-    providers the workspace has a key of its own."""
+class InstalledPrices:
+    """The list of prices of the installed package, for a runtime that was given none. It is half a second of importing,
+    so it is loaded when money is limited for the first time; until then no price is known."""
 
-    prices: Prices | None
+    def __init__(self, find: Callable[[], Prices | None]) -> None:
+        self._find = find
+        self._found: Prices | None = None
+        self.is_loaded = False
+
+    def load(self) -> None:
+        """Load the list, if the package is there."""
+        if not self.is_loaded:
+            self._found = self._find()
+            self.is_loaded = True
+
+    def cost(self, model: str, usage: Usage) -> int | None:
+        return None if self._found is None else self._found.cost(model, usage)
+
+    def worst(self, model: str, input_tokens: int, max_output: int) -> int | None:
+        return None if self._found is None else self._found.worst(model, input_tokens, max_output)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the package is installed."""
+        return self._found is not None
+
+
+class Tariff(NamedTuple):
+    """What calls cost: the prices; whether a model whose price is not known is refused; for which providers the
+    workspace has a key of its own; and whether the team is a file, whose words are spoken then."""
+
+    prices: Prices
     refuse_unknown: bool
     has_key: Any  # (provider) -> awaitable bool
+    in_file: bool = False
+
+    def load(self) -> None:
+        """Have the prices at hand: money is limited."""
+        if isinstance(self.prices, InstalledPrices):
+            self.prices.load()
 
 
 class PaidCall:
@@ -187,7 +221,8 @@ def billed(credits: CreditsGiven, tokens: int, why: str, model: str, provider: s
 def costs_of(usage: Usage, model: str, tariff: Tariff) -> dict[Unit, int]:
     """Tell what a model's usage costs. A price that is not known is refused, or only the tokens count."""
     found: dict[Unit, int] = {"tokens": usage.input + usage.output}
-    cost = tariff.prices.cost(model, usage) if tariff.prices is not None else None
+    tariff.load()
+    cost = tariff.prices.cost(model, usage)
     if cost is not None:
         found["credits"] = cost
     elif tariff.refuse_unknown:
@@ -196,10 +231,19 @@ def costs_of(usage: Usage, model: str, tariff: Tariff) -> dict[Unit, int]:
 
 
 def unknown_price(model: str, tariff: Tariff) -> Refused:
-    why = f"the price of '{model}' is not known; name it with KnownPrices({{\"{model}\": Price(...)}})"
-    if tariff.prices is None:
-        why = "there is no list of prices; give one with System(prices=KnownPrices()), of remit.adapters.prices"
-    return Refused(f'{why}, or count tokens only with Policy(unknown_price="tokens")', rule="price")
+    """Refuse a model whose price nobody knows, where money is limited, in the words of the team's file or of Python."""
+    if isinstance(tariff.prices, InstalledPrices) and not tariff.prices.is_there:
+        why = "there is no list of prices: pip install 'remit[prices]', or name this price"
+    else:
+        why = "name it"
+    if tariff.in_file:
+        how = f'[prices."{model}"] with input = "$1" and output = "$2" for a million tokens'
+        tokens = 'unknown_price = "tokens" in [policy]'
+    else:
+        how = f'System(prices=KnownPrices({{"{model}": Price(...)}})), of remit.adapters.prices'
+        tokens = 'Policy(unknown_price="tokens")'
+    sentence = f"the price of '{model}' is not known; {why} with {how}, or count tokens only with {tokens}"
+    return Refused(sentence, rule="price")
 
 
 async def with_key(bill: Bill, tariff: Tariff) -> Bill:
