@@ -3,6 +3,7 @@
 from remit.adapters.guests.asking import (
     MAX_TOKENS,
     Prompt,
+    choice_of,
     digest_of,
     prompted,
     size_of,
@@ -34,6 +35,7 @@ __all__ = [
     "Prompt",
     "Ungoverned",
     "checked_deps",
+    "choice_of",
     "clean",
     "clean_json",
     "deps_of",

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from remit.adapters.guests import (
     MAX_TOKENS,
+    choice_of,
     digest_of,
     failure_of,
     from_thread,
@@ -76,7 +77,8 @@ class Seam(BaseChatModel):
                 return await agenerate_from_stream(_heard(streamed(shown, stop, None, **how), hear))
 
         most = kwargs.get(limit) or getattr(self, "max_tokens", None) or MAX_TOKENS
-        asked = _Asked(_name(self), messages, kwargs, stop)
+        name, client = _name(self), getattr(self, "root_async_client", None)
+        asked = _Asked(name, messages, kwargs, stop, choice_of(name, client))
         reply = await the_turn(f"the model {asked.model}").model(asked.call(most, ask))
         return restored(reply.text) if reply.response is None else cast("ChatResult", reply.response)
 
@@ -127,6 +129,7 @@ class _Asked:
     messages: list[BaseMessage]
     settings: Mapping[str, Any]
     stop: list[str] | None
+    choice: Choice
 
     def call(self, most: int, ask: Callable[[list[BaseMessage], int, Hear | None], Awaitable[ChatResult]]) -> ModelCall:
         """Make the call of it."""
@@ -147,7 +150,7 @@ class _Asked:
 
         return ModelCall(
             digest=digest_of(words),
-            choices=(Choice(self.model),),
+            choices=(self.choice,),
             size=size,
             most=most,
             send=send,

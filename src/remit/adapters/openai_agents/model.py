@@ -19,6 +19,7 @@ from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolC
 from remit.adapters.guests import (
     MAX_TOKENS,
     NEWS,
+    choice_of,
     digest_of,
     failure_of,
     shortened,
@@ -29,7 +30,7 @@ from remit.adapters.guests import (
 )
 from remit.adapters.openai_agents.recording import completed, events, recorded, restored
 from remit.core.money.prices import Usage
-from remit.core.recovery import Choice, ModelTry
+from remit.core.recovery import ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
 from remit.ports.turn import TurnLike
 
@@ -80,7 +81,7 @@ class GovernedOpenAIModel(Model):
 
         return ModelCall(
             digest=digest_of([self.name, *asked.words]),
-            choices=(Choice(self.name),),
+            choices=(choice_of(self.name, getattr(self.inner, "_client", None)),),
             size=size,
             most=self._wanted(asked.settings),
             send=send,

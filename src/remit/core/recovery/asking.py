@@ -329,8 +329,6 @@ def _advice(gave_up: GaveUp) -> str:
         return "there is none to ask; name a model"
     if kinds and kinds <= {"not-found"}:
         return "check the names of the models"
-    if kinds == {"no-key"}:
-        return "then ask again"
     if kinds and kinds <= {"not-found", *LASTING}:
-        return "check the keys and what is left on their accounts"
+        return "then ask again" if kinds == {"no-key"} else "check the keys and what is left on their accounts"
     return "try again later"

@@ -64,9 +64,10 @@ class Costs(NamedTuple):
 
     def cost(self, attempt: ModelTry, usage: Usage | None) -> int | None:
         """Tell what was used costs; None if nobody knows. A model on this machine costs nothing unless it is priced."""
-        if usage is None:
+        prices = self.paying.tariff.prices
+        if usage is None or (isinstance(prices, InstalledPrices) and not prices.is_loaded):
             return None
-        found = self.paying.tariff.prices.cost(attempt.model, usage)
+        found = prices.cost(attempt.model, usage)
         return 0 if found is None and on_loopback(attempt.endpoint) else found
 
     def charge(
