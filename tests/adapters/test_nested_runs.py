@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import agents
@@ -25,6 +26,7 @@ from pydantic import BaseModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from programs import ran
 from remit import Bounds, Runtime
 from remit.errors import BadInput
 from remit.testing.models import Calls, ModelReply, ModelRequest, ModelServer, Says, model_server
@@ -293,6 +295,37 @@ async def test_a_run_that_is_resumed_by_its_framework_is_refused():
         assert "'librarian' is resumed from a RunState, which remit cannot govern" in await rt.run("writer", "write")
 
 
+LATE = """
+import asyncio, sys
+from pydantic_ai import Agent
+from pydantic_ai.models.test import TestModel
+from remit import Runtime
+
+def look() -> str:
+    assert not {"agents", "langchain_core.language_models.chat_models"} & sys.modules.keys()
+    from agents.run import get_default_agent_runner
+    from langchain.agents import create_agent
+    from langchain_core.language_models.chat_models import BaseChatModel
+    return f"{type(get_default_agent_runner()).__name__} {hasattr(BaseChatModel.agenerate, '__wrapped__')}"
+
+async def main():
+    async with Runtime() as rt:
+        rt.add(Agent(TestModel(), name="late", tools=[look]))
+        print(await rt.run("late", "go"))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.rule("guest.nested")
+def test_frameworks_that_a_tool_imports_for_the_first_time_are_governed_at_once(tmp_path: Path):
+    program = tmp_path / "late.py"
+    program.write_text(LATE)
+    done = ran(program, timeout=60)
+    assert done.stderr == ""
+    assert done.stdout == '{"look":"NestingRunner True"}\n'
+
+
 # -- agents as tools -----------------------------------------------------------------------------------------------
 
 
@@ -305,6 +338,7 @@ async def test_an_agent_as_a_tool_becomes_a_member_under_the_name_of_its_tool():
         assert (cards["ask"].role, cards["ask"].instructions) == ("Knows books", "LIBRARIAN")
         assert cards["writer"].asks == {"ask"}
         assert cards["writer"].tools == {"ask"}
+        assert (rt.stack("ask").models, rt.stack("ask").max_tokens) == (("big",), 4_096)
         assert await rt.run("writer", "write") == "told: It was opened in 1937."
         assert len(there.server.requests) == 4
         assert there.server.requests[0].tools == ("ask",)

@@ -7,11 +7,14 @@ run that begins under it is governed as well, without being asked. Outside of su
 import asyncio
 import logging
 import sys
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import anyio
@@ -27,6 +30,17 @@ _HOOKS: Final = (
     ("pydantic_ai.agent", "remit.adapters.pydantic_ai.nested"),
     ("agents.run", "remit.adapters.openai_agents.nested"),
     ("langchain_core.language_models.chat_models", "remit.adapters.langgraph.nested"),
+)
+# Modules whose import may complete a framework: from then on its hook can be put in.
+_LATER: Final = frozenset(
+    (
+        "pydantic_ai",
+        "agents",
+        "langchain_core.language_models.chat_models",
+        "langchain.agents",
+        "langgraph.graph",
+        "langgraph.prebuilt",
+    )
 )
 _log: Final = logging.getLogger("remit")
 _hooked: Final[set[str]] = set()
@@ -123,15 +137,51 @@ def _must_be_allowed(mark: Governing, agent: object, name: str) -> None:
         )
 
 
+# -- hooks in the frameworks --------------------------------------------------------------------------------------
+
+
 def hook_frameworks() -> None:
-    """Put our hook into each framework that this process has imported by now."""
+    """Put our hook into each framework that this process has imported by now, and watch for the others."""
     for framework, hook in _HOOKS:
-        if framework in sys.modules and hook not in _hooked:
-            _hooked.add(hook)
-            try:
-                import_module(hook).install()
-            except ImportError as error:
-                _log.warning("runs of %s inside a tool are not governed: %s", framework.partition(".")[0], error)
+        if hook not in _hooked and framework in sys.modules:
+            _hook(framework, hook)
+    if _WATCH not in sys.meta_path:
+        sys.meta_path.insert(0, _WATCH)
+
+
+def _hook(framework: str, hook: str) -> None:
+    _hooked.add(hook)
+    try:
+        import_module(hook).install()
+    except ImportError as error:
+        spec = getattr(sys.modules.get(framework.partition(".")[0]), "__spec__", None)
+        if getattr(spec, "_initializing", False) or "partially initialized" in str(error):
+            _hooked.discard(hook)  # it is being imported this moment: the next of its modules tries again
+            return
+        _log.warning("runs of %s inside a tool are not governed: %s", framework.partition(".")[0], error)
+
+
+class _Watch(MetaPathFinder):
+    """Hooks a framework that a tool imports for the first time, before the tool can use it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in _LATER:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                hook_frameworks()
+
+            setattr(spec.loader, "exec_module", exec_module)  # noqa: B010 - the types know it as a method only
+        return spec
+
+
+_WATCH: Final = _Watch()
 
 
 # -- from threads, and from other loops ---------------------------------------------------------------------------

@@ -105,9 +105,7 @@ class OpenAIAgentsGuest:
     @property
     def choices(self) -> tuple[Choice, ...]:
         """The model that it asks, if the agent or the configuration names one."""
-        model = self._config.model or self._agent.model
-        name = model.name if isinstance(model, GovernedOpenAIModel) else model
-        return (Choice(name),) if isinstance(name, str) else ()
+        return _choices(self._config.model or self._agent.model)
 
     async def __call__(self, turn: TurnLike) -> Json:
         """Answer the turn."""
@@ -126,6 +124,7 @@ class AgentAsTool:
 
     def __init__(self, tool: FunctionTool, deps: object, agents: "Mapping[str, FunctionTool]") -> None:
         self.tool = tool
+        self.max_tokens = MAX_TOKENS
         self.agent = cast("Agent[Any]", agent_of(tool))
         self._own = raising(tool)
         self._deps = deps
@@ -152,6 +151,11 @@ class AgentAsTool:
     def tool_names(self) -> frozenset[str] | None:
         """The names of its tools; None if some are known only while it runs."""
         return self._family.tool_names
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The model that it asks, if the agent names one."""
+        return _choices(self._governed.model)
 
     @property
     def asks(self) -> frozenset[str]:
@@ -281,6 +285,11 @@ def _check(agent: object) -> None:
     kinds = type(agent).__mro__
     if Agent not in kinds or "SandboxAgent" in (kind.__name__ for kind in kinds):  # the latter makes its own tools
         raise BadInput(f"an Agent of openai-agents can be joined, not {kinds[0].__name__}")
+
+
+def _choices(model: object) -> tuple[Choice, ...]:
+    name = model.name if isinstance(model, GovernedOpenAIModel) else model
+    return (Choice(name),) if isinstance(name, str) else ()
 
 
 def _context_type(agent: Agent[Any]) -> object:
