@@ -4,8 +4,20 @@ an agent's `retry`."""
 from remit.core.backoff import RetryPolicy
 from remit.core.breaker import BreakerPolicy
 from remit.core.loops import Loops
+from remit.core.match import Certainty
 from remit.core.money.limits import Limit
 from remit.core.tiers import tier_by_rules
 from remit.engine.settings import Pace, Policy, Serving, System
 
-__all__ = ["BreakerPolicy", "Limit", "Loops", "Pace", "Policy", "RetryPolicy", "Serving", "System", "tier_by_rules"]
+__all__ = [
+    "BreakerPolicy",
+    "Certainty",
+    "Limit",
+    "Loops",
+    "Pace",
+    "Policy",
+    "RetryPolicy",
+    "Serving",
+    "System",
+    "tier_by_rules",
+]

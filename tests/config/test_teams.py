@@ -326,7 +326,7 @@ WRONG = {
     ),
     f"{AGENT}[bound]\ndepth = 1": "3: bound: there is no such table; did you mean 'bounds'?",
     f"{AGENT}[xyz]\ndepth = 1": (
-        "3: xyz: there is no such table; there are agents, bounds, breaker, channels, groups, limits, loops, "
+        "3: xyz: there is no such table; there are agents, bounds, breaker, certainty, channels, groups, limits, "
     ),
     f"store = 'team.db'\n{AGENT}": ("1: store: this is a table; write its settings below [store], not 'team.db'"),
     "[agents]\ncoder = 'gpt'": ("2: agents.coder: this is a table; write its settings below [agents.coder], not 'gpt'"),
@@ -376,6 +376,7 @@ WRONG = {
     f"{AGENT}[mcp.files]\ncommand = ['x']": (
         '3: mcp.files: say allow, which is missing: a list of texts, such as ["a", "b"]'
     ),
+    f"{AGENT}[certainty]\nmargin = 2": "3: certainty: certainty: margin is a number from 0 to 1, not 2",
     f"{AGENT}[groups]\nfs = ['cat']": (
         "4: groups.fs: group:fs comes with remit; give your group a name of its own, which may contain it"
     ),
@@ -502,7 +503,7 @@ def test_rules_on_loops_stand_in_the_file(table: str, loops: Loops, write: Calla
 
 # What Python has and a file says elsewhere, or cannot say.
 ELSEWHERE = {
-    "Policy": {"breaker", "groups", "limits", "loops"},  # tables of their own
+    "Policy": {"breaker", "certainty", "groups", "limits", "loops"},  # tables of their own
     "Serving": {"channels", "pace"},  # a table of its own; what only tests and large sites change
     "Limit": set[str](),
     "Loops": set[str](),
@@ -526,6 +527,7 @@ def test_whatever_python_can_say_the_file_can_say():
     for kind, table in tables.items():
         missing = {field.name for field in fields(kind)} - table.settings.keys() - ELSEWHERE[kind.__name__]
         assert missing == set(), kind
+    assert Certainty._fields == tuple(TABLES["certainty"].settings)
     assert BreakerPolicy._fields == tuple(TABLES["breaker"].settings)
     agents = AboutModel.__annotations__.keys() | AboutGuest.__annotations__.keys()
     assert agents - TABLES["agents"].settings.keys() == set()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.core.card import Card
-from remit.core.match import MATCHES, Index, Match, about, behind, choice, rank, suits, unclear, words_of
+from remit.core.match import MATCHES, Certainty, Index, Match, about, behind, choice, rank, suits, unclear, words_of
 
 CODE = [
     Card("reviewer", can=["review code", "find bugs"]),
@@ -296,6 +296,20 @@ def test_what_nobody_means_is_not_listed_and_a_capability_that_is_named_stays_fi
 
     assert index.rank("juggle", None, {"painter": 0.02, "cook": 0.0}) == []
     assert index.rank("paint walls", None, {"painter": 0.0, "cook": 0.9})[0].direct
+
+
+@pytest.mark.rule("asks.certainty")
+def test_how_sure_it_must_be_is_a_setting():
+    index = Index([Card("painter", can="paint walls"), Card("mason", can="build walls and paint doors")])
+    bold, careful = Certainty(score=0.1, margin=0.0), Certainty(score=0.9, margin=0.5)
+
+    def asked(wanted: str, certainty: Certainty) -> str:
+        match = choice(index.rank(wanted, certainty=certainty), certainty)
+        return "" if match is None else match.card.name
+
+    assert [asked("paint", one) for one in (bold, Certainty(), careful)] == ["mason", "", ""]
+    assert [asked("build walls", one) for one in (bold, Certainty(), careful)] == ["mason", "mason", ""]
+    assert asked("paint walls", careful) == "painter"  # it names the very capability
 
 
 # -- those that cannot be asked now ----------------------------------------------------------------------------

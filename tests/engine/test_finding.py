@@ -11,7 +11,7 @@ from engine.helping import happened
 from engine.lives import Stage, played, result
 from remit import Card, Refused, Runtime, Turn
 from remit.errors import BadInput
-from remit.settings import System
+from remit.settings import Certainty, Policy, System
 from teams import echo
 
 pytestmark = pytest.mark.anyio
@@ -114,6 +114,26 @@ async def test_a_task_that_is_run_again_asks_whom_it_asked_before(tmp_path, cloc
     async with played(tmp_path, clock, crew, stage) as heir:
         assert await result(heir) == "ann"
     assert stage.did == ["ann"]
+
+
+@pytest.mark.rule("asks.certainty", "asks.margin")
+async def test_an_owner_says_how_sure_it_must_be_whom_to_ask():
+    async def asked(certainty: Certainty) -> object:
+        async with Runtime(policy=Policy(certainty=certainty)) as rt:
+            rt.add(Card("ann", can="write poems"), named)
+            rt.add(Card("bob", can="read poems aloud"), named)
+
+            @rt.agent(asks="*")
+            async def lead(turn: Turn) -> str:
+                return await turn.delegate(capability="poems", task="one")
+
+            found = [match.card.name for match in await rt.workspace.find("poems") if match.chosen]
+            return (await rt.outcome("lead", "go")).value, found
+
+    assert await asked(Certainty()) == (None, [])
+    assert await asked(Certainty(margin=0.0)) == ("ann", ["ann"])
+    with pytest.raises(BadInput, match="certainty: score is a number from 0 to 1, not 22"):
+        Policy(certainty=Certainty(score=22))
 
 
 # -- cards that change -----------------------------------------------------------------------------------------

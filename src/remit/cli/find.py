@@ -8,7 +8,7 @@ from remit.cli.loading import has_file, load_team
 from remit.cli.options import AsJson, InWorkspace, OwnStore, emit, out, store_at, workspace_at
 from remit.cli.terminal import tabled
 from remit.core.checks import between
-from remit.core.match import BEST, MATCHES, Match, choice
+from remit.core.match import BEST, MATCHES, Match
 from remit.core.text import shown
 from remit.engine.settings import Serving
 from remit.errors import BadInput
@@ -50,7 +50,7 @@ def find(
     between(limit, "--limit", 1, MATCHES)
     with _opened(module, store, workspace) as owner:
         matches = asyncio.run(owner.find(wanted, limit=MATCHES))
-    chosen = choice(matches)
+    chosen = next((match for match in matches if match.chosen), None)
     listed = matches[:limit]
     if json:
         emit([wire.match(match, chosen=match is chosen) for match in listed])

@@ -13,6 +13,7 @@ from remit.core.card import Card
 from remit.core.checks import counted
 from remit.core.credits import credits as money
 from remit.core.loops import Loops
+from remit.core.match import Certainty
 from remit.core.money.limits import HOURS, Limit
 from remit.core.money.prices import Price
 from remit.core.plan import Step
@@ -279,6 +280,10 @@ def _channel(table: dict[str, Any]) -> None:
 
 def _step(table: dict[str, Any]) -> None:
     Step(**table)
+
+
+def _certainty(table: dict[str, Any]) -> None:
+    Policy(certainty=Certainty(**table))
 
 
 def _breaker(table: dict[str, Any]) -> None:
@@ -582,6 +587,14 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "probe": Setting("How many seconds the task that tries it again has to report.", NUMBER),
         },
         judge=_breaker,
+    ),
+    "certainty": TableKind(
+        "How sure it must be who can do something, to be asked by a capability.",
+        {
+            "score": Setting("The least score, from 0 to 1; 0.22 by default.", NUMBER),
+            "margin": Setting("By how much it is ahead of the next; 0.08 by default.", NUMBER),
+        },
+        judge=_certainty,
     ),
     "loops": LOOPS,
     "retry": TableKind(

@@ -23,6 +23,7 @@ from remit.core.breaker import BreakerPolicy
 from remit.core.card import Card
 from remit.core.lead import Lead
 from remit.core.loops import Loops
+from remit.core.match import Certainty
 from remit.core.money.limits import Limit
 from remit.core.money.prices import Price
 from remit.core.plan import Plan, Step, faults
@@ -152,6 +153,7 @@ class _Building:
         for key in ("approve", "classify"):
             if said.get(key, RULES) != RULES:
                 said[key] = self._part(("policy", key), lambda key=key: found_at(said[key], self._folder))
+        said["certainty"] = Certainty(**self._tables.get("certainty", {}))
         said["breaker"] = BreakerPolicy(**self._tables.get("breaker", {}))
         said["limits"] = [Limit(**table) for table in self._tables.get("limits", ())]
         if "loops" in self._tables:

@@ -96,7 +96,8 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     inbox, entries, keys = Inbox(ground), Entries(ground), Keys(ground, settings.vault, settings.redaction)
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
-    handoffs, finder, money = services.handoffs, Finder(ground, system.embed), _money(services, settings)
+    handoffs, money = services.handoffs, _money(services, settings)
+    finder = Finder(ground, system.embed, policy.certainty)
     turn_services = TurnServices(
         directory,
         finder,

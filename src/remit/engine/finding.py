@@ -8,13 +8,14 @@ import logging
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from math import hypot
 from operator import mul
 from typing import Final, TypeAlias
 
 from remit.core.breaker import admits
 from remit.core.card import Card
-from remit.core.match import Index, Match, about, behind, choice, unclear
+from remit.core.match import CALIBRATED, Certainty, Index, Match, about, behind, choice, unclear
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
 from remit.errors import Refused
@@ -72,9 +73,10 @@ class Meanings:
 class Finder:
     """Finds agents among those of this process, or among cards that were read from the store."""
 
-    def __init__(self, ground: Ground, embed: Embed | None = None) -> None:
+    def __init__(self, ground: Ground, embed: Embed | None = None, certainty: Certainty = CALIBRATED) -> None:
         self._ground = ground
         self._meanings = Meanings(embed) if embed is not None else None
+        self._certainty = certainty
         self._read: tuple[list[Card], Index] = ([], Index())
 
     async def find(self, wanted: str, live: LiveTask) -> list[Match]:
@@ -94,7 +96,7 @@ class Finder:
         matches = await self.find(wanted, live)
         if live.attempt.is_rerun and (before := await self._asked_before(matches, ops)):
             return before
-        chosen = choice(matches)
+        chosen = next((match for match in matches if match.chosen), None)
         if chosen is None:
             directory = self._ground.directory
             others = [directory.index.card(name) for name in sorted(directory.askable(live.remit, live.card))]
@@ -105,11 +107,13 @@ class Finder:
         alike = None
         if self._meanings is not None:
             alike = await self._meanings.alike(wanted, [index.card(name) for name in sorted(among)])
-        matches = index.rank(wanted, among, alike)
+        matches = index.rank(wanted, among, alike, self._certainty)
         if not matches:
             return []
         now = self._ground.clock.now()
-        return behind(matches, await self._ground.store.read(lambda view: _hindered(view, matches, now)))
+        found = behind(matches, await self._ground.store.read(lambda view: _hindered(view, matches, now)))
+        chosen = choice(found, self._certainty)
+        return [replace(match, chosen=True) if match is chosen else match for match in found]
 
     async def _asked_before(self, matches: list[Match], ops: Callable[[str], list[str]]) -> str:
         tried = [(match.card.name, ops(match.card.name)) for match in matches]

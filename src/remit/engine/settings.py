@@ -12,6 +12,7 @@ from remit.core.checks import between, callable_, counted, items, of_type, whole
 from remit.core.events import SealKey
 from remit.core.guards import SENDS, SPAWNED
 from remit.core.loops import Loops
+from remit.core.match import Certainty
 from remit.core.money.limits import Limit
 from remit.core.text import shown
 from remit.core.tiers import Classify, tier_by_rules
@@ -41,6 +42,7 @@ class Policy:
     spent in an hour, a day, a week or a month; `unknown_price` says whether a call of a model whose price is not known
     is refused, or only its tokens count. `approve` says which hops a person has to approve: a function from a
     `WantedHop` to True, False or the reason; `unanswered` is what it means that nobody answers within `answer_days`.
+    `certainty` is how sure it must be who can do something, to be asked by a capability.
     `groups` are names for sets of tools: with `{"db": ["query", "dump"]}` an agent may be given or denied "group:db".
     `loops` says when a model that gets nowhere is told, refused and stopped.
     """
@@ -51,6 +53,7 @@ class Policy:
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
     spawns: int = SPAWNED
+    certainty: Certainty = field(default_factory=Certainty)
     groups: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
     limits: tuple[Limit, ...] = ()
     unknown_price: Literal["refuse", "tokens"] = "refuse"
@@ -70,6 +73,10 @@ class Policy:
         between(self.handoffs, "handoffs", 0, _MANY)
         between(self.sends, "sends", 1, _MANY)
         between(self.spawns, "spawns", 1, _MANY)
+        of_type(self.certainty, Certainty, "certainty takes Certainty(...)")
+        for name, value in self.certainty._asdict().items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise BadInput(f"certainty: {name} is a number from 0 to 1, not {shown(value)}")
         if self.groups:
             object.__setattr__(self, "groups", own_groups(self.groups))
         limits = tuple(items(self.limits, "limits is a list of Limit(...)"))

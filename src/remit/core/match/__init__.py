@@ -6,8 +6,22 @@ it, or a word of five letters or more that differs by one slip. Rare words weigh
 Words that no card has weigh most, so a request that no agent here can do finds no agent.
 """
 
-from remit.core.match.choosing import BEST, Match, behind, choice, unclear
+from remit.core.match.choosing import BEST, CALIBRATED, Certainty, Match, behind, choice, unclear
 from remit.core.match.index import MATCHES, Index, rank, suits
 from remit.core.match.words import about, words_of
 
-__all__ = ["BEST", "MATCHES", "Index", "Match", "about", "behind", "choice", "rank", "suits", "unclear", "words_of"]
+__all__ = [
+    "BEST",
+    "CALIBRATED",
+    "MATCHES",
+    "Certainty",
+    "Index",
+    "Match",
+    "about",
+    "behind",
+    "choice",
+    "rank",
+    "suits",
+    "unclear",
+    "words_of",
+]

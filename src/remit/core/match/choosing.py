@@ -2,15 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from remit.core.card import Card
 
-THRESHOLD: Final = 0.22  # the score that an agent must have to be asked without asking back
-MARGIN: Final = 0.08  # and by how much it must be ahead of the next
 FEW: Final = 3  # words: of so few every one must be found; of more, at least two
 BEST: Final = 3  # how many are listed
 ANYTHING: Final = 0.01  # the score of whoever can do anything: asked when no one can do just this
+
+
+class Certainty(NamedTuple):
+    """How sure it must be who can do something, to be asked by a capability: the least `score` of an agent, from 0 to
+    1, and the `margin` by which it is ahead of the next."""
+
+    score: float = 0.22
+    margin: float = 0.08
+
+
+CALIBRATED: Final = Certainty()
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +27,8 @@ class Match:
     """An agent that was found: its score from 0 to 1, and why.
 
     `fits` says that it has enough of what is wanted to be asked without asking back, `direct` that it names the very
-    capability, `free` that it can be asked now: its breaker lets it, and it has room.
+    capability, `free` that it can be asked now: its breaker lets it, and it has room; `chosen` that it is the one that
+    a delegation by capability asks.
     """
 
     card: Card
@@ -27,11 +37,12 @@ class Match:
     fits: bool = False
     direct: bool = False
     free: bool = True
+    chosen: bool = False
 
 
-def enough(score: float, found: int, words: int) -> bool:
+def enough(score: float, found: int, words: int, least: float) -> bool:
     """Tell whether a card has enough of what is wanted, by its score and how many of the words it has."""
-    return score >= THRESHOLD and found >= (words if words <= FEW else 2)
+    return score >= least and found >= (words if words <= FEW else 2)
 
 
 def behind(matches: Sequence[Match], hindered: Mapping[str, str]) -> list[Match]:
@@ -41,13 +52,14 @@ def behind(matches: Sequence[Match], hindered: Mapping[str, str]) -> list[Match]
     return free + [replace(one, free=False, why=f"{one.why}; {hindered[one.card.name]}") for one in others]
 
 
-def choice(matches: Sequence[Match]) -> Match | None:
+def choice(matches: Sequence[Match], certainty: Certainty = CALIBRATED) -> Match | None:
     """Choose whom to ask without asking back: the one that names the capability itself, or that has enough of what is
     wanted and is clearly ahead of the next. None if that is nobody. Those that can be asked now come first."""
-    return _choice([match for match in matches if match.free]) or _choice(matches)
+    margin = certainty.margin
+    return _choice([match for match in matches if match.free], margin) or _choice(matches, margin)
 
 
-def _choice(matches: Sequence[Match]) -> Match | None:
+def _choice(matches: Sequence[Match], margin: float) -> Match | None:
     fit = [match for match in matches if match.fits]
     if not fit:
         return next((match for match in matches if match.score == ANYTHING), None)
@@ -55,7 +67,7 @@ def _choice(matches: Sequence[Match]) -> Match | None:
         return direct[0]
     best = max(fit, key=lambda match: match.score)
     ahead = best.score - max([match.score for match in matches if match is not best], default=0.0)
-    return best if ahead >= MARGIN else None
+    return best if ahead >= margin else None
 
 
 def unclear(wanted: str, matches: Sequence[Match], others: Sequence[Card]) -> str:

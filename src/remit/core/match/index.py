@@ -12,7 +12,7 @@ from math import log
 from typing import Final, NamedTuple
 
 from remit.core.card import Card
-from remit.core.match.choosing import ANYTHING, THRESHOLD, Match, enough
+from remit.core.match.choosing import ANYTHING, CALIBRATED, Certainty, Match, enough
 from remit.core.match.words import LIGHT, CardPart, bases, meaning_the_same, one_slip, places, trigrams, words_of
 
 MATCHES: Final = 10  # agents that are worth a look at most
@@ -138,7 +138,13 @@ class Index:
             self._forms.setdefault(base, []).append(word)
         return self._having.setdefault(word, {})
 
-    def rank(self, wanted: str, among: AbstractSet[str] | None = None, alike: Near | None = None) -> list[Match]:
+    def rank(
+        self,
+        wanted: str,
+        among: AbstractSet[str] | None = None,
+        alike: Near | None = None,
+        certainty: Certainty = CALIBRATED,
+    ) -> list[Match]:
         """Rank those `among` all that have enough of what is wanted to be worth a look, the best of them; then those
         that can do anything. `alike` says of each, from 0 to 1, how near its meaning is."""
         words = words_of(wanted)[:_WORDS]
@@ -147,7 +153,7 @@ class Index:
         roster = _roster(self._cards.keys(), among)
         parts = [self._part(word, roster) for word in words]
         asked = _Asked(parts, sum([part.weight for part in parts]), alike)
-        matches = [self._match(name, asked) for name in asked.best()]
+        matches = [self._match(name, asked, certainty.score) for name in asked.best()]
         matches.sort(key=lambda match: (-match.score, match.card.name))
         named = {match.card.name for match in matches}
         handy = sorted(roster.of(dict.fromkeys(self._anything, 0.0)).keys() - named)
@@ -168,13 +174,13 @@ class Index:
         weight = log(1 + max(roster.size, _CROWD) / (0.5 + len(found)))
         return _Part(word, weight * _LIGHT_WORD if word in LIGHT else weight, near, found)
 
-    def _match(self, name: str, asked: _Asked) -> Match:
+    def _match(self, name: str, asked: _Asked, least: float) -> Match:
         card, share = self._cards[name], asked.share(name)
         telling = [part for part in asked.parts if part.word not in LIGHT] or asked.parts
         found = sum([name in part.found for part in telling])
         score = asked.blended(name, share)
         # Vectors find agents that share no word with what is wanted, so how many words are shared decides nothing.
-        fits = enough(share, found, len(telling)) if asked.alike is None else score >= THRESHOLD
+        fits = enough(share, found, len(telling), least) if asked.alike is None else score >= least
         read = places(card)
         if any(_is_direct(place, asked.parts) for place in read):
             return Match(card, 1.0, _why(read, asked.parts), fits=True, direct=True)
