@@ -11,6 +11,7 @@ import pytest
 
 from remit.cli.main import main
 from remit.engine.upkeep.tallying import roll_up_all
+from remit.ports.models import ToolCall
 from teams import team
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202etxt\u2066\r[red]:smile:"
@@ -28,10 +29,10 @@ SHOWS = [
         ["context", "ls"],
     ),
     *(["context", "ls", "notes"], ["context", "get", "notes", "k"], ["prune", "--dry-run"]),
-    *(["show", "{run}"], ["show", "{run}", "--receipts"], ["status", "{run}"], ["wait", "{run}", "--seconds", "1"]),
+    *(["show", "{run}"], ["show", "{run}", "--talk"], ["status", "{run}"], ["wait", "{run}", "--seconds", "1"]),
     *(["flow", "{run}"], ["flow", "{run}", "--format", "mermaid"], ["flow", "{run}", "--format", "svg"]),
 ]
-DATA = [[*words, "--json"] for words in SHOWS if words[0] != "flow" and "--receipts" not in words]
+DATA = [[*words, "--json"] for words in SHOWS if words[0] != "flow"]
 # These have a form, so changing them breaks something: each is tried alone.
 FORMED = {
     *(("event", column) for column in ("kind", "data", "answer", "hash", "op", "workspace", "at", "run", "task")),
@@ -51,8 +52,12 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     path = tmp_path_factory.mktemp("stranger") / "team.db"
     with team(path) as rt:
 
-        @rt.agent(asks="*", can=f"do {HOSTILE}", role=HOSTILE)
+        async def look(given):
+            raise OSError(HOSTILE)
+
+        @rt.agent(asks="*", can=f"do {HOSTILE}", role=HOSTILE, tools=["look"])
         async def lead(turn):
+            await turn.tool(ToolCall("look", {HOSTILE: HOSTILE}, HOSTILE), look)
             await turn.context.set("memory:lead", HOSTILE, HOSTILE)
             await turn.send("other", HOSTILE)
             for _ in range(4):

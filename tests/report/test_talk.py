@@ -209,6 +209,7 @@ def test_a_long_answer_is_read_from_beside_its_event():
     assert talk(event)[-1].words == GONE
     assert answer_of(event) == blob_reference(text)
     assert wire.event(event, text)["answer"] == {"text": "long words"}
+    assert wire.event(event._replace(answer="{no json"))["answer"] == "{no json"  # of a damaged store
 
 
 def test_what_is_gone_from_the_journal_is_said_to_be_gone_and_of_a_tool_the_short_result_is_left():

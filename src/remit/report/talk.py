@@ -77,8 +77,8 @@ def answer_of(event: Event, long: str | None = None) -> Json:
     """Return what the operation of an event answered; `long` is its text if that is kept beside the event. Without it
     a long answer is its reference, as the event has it."""
     if long is not None:
-        return decode(long)
-    return event.answer if is_blob(event.answer) or event.answer is None else decode(event.answer)
+        return _decoded(long)
+    return event.answer if is_blob(event.answer) or event.answer is None else _decoded(event.answer)
 
 
 # -- events ----------------------------------------------------------------------------------------------------------
