@@ -21,6 +21,7 @@ from remit.core.backoff import RetryPolicy
 from remit.core.bounds import Bounds
 from remit.core.breaker import BreakerPolicy
 from remit.core.loops import Loops
+from remit.core.match import Certainty
 from remit.core.money.limits import Limit
 from remit.core.plan import Step
 from remit.engine.settings import Policy, Serving

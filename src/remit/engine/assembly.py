@@ -96,13 +96,12 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     inbox, entries, keys = Inbox(ground), Entries(ground), Keys(ground, settings.vault, settings.redaction)
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
-    handoffs, money = services.handoffs, _money(services, settings)
-    finder = Finder(ground, system.embed, policy.certainty)
+    finder, money = Finder(ground, system.embed, policy.certainty), _money(services, settings)
     turn_services = TurnServices(
         directory,
         finder,
         delegations,
-        handoffs,
+        services.handoffs,
         queue,
         control,
         plans,
@@ -122,7 +121,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     services.conductor.take_turn = take_turn
     services.conductor.led = leading.agent
     services.conductor.closing = lambda: resident.closing
-    handoffs.send = delegations.part
+    services.handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
     views = (entries, Breakers(ground), Accounts(ground), finder, keys, Coolings(ground))
     return Engine(services, delegations, queue, control, leading, *views, resident)
