@@ -33,6 +33,7 @@ from remit.testing.models import Calls, ModelReply, ModelRequest, ModelServer, S
 
 pytestmark = pytest.mark.anyio
 
+UNTRACED = RunConfig(tracing_disabled=True)
 FRAMEWORKS = ("pydantic-ai", "openai-agents", "langgraph")
 
 
@@ -79,9 +80,12 @@ def openai_house(server: ModelServer, http: Any) -> House:
         return agents.Agent(name, instructions=told, model=model, tools=made, **more)
 
     async def run(agent: Any, task: str) -> str:
-        return (await Runner.run(agent, task)).final_output
+        return (await Runner.run(agent, task, run_config=UNTRACED)).final_output
 
-    return House(server, "openai-agents", make, run, lambda agent, task: Runner.run_sync(agent, task).final_output)
+    def run_in_thread(agent: Any, task: str) -> str:
+        return Runner.run_sync(agent, task, run_config=UNTRACED).final_output
+
+    return House(server, "openai-agents", make, run, run_in_thread)
 
 
 def langgraph_house(server: ModelServer, http: Any) -> House:
@@ -285,7 +289,7 @@ async def test_runs_in_streams_and_with_settings_of_their_own_are_governed_too()
 async def test_a_run_that_is_resumed_by_its_framework_is_refused():
     async with house("openai-agents") as there, Runtime() as rt:
         librarian = there.make("librarian", "LIBRARIAN", look)
-        before = await Runner.run(librarian, "when?")
+        before = await Runner.run(librarian, "when?", run_config=UNTRACED)
 
         async def ask(input: str) -> str:
             """Ask the librarian."""

@@ -41,7 +41,7 @@ swarm = graph.add_node("flights", flights, destinations=("hotels",)).add_edge(ST
 async def main() -> None:
     async with Runtime("team.db") as rt:  # remit
         rt.add(swarm, name="swarm")  # remit
-        result = await rt.submit("swarm", "Fly me to Lisbon", key="1")  # remit, instead of swarm.ainvoke
+        result = await rt.submit("swarm", "Fly me to Lisbon", key="1", credits="$0.10")  # remit
         print(await result.result())
 
 

@@ -22,7 +22,7 @@ orchestrator = Agent(
 async def main() -> None:
     async with Runtime("team.db") as rt:  # remit
         rt.add(orchestrator)  # remit
-        result = await rt.submit("orchestrator", "Say good morning in both", key="1")  # remit, instead of Runner.run
+        result = await rt.submit("orchestrator", "Say good morning in both", key="1", credits="$0.10")  # remit
         print(await result.result())
 
 

@@ -24,7 +24,7 @@ async def main() -> None:
     async with Runtime("team.db") as rt:  # remit
         for agent, asks in ((triage, ["orders", "refunds"]), (orders, ["triage"]), (refunds, [])):  # remit
             rt.add(agent, asks=asks)  # remit
-        result = await rt.submit("triage", "I paid order 5003 twice", key="1")  # remit, instead of Runner.run
+        result = await rt.submit("triage", "I paid order 5003 twice", key="1", credits="$0.10")  # remit
         print(await result.result())
 
 
