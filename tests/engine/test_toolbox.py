@@ -206,6 +206,13 @@ async def test_a_secret_that_would_be_cut_in_the_middle_is_redacted_first(clock,
 
 
 @pytest.mark.rule("tool.seen")
+async def test_what_a_tool_raises_does_not_act_in_a_log(rt: Runtime, caplog):
+    using(rt, Tool(ValueError("\x1b[31m\u202e no\nway")), look())
+    await rt.run("coder", "x")
+    assert caplog.records[-1].getMessage().endswith(": ValueError: \\x1b[31m\\u202e no way")
+
+
+@pytest.mark.rule("tool.seen")
 async def test_of_a_long_result_a_line_is_on_record(rt: Runtime):
     using(rt, Tool("word " * 10_000), look())
     await rt.run("coder", "x")

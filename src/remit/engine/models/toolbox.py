@@ -146,6 +146,7 @@ def _warning(live: LiveTask, data: ToolDone) -> str:
     """tool 'lookup' failed in task t1 of 'clerk', at team.py:8 in lookup: KeyError: 'lamp'"""
     where = f", at {data['place']}" if "place" in data else ""
     said = data.get("result", "").removeprefix(f"'{data['tool']}' failed: ")
+    said = "".join(char if char.isprintable() else repr(char)[1:-1] for char in said)  # a log is read in a terminal
     return f"tool '{data['tool']}' failed in task {live.remit.id} of '{live.remit.holder}'{where}: {said}"
 
 
