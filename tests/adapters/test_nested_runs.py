@@ -647,6 +647,14 @@ async def test_agents_as_tools_have_the_dependencies_of_the_agent():
         assert await rt.run("lead", "go") == "corner"
 
 
+@pytest.mark.rule("guest.refused")
+@pytest.mark.parametrize("word", ["tools", "keys", "base_url", "output", "max_tokens", "fallback", "temperature"])
+def test_what_a_guest_brings_itself_is_not_taken_in_silence(word: str):
+    agent = pydantic_ai.Agent("test", name="theirs")
+    with Runtime() as rt, pytest.raises(BadInput, match=f"add takes no '{word}' for an agent of another framework"):
+        rt.add(agent, **{word: []})
+
+
 def test_a_model_takes_no_dependencies():
     with Runtime() as rt, pytest.raises(BadInput, match="model_agent takes no 'deps'"):
         rt.model_agent("m", "test", deps=1)  # pyright: ignore[reportCallIssue]

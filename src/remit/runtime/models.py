@@ -65,6 +65,8 @@ class AboutGuest(AboutModel, total=False):
 
 Said: TypeAlias = Mapping[str, Any]  # the same, as it was given
 _UNGOVERNED: Final = ("refuse", "allow")
+# What a guest brings along itself: it would say nothing if it were said here.
+_BROUGHT: Final = ("tools", "fallback", "keys", "base_url", "output", "max_tokens", "temperature", "settings")
 _CARD: Final = ("role", "can", "asks", "reads", "writes", "vouches", "concurrency", "instructions")
 
 
@@ -172,6 +174,11 @@ def written(function: Any, name: str, model: Any, about: Said, shelf: ToolShelf)
 
 def joined(guest: Any, about: Said) -> Registered:
     """Take in an agent of another framework."""
+    if brought := [name for name in _BROUGHT if name in about]:
+        raise BadInput(
+            f"add takes no '{brought[0]}' for an agent of another framework, which brings its own; say it where the "
+            "agent is made"
+        )
     name = about.get("name") or getattr(guest, "name", None) or ""
     if not name:
         raise BadInput("name the guest: rt.add(guest, name='reviewer')")
