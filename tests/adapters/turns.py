@@ -10,12 +10,13 @@ import anyio
 import anyio.lowlevel
 
 import remit
+from adapters.talks import Talk, Talks
 from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.values import Json, encode
 from remit.errors import Refused
-from remit.ports.models import HandedOver, Hear, ModelAnswer, ModelCall, ToolCall, ToolFunction
+from remit.ports.models import HandedOver, Hear, KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction
 from remit.ports.turn import CURRENT_TURN, TurnLike
 from remit.testing.clock import PATIENCE
 
@@ -27,6 +28,7 @@ class Journal:
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
+        self.kept: dict[str, KeptAnswer] = {}
         self.sent = 0
         self.used: list[ToolCall] = []
         self.calls: list[ModelCall] = []
@@ -47,11 +49,18 @@ class StandInTurn:
         self.hear: Hear | None = how.get("hear")
         self.trim: int = how.get("trim", 0)
         self._often: Counter[str] = Counter()
+        self._talks = Talks(self.model, self.journal.kept)
+
+    def talks(self) -> list[Talk]:
+        return self._talks.latest()
+
+    async def begin_talk(self, begins: str, name: str | None = None) -> Talk:
+        return await self._talks.begin(begins, name)
 
     async def model(self, call: ModelCall) -> ModelAnswer:
         key = self._key(f"model/{call.digest}")
         self.journal.calls.append(call)
-        if key in self.journal.answers:
+        if call.at is None and key in self.journal.answers:
             return self.journal.answers[key]
         self.journal.sent += 1
         try:
@@ -74,6 +83,7 @@ class StandInTurn:
         if key not in self.journal.answers:
             self.journal.used.append(call)
             self.journal.answers[key] = await self._done(call, do)
+        self._talks.used[call.id] = self.journal.answers[key]
         return self.journal.answers[key]
 
     async def _done(self, call: ToolCall, do: ToolFunction) -> Json:

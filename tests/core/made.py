@@ -165,6 +165,7 @@ MADE = [
     kinds.question_event("notice.sent", HERE, "coder", NOW, {"question": "q1", "channel": "webhook", "ref": "42"}),
     kinds.question_event("notice.sent", HERE, "coder", NOW, {"question": "q1", "channel": "webhook", "error": "401"}),
     kinds.effect_done(CODER, "charge", "abc", [1], NOW),
+    kinds.effect_done(CODER, "charge", "abd", [2], NOW, {"took": "outside"}),
     kinds.model_answered(CODER, ModelTry("openai:gpt-5"), {"named": "gpt-5", "calls": []}, NOW),
     kinds.model_answered(
         CODER,
@@ -174,6 +175,7 @@ MADE = [
     ),
     kinds.model_failed(CODER, ModelTry("openai:gpt-5"), ModelFailure("timeout"), NOW),
     kinds.model_failed(CODER, ModelTry("openai:gpt-5", "A", 2), ModelFailure("rate-limit", 429, said="slower"), NOW),
+    kinds.tool_begun(CODER, "look", "c1", NOW),
     kinds.tool_done(CODER, {"tool": "look", "call": "c1", "given": "{}", "outcome": "done"}, NOW),
     kinds.tool_done(CODER, {"tool": "look", "call": "c2", "given": "{}", "outcome": "done", "result": "6 lines"}, NOW),
     kinds.tool_done(CODER, FAILED_TOOL, NOW),

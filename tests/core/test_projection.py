@@ -296,7 +296,17 @@ def test_a_refused_hop_only_counts_for_its_run():
 
 
 @pytest.mark.parametrize(
-    "kind", ["plan.started", "team.planned", "step.ended", "effect.done", "model.answered", "model.failed", "tool.done"]
+    "kind",
+    [
+        "plan.started",
+        "team.planned",
+        "step.ended",
+        "effect.done",
+        "model.answered",
+        "model.failed",
+        "tool.begun",
+        "tool.done",
+    ],
 )
 def test_a_plan_or_an_effect_is_in_the_journal_and_in_no_table(kind):
     (event,) = journal(Unsealed(kind, NOW, {}))

@@ -1,10 +1,14 @@
 """Processes that are gone: what they left is taken over, and what is left of them changes nothing."""
 
+from typing import Any
+
 import anyio
 import pytest
 
 from engine.helping import PATIENCE, doomed, ends, happened, life, named, quiet, reached, sound, take_over, until
 from remit import Card, Event, Plan, Refused, Runtime, Step, Turn
+from remit.engine.directory import AgentRules
+from remit.ports.models import ToolCall
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -306,4 +310,36 @@ async def test_a_zombie_cannot_cancel_what_its_heir_waits_for(tmp_path, clock):
         puppet.go.set()
         assert await heir.workspace.task(task.id).result(PATIENCE) == "x"
         assert rules == ["over"] * 3
+        await sound(heir)
+
+
+@pytest.mark.rule("tool.fence")
+@pytest.mark.parametrize("repeat", ["again", "tell"])
+async def test_a_zombie_uses_no_tool(tmp_path, clock, repeat: Any):
+    """A process that lost its task looks before it uses a tool, whatever the tool says of being used twice."""
+    asked, go, left = anyio.Event(), anyio.Event(), anyio.Event()
+    used: list[str] = []
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
+
+        async def zombie(turn: Turn) -> None:
+            async def charge(given: dict[str, Any]) -> str:
+                used.append("zombie")
+                return "charged"
+
+            asked.set()
+            await go.wait()
+            with pytest.raises(Refused):
+                await turn.tool(ToolCall("charge", {}, "c1"), charge)
+            left.set()
+
+        rules = AgentRules(repeat={"charge": repeat})
+        dead.add(Card("till", tools=["charge"]), zombie, rules=rules)
+        heir.add(Card("till", tools=["charge"]), echo)
+        task = await dead.submit("till", "go")
+        await happened(asked)
+        await take_over(heir, clock, dead)
+        assert await heir.workspace.task(task.id).result(PATIENCE) == "go"
+        go.set()
+        await happened(left)
+        assert used == []
         await sound(heir)

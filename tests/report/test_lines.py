@@ -51,6 +51,7 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("effect.done", ": charge"),
         ("model.answered", ": openai:gpt-5, 1,200 tokens read and 7 written; calls look"),
         ("model.failed", ": openai:gpt-5: rate-limit (429)"),
+        ("tool.begun", ": look"),
         ("tool.done", ": look({}), failed: KeyError: 'a' (2 ms, at team.py:8 in look)"),
         ("cooling.set", ": key:A answers again"),
         ("plan.started", ": 1 steps: Gather"),

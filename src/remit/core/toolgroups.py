@@ -34,6 +34,16 @@ GROUPS: Final[dict[str, frozenset[str]]] = {
     ),
 }
 
+Repeat: TypeAlias = Literal["again", "key", "ask", "tell"]
+REPEATS: Final[tuple[Repeat, ...]] = ("again", "key", "ask", "tell")
+
+
+def repeat_word(given: object, tool: str) -> Repeat:
+    """Read what is to happen with a tool call that may have been made before a crash."""
+    if given not in REPEATS:
+        raise BadInput(f"repeat of '{tool}' is one of {', '.join(REPEATS)}, not {shown(given)}")
+    return given
+
 
 def tools(given: object, what: str = "tools") -> Names:
     """Read tool names, every `group:` replaced by its members; an unknown group is an error, not an empty set."""

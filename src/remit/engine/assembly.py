@@ -26,6 +26,7 @@ from remit.engine.models.asking import Models
 from remit.engine.models.circling import Circles
 from remit.engine.models.costs import Costs
 from remit.engine.models.prompting import Prompting
+from remit.engine.models.talking import KeptTalks
 from remit.engine.models.toolbox import Toolbox
 from remit.engine.models.verbs import ModelServices
 from remit.engine.money.accounts import Accounts
@@ -142,7 +143,8 @@ def _money(services: Services, settings: EngineSettings) -> MoneyServices:
 def _talking(services: Services, money: MoneyServices, prompting: Prompting, keys: Keys, loops: Loops) -> ModelServices:
     ground, insisting, circles = services.ground, services.insisting, Circles(services.ground, loops, OrderedDict())
     models = Models(ground, Costs(money.paying), keys, insisting, services.slots, {}, circles)
-    return ModelServices(models, Toolbox(ground, insisting, keys.redaction, circles), prompting)
+    toolbox = Toolbox(ground, insisting, keys.redaction, circles)
+    return ModelServices(models, toolbox, prompting, KeptTalks(models, prompting.inbox))
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:

@@ -1,8 +1,9 @@
 """The directory: which agents there are, and whom an asker may ask."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from remit.core.allow import ANY
@@ -11,6 +12,7 @@ from remit.core.card import Card, must_be_free
 from remit.core.chain import STAND_IN
 from remit.core.match import Index
 from remit.core.remit import Remit
+from remit.core.toolgroups import GROUPS, Repeat
 from remit.errors import BadInput
 
 # Called with a Turn. It is not named here, because a turn knows the directory and not the other way round.
@@ -19,12 +21,20 @@ AgentFunction: TypeAlias = Callable[[Any], Awaitable[object]]
 
 class AgentRules(NamedTuple):
     """How an agent goes about its models and tools: which tools a person approves each time, what is called before and
-    after a tool is used, and how often its model is asked for one task."""
+    after a tool is used, how often its model is asked for one task, and what happens with a call of each tool that may
+    have been made before a crash."""
 
     approve: frozenset[str] = frozenset()
     before: tuple[Callable[..., Any], ...] = ()
     after: tuple[Callable[..., Any], ...] = ()
     iterations: int = 50
+    repeat: Mapping[str, Repeat] = MappingProxyType({})
+    converses: bool = False  # whether a turn is one conversation with a model
+
+    def repeats(self, tool: str) -> Repeat:
+        """What the tool says of itself. Verbs are found on record by themselves; of any other tool the model is
+        told."""
+        return self.repeat.get(tool) or ("again" if tool in GROUPS["agents"] else "tell")
 
 
 USUAL_RULES: Final = AgentRules()

@@ -59,6 +59,28 @@ class ModelAnswer(NamedTuple):
     response: Any = None
 
 
+class Position(NamedTuple):
+    """Where a request stands in a conversation that is kept.
+
+    `talk` names the conversation within its turn and `begins` is the digest of how it begins. `told` is what the
+    request tells the model beyond what it was told before, as text that the adapter can read again; `framework` says
+    whose text that and the answer are, and `saw` lists the slices of the receipt that came with it.
+    """
+
+    talk: str
+    begins: str = ""
+    told: str = ""
+    framework: str = ""
+    saw: tuple[Any, ...] = ()
+
+
+class KeptAnswer(NamedTuple):
+    """What is on record at a position: what the model was told, and what it answered."""
+
+    told: str
+    answer: ModelAnswer
+
+
 class ModelCall(NamedTuple):
     """One request, to whichever of the `choices` answers.
 
@@ -67,7 +89,8 @@ class ModelCall(NamedTuple):
     may be written, and `tools` are those that are offered. `send` sends one request, once: to this model with this key,
     for at most so many tokens, and tells the text to `Hear` as it comes if anyone listens. `failure` says what an error
     of `send` means; None if it is not the model's. `ready` makes what `send` needs, such as a client with its key,
-    before money is held.
+    before money is held. A request `at` a position of a conversation is known by that position, whatever it says; any
+    other is known by its digest.
     """
 
     digest: str
@@ -78,6 +101,12 @@ class ModelCall(NamedTuple):
     failure: Callable[[Exception], ModelFailure | None]
     tools: frozenset[str] = frozenset()
     ready: Callable[[ModelTry], Awaitable[object]] | None = None
+    at: Position | None = None
+
+
+KEY: Final = "idempotency_key"  # the parameter of a function that takes one
+# The idempotency key of the tool call that runs in this flow: the same when the call is made again after a crash.
+TOOL_KEY: Final[ContextVar[str]] = ContextVar("remit.tool_key", default="")
 
 
 class ToolCall(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 from remit.core.checks import callable_, yes_or_no
 from remit.core.quoting import quoted
 from remit.core.text import line, plain, shown
-from remit.core.toolgroups import GROUP, GROUPS, TOOL_LIMIT
+from remit.core.toolgroups import GROUP, GROUPS, TOOL_LIMIT, Repeat, repeat_word
 from remit.core.trust import INSIDE, OUTSIDE, Trust, known_trust
 from remit.errors import BadInput
 from remit.ports.models import ToolFunction
@@ -31,7 +31,8 @@ class Tool:
 
     `sentence` says what it does and `schema` is the JSON Schema of the object that it takes. `call` does it, and raises
     `ToolFailed` if it does not deliver. `outside` says that what it gives back comes from outside and is quoted as
-    data; `described` whose words the sentence and the schema are: outside if the owner did not write them.
+    data; `described` whose words the sentence and the schema are: outside if the owner did not write them. `repeat` is
+    what happens with a call that may have been made before a crash.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Tool:
     call: ToolFunction
     outside: bool = False
     described: Trust = INSIDE
+    repeat: Repeat | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -48,6 +50,8 @@ class Tool:
         put(self, "schema", _schema(self.schema, self.name))
         callable_(self.call, "call takes a function of the arguments")
         known_trust(self.described)
+        if self.repeat is not None:
+            repeat_word(self.repeat, self.name)
         if yes_or_no(self.outside, "outside") and self.name in _VERBS:
             raise BadInput(f"no tool from outside can be called '{self.name}': that is how agents ask each other")
 

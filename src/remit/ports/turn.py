@@ -1,5 +1,6 @@
 """What an agent is given, as adapters see it, and which turn is under way."""
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
@@ -11,7 +12,41 @@ from remit.core.outcome import Outcome
 from remit.core.remit import Remit
 from remit.core.trust import Trust
 from remit.core.values import Json
-from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction
+from remit.ports.models import KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction
+
+
+class TalkLike(Protocol):
+    """A conversation with a model that is kept position by position: what was told and what was answered.
+
+    `sent` is the conversation so far as messages of the framework: the adapter keeps it, and the next request is made
+    of it and of what is new.
+    """
+
+    sent: list[Any]
+
+    async def recall(self, framework: str) -> KeptAnswer | None:
+        """Return what is on record at the next position and move on past it; None if the model is to be asked."""
+        ...
+
+    async def news(self) -> str:
+        """Take the messages that arrived since the last request, as text; empty if there are none."""
+        ...
+
+    async def ask(self, call: ModelCall, told: str) -> ModelAnswer:
+        """Ask the model at this position, and record `told` with its answer."""
+        ...
+
+    async def result(self, call: str) -> tuple[Json] | None:
+        """Return what an earlier run told the model of a tool call, by the call's id."""
+        ...
+
+    def was_used(self, call: str) -> bool:
+        """Whether this run has come to the tool call with this id."""
+        ...
+
+    def lost(self, why: str) -> BaseException:
+        """Return the error to raise when the record cannot be continued."""
+        ...
 
 
 class TurnLike(Protocol):
@@ -43,6 +78,15 @@ class TurnLike(Protocol):
     async def prompt(self) -> str: ...
     async def model(self, call: ModelCall) -> ModelAnswer:
         """Ask a model, and pay for it; when the task is run again, give back what it answered."""
+        ...
+
+    def talks(self) -> Sequence[TalkLike]:
+        """List the conversations begun in this turn, or in the tool call that runs now; the latest first."""
+        ...
+
+    async def begin_talk(self, begins: str, name: str | None = None) -> TalkLike:
+        """Begin a conversation. `begins` is the digest of its first request. The first one of a turn is the turn's own
+        and is found again whatever it begins with; others by `name`, or by how they begin."""
         ...
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Json:

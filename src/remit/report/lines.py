@@ -270,6 +270,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "effect.done": lambda event: f": {read(event, kinds.EffectDone)['key']}",
     "model.answered": _model_answered,
     "model.failed": _model_failed,
+    "tool.begun": lambda event: f": {read(event, kinds.ToolBegun)['tool']}",
     "tool.done": _tool_done,
     "cooling.set": _cooling,
     "plan.started": _planned,

@@ -18,10 +18,11 @@ from remit.core.card import TEXT_LIMIT, Card
 from remit.core.checks import callable_, counted, items, meant, of_type, one_of
 from remit.core.scope import SeesGiven
 from remit.core.text import canonical, shown
-from remit.core.toolgroups import GROUP, GROUPS
+from remit.core.toolgroups import GROUP, GROUPS, Repeat, repeat_word
 from remit.core.toolgroups import tools as tools_of
 from remit.engine.directory import AgentFunction, AgentRules
 from remit.errors import BadInput
+from remit.ports.models import KEY
 
 VERBS: Final = f"{GROUP}agents"
 ITERATIONS: Final = 50
@@ -46,6 +47,7 @@ class AboutModel(TypedDict, total=False):
     before: Iterable[Callable[..., Any]]
     after: Iterable[Callable[..., Any]]
     iterations: int
+    repeat: Mapping[str, Repeat] | Repeat
     fallback: Iterable[Any]
     keys: Any
     base_url: Any
@@ -84,9 +86,12 @@ class ToolShelf:
 
     def __init__(self) -> None:
         self._tools: dict[str, Any] = {}
+        self._repeat: dict[str, Repeat] = {}
 
-    def put(self, tool: Any) -> None:
+    def put(self, tool: Any, repeat: Repeat | None = None) -> None:
         name = tool_name(tool)
+        if repeat is not None:
+            self._repeat[name] = repeat_word(repeat, name)
         if name in self._tools:
             raise BadInput(f"there is a tool '{name}' already; tools have names of their own")
         self._tools[name] = tool
@@ -99,6 +104,16 @@ class ToolShelf:
             for tool in self._named(one) if isinstance(one, str) else (one,):
                 listed[tool_name(tool)] = tool
         return [*listed.values()]
+
+    def repeats(self, tools: Iterable[Any]) -> dict[str, Repeat]:
+        """Give what each tool says of itself: as it was registered, as it is described, or by what its function
+        takes."""
+        words: dict[str, Repeat] = {}
+        for tool in tools:
+            name = tool_name(tool)
+            if (word := self._repeat.get(name) or _own_repeat(tool)) is not None:
+                words[name] = word
+        return words
 
     def _named(self, name: str) -> list[Any]:
         if name == VERBS:
@@ -124,6 +139,18 @@ class ToolShelf:
         return found
 
 
+def _own_repeat(tool: Any) -> Repeat | None:
+    """A function that takes an idempotency key can be called again with the same one."""
+    described = getattr(tool, "repeat", None)
+    if described is not None:
+        return repeat_word(described, tool_name(tool))
+    function = getattr(tool, "function", tool)
+    try:
+        return "key" if KEY in inspect.signature(function).parameters else None
+    except (TypeError, ValueError):  # of some built-in functions nothing is known
+        return None
+
+
 def tool_name(tool: object) -> str:
     """Tell the name of a tool: what it says, or that of the function."""
     name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
@@ -136,7 +163,7 @@ def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any =
     """Put an agent together that is a model with tools."""
     tools = shelf.found(about.get("tools", ()))
     names = frozenset(map(tool_name, tools))
-    card, rules = _card(name, names, about), _rules(names, about)
+    card, rules = _card(name, names, about), _rules(names, about, shelf.repeats(tools))
     adapter = _adapter("pydantic_ai", "remit[llm]")
     answer = adapter.ModelAgent(
         name=card.name,
@@ -191,7 +218,7 @@ def joined(guest: Any, about: Said) -> Registered:
     answer = join(guest, verbs=_asks(card), members=members, **how)
     names = cast("frozenset[str] | None", answer.tool_names)
     about = {"instructions": _storable(getattr(answer, "instructions", "")), **about}
-    return Registered(_card(str(name), names, about), answer, about.get("retry", USUAL), _rules(names, about))
+    return Registered(_card(str(name), names, about), answer, about.get("retry", USUAL), _rules(names, about, {}))
 
 
 def members(guest: Registered) -> list[Registered]:
@@ -259,7 +286,7 @@ def _card(name: str, tools: frozenset[str] | None, about: Said) -> Card:
     )
 
 
-def _rules(tools: frozenset[str] | None, about: Said) -> AgentRules:
+def _rules(tools: frozenset[str] | None, about: Said, own: Mapping[str, Repeat]) -> AgentRules:
     approve = about.get("approve", False)
     given = () if isinstance(approve, bool) else [str(one) for one in items(approve, "approve takes a list of tools")]
     names = (tools or frozenset()) | GROUPS["agents"]
@@ -269,7 +296,22 @@ def _rules(tools: frozenset[str] | None, about: Said) -> AgentRules:
     grouped = cast("frozenset[str]", tools_of([one for one in given if one.startswith(GROUP)], "approve"))
     wanted |= grouped if tools is None else grouped & names  # of a group, those that the agent has
     before, after = _hooks(about.get("before", ()), "before"), _hooks(about.get("after", ()), "after")
-    return AgentRules(wanted, before, after, counted(about.get("iterations", ITERATIONS), "iterations", least=1))
+    most = counted(about.get("iterations", ITERATIONS), "iterations", least=1)
+    return AgentRules(wanted, before, after, most, {**own, **_repeats(about.get("repeat", {}), tools)}, converses=True)
+
+
+def _repeats(given: object, tools: frozenset[str] | None) -> dict[str, Repeat]:
+    """Read what happens with calls of tools that may have been made before a crash: by tool, or one word for all."""
+    if isinstance(given, str):
+        if tools is None:
+            raise BadInput("say repeat= by tool for this agent, {'search': 'again'}: its tools are not known yet")
+        return {tool: repeat_word(given, tool) for tool in tools}
+    if not isinstance(given, Mapping):
+        raise BadInput(f"repeat takes a dict of tools, such as {{'search': 'again'}}, not {shown(given)}")
+    named = {str(tool): word for tool, word in cast("Mapping[object, object]", given).items()}
+    if tools is not None and (strange := sorted(named.keys() - tools)):
+        raise BadInput(f"repeat names '{strange[0]}', which is no tool of this agent{meant(strange[0], tools)}")
+    return {tool: repeat_word(word, tool) for tool, word in named.items()}
 
 
 def _hooks(given: object, word: str) -> tuple[Callable[..., Any], ...]:

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from remit.core import checks
@@ -12,7 +13,7 @@ from remit.core.card import Card
 from remit.core.checks import of_type
 from remit.core.scope import SeesGiven
 from remit.core.text import canonical, shown
-from remit.core.toolgroups import expanded
+from remit.core.toolgroups import Repeat, expanded
 from remit.engine import asking
 from remit.engine.directory import USUAL_RULES, Agent, AgentFunction, AgentRules
 from remit.errors import BadInput, NotFound
@@ -111,9 +112,20 @@ class HasTeam:
         found = models.modelled(name, model, given, self._shelf)
         self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
 
-    def tool(self, function: AnyTool) -> AnyTool:
-        """Register a tool that agents may name: `@rt.tool`."""
-        self._shelf.put(function)
+    @overload
+    def tool(self, function: AnyTool, *, repeat: Repeat | None = None) -> AnyTool: ...
+    @overload
+    def tool(self, function: None = None, *, repeat: Repeat | None = None) -> Callable[[AnyTool], AnyTool]: ...
+    def tool(self, function: Any = None, *, repeat: Repeat | None = None) -> Any:
+        """Register a tool that agents may name: `@rt.tool`, or `@rt.tool(repeat="again")`.
+
+        `repeat` says what happens with a call that may have been made before a crash: it is made `"again"`, with the
+        same `idempotency_key` (`"key"`: what a function with that parameter says of itself), a person is asked
+        (`"ask"`), or the model is told and may decide (`"tell"`).
+        """
+        if function is None:
+            return partial(self.tool, repeat=repeat)
+        self._shelf.put(function, repeat)
         return function
 
     def _has(self, member: Registered) -> bool:

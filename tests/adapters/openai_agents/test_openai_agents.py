@@ -178,8 +178,9 @@ async def test_a_second_run_reads_again_what_the_first_was_told(dialect: str):
             assert restored(reply.text) == reply.response
 
 
-async def test_a_reworded_tool_is_the_same_request_and_another_model_is_not():
-    @function_tool(name_override="add")
+@pytest.mark.rule("talk.position")
+async def test_a_recorded_answer_counts_whatever_has_changed_of_tools_and_model():
+    @function_tool(name_override="plus")
     def plus(a: int, b: int) -> int:
         """Add, in other words."""
         return a + b
@@ -191,7 +192,7 @@ async def test_a_reworded_tool_is_the_same_request_and_another_model_is_not():
         guest = OpenAIAgentsGuest(
             Agent("a", model="small", tools=[add]), run_config=RunConfig(model_provider=one.provider)
         )
-        assert await run(guest, journal=journal) == "two"
+        assert await run(guest, journal=journal) == "one"
 
 
 @pytest.mark.rule("guest.text")

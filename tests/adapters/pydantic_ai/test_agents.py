@@ -73,7 +73,6 @@ async def test_an_agent_works_with_its_tools(dialect: str):
     assert "You add." in str(first.body)
     assert second.text == "5"
     assert [call.arguments for call in turn.used] == [{"a": 2, "b": 3}]
-    assert len({call.digest for call in turn.calls}) == 2
 
 
 @pytest.mark.rule("model.settings")
@@ -129,8 +128,7 @@ async def test_a_run_that_is_repeated_asks_for_nothing_that_was_answered():
     async with made(script, tools=[add], verbs=True) as (agent, server):
         first = StandInTurn("what is 2 and 3?")
         assert await work(agent, first) == "it is 5"
-        again = StandInTurn("what is 2 and 3?")
-        again.replay = {call.digest: reply.text for call, reply in zip(first.calls, first.replies, strict=True)}
+        again = StandInTurn("what is 3 and 2?", kept=first.kept)
         assert await work(agent, again) == "it is 5"
         assert len(server.requests) == 2
 

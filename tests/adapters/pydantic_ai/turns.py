@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from adapters.talks import Talk, Talks
 from remit.core.command import Command
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.errors import Refused
-from remit.ports.models import HandedOver, ModelAnswer, ModelCall, ToolCall, ToolFunction
+from remit.ports.models import HandedOver, KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction
 from remit.ports.turn import CURRENT_TURN
 
 
@@ -24,24 +25,36 @@ class ModelDown(Exception):
 
 
 class StandInTurn:
-    """`tries` are made in order, one for each request; without any, the first model is asked. `replay` has answers that
-    were given before, by digest."""
+    """`tries` are made in order, one for each request; without any, the first model is asked. `kept` is what is on
+    record of its conversations; another turn may go on with it."""
 
-    def __init__(self, task: str = "hello", *, tries: list[ModelTry] | None = None, listens: bool = False) -> None:
+    def __init__(
+        self,
+        task: str = "hello",
+        *,
+        tries: list[ModelTry] | None = None,
+        listens: bool = False,
+        kept: dict[str, KeptAnswer] | None = None,
+    ) -> None:
         self.task = task
         self.calls: list[ModelCall] = []
         self.replies: list[ModelAnswer] = []
         self.used: list[ToolCall] = []
         self.heard: list[str] = []
-        self.replay: dict[str, str] = {}
+        self.kept: dict[str, KeptAnswer] = {} if kept is None else kept
         self.changes: dict[str, dict[str, Any]] = {}  # arguments that a person has changed, by tool
+        self._talks = Talks(self.model, self.kept)
         self._tries = tries or []
         self._listens = listens
 
+    def talks(self) -> list[Talk]:
+        return self._talks.latest()
+
+    async def begin_talk(self, begins: str, name: str | None = None) -> Talk:
+        return await self._talks.begin(begins, name)
+
     async def model(self, call: ModelCall) -> ModelAnswer:
         self.calls.append(call)
-        if (known := self.replay.get(call.digest)) is not None:
-            return ModelAnswer(known, "", None)
         first = call.choices[0]
         tried = self._tries.pop(0) if self._tries else ModelTry(first.model, first.keys[0] if first.keys else "")
         try:
@@ -60,6 +73,7 @@ class StandInTurn:
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Any:
         self.used.append(call)
+        self._talks.used[call.id] = None
         try:
             found = await do(dict(self.changes.get(call.name, call.arguments)))
         except Refused as no:

@@ -24,20 +24,21 @@ from remit.adapters.guests.nested import (
     on_loop_of_turn,
     run_of,
 )
-from remit.adapters.guests.news import NEWS
+from remit.adapters.guests.talking import NextRequest, conversed
 from remit.adapters.guests.text import clean, clean_json, json_of, shortened, unlike, without
 
 __all__ = [
     "MAX_TOKENS",
-    "NEWS",
     "NO_DEPS",
     "Governing",
+    "NextRequest",
     "Prompt",
     "Ungoverned",
     "checked_deps",
     "choice_of",
     "clean",
     "clean_json",
+    "conversed",
     "deps_of",
     "digest_of",
     "failure_of",

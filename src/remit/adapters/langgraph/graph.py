@@ -20,6 +20,7 @@ from remit.adapters.guests import (
     task_of,
 )
 from remit.adapters.langgraph.middleware import VERBS_OFFERED
+from remit.adapters.langgraph.model import IN_GUEST
 from remit.core.text import shown
 from remit.core.values import Json
 from remit.errors import BadInput
@@ -85,12 +86,13 @@ class LangGraphGuest:
         # With an id of its own, a task that is run again would have it twice: once more in what a tool gave back then.
         asked = {_MESSAGES: [HumanMessage(await prompted(self._prompt, turn), id=_TASK)]}
         deps: dict[str, Any] = {} if self._deps is NO_DEPS else {"context": await deps_of(self._deps, turn)}
-        token = VERBS_OFFERED.set(self._verbs)
+        token, guest = VERBS_OFFERED.set(self._verbs), IN_GUEST.set(True)
         try:
             async with Governing(turn, self._graph, tools=self._names, allow=self._allow):
                 state = await self._graph.ainvoke(asked, self._config, **deps)
         finally:
             VERBS_OFFERED.reset(token)
+            IN_GUEST.reset(guest)
         return _answer(state)
 
 

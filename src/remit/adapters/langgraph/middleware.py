@@ -7,12 +7,12 @@ from typing import Any, Final, cast
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
 from langgraph.types import Command
 
-from remit.adapters.guests import NEWS, json_of, the_turn
+from remit.adapters.guests import json_of, the_turn
 from remit.adapters.langgraph.mixing import inside
-from remit.adapters.langgraph.model import governed
+from remit.adapters.langgraph.model import CONVERSES, governed
 from remit.adapters.langgraph.recording import result_data, result_of
 from remit.adapters.langgraph.tools import bare_verbs
 from remit.core.values import Json
@@ -46,10 +46,14 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
             raise BadInput(f"'{clash[0]}' is a verb of every agent that may ask others; give your tool another name")
         tools = list(request.tools) if self._offered else own
         asked = request.override(model=self._seam(request.model), tools=tools)
-        begun = await _with_news(request.messages)
         said: list[BaseMessage] = []  # the framework would take a call that cannot be read for the end
         while True:
-            response = await handler(asked.override(messages=[*begun, *cast("list[AnyMessage]", said)]))
+            asked = asked.override(messages=[*request.messages, *cast("list[AnyMessage]", said)])
+            token = CONVERSES.set(True)
+            try:
+                response = await handler(asked)
+            finally:
+                CONVERSES.reset(token)
             unread = _unread(response.result)
             if not unread:
                 return ModelResponse([*said, *response.result], response.structured_response)
@@ -84,15 +88,6 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
                 self._governed.clear()
             known = self._governed[id(model)] = (model, governed(model))
         return known[1]
-
-
-async def _with_news(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Give the conversation with all that has arrived while the model was at work."""
-    found = [*messages]
-    beginning = str(messages[0].content) if messages else ""
-    for after, text in reversed(await NEWS.told(the_turn("the model"), beginning, len(messages))):
-        found.insert(after, HumanMessage(text))
-    return found
 
 
 def _unread(result: Sequence[BaseMessage]) -> list[ToolMessage]:

@@ -1,18 +1,22 @@
 """Chat models of this framework whose every request goes through the turn."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models.chat_models import BaseChatModel, agenerate_from_stream
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import BaseModel
 
 from remit.adapters.guests import (
     MAX_TOKENS,
+    NextRequest,
     choice_of,
+    conversed,
     digest_of,
     failure_of,
     from_thread,
@@ -20,14 +24,18 @@ from remit.adapters.guests import (
     size_of,
     the_turn,
     usage_of,
-    without,
 )
 from remit.adapters.langgraph.mixing import inside, is_inside, mixed
-from remit.adapters.langgraph.recording import chunk, recorded, restored
+from remit.adapters.langgraph.recording import chunk, recorded
+from remit.adapters.langgraph.talking import DIALECT
 from remit.core.money.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
 
+Ask: TypeAlias = Callable[[list[BaseMessage], int, Hear | None], Awaitable[ChatResult]]
+# Whether requests belong to the conversation of an agent of `create_agent`, and whether a guest's graph runs.
+CONVERSES: Final[ContextVar[bool]] = ContextVar("remit.langgraph.converses", default=False)
+IN_GUEST: Final[ContextVar[bool]] = ContextVar("remit.langgraph.in_guest", default=False)
 ChatT = TypeVar("ChatT", bound=BaseChatModel)
 
 _LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")  # as models call it
@@ -78,9 +86,19 @@ class Seam(BaseChatModel):
 
         most = kwargs.get(limit) or getattr(self, "max_tokens", None) or MAX_TOKENS
         name, client = _name(self), getattr(self, "root_async_client", None)
-        asked = _Asked(name, messages, kwargs, stop, choice_of(name, client))
-        reply = await the_turn(f"the model {asked.model}").model(asked.call(most, ask))
-        return restored(reply.text) if reply.response is None else cast("ChatResult", reply.response)
+        choice = choice_of(name, client)
+        turn, (system, said) = the_turn(f"the model {name}"), _parted(messages)
+
+        def make(request: NextRequest[BaseMessage]) -> ModelCall:
+            asked = _Asked(name, [*system, *request.messages], kwargs, stop, choice)
+            return asked.call(most, ask, request.ids)._replace(at=request.at)
+
+        if CONVERSES.get():
+            return await conversed(turn, DIALECT, said, make)
+        if (node := _node()) is not None:
+            return await conversed(turn, DIALECT, said, make, node)
+        asked = _Asked(name, messages, kwargs, stop, choice)
+        return DIALECT.answer(await turn.model(asked.known_by_content(most, ask)))
 
     def _generate(
         self,
@@ -131,25 +149,31 @@ class _Asked:
     stop: list[str] | None
     choice: Choice
 
-    def call(self, most: int, ask: Callable[[list[BaseMessage], int, Hear | None], Awaitable[ChatResult]]) -> ModelCall:
+    def known_by_content(self, most: int, ask: Ask) -> ModelCall:
+        """Make the call of a request that belongs to no conversation: the same words are the same request."""
+        made = self.call(most, ask)
+        output = _schema(self.settings.get("response_format"))
+        words = [self.model, [DIALECT.words(one) for one in self.messages], sorted(made.tools), output, self.stop]
+        return made._replace(digest=digest_of(words))
+
+    def call(self, most: int, ask: Ask, taken: frozenset[str] = frozenset()) -> ModelCall:
         """Make the call of it."""
         tools: Sequence[Any] = self.settings.get("tools") or ()
         names = frozenset(map(_tool_name, tools))
         output = _schema(self.settings.get("response_format"))
-        words = [self.model, list(map(_words, self.messages)), sorted(names), output, self.stop]
 
         async def send(how: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
             result = await ask(_shortened(self.messages, how.trim), most, hear)
-            text, kept = recorded(result)
+            text, kept = recorded(result, taken)
             message = cast("AIMessage", kept.generations[0].message)
             calls = (*message.tool_calls, *message.invalid_tool_calls)
             return ModelAnswer(text, self.model, _usage(message), tuple(call["name"] or "" for call in calls), kept)
 
         def size(trim: int) -> int:
-            return size_of([*map(_words, _shortened(self.messages, trim)), output, *tools])
+            return size_of([*map(DIALECT.words, _shortened(self.messages, trim)), output, *tools])
 
         return ModelCall(
-            digest=digest_of(words),
+            digest="",
             choices=(self.choice,),
             size=size,
             most=most,
@@ -164,11 +188,19 @@ def _name(model: BaseChatModel) -> str:
     return next((str(name) for name in found if name), type(model).__name__)
 
 
-def _words(message: BaseMessage) -> list[object]:
-    """Give what a message says, without its own id, which is made anew in every run."""
-    calls = [[call["name"], call["args"], call["id"]] for call in getattr(message, "tool_calls", ())]
-    content = cast("object", message.content)
-    return [message.type, without(content, ("id", "index")), calls, getattr(message, "tool_call_id", None)]
+def _parted(messages: list[BaseMessage]) -> tuple[list[BaseMessage], list[BaseMessage]]:
+    """Part what the system says, which is that of today, from the conversation, which is kept."""
+    at = next((at for at, one in enumerate(messages) if not isinstance(one, SystemMessage)), len(messages))
+    return messages[:at], messages[at:]
+
+
+def _node() -> str | None:
+    """Name the node of a guest's graph that this flow is in: the same in every attempt. None outside of a guest."""
+    if not IN_GUEST.get():
+        return None
+    known = cast("Mapping[str, Any]", (var_child_runnable_config.get() or {}).get("metadata") or {})
+    nodes = "/".join(part.partition(":")[0] for part in str(known.get("langgraph_checkpoint_ns", "")).split("|"))
+    return digest_of([nodes, known.get("langgraph_step"), known.get("langgraph_path")])
 
 
 def _shortened(messages: list[BaseMessage], trim: int) -> list[BaseMessage]:

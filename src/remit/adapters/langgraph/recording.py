@@ -1,7 +1,7 @@
 """Messages and results of this framework as JSON and back."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage, messages_from_dict
@@ -9,7 +9,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langgraph.types import Command, Send
 
-from remit.adapters.guests import clean, json_of, told
+from remit.adapters.guests import clean, json_of, told, unlike
 from remit.core.values import Json, encode
 from remit.errors import BadInput
 from remit.ports.models import ToolCall
@@ -17,11 +17,15 @@ from remit.ports.models import ToolCall
 _MARK: Final = "langgraph"  # around what is more than the text that a model is told
 
 
-def recorded(result: ChatResult) -> tuple[str, ChatResult]:
-    """Give the text of an answer and the answer that it is: without what no store keeps, so that whoever reads it again
-    has the same."""
-    told = [{"message": _dumped(one.message), "info": one.generation_info} for one in result.generations]
-    kept = json_of(told)
+def recorded(result: ChatResult, taken: Iterable[str] = ()) -> tuple[str, ChatResult]:
+    """Give the text of an answer and the answer that it is: without what no store keeps, and with calls told apart that
+    came under one id, here or among those `taken` earlier in the conversation."""
+    told = [{"message": dumped(one.message), "info": one.generation_info} for one in result.generations]
+    kept = cast("list[dict[str, Any]]", json_of(told))
+    ids = {*taken}
+    for call in kept[0]["message"]["data"].get("tool_calls") or ():
+        if isinstance(call.get("id"), str):
+            call["id"] = unlike(call["id"], ids)
     text = encode(kept)
     return text, result if kept == told else restored(text)
 
@@ -30,16 +34,16 @@ def restored(text: str) -> ChatResult:
     """Read an answer again."""
     return ChatResult(
         generations=[
-            ChatGeneration(message=_message(one["message"]), generation_info=one["info"]) for one in json.loads(text)
+            ChatGeneration(message=message_of(one["message"]), generation_info=one["info"]) for one in json.loads(text)
         ]
     )
 
 
-def _dumped(message: BaseMessage) -> dict[str, Any]:
+def dumped(message: BaseMessage) -> dict[str, Any]:
     return {"type": message.type, "data": message.model_dump(mode="json", exclude_unset=True)}
 
 
-def _message(data: Mapping[str, Any]) -> BaseMessage:
+def message_of(data: Mapping[str, Any]) -> BaseMessage:
     return messages_from_dict([dict(data)])[0]
 
 
@@ -83,7 +87,7 @@ def result_of(value: Json, call: ToolCall | None) -> Any:
 
 def _data(value: object) -> Json:
     if isinstance(value, BaseMessage):
-        return {"message": json_of(_dumped(value))}
+        return {"message": json_of(dumped(value))}
     if isinstance(value, Command):
         if value.resume is not None:
             raise BadInput("a tool's Command may update the state and name the next nodes, not resume a graph")
@@ -106,7 +110,7 @@ def _read(value: Any) -> Any:
         return value
     ((kind, inner),) = cast("dict[str, Any]", value).items()
     if kind == "message":
-        return _message(inner)
+        return message_of(inner)
     if kind == "command":
         return Command(**{name: _read(part) for name, part in inner.items()})
     if kind == "send":

@@ -14,6 +14,7 @@ from typing import Final, cast
 import anyio
 from mcp import Client, MCPError
 from mcp_types import Implementation
+from mcp_types import Tool as OfferedTool
 
 from remit.adapters.mcp_tools.offers import Offer
 from remit.adapters.mcp_tools.wires import Wire
@@ -125,7 +126,7 @@ class Link:
         cursor: str | None = None
         for _ in range(_PAGES):
             page = await client.list_tools(cursor=cursor)
-            found += [Offer(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
+            found += map(_offer, page.tools)
             cursor = page.next_cursor
             if cursor is None:
                 return found
@@ -137,3 +138,10 @@ def _innermost(error: BaseException) -> BaseException:
     if not isinstance(error, BaseExceptionGroup):
         return error
     return _innermost(cast("BaseExceptionGroup[BaseException]", error).exceptions[0])
+
+
+def _offer(tool: OfferedTool) -> Offer:
+    """Read what a server offers. Its hints say whether a call does any harm when it is made again."""
+    hints = tool.annotations
+    harmless = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+    return Offer(tool.name, tool.description or "", tool.input_schema, harmless)

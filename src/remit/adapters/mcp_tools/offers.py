@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from remit.core.checks import meant
 from remit.core.text import shown
+from remit.core.toolgroups import Repeat
 from remit.core.trust import OUTSIDE
 from remit.errors import BadInput
 from remit.ports.models import ToolFunction
@@ -20,6 +21,7 @@ class Offer(NamedTuple):
     name: str
     sentence: str
     schema: Mapping[str, Any]
+    harmless: bool = False  # whether the server says that it only reads, or may be called again
 
 
 class Gate:
@@ -69,7 +71,8 @@ class Gate:
 
 
 def _tool(offer: Offer, call: ToolFunction) -> Tool:
-    return Tool(offer.name, offer.sentence, offer.schema, call, outside=True, described=OUTSIDE)
+    repeat: Repeat | None = "again" if offer.harmless else None
+    return Tool(offer.name, offer.sentence, offer.schema, call, outside=True, described=OUTSIDE, repeat=repeat)
 
 
 def _names(there: Mapping[str, Offer]) -> str:

@@ -18,25 +18,22 @@ from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolC
 
 from remit.adapters.guests import (
     MAX_TOKENS,
-    NEWS,
+    NextRequest,
     choice_of,
-    digest_of,
+    conversed,
     failure_of,
     shortened,
     size_of,
     the_turn,
     usage_of,
-    without,
 )
-from remit.adapters.openai_agents.recording import completed, events, recorded, restored
+from remit.adapters.openai_agents.recording import completed, events, recorded
+from remit.adapters.openai_agents.talking import DIALECT
 from remit.core.money.prices import Usage
 from remit.core.recovery import ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
-from remit.ports.turn import TurnLike
 
 _SIGNATURE: Final = signature(Model.get_response)
-# Ids and states of items, which differ from run to run; a call is named by its `call_id`, which stays.
-_PASSING: Final = frozenset(("id", "status", "provider_data"))
 _NEWER: Final = "max_completion_tokens"  # the limit, as OpenAI's newer models want it called
 
 
@@ -52,9 +49,12 @@ class GovernedOpenAIModel(Model):
         """Ask, with what the framework gives a model."""
         turn = the_turn(f"the model {self.name}")
         given = dict(_SIGNATURE.bind(self, *args, **named).arguments)
-        given["input"] = await _with_news(turn, _items(given["input"]))
-        reply = await turn.model(self._call(given))
-        return restored(reply.text) if reply.response is None else cast("ModelResponse", reply.response)
+        del given["self"]
+
+        def make(request: NextRequest[dict[str, Any]]) -> ModelCall:
+            return self._call({**given, "input": request.messages}, request)
+
+        return await conversed(turn, DIALECT, _items(given["input"]), make)
 
     async def stream_response(self, *args: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
         """Ask, and tell the whole answer as a stream."""
@@ -65,14 +65,13 @@ class GovernedOpenAIModel(Model):
         """Let the model release what it holds."""
         await self.inner.close()
 
-    def _call(self, given: dict[str, Any]) -> ModelCall:
-        del given["self"]
+    def _call(self, given: dict[str, Any], request: NextRequest[dict[str, Any]]) -> ModelCall:
         asked = _Asked.read(given)
 
         async def send(how: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
             changed = {"input": asked.shortened(how.trim), "model_settings": self._limited(asked.settings, most)}
             response = await self._sent({**given, **changed}, hear)
-            text, kept = recorded(response)
+            text, kept = recorded(response, request.ids)
             calls = tuple(item.name for item in kept.output if isinstance(item, ResponseFunctionToolCall))
             return ModelAnswer(text, self.name, _usage(response), calls, kept)
 
@@ -80,13 +79,14 @@ class GovernedOpenAIModel(Model):
             return size_of([*asked.shortened(trim), *asked.frame])
 
         return ModelCall(
-            digest=digest_of([self.name, *asked.words]),
+            digest="",
             choices=(choice_of(self.name, getattr(self.inner, "_client", None)),),
             size=size,
             most=self._wanted(asked.settings),
             send=send,
             failure=failure_of,
             tools=asked.names,
+            at=request.at,
         )
 
     async def _sent(self, asked: dict[str, Any], hear: Hear | None) -> ModelResponse:
@@ -152,23 +152,14 @@ def _items(said: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"role": "user", "content": said}] if isinstance(said, str) else said
 
 
-async def _with_news(turn: TurnLike, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give the conversation with all that has arrived while the model was at work."""
-    found = [*items]
-    for after, text in reversed(await NEWS.told(turn, str(items[:1]), len(items))):
-        found.insert(after, {"role": "user", "content": text})
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a request asks: `items` is the conversation, `frame` what is sent around it, `words` what tells it from
-    other requests, and `names` those of the tools that may be called."""
+    """What a request asks: `items` is the conversation, `frame` what is sent around it, and `names` those of the tools
+    that may be called."""
 
     items: list[dict[str, Any]]
     settings: ModelSettings
     frame: list[object]
-    words: list[object]
     names: frozenset[str]
 
     @classmethod
@@ -180,8 +171,7 @@ class _Asked:
         instructions, output = given["system_instructions"] or "", _schema(given["output_schema"])
         frame: list[object] = [instructions, output, *map(_described, tools)]
         frame += [[one.tool_name, one.tool_description, one.input_json_schema] for one in handoffs]
-        words: list[object] = [instructions, without(items, _PASSING), sorted(names), output, given.get("prompt")]
-        return cls(items, given["model_settings"], frame, words, names)
+        return cls(items, given["model_settings"], frame, names)
 
     def shortened(self, trim: int) -> list[dict[str, Any]]:
         """Give the conversation with the results of its tools cut."""

@@ -1,7 +1,7 @@
 """A response of this framework as text and back, and as the events that a stream of it would have had."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast
 
 from agents import ModelResponse
@@ -27,9 +27,9 @@ from remit.core.values import encode
 _ITEM: Final[TypeAdapter[TResponseOutputItem]] = TypeAdapter(ResponseOutputItem)
 
 
-def recorded(response: ModelResponse) -> tuple[str, ModelResponse]:
-    """Give the text of a response and the response that it is: without what no store keeps, and with calls under one
-    id told apart, so that whoever reads it again has the same."""
+def recorded(response: ModelResponse, taken: Iterable[str] = ()) -> tuple[str, ModelResponse]:
+    """Give the text of a response and the response that it is: without what no store keeps, and with calls told apart
+    that came under one id, here or among those `taken` earlier in the conversation."""
     told: dict[str, Any] = {
         "output": [_dumped(item) for item in response.output],
         "usage": serialize_usage(response.usage),
@@ -37,7 +37,7 @@ def recorded(response: ModelResponse) -> tuple[str, ModelResponse]:
         "request_id": response.request_id,
     }
     kept = cast("dict[str, Any]", json_of(told))
-    ids: set[str] = set()
+    ids = {*taken}
     for item in kept["output"]:
         if isinstance(item.get("arguments"), str):
             item["arguments"] = clean_json(item["arguments"])

@@ -1,9 +1,8 @@
-"""A conversation as values: its digest, its rough size, a shorter one, and an answer as text that can be read again.
+"""A conversation as values: what it says, its rough size, a shorter one, and an answer as text that can be read again.
 
 All of it is pure. Nothing here depends on when something was said, in which run, or by which provider.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,6 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.settings import ModelSettings
 from pydantic_core import to_jsonable_python
 
 from remit.adapters.guests import unlike
@@ -41,24 +39,12 @@ Messages: TypeAlias = Sequence[ModelMessage]
 _ASIDE: Final = frozenset(
     ("timestamp", "id", "signature", "provider_name", "provider_details", "metadata", "citations", "tool_kind", "retry")
 )
-# Settings that change how a request travels, or how much may be answered, and nothing of what is asked.
-_TRANSPORT: Final = frozenset(
-    ("max_tokens", "timeout", "request_timeout", "first_event_timeout", "max_retries", "extra_headers", "cache")
-)
 _write: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 _BAD: Final = re.compile("[\0\ud800-\udfff]")
 _ESCAPED: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")  # what is bad once the JSON is read
 
 
-# --- digest and size ----------------------------------------------------------------------------
-
-
-def digest_of(messages: Messages, parameters: ModelRequestParameters, settings: ModelSettings | None = None) -> str:
-    """Name what is asked: the same digest is the same request. Tools count by their names alone, so that a reworded
-    description makes no answer invalid that was given already."""
-    # With their lengths, so that no two lists of texts run together.
-    asked = "".join([f"{len(text)}:{text}" for text in _asked(messages, parameters, settings)])
-    return hashlib.sha256(asked.encode(errors="replace")).hexdigest()[:32]
+# --- size ----------------------------------------------------------------------------
 
 
 def size_of(messages: Messages, parameters: ModelRequestParameters, trim: int = 0) -> int:
@@ -67,19 +53,6 @@ def size_of(messages: Messages, parameters: ModelRequestParameters, trim: int = 
     told = sum(PER_MESSAGE + sum(map(tokens_in, _texts(message))) for message in shorter)
     schemas = [_canonical([tool.parameters_json_schema, tool.description]) for tool in parameters.tool_defs.values()]
     return told + tokens_in(_instructions(shorter)) + sum(map(tokens_in, schemas)) + tokens_in(_output(parameters))
-
-
-def _asked(messages: Messages, parameters: ModelRequestParameters, settings: ModelSettings | None) -> Iterator[str]:
-    yield from sorted(tool.name for tool in parameters.function_tools)
-    yield ""
-    yield from sorted(type(tool).__name__ for tool in parameters.native_tools)
-    yield _output(parameters)
-    chosen = {name: value for name, value in (settings or {}).items() if name not in _TRANSPORT}
-    yield _canonical(chosen) if chosen else ""
-    yield _instructions(messages)
-    for message in messages:
-        yield message.kind
-        yield from _texts(message)
 
 
 def _output(parameters: ModelRequestParameters) -> str:
@@ -206,6 +179,11 @@ def decoded(text: str) -> ModelResponse:
     return answer
 
 
+def said_in(message: ModelMessage) -> list[str]:
+    """Give what a message says, without ids of the provider's and times."""
+    return [message.kind, *_texts(message)]
+
+
 def calls_of(answer: ModelResponse) -> tuple[str, ...]:
     """Name the tools that an answer calls."""
     return tuple(call.tool_name for call in _calls(answer))
@@ -222,10 +200,10 @@ def _calls(answer: ModelResponse) -> Iterable[ToolCallPart]:
     return (part for part in answer.parts if isinstance(part, ToolCallPart))
 
 
-def cleaned(answer: ModelResponse) -> ModelResponse:
+def cleaned(answer: ModelResponse, taken: Iterable[str] = ()) -> ModelResponse:
     """Take out of an answer what no store keeps and no client sends, NUL and halves of surrogate pairs, and tell calls
-    apart that came under the same id."""
-    seen: set[str] = set()
+    apart that came under the same id, in this answer or among those `taken` earlier in the conversation."""
+    seen = {*taken}
     parts = [_clean_part(part, seen) for part in answer.parts]
     same = all(part is before for part, before in zip(parts, answer.parts, strict=True))
     return answer if same else replace(answer, parts=parts)

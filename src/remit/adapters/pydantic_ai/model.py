@@ -20,20 +20,19 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestPar
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 
+from remit.adapters.guests import NextRequest, conversed
 from remit.adapters.pydantic_ai.clients import Clients, asks_again, streams
 from remit.adapters.pydantic_ai.failures import EmptyAnswer, failure_of
 from remit.adapters.pydantic_ai.history import (
     calls_of,
     clean_text,
     cleaned,
-    decoded,
-    digest_of,
     encoded,
     is_empty,
     size_of,
     trimmed,
 )
-from remit.adapters.pydantic_ai.news import with_news
+from remit.adapters.pydantic_ai.talking import DIALECT, made_by, portable
 from remit.core.money.prices import MOST_COUNTED, Usage
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.errors import BadInput
@@ -103,10 +102,11 @@ class GovernedModel(Model[Any]):
     ) -> ModelResponse:
         """Ask through the turn; when the task is run again, this gives the answer that it was given before."""
         turn = turn_under_way(f"model {self.model_id}")
-        told = await with_news(turn, messages)
-        asked = _Asked(self, told, model_settings, model_request_parameters)
-        reply = await turn.model(asked.call())
-        return reply.response if isinstance(reply.response, ModelResponse) else decoded(reply.text)
+
+        def make(request: NextRequest[ModelMessage]) -> ModelCall:
+            return _Asked(self, request, model_settings, model_request_parameters).call()
+
+        return await conversed(turn, DIALECT, messages, make)
 
     @asynccontextmanager
     async def request_stream(
@@ -126,13 +126,17 @@ class _Asked:
     """One request, before it is known who answers it."""
 
     model: GovernedModel
-    messages: list[ModelMessage]
+    request: NextRequest[ModelMessage]
     settings: ModelSettings | None
     parameters: ModelRequestParameters
 
+    @property
+    def messages(self) -> list[ModelMessage]:
+        return self.request.messages
+
     def call(self) -> ModelCall:
         return ModelCall(
-            digest=digest_of(self.messages, self.parameters, self.settings),
+            digest="",
             choices=self.model.clients.choices_now(),
             size=partial(size_of, self.messages, self.parameters),
             most=(self.settings or {}).get("max_tokens") or self.model.max_tokens,
@@ -140,6 +144,7 @@ class _Asked:
             failure=self.failure,
             tools=frozenset(self.parameters.tool_defs),
             ready=self.ready,
+            at=self.request.at,
         )
 
     def failure(self, error: Exception) -> ModelFailure | None:
@@ -174,7 +179,8 @@ class _Asked:
         settings["max_tokens"] = most
         if asks_again(model):
             settings["max_retries"] = 0
-        messages = model.prepare_messages(trimmed(self.messages, tried.trim), self.parameters)
+        told = portable(trimmed(self.messages, tried.trim), tried.model)
+        messages = model.prepare_messages(told, self.parameters)
         if hear is not None and streams(model):
             async with model.request_stream(messages, settings, self.parameters) as stream:
                 return await _heard(stream, tried, hear)
@@ -184,7 +190,7 @@ class _Asked:
         return answer
 
     def _reply(self, answer: ModelResponse, tried: ModelTry) -> ModelAnswer:
-        answer = cleaned(answer)
+        answer = made_by(cleaned(answer, self.request.ids), tried.model)
         if is_empty(answer) and not self.model.empty:
             raise EmptyAnswer("the answer is empty")
         try:

@@ -8,7 +8,7 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from typing import Any, Final, TypeAlias, cast
 
 import anyio
@@ -27,7 +27,7 @@ from remit.core.quoting import quoted
 from remit.core.text import shown
 from remit.core.values import encode
 from remit.errors import BadInput
-from remit.ports.models import ToolCall, ToolFunction
+from remit.ports.models import KEY, TOOL_KEY, ToolCall, ToolFunction
 from remit.ports.tools import Tool as SharedTool
 from remit.verbs import VERBS, Verb
 
@@ -118,9 +118,30 @@ def _tool(given: Callable[..., Any] | AnyTool) -> AnyTool:
         return cast("AnyTool", given)
     callable_(given, "a tool is a function, or a Tool of pydantic-ai")
     try:
-        return Tool(given)
+        return Tool(_with_key(given))
     except UserError as error:
         raise BadInput(f"a tool cannot be made of {shown(given)}: {said(error)}") from None
+
+
+def _with_key(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a function that takes an idempotency key the key of its call; the model is not shown that parameter."""
+    takes = inspect.signature(function)
+    if KEY not in takes.parameters:
+        return function
+
+    @wraps(function)
+    def plain(*args: Any, **named: Any) -> Any:
+        return function(*args, **named, **{KEY: TOOL_KEY.get()})
+
+    @wraps(function)
+    async def waiting(*args: Any, **named: Any) -> Any:
+        return await function(*args, **named, **{KEY: TOOL_KEY.get()})
+
+    keyed: Any = waiting if inspect.iscoroutinefunction(function) else plain
+    shown_parameters = [one for name, one in takes.parameters.items() if name != KEY]
+    keyed.__signature__ = takes.replace(parameters=shown_parameters)
+    keyed.__annotations__ = {name: kind for name, kind in function.__annotations__.items() if name != KEY}
+    return keyed
 
 
 async def _through_turn(

@@ -10,11 +10,13 @@ from remit.core.kinds.models import (
     CoolingSet,
     ModelAnswered,
     ModelFailed,
+    ToolBegun,
     ToolDone,
     ToolOutcome,
     cooling_set,
     model_answered,
     model_failed,
+    tool_begun,
     tool_done,
 )
 from remit.core.kinds.money import (
@@ -188,6 +190,7 @@ __all__ = [
     "StepTold",
     "TeamPlanned",
     "TokensUsed",
+    "ToolBegun",
     "ToolDone",
     "ToolOutcome",
     "TurnData",
@@ -227,6 +230,7 @@ __all__ = [
     "submitted",
     "team_planned",
     "tokens_used",
+    "tool_begun",
     "tool_done",
 ]
 
@@ -267,6 +271,7 @@ SHAPES: Final[dict[str, type]] = {
     "effect.done": EffectDone,
     "model.answered": ModelAnswered,
     "model.failed": ModelFailed,
+    "tool.begun": ToolBegun,
     "tool.done": ToolDone,
     "cooling.set": CoolingSet,
     "plan.started": PlanStarted,

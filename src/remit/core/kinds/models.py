@@ -56,6 +56,14 @@ class ToolDone(TypedDict):
     asks: NotRequired[dict[str, list[Json]]]
 
 
+class ToolBegun(TypedDict):
+    """The data of `tool.begun`: a tool that is about to be used, and the id of its call. It is recorded for tools that
+    must not be used twice, so that a later attempt knows which may have been."""
+
+    tool: str
+    call: str
+
+
 class CoolingSet(TypedDict):
     """The data of `cooling.set`: a model or a key, after how many failures of which kind it rests, and until when."""
 
@@ -81,6 +89,10 @@ def model_failed(remit: Remit, asked: ModelTry, failure: ModelFailure, now: int)
 
 def tool_done(remit: Remit, data: ToolDone, now: int) -> Unsealed:
     return _of_task("tool.done", remit, now, cast("dict[str, Json]", data))
+
+
+def tool_begun(remit: Remit, tool: str, call: str, now: int) -> Unsealed:
+    return _of_task("tool.begun", remit, now, {"tool": tool, "call": call})
 
 
 def cooling_set(name: str, cooling: Cooling, now: int) -> Unsealed:

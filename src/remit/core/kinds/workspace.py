@@ -13,15 +13,21 @@ from remit.core.values import Json
 
 
 class EffectDone(TypedDict):
-    """The data of `effect.done`. `args` is the digest of what it was done with."""
+    """The data of `effect.done`. `args` is the digest of what it was done with; `marks` what doing it did to the turn
+    beside its result: the label of what it took in, what it saw and what it wrote."""
 
     key: str
     result: Json
     args: str
+    marks: NotRequired[dict[str, Json]]
 
 
-def effect_done(remit: Remit, key: str, args: str, result: Json, now: int) -> Unsealed:
+def effect_done(
+    remit: Remit, key: str, args: str, result: Json, now: int, marks: dict[str, Json] | None = None
+) -> Unsealed:
     data: dict[str, Json] = {"key": key, "result": result, "args": args}
+    if marks:
+        data["marks"] = marks
     return Unsealed("effect.done", now, data, remit.root, remit.session, remit.id, remit.holder)
 
 

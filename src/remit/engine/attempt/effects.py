@@ -20,6 +20,7 @@ from remit.core.events import Unsealed
 from remit.core.kinds import EffectDone, effect_done
 from remit.core.text import line, shown
 from remit.core.values import Json, checked
+from remit.engine.attempt import marks
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import KeptEffects
 from remit.engine.ground import Ground
@@ -27,9 +28,9 @@ from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import move_on_after, shielded
 from remit.errors import Conflict
 from remit.ports import Decision, View
+from remit.ports.models import KEY
 
 NAME_LIMIT: Final = 128
-KEY: Final = "idempotency_key"
 PAID: Final = "paid"
 _OTHERS_COME: Final = 60.0  # seconds without a sign of those that may come to what was kept
 
@@ -69,7 +70,7 @@ class Effects(NamedTuple):
         try:
             await self.ground.store.read(live.must_hold)
             if live.attempt.is_rerun and (kept := await self._kept(live, op, name)) is not None:
-                return kept[0]
+                return kept["result"]
             effect = Effect(op, name, told, do, args)
             if paid is None:
                 return await self._done(live, effect)
@@ -81,9 +82,10 @@ class Effects(NamedTuple):
     async def _done(self, live: LiveTask, effect: Effect, call: Paid | None = None) -> Json:
         op, name, told, do, args = effect
         given = {PAID: call} if call is not None and _takes(do, args, PAID) else {}
+        then = marks.before(live)
         result = do(*args, **_key(do, args, op), **given)
         value = checked(await result if inspect.isawaitable(result) else result, f"the result of effect '{name}'")
-        event = effect_done(live.remit, name, told, value, self.ground.clock.now())
+        event = effect_done(live.remit, name, told, value, self.ground.clock.now(), marks.marks(live, then))
         return await self._keep(live, op, event, value, call)
 
     async def _keep(self, live: LiveTask, op: str, event: Unsealed, value: Json, call: Paid | None = None) -> Json:
@@ -97,11 +99,12 @@ class Effects(NamedTuple):
         what = f"effect '{event.data['key']}' of task {live.remit.id}"
         return await shielded(self.insisting.insist(live.control, what, lambda: store.tx(op, decide)))
 
-    async def _kept(self, live: LiveTask, op: str, name: str) -> tuple[Json] | None:
-        """Return the result that an earlier run recorded; None if the effect is to be done now. Raise Conflict if one
-        of its name is recorded that may be this one with other arguments."""
+    async def _kept(self, live: LiveTask, op: str, name: str) -> EffectDone | None:
+        """Return the record of an earlier run and label the turn with it; None if the effect is to be done now. Raise
+        Conflict if one of its name is recorded that may be this one with other arguments."""
         kept = await kept_effects(self.ground, live)
         if (done := kept.take(op)) is not None:
+            marks.apply(live, done.get("marks", {}))
             return done
         same_name = op.rsplit("/", 2)[0] + "/"
         while (other := kept.left((same_name,))) is not None:

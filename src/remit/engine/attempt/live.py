@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 from remit.core import remit as remits
 from remit.core import scope
@@ -73,13 +73,15 @@ class Conversation:
     """A turn's talk with a model: how many requests and calls of tools there were, how far the context is shortened,
     and what came of its rounds. Run again, the same requests build it anew."""
 
-    __slots__ = ("_wanted", "calls", "requests", "rounds", "trim")
+    __slots__ = ("_wanted", "calls", "requests", "rounds", "talks", "trim", "used")
 
     def __init__(self) -> None:
         self.requests = 0
         self.trim = 0
         self.calls = 0
         self.rounds = Rounds()
+        self.talks: dict[str, Any] = {}  # conversations by their places
+        self.used: set[str] = set()  # ids of the tool calls that this run has come to
         self._wanted: tuple[str, str] | None = None
 
     @property
@@ -256,6 +258,12 @@ class LiveTask:
     def conversation(self) -> Conversation:
         """Its talk with a model, if it has one."""
         return Conversation()
+
+    @property
+    def talks(self) -> tuple[Any, ...]:
+        """The conversations it has had; most tasks have none."""
+        conversation: Conversation | None = self.__dict__.get("conversation")
+        return () if conversation is None else (*conversation.talks.values(),)
 
     @cached_property
     def wants(self) -> Wants:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from remit.core.backoff import ATTEMPTS
 from remit.core.events import Event
 from remit.core.kinds import EffectDone, Lineage, Queued, read
-from remit.core.values import Json, digest
+from remit.core.values import digest
 
 # The call of a tool that this flow is part of, and of whose: a child may run in the flow of its asker.
 _INSIDE: Final[ContextVar[tuple[Operations, str] | None]] = ContextVar("remit.inside", default=None)
@@ -61,15 +61,15 @@ class KeptEffects:
         self._taken: asyncio.Event | None = None
         self.waiting: set[asyncio.Task[object] | None] = set()  # who waits for others to come to theirs
 
-    def take(self, op: str) -> tuple[Json] | None:
-        """Return the recorded result of an effect; None if there is none."""
+    def take(self, op: str) -> EffectDone | None:
+        """Return the record of an effect; None if there is none."""
         event = self._left.pop(op, None)
         if event is None:
             return None
         if self._taken is not None:
             self._taken.set()
             self._taken = None
-        return (read(event, EffectDone)["result"],)
+        return read(event, EffectDone)
 
     def forget(self, prefix: str) -> None:
         """Leave out the effects whose ids begin so: what they were part of is kept itself."""
@@ -187,9 +187,33 @@ class Operations:
         is not asked again."""
         return f"{self._origin}/models/{self._next(f'{self._turn}/{digest_}')}"
 
+    @property
+    def where(self) -> str:
+        """Where this flow is: in a turn, or in the call of a tool within it."""
+        return self._where
+
+    @property
+    def inside_tool(self) -> bool:
+        """Whether this flow is part of the call of a tool."""
+        return self._where != self._turn
+
+    def position(self, talk: str) -> str:
+        """Return the id of the next answer in a conversation. Its number says how many answers there were before, so it
+        is the same in every try, whatever the model is told."""
+        place = f"{self._where}/talk/{talk}"
+        return f"{self._origin}/models/{place}/{self._counts.get(place, 0) + 1}"
+
+    def answered(self, talk: str) -> None:
+        """Move on to the next position of a conversation."""
+        self._next(f"{self._where}/talk/{talk}")
+
+    def tools_of(self, call: str) -> str:
+        """The prefix of the ids of all calls of tools that a model made under this id."""
+        return f"{self._origin}/tools/{self._where}/{digest(call)}/"
+
     def tool(self, call: str, about: str) -> str:
         """Return the id of the next call of a tool with this id and these arguments; the same in every try."""
-        return f"{self._origin}/tools/{self._next(f'{self._turn}/{digest(call)}/{about}')}"
+        return f"{self._origin}/tools/{self._next(f'{self._where}/{digest(call)}/{about}')}"
 
     @contextmanager
     def inside(self, tool: str) -> Generator[None]:

@@ -155,7 +155,9 @@ class Conductor:
         """Fail a rerun that would complete without asking for every effect that earlier runs recorded."""
         if ending.kind != "task.completed" or not live.attempt.is_rerun:
             return ending
-        left = await unaccounted(self._ground, live)
+        left: Exception | None = await unaccounted(self._ground, live)
+        for talk in live.talks:
+            left = left or await talk.unfinished()
         return ending if left is None else outcomes.failed(live.remit, left)
 
     async def turn(self, live: LiveTask) -> Ending | Command:

@@ -30,7 +30,9 @@ from remit.core.recovery import (
 )
 from remit.core.secret import Secret
 from remit.core.times import SECOND
+from remit.core.trust import INSIDE
 from remit.core.values import Json
+from remit.engine.attempt import marks
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.slots import Slots
 from remit.engine.door.funding import purse_in
@@ -42,7 +44,7 @@ from remit.engine.timing import move_on_after, shielded
 from remit.engine.upkeep.keys import Keys, own_mark
 from remit.errors import Failed, NoAnswer, OutOfRequests
 from remit.ports import Decision, View
-from remit.ports.models import LISTENER, Hear, Heard, ModelAnswer, ModelCall
+from remit.ports.models import LISTENER, Hear, Heard, KeptAnswer, ModelAnswer, ModelCall, Position
 
 Search = Generator[ModelTry, Situation, GaveUp | None]
 
@@ -70,24 +72,45 @@ class Models(NamedTuple):
     async def ask(self, live: LiveTask, call: ModelCall) -> ModelAnswer:
         """Ask a model; when the task is run again, give back what it answered, without asking or paying again."""
         live.must_be_at_work()
-        op = live.operations.model(call.digest)
+        at = call.at
+        op = live.operations.model(call.digest) if at is None else live.operations.position(at.talk)
         with live.verb():
-            reply = await self._kept(live, op) if live.attempt.is_rerun else None
+            reply = await self._kept(live, op) if at is None and live.attempt.is_rerun else None
             if reply is None:
                 _must_go_on(live)
                 reply = await self._asked(live, call, op)
+        if at is not None:
+            live.operations.answered(at.talk)
         live.conversation.requests += 1
-        if strange := [name for name in reply.calls if name not in call.tools]:
+        if strange := _strange(call, reply):
             await self.circles.unknown(live, strange)
         return reply
 
-    async def _kept(self, live: LiveTask, op: str) -> ModelAnswer | None:
-        kept = await self.ground.store.read(lambda view: view.done(op))
+    async def recalled(self, live: LiveTask, talk: str) -> tuple[KeptAnswer, str] | None:
+        """Return what is on record at the next position of a conversation and who wrote it, and move on past it."""
+        kept = await self.record(live, talk)
         if kept is None:
             return None
-        told = cast("dict[str, Any]", kept[0])
-        live.conversation.trim = max(live.conversation.trim, told["trim"])
-        return ModelAnswer(told["text"], told["model"], None, tuple(told["calls"]))
+        live.operations.answered(talk)
+        live.conversation.requests += 1
+        if strange := kept.get("strange"):
+            await self.circles.unknown(live, strange)
+        return KeptAnswer(kept.get("told", ""), _answer(live, kept)), kept.get("framework", "")
+
+    async def record(self, live: LiveTask, talk: str) -> dict[str, Any] | None:
+        """Return the record at the next position of a conversation; None if there is none."""
+        op = live.operations.position(talk)
+
+        def look(view: View) -> tuple[Json] | None:
+            live.must_hold(view)
+            return view.done(op)
+
+        kept = await self.ground.store.read(look)
+        return None if kept is None else cast("dict[str, Any]", kept[0])
+
+    async def _kept(self, live: LiveTask, op: str) -> ModelAnswer | None:
+        kept = await self.ground.store.read(lambda view: view.done(op))
+        return None if kept is None else _answer(live, cast("dict[str, Any]", kept[0]))
 
     async def _asked(self, live: LiveTask, call: ModelCall, op: str) -> ModelAnswer:
         """Ask one after the other until one answers. Raises NoAnswer with what became of each if none does."""
@@ -130,7 +153,7 @@ class Models(NamedTuple):
         except BaseException:
             await self._record_failure(live, request, None)
             raise
-        return await self._keep(live, op, request, reply, known)
+        return await self._keep(live, op, request, reply, known, call)
 
     async def _unready(self, live: LiveTask, call: ModelCall, attempt: ModelTry) -> ModelFailure | None:
         """Have the client made, before anything is held: a request that cannot leave costs nothing."""
@@ -153,7 +176,7 @@ class Models(NamedTuple):
     # -- recording ----------------------------------------------------------------------------------------------
 
     async def _keep(
-        self, live: LiveTask, op: str, request: PaidRequest, reply: ModelAnswer, known: _Known
+        self, live: LiveTask, op: str, request: PaidRequest, reply: ModelAnswer, known: _Known, call: ModelCall
     ) -> ModelAnswer:
         """Record an answer and charge it, in one transaction, and insist until the store has it. Gives it back as it is
         kept: if it had a secret in it, whoever goes on must not know that either, now or when the task is run again."""
@@ -163,6 +186,9 @@ class Models(NamedTuple):
             "model": reply.model,
             "calls": [*reply.calls],
             "trim": attempt.trim,
+            **_position_data(call.at),
+            **({"strange": cast("Json", strange)} if (strange := _strange(call, reply)) else {}),
+            **({"took": live.took} if live.took != INSIDE else {}),
         }
 
         def decide(view: View) -> Decision[Json]:
@@ -270,6 +296,26 @@ def _must_go_on(live: LiveTask) -> None:
             task=live.remit.id,
             retryable=False,
         )
+
+
+def _answer(live: LiveTask, kept: dict[str, Any]) -> ModelAnswer:
+    """Read an answer that is on record, and label the turn as it was labelled then."""
+    live.conversation.trim = max(live.conversation.trim, kept["trim"])
+    marks.apply(live, kept)
+    return ModelAnswer(kept["text"], kept["model"], None, tuple(kept["calls"]))
+
+
+def _strange(call: ModelCall, reply: ModelAnswer) -> list[str]:
+    """List the calls of tools that were not offered."""
+    return [name for name in reply.calls if name not in call.tools]
+
+
+def _position_data(at: Position | None) -> dict[str, Json]:
+    """Give what the record of a position has beside the answer; nothing that is empty."""
+    if at is None:
+        return {}
+    given: dict[str, Json] = {"told": at.told, "begins": at.begins, "framework": at.framework, "saw": [*at.saw]}
+    return {name: value for name, value in given.items() if value}
 
 
 def _told(reply: ModelAnswer, cost: int | None) -> dict[str, Json]:

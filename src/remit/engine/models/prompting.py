@@ -25,8 +25,15 @@ class Prompting(NamedTuple):
         """Write the task, the entries that were passed along, how it came to its holder, and the messages that have
         arrived. Everything that goes in is on the receipt."""
         passed = await self._passed(live)
-        notes = [Note(one.sender, one.text, one.trust) for one in await self.inbox.take(live)]
+        fresh = not (live.attempt.is_rerun and await self._has_begun(live))
+        notes = [Note(one.sender, one.text, one.trust) for one in await self.inbox.take(live, fresh=fresh)]
         return brief(live.remit.task, passed, _handed(live), notes)
+
+    async def _has_begun(self, live: LiveTask) -> bool:
+        """Whether an earlier attempt has had an answer: then a message that is new belongs to the next request, and
+        would be lost in a prompt that is not sent again."""
+        op = live.operations.position("")
+        return await self.inbox.ground.store.read(lambda view: view.done(op) is not None)
 
     async def _passed(self, live: LiveTask) -> list[Passed]:
         sees = live.remit.sees

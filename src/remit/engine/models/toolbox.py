@@ -10,14 +10,16 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from remit.core import remit as remits
 from remit.core.command import Command
-from remit.core.kinds import ToolDone, ToolOutcome, tool_done
+from remit.core.kinds import ToolDone, ToolOutcome, tool_begun, tool_done
 from remit.core.redaction import Redaction
 from remit.core.text import summary
 from remit.core.values import Json, checked, digest, encode
+from remit.engine.attempt import marks
 from remit.engine.attempt.effects import kept_effects
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
@@ -27,9 +29,10 @@ from remit.engine.timing import shielded
 from remit.engine.traces import place
 from remit.errors import BadInput, Failed, Refused, StoreError
 from remit.ports import Decision, View
-from remit.ports.models import HandedOver, ToolCall, ToolFunction
+from remit.ports.models import TOOL_KEY, HandedOver, ToolCall, ToolFunction
 
 _log = logging.getLogger("remit")
+_HARMLESS: Final = ("again", "key")  # tools that may be used again after a crash
 _LISTED: Final = 20  # tools that are named when one is refused
 _LOOKED_AT: Final = 2_000  # characters of a value of which its summary is made
 
@@ -71,22 +74,23 @@ class Toolbox(NamedTuple):
         self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction, circle: Circle, refusal: str | None
     ) -> ToolAnswer:
         """Find what the model was told before, or use the tool now and keep what comes of it."""
+        live.conversation.used.add(call.id)
         op = live.operations.tool(call.id, digest(f"{call.name} {encode({**call.arguments})}"))
-        if live.attempt.is_rerun and (kept := await self.ground.store.read(lambda view: view.done(op))) is not None:
-            (await kept_effects(self.ground, live)).forget(live.operations.effects_inside(op))
-            value, outcome, *beside = cast("list[Any]", kept[0])
-            circle.recall(value, beside[0] if beside else {})
-            return ToolAnswer(value, outcome)
+        if live.attempt.is_rerun:
+            if (kept := await self._recalled(live, op, circle)) is not None:
+                return kept
+            refusal = refusal or await self._in_doubt(turn, live, call, op)
+        then = marks.before(live)
         if refusal is not None:
             told = ToolAnswer(refusal, "refused", rule="not-allowed")
         elif again := await circle.no():
             told = ToolAnswer(again, "refused", rule="repeat")
         else:
             with live.operations.inside(op):
-                told = await self._used(turn, live, call, do)
+                told = await self._used(turn, live, call, self._begun(live, op, call, do))
         told = await _after(turn, live, call, told)
         circle.judge(told.value, told.outcome, told.rule)
-        return await self._kept(live, op, call, told, circle)
+        return await self._kept(live, op, call, told, circle, marks.marks(live, then))
 
     async def _used(self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> ToolAnswer:
         """Have it approved, call what comes before it, and use the tool. Only the tool's own time is counted."""
@@ -108,7 +112,55 @@ class Toolbox(NamedTuple):
         live.receipt.tell(live.operations.call_under_way, told.value)
         return told if began < 0 else told._replace(elapsed=ticks() - began)
 
-    async def _kept(self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer, circle: Circle) -> ToolAnswer:
+    async def _recalled(self, live: LiveTask, op: str, circle: Circle) -> ToolAnswer | None:
+        """Return what an earlier attempt told the model of this call, and label the turn as the call did then."""
+        kept = await self.ground.store.read(lambda view: view.done(op))
+        if kept is None:
+            return None
+        (await kept_effects(self.ground, live)).forget(live.operations.effects_inside(op))
+        value, outcome, *beside = cast("list[Any]", kept[0])
+        circle.recall(value, beside[0] if beside else {})
+        marks.apply(live, beside[0] if beside else {})
+        return ToolAnswer(value, outcome)
+
+    async def _in_doubt(self, turn: Approver, live: LiveTask, call: ToolCall, op: str) -> str | None:
+        """Return why a call is not made that an earlier attempt began and did not finish; None if it is made."""
+        how = live.agent.rules.repeats(call.name)
+        if how in _HARMLESS or await self.ground.store.read(lambda view: view.done(_begin(op))) is None:
+            return None
+        if how == "ask":
+            try:
+                await turn.approve(f"{call.name} again", {**call.arguments})
+            except Refused as refused:
+                live.must_be_at_work()
+                return f"{_may_be_done(call.name)}: {refused}"
+            return None
+        return f"{_may_be_done(call.name)}. Find out whether it was done; call it again only if that does no harm"
+
+    def _begun(self, live: LiveTask, op: str, call: ToolCall, do: ToolFunction) -> ToolFunction:
+        """Look whether the task is still this process's right before the tool is used. A tool that must not be used
+        twice is recorded as begun."""
+
+        def decide(view: View) -> Decision[Json]:
+            live.must_hold(view)
+            return Decision(None, (tool_begun(live.remit, call.name, call.id, self.ground.clock.now()),))
+
+        async def use(arguments: dict[str, Any]) -> object:
+            if live.agent.rules.repeats(call.name) in _HARMLESS:
+                await self.ground.store.read(live.must_hold)
+            else:
+                await self.ground.store.tx(_begin(op), decide)
+            token = TOOL_KEY.set(sha256(op.encode()).hexdigest()[:32])
+            try:
+                return await do(arguments)
+            finally:
+                TOOL_KEY.reset(token)
+
+        return use
+
+    async def _kept(
+        self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer, circle: Circle, marked: dict[str, Json]
+    ) -> ToolAnswer:
         """Keep what came of a call, and give what was kept: that has none of the owner's secrets, and it is what the
         model is told when the task is run again."""
         data: ToolDone = {
@@ -126,7 +178,8 @@ class Toolbox(NamedTuple):
             live.must_own(view)
             asks = circle.counted(view, told.value, told.outcome)
             done: ToolDone = {**data, "asks": asks} if asks else data
-            kept: list[Json] = [told.value, told.outcome, *([beside] if (beside := circle.beside()) else ())]
+            beside: dict[str, Json] = {**circle.beside(), **marked}
+            kept: list[Json] = [told.value, told.outcome, *([beside] if beside else ())]
             return Decision(kept, (tool_done(live.remit, done, self.ground.clock.now()),))
 
         what = f"what came of '{call.name}' in task {live.remit.id}"
@@ -213,3 +266,11 @@ def _read(call: ToolCall) -> tuple[ToolCall, str | None]:
     except BadInput as wrong:
         return call._replace(arguments={}), f"'{call.name}' was not used: {wrong}"
     return call._replace(arguments=cast("dict[str, Any]", given)), None
+
+
+def _begin(op: str) -> str:
+    return f"{op}/begun"
+
+
+def _may_be_done(name: str) -> str:
+    return f"'{name}' was begun before the task was interrupted and may have been done; it was not used again"

@@ -9,6 +9,7 @@ from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
 from remit.engine.models.asking import Models
 from remit.engine.models.prompting import Prompting
+from remit.engine.models.talking import KeptTalk, KeptTalks
 from remit.engine.models.toolbox import Toolbox
 from remit.engine.people.verbs import PeopleVerbs
 from remit.ports.models import ModelAnswer, ModelCall, ToolCall, ToolFunction
@@ -18,6 +19,7 @@ class ModelServices(NamedTuple):
     models: Models
     toolbox: Toolbox
     prompting: Prompting
+    talking: KeptTalks
 
 
 class ModelVerbs(PeopleVerbs):
@@ -39,6 +41,18 @@ class ModelVerbs(PeopleVerbs):
         """
         of_type(call, ModelCall, "model takes a ModelCall of remit.ports.models")
         return await self._talking.models.ask(self._live, call)
+
+    def talks(self) -> list[KeptTalk]:
+        """List the conversations begun in this turn, or in the tool call that runs now; the latest first."""
+        return self._talking.talking.talks(self._live)
+
+    async def begin_talk(self, begins: str, name: str | None = None) -> KeptTalk:
+        """Begin a conversation that is kept position by position. `begins` is the digest of its first request.
+
+        The first one of a turn is the turn's own and is found again whatever it begins with; others are found by their
+        `name`, or by how they begin.
+        """
+        return await self._talking.talking.begin(self._live, begins, name)
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
         """Use a tool that a model has called, and give back what the model is told: what came of it, or a sentence.

@@ -25,7 +25,7 @@ INBOX = 32  # what one look into the inbox brings; the rest stays for the next l
 
 class Inbox:
     def __init__(self, ground: Ground) -> None:
-        self._ground = ground
+        self.ground = ground
 
     async def send(self, live: LiveTask, to: str, text: str) -> None:
         live.must_be_at_work()
@@ -35,7 +35,7 @@ class Inbox:
         if (size := len(text.encode())) > TEXT_BYTES:
             figures = f"has {size:,} bytes, and at most {TEXT_BYTES:,} are allowed"
             raise Refused(f"the message to '{name}' {figures}; say less, or write an entry", rule="message-size")
-        id_, now = self._ground.ids.new(), self._ground.clock.now()
+        id_, now = self.ground.ids.new(), self.ground.clock.now()
         message = Message(id_, live.remit.session, live.remit.holder, name, text, now, trust=live.says)
         sent = message_sent(message, live.place)
 
@@ -44,15 +44,16 @@ class Inbox:
             return Decision(full, () if full else (sent,))
 
         # Under the same name in every try: what has been sent is not sent again.
-        if await self._ground.store.tx(live.operations.ids("send", name, text)[-1], live.guarded(decide)):
+        if await self.ground.store.tx(live.operations.ids("send", name, text)[-1], live.guarded(decide)):
             waiting = f"{WAITING} of {WAITING} messages of '{message.sender}' wait for '{name}'"
             await checkpoint()  # whoever sends in vain for ever can be stopped, and holds up nobody else
             raise Refused(f"{waiting} already; try again when it has read some", rule="inbox-full")
 
-    async def take(self, live: LiveTask) -> list[Message]:
-        """Take what has arrived since the last look; each message is handed out once."""
+    async def take(self, live: LiveTask, *, at: str = "", fresh: bool = True) -> list[Message]:
+        """Take what has arrived since the last look; each message is handed out once. `at` names the position of a
+        conversation that it is taken for. If it is not to be `fresh`, only what was taken before is found."""
         live.must_be_at_work()
-        remit, now = live.remit, self._ground.clock.now()
+        remit, now = live.remit, self.ground.clock.now()
         session, agent = remit.session, remit.holder
 
         def look(view: View) -> list[Message]:
@@ -65,30 +66,34 @@ class Inbox:
             rows: Json = [[one.id, one.sender, one.text, one.sent_at, one.about, one.trust] for one in waiting]
             return Decision(rows, events)
 
-        rows = cast("list[tuple[str, str, str, int, str, Trust]]", await self._take(live, look, decide))
+        rows = cast(
+            "list[tuple[str, str, str, int, str, Trust]]", await self._take(live, look, decide, at, fresh=fresh)
+        )
         messages = [
-            Message(id_, session, sender, agent, text, at, remit.id if about else "", about, trust)
-            for id_, sender, text, at, about, trust in rows
+            Message(id_, session, sender, agent, text, sent_at, remit.id if about else "", about, trust)
+            for id_, sender, text, sent_at, about, trust in rows
         ]
         for message in messages:
             live.take(message.trust)
             live.receipt.message(message.sender, message.text, message.trust)
         return messages
 
-    async def _take(self, live: LiveTask, look: Callable[[View], list[Message]], decide: Decide[Json]) -> Json:
+    async def _take(
+        self, live: LiveTask, look: Callable[[View], list[Message]], decide: Decide[Json], at: str, *, fresh: bool
+    ) -> Json:
         """Take, or find what was taken when the task was run before, in whichever try that was. Mostly nothing has
         arrived, and looking is cheaper than deciding that."""
-        ops = live.operations.ids("inbox")
+        ops = [at] if at else live.operations.ids("inbox")
 
         def taken(view: View) -> tuple[Json] | None:
             live.must_hold(view)
             return next((done for op in ops if (done := view.done(op)) is not None), None)
 
-        if live.attempt.is_rerun and (before := await self._ground.store.read(taken)) is not None:
+        if live.attempt.is_rerun and (before := await self.ground.store.read(taken)) is not None:
             return before[0]
-        if not await self._ground.store.read(look):
+        if not fresh or not await self.ground.store.read(look):
             return []
-        return await self._ground.store.tx(ops[0], decide)
+        return await self.ground.store.tx(ops[0], decide)
 
     async def peek(self, live: LiveTask, agent: str) -> list[Message]:
         """List what waits for a member whose turn is about to begin; it is taken when the turn is admitted."""
@@ -97,12 +102,12 @@ class Inbox:
             live.must_hold(view)
             return view.waiting(live.remit.root, agent, "", INBOX)
 
-        return await self._ground.store.read(look)
+        return await self.ground.store.read(look)
 
     def _may_write_to(self, live: LiveTask, name: str) -> None:
         """Refuse strangers: whoever asked for this work may be told of it, members of a team, and those one may ask."""
         holder = live.remit.holder
-        if self._ground.directory.get(name) is None:
+        if self.ground.directory.get(name) is None:
             raise Refused(f"there is no agent '{name}' to send a message to", rule="unknown")
         if name != holder and name in live.remit.names:
             return

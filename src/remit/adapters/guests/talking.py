@@ -1,0 +1,161 @@
+"""How a framework's conversation is kept: the answer comes from the record, or the next request is made of the record.
+
+A framework runs its own loop from the beginning each time. Here its requests meet the record: while there is an answer
+at the next position it gets that one, and nothing is sent. The first request that leaves is made of what was really
+told and answered, and of what is new; instructions, tools and settings are those of today.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+
+from remit.adapters.guests.asking import digest_of
+from remit.core.values import Json, encode
+from remit.ports.models import ModelAnswer, ModelCall, Position
+from remit.ports.turn import TalkLike, TurnLike
+
+Message = TypeVar("Message")
+Answer = TypeVar("Answer")
+
+
+class Dialect(Protocol[Message, Answer]):
+    """How one framework writes its conversations."""
+
+    framework: str
+
+    def is_said(self, message: Message) -> bool:
+        """Whether the model said this."""
+        ...
+
+    def words(self, message: Message) -> Any:
+        """Give what a message says, without ids and times that differ from run to run; calls have their ids."""
+        ...
+
+    def calls(self, message: Message) -> Sequence[str]:
+        """List the ids of the tool calls in what the model said."""
+        ...
+
+    def results(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Give the results of tool calls, by the ids of the calls."""
+        ...
+
+    def written(self, messages: Sequence[Message], elsewhere: Collection[str]) -> Json:
+        """Give messages as JSON, without the results of these calls: they are on record with the calls."""
+        ...
+
+    def read(self, told: Any, results: Mapping[str, Any]) -> list[Message]:
+        """Read messages again, with these results in the places that were left empty."""
+        ...
+
+    def result(self, value: Any, call: str) -> Any:
+        """Make a result of what the model was told of a call in an earlier run."""
+        ...
+
+    def with_news(self, messages: list[Message], text: str) -> list[Message]:
+        """Add what has arrived meanwhile."""
+        ...
+
+    def answer(self, reply: ModelAnswer) -> Answer:
+        """Read an answer."""
+        ...
+
+    def said(self, answer: Answer) -> list[Message]:
+        """Give an answer as messages of the conversation."""
+        ...
+
+
+class NextRequest(NamedTuple, Generic[Message]):
+    """A request at its place in a conversation: `messages` is the whole of it, and `ids` are those that calls of tools
+    have in it already."""
+
+    messages: list[Message]
+    at: Position
+    ids: frozenset[str]
+
+
+Make = Callable[[NextRequest[Message]], ModelCall]
+
+
+async def conversed(
+    turn: TurnLike,
+    dialect: Dialect[Message, Answer],
+    messages: Sequence[Message],
+    make: Make[Message],
+    name: str | None = None,
+) -> Answer:
+    """Give the answer to a request: the recorded one, or the model's. `make` makes the request that is sent."""
+    talk, goes_on = await _found(turn, dialect, messages, name)
+    new = _new(dialect, messages)
+    head = [*talk.sent] if goes_on else [*messages[: len(messages) - len(new)]]
+    kept = await talk.recall(dialect.framework)
+    if kept is not None:
+        told, answer = await _read(talk, dialect, kept.told, new), _answered(talk, dialect, kept.answer)
+        talk.sent = [*head, *told, *dialect.said(answer)]
+        return answer
+    if text := await talk.news():
+        new = dialect.with_news(new, text)
+    ids = frozenset(one for message in head if dialect.is_said(message) for one in dialect.calls(message))
+    request = NextRequest([*head, *new], Position("", framework=dialect.framework), ids)
+    reply = await talk.ask(make(request), _written(talk, dialect, new))
+    answer = dialect.answer(reply)
+    talk.sent = [*head, *new, *dialect.said(answer)]
+    return answer
+
+
+async def _found(
+    turn: TurnLike, dialect: Dialect[Message, Answer], messages: Sequence[Message], name: str | None
+) -> tuple[TalkLike, bool]:
+    """Find the conversation that a request belongs to, and whether it goes on where that one is. It is the one whose
+    last answer is the last in here; a request without any answer begins one. If an agent has rewritten its history
+    beyond recognition, what it gives is sent as it is."""
+    last = next((one for one in reversed(messages) if dialect.is_said(one)), None)
+    if name is not None:
+        return await turn.begin_talk("", name), False
+    begun = [talk for talk in turn.talks() if talk.sent]
+    if last is None:
+        return await turn.begin_talk(digest_of([dialect.words(one) for one in messages])), True
+    words = dialect.words(last)
+    found = next((talk for talk in begun if _last_words(dialect, talk.sent) == words), None)
+    if found is not None:
+        return found, True
+    return (begun[-1] if begun else await turn.begin_talk(digest_of([dialect.words(one) for one in messages]))), False
+
+
+def _last_words(dialect: Dialect[Message, Answer], sent: Sequence[Message]) -> Any:
+    return next((dialect.words(one) for one in reversed(sent) if dialect.is_said(one)), None)
+
+
+def _new(dialect: Dialect[Message, Answer], messages: Sequence[Message]) -> list[Message]:
+    """Give what follows the last answer."""
+    at = next((at for at in range(len(messages), 0, -1) if dialect.is_said(messages[at - 1])), 0)
+    return [*messages[at:]]
+
+
+def _written(talk: TalkLike, dialect: Dialect[Message, Answer], new: Sequence[Message]) -> str:
+    """Write down what is new. A result is on record with its call, and is not written twice."""
+    elsewhere = [call for call in dialect.results(new) if talk.was_used(call)]
+    return encode({"messages": dialect.written(new, elsewhere), "results": cast("Json", elsewhere)})
+
+
+async def _read(talk: TalkLike, dialect: Dialect[Message, Answer], told: str, new: Sequence[Message]) -> list[Message]:
+    """Read what was told. Results are those that this run was given for the same calls, or, of tools that it did not
+    come to, what the record says."""
+    own = dialect.results(new)
+    try:
+        written = json.loads(told)
+        results: dict[str, Any] = {}
+        for call in written["results"]:
+            if talk.was_used(call) and call in own:
+                results[call] = own[call]
+            elif (kept := await talk.result(call)) is not None:
+                results[call] = dialect.result(kept[0], call)
+        return dialect.read(written["messages"], results)
+    except (ValueError, TypeError, LookupError) as error:
+        raise talk.lost(f"what it was told cannot be read ({type(error).__name__})") from error
+
+
+def _answered(talk: TalkLike, dialect: Dialect[Message, Answer], reply: ModelAnswer) -> Answer:
+    try:
+        return dialect.answer(reply)
+    except (ValueError, TypeError, LookupError) as error:
+        raise talk.lost(f"a recorded answer cannot be read ({type(error).__name__})") from error

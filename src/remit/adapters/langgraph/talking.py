@@ -1,0 +1,62 @@
+"""Conversations of langchain as they are kept."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatResult
+
+from remit.adapters.guests import json_of, without
+from remit.adapters.langgraph.recording import dumped, message_of, restored, result_of
+from remit.core.values import Json
+from remit.ports.models import ModelAnswer, ToolCall
+
+
+class LangChainDialect:
+    """How langchain writes a conversation: messages, of which the system's are not part."""
+
+    framework: str = "langchain"
+
+    def is_said(self, message: BaseMessage) -> bool:
+        return isinstance(message, AIMessage)
+
+    def words(self, message: BaseMessage) -> Any:
+        """Give what a message says, without its own id, which is made anew in every run."""
+        calls = [[call["name"], call["args"], call["id"]] for call in getattr(message, "tool_calls", ())]
+        content = cast("object", message.content)
+        return [message.type, without(content, ("id", "index")), calls, getattr(message, "tool_call_id", None)]
+
+    def calls(self, message: BaseMessage) -> list[str]:
+        return [str(call["id"]) for call in getattr(message, "tool_calls", ())]
+
+    def results(self, messages: Sequence[BaseMessage]) -> dict[str, Any]:
+        return {one.tool_call_id: one for one in messages if isinstance(one, ToolMessage)}
+
+    def written(self, messages: Sequence[BaseMessage], elsewhere: Collection[str]) -> Json:
+        return json_of([dumped(_without(one, elsewhere)) for one in messages])
+
+    def read(self, told: Any, results: Mapping[str, Any]) -> list[BaseMessage]:
+        found = (message_of(one) for one in told)
+        return [results.get(one.tool_call_id, one) if isinstance(one, ToolMessage) else one for one in found]
+
+    def result(self, value: Any, call: str) -> Any:
+        found = result_of(value, ToolCall("", {}, call))
+        return found if isinstance(found, ToolMessage) else ToolMessage(str(found), tool_call_id=call)
+
+    def with_news(self, messages: list[BaseMessage], text: str) -> list[BaseMessage]:
+        return [*messages, HumanMessage(text)]
+
+    def answer(self, reply: ModelAnswer) -> ChatResult:
+        return restored(reply.text) if reply.response is None else cast("ChatResult", reply.response)
+
+    def said(self, answer: ChatResult) -> list[BaseMessage]:
+        return [answer.generations[0].message]
+
+
+DIALECT: Final = LangChainDialect()
+
+
+def _without(message: BaseMessage, elsewhere: Collection[str]) -> BaseMessage:
+    if isinstance(message, ToolMessage) and message.tool_call_id in elsewhere:
+        return message.model_copy(update={"content": "", "artifact": None})
+    return message

@@ -1,0 +1,63 @@
+"""Conversations of openai-agents as they are kept."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
+
+from agents import ModelResponse
+
+from remit.adapters.guests import json_of, told, without
+from remit.adapters.openai_agents.recording import restored
+from remit.core.values import Json
+from remit.ports.models import ModelAnswer
+
+Item: TypeAlias = dict[str, Any]
+
+# Ids and states of items, which differ from run to run; a call is named by its `call_id`, which stays.
+PASSING: Final = frozenset(("id", "status", "provider_data"))
+
+
+class OpenAIDialect:
+    """How openai-agents writes a conversation: a list of items, several of which may be one answer."""
+
+    framework: str = "openai-agents"
+
+    def is_said(self, message: Item) -> bool:
+        kind = str(message.get("type", ""))
+        return message.get("role") == "assistant" or kind == "reasoning" or kind.endswith("_call")
+
+    def words(self, message: Item) -> Any:
+        return message.get("call_id") or without(message, PASSING)
+
+    def calls(self, message: Item) -> list[str]:
+        return [str(message["call_id"])] if message.get("call_id") else []
+
+    def results(self, messages: Sequence[Item]) -> dict[str, Any]:
+        return {str(one["call_id"]): one for one in messages if "output" in one and one.get("call_id")}
+
+    def written(self, messages: Sequence[Item], elsewhere: Collection[str]) -> Json:
+        plain = [{**one, "output": ""} if one.get("call_id") in elsewhere else one for one in messages]
+        return json_of(plain)
+
+    def read(self, told: Any, results: Mapping[str, Any]) -> list[Item]:
+        return [_with(one, results.get(str(one.get("call_id")))) for one in cast("list[Item]", told)]
+
+    def result(self, value: Any, call: str) -> Any:
+        return told(value)
+
+    def with_news(self, messages: list[Item], text: str) -> list[Item]:
+        return [*messages, {"role": "user", "content": text}]
+
+    def answer(self, reply: ModelAnswer) -> ModelResponse:
+        return restored(reply.text) if reply.response is None else cast("ModelResponse", reply.response)
+
+    def said(self, answer: ModelResponse) -> list[Item]:
+        return cast("list[Item]", answer.to_input_items())
+
+
+DIALECT: Final = OpenAIDialect()
+
+
+def _with(item: Item, found: Any) -> Item:
+    if found is None:
+        return item
+    return {**item, "output": found} if isinstance(found, str) else found

@@ -1,0 +1,113 @@
+"""Conversations of pydantic-ai as they are kept."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from remit.adapters.pydantic_ai.history import decoded, said_in
+from remit.core.values import Json
+from remit.ports.models import ModelAnswer
+
+_MADE_BY: Final = "remit_model"  # in the metadata of an answer: the model that gave it
+_PROVIDERS: Final = ("id", "signature", "provider_name", "provider_details")
+
+
+class PydanticDialect:
+    """How pydantic-ai writes a conversation: requests and responses of several parts each."""
+
+    framework: str = "pydantic-ai"
+
+    def is_said(self, message: ModelMessage) -> bool:
+        return isinstance(message, ModelResponse)
+
+    def words(self, message: ModelMessage) -> Any:
+        return said_in(message)
+
+    def calls(self, message: ModelMessage) -> list[str]:
+        return [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)]
+
+    def results(self, messages: Sequence[ModelMessage]) -> dict[str, Any]:
+        return {part.tool_call_id: part for one in messages for part in one.parts if type(part) is ToolReturnPart}
+
+    def written(self, messages: Sequence[ModelMessage], elsewhere: Collection[str]) -> Json:
+        """Instructions are not written: those of the next request count."""
+        plain = [_without(one, elsewhere) if isinstance(one, ModelRequest) else one for one in messages]
+        return cast("Json", ModelMessagesTypeAdapter.dump_python(plain, mode="json", exclude_none=True))
+
+    def read(self, told: Any, results: Mapping[str, Any]) -> list[ModelMessage]:
+        return [_with(one, results) for one in ModelMessagesTypeAdapter.validate_python(told)]
+
+    def result(self, value: Any, call: str) -> Any:
+        return value
+
+    def with_news(self, messages: list[ModelMessage], text: str) -> list[ModelMessage]:
+        last = messages[-1] if messages else None
+        if not isinstance(last, ModelRequest):
+            return [*messages, ModelRequest([UserPromptPart(text)])]
+        return [*messages[:-1], replace(last, parts=[*last.parts, UserPromptPart(text)])]
+
+    def answer(self, reply: ModelAnswer) -> ModelResponse:
+        return reply.response if isinstance(reply.response, ModelResponse) else decoded(reply.text)
+
+    def said(self, answer: ModelResponse) -> list[ModelMessage]:
+        return [answer]
+
+
+DIALECT: Final = PydanticDialect()
+
+
+def made_by(answer: ModelResponse, model: str) -> ModelResponse:
+    """Note in an answer which model gave it."""
+    return replace(answer, metadata={**(answer.metadata or {}), _MADE_BY: model})
+
+
+def portable(messages: Sequence[ModelMessage], model: str) -> list[ModelMessage]:
+    """Prepare a conversation for a model: what another one gave has none of its ids, signatures and thoughts. A
+    provider does not know those of another, and some APIs of one provider do not know each other's."""
+    return [_stripped(one) if isinstance(one, ModelResponse) and _is_foreign(one, model) else one for one in messages]
+
+
+def _is_foreign(answer: ModelResponse, model: str) -> bool:
+    return (answer.metadata or {}).get(_MADE_BY, model) != model
+
+
+def _stripped(answer: ModelResponse) -> ModelResponse:
+    parts: list[Any] = []
+    for part in answer.parts:
+        if not isinstance(part, ThinkingPart):
+            foreign = {name: None for name in _PROVIDERS if getattr(part, name, None) is not None}
+            parts.append(replace(part, **foreign) if foreign else part)
+    return replace(answer, parts=parts, provider_name=None, provider_details=None, provider_response_id=None)
+
+
+def _without(message: ModelRequest, elsewhere: Collection[str]) -> ModelRequest:
+    parts = [
+        replace(part, content="") if type(part) is ToolReturnPart and part.tool_call_id in elsewhere else part
+        for part in message.parts
+    ]
+    return replace(message, parts=parts, instructions=None)
+
+
+def _with(message: ModelMessage, results: Mapping[str, Any]) -> ModelMessage:
+    """Put results where they were: the part as this run has it, or the recorded value."""
+    if not isinstance(message, ModelRequest):
+        return message
+    parts: list[Any] = []
+    for part in message.parts:
+        found = results.get(part.tool_call_id) if type(part) is ToolReturnPart else None
+        if found is None:
+            parts.append(part)
+        else:
+            parts.append(found if isinstance(found, ToolReturnPart) else replace(part, content=found))
+    return replace(message, parts=parts)

@@ -1,0 +1,158 @@
+"""Conversations with models: kept position by position, and continued from the record when a task is run again.
+
+A position is one answer. Its record has what the model was told since the answer before, and the answer. It is found by
+its number alone, so a later attempt goes on where the record ends, whatever has changed meanwhile: the prompt, the
+instructions, the tools, the clock or the code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+from remit.core.prompt import Note, messages_told
+from remit.core.values import Json
+from remit.engine.attempt import marks
+from remit.engine.attempt.effects import kept_effects
+from remit.engine.attempt.live import LiveTask
+from remit.engine.models.asking import Models
+from remit.engine.sharing.inbox import Inbox
+from remit.errors import Failed
+from remit.ports import View
+from remit.ports.models import KeptAnswer, ModelAnswer, ModelCall, Position
+
+OWN = ""  # the name of the conversation that an adapter begins its turn with
+
+
+class KeptTalks(NamedTuple):
+    models: Models
+    inbox: Inbox
+
+    async def begin(self, live: LiveTask, begins: str, name: str | None = None) -> KeptTalk:
+        """Begin a conversation; in a later attempt, find the one that began so."""
+        if name is None:
+            name = await self._name(live, begins)
+        found = live.conversation.talks.get(_place(live, name))
+        return found or self._put(live, name, begins)
+
+    async def _name(self, live: LiveTask, begins: str) -> str:
+        """Choose the name. The first conversation of a turn is its own. An agent may run others inside, in any order,
+        so a conversation that begins exactly as a recorded one is that one."""
+        if live.attempt.is_rerun and _is_free(live, OWN):
+            own = await self.models.record(live, OWN)
+            other = await self.models.record(live, begins)
+            if own is not None and own.get("begins") != begins and other is not None and _is_free(live, begins):
+                return begins
+        if live.agent.rules.converses and not live.operations.inside_tool and _is_free(live, OWN):
+            return OWN
+        names = (begins, *(f"{begins}.{number}" for number in range(2, 1_000)))
+        return next(one for one in names if _is_free(live, one))
+
+    def _put(self, live: LiveTask, name: str, begins: str) -> KeptTalk:
+        talk = live.conversation.talks[_place(live, name)] = KeptTalk(self, live, name, begins)
+        return talk
+
+    def talks(self, live: LiveTask) -> list[KeptTalk]:
+        """List the conversations begun where this flow is, the latest first."""
+        where = _place(live, "")
+        return [talk for place, talk in reversed(live.conversation.talks.items()) if place.startswith(where)]
+
+
+class KeptTalk:
+    """One conversation. `sent` is what was sent and answered so far, as messages of the framework."""
+
+    __slots__ = ("_all_recalled", "_live", "_next", "_saw", "_services", "begins", "name", "sent")
+
+    def __init__(self, services: KeptTalks, live: LiveTask, name: str, begins: str) -> None:
+        self._services = services
+        self._live = live
+        self.name = name
+        self.begins = begins
+        self.sent: list[Any] = []
+        self._all_recalled = False  # whether every answer so far came from the record
+        self._saw: list[Any] = []  # slices of the receipt that came with the news
+        self._next = ""  # the id of the position that was looked at last
+
+    async def recall(self, framework: str) -> KeptAnswer | None:
+        """Return what is on record at the next position and move on past it; None if the model is to be asked. Raises
+        Failed if the record is of another framework."""
+        live = self._live
+        live.must_be_at_work()
+        self._next = live.operations.position(self.name)
+        if not live.attempt.is_rerun:
+            return None
+        found = await self._services.models.recalled(live, self.name)
+        self._all_recalled = found is not None
+        if found is None:
+            return None
+        kept, written_by = found
+        if written_by != framework:
+            raise self.lost(f"its record is one of {written_by or 'no framework'}, and the agent is {framework} now")
+        return kept
+
+    async def unfinished(self) -> Failed | None:
+        """Return an error if the turn ended although the record goes on: the framework took another way this time."""
+        place, _, number = self._next.rpartition("/")
+        following = f"{place}/{int(number or 0) + 1}"
+        if self._all_recalled and await self._services.models.ground.store.read(lambda view: view.done(following)):
+            return self.lost("the agent ended before it came to all that its model had answered")
+        return None
+
+    async def news(self) -> str:
+        """Take what has arrived, at this position; empty if nothing has. The first prompt has what was there."""
+        live = self._live
+        if not self.sent or self.name != OWN:
+            return ""
+        then = marks.before(live)
+        arrived = await self._services.inbox.take(live, at=f"{live.operations.position(self.name)}/news")
+        self._saw = cast("list[Any]", marks.marks(live, then).get("saw", []))
+        return messages_told([Note(one.sender, one.text, one.trust) for one in arrived]) if arrived else ""
+
+    async def ask(self, call: ModelCall, told: str) -> ModelAnswer:
+        """Ask the model, and record what it was told with what it answers."""
+        begins = "" if self.sent else self.begins
+        framework = call.at.framework if call.at is not None else ""
+        at = Position(self.name, begins, told, framework, tuple(self._saw))
+        return await self._services.models.ask(self._live, call._replace(at=at))
+
+    async def result(self, call: str) -> tuple[Json] | None:
+        """Return what an earlier run told the model of a tool call that this run does not come to: its tool may be
+        gone. What the call did is not asked for again."""
+        live, ground = self._live, self._services.models.ground
+        prefix = live.operations.tools_of(call)
+
+        def look(view: View) -> list[tuple[str, tuple[Json]]]:
+            ops = [one.op for one in view.done_under(prefix) if one.op is not None and one.kind == "tool.done"]
+            return [(op, kept) for op in ops if (kept := view.done(op)) is not None]
+
+        found = await ground.store.read(look)
+        if not found:
+            return None
+        op, kept = found[-1]
+        (await kept_effects(ground, live)).forget(live.operations.effects_inside(op))
+        value, _outcome, *beside = cast("list[Any]", kept[0])
+        for one in beside:
+            marks.apply(live, one)
+        return (value,)
+
+    def was_used(self, call: str) -> bool:
+        """Whether this run has come to the tool call with this id."""
+        return call in self._live.conversation.used
+
+    def lost(self, why: str) -> Failed:
+        """Return the error to raise when the record cannot be continued: nothing begins again silently."""
+        remit = self._live.remit
+        return Failed(
+            f"the conversation of '{remit.holder}' with its model cannot be continued: {why}. See what was done with "
+            f"remit show {remit.id}, and ask for what is left as a new task",
+            agent=remit.holder,
+            task=remit.id,
+            retryable=False,
+        )
+
+
+def _place(live: LiveTask, name: str) -> str:
+    return f"{live.operations.where}/talk/{name}"
+
+
+def _is_free(live: LiveTask, name: str) -> bool:
+    return _place(live, name) not in live.conversation.talks
