@@ -7,7 +7,7 @@ from remit import Runtime, Turn
 from remit.ports import Clock, Database, Ids
 from remit.settings import Policy, Serving, System
 
-POLICY = ("breaker", "classify", "concurrency", "handoffs", "sends", "spawns")
+POLICY = ("breaker", "classify", "concurrency", "handoffs", "loops", "sends", "spawns")
 SERVING = ("hands", "silence", "keep_days", "keep_events", "pace", "channels")
 
 

@@ -1,0 +1,184 @@
+"""The rules on loops in the engine: what they count is kept, and counted once."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from engine.helping import PATIENCE, Shaky, doomed, ends, happened, sound, take_over
+from remit import Card, Refused, Runtime, Turn
+from remit.ports.models import ToolCall
+from remit.settings import Loops
+from remit.verbs import VERBS
+from teams import team
+
+pytestmark = pytest.mark.anyio
+CALL = next(verb for verb in VERBS if verb.name == "call_agent")
+LONG = "the same long answer each and every time"
+
+
+async def ask(turn: Turn, number: int, task: str = "look") -> str:
+    """Ask as a model does, by a tool."""
+    call = ToolCall("call_agent", {"agent": "worker", "task": task}, f"c{number}")
+    return str(await turn.tool(call, lambda given: CALL.call(turn, given)))
+
+
+def worker(rt: Runtime, answer: Any = LONG) -> list[str]:
+    asked: list[str] = []
+
+    async def work(turn: Turn) -> str:
+        asked.append(turn.task)
+        return answer(len(asked)) if callable(answer) else answer
+
+    rt.add(Card("worker"), work)
+    return asked
+
+
+async def counted(rt: Runtime) -> list[list[Any]]:
+    """How often the same was asked by now, and how often in vain, after each call."""
+    history = await rt.workspace.history()
+    rows = [event.data.get("asks", {}) for event in history if event.kind == "tool.done"]
+    return [row[key][:2] for row in rows for key in row if key[0] not in "=!"]
+
+
+@pytest.mark.rule("loops.same-ask")
+async def test_the_same_ask_in_vain_is_told_and_refused(rt: Runtime):
+    asked, told = worker(rt), list[str]()
+
+    @rt.agent(asks="*", tools="call_agent")
+    async def lead(turn: Turn) -> None:
+        told.extend(
+            [await ask(turn, number, ("look", "Look!", "please look again")[number % 3]) for number in range(4)]
+        )
+
+    await rt.run("lead", "go")
+    last = "[you have asked 'worker' for this 3 times, and nothing new comes of it: it will not be asked for it again]"
+    assert told[:3] == [LONG, LONG, f"{LONG}\n\n{last}"]
+    assert told[3].startswith("'worker' was not asked: you have asked it for this 3 times in this run, and nothing new")
+    assert len(asked) == 3
+    assert await counted(rt) == [[1, 1], [2, 2], [3, 3]]
+    await sound(rt)
+
+
+@pytest.mark.rule("loops.kept")
+async def test_a_task_that_is_run_again_counts_nothing_twice(rt: Runtime, clock):
+    asked, told = worker(rt), list[list[str]]()
+
+    @rt.agent(asks="*", tools="call_agent")
+    async def lead(turn: Turn) -> None:
+        mine: list[str] = []
+        told.append(mine)
+        mine += [await ask(turn, number) for number in range(2)]
+        if len(told) < 3:
+            raise Shaky
+        mine += [await ask(turn, number) for number in (2, 3)]
+
+    await ends(clock, await rt.submit("lead", "go"))
+    assert told[0] == told[1] == told[2][:2] == [LONG, LONG]
+    assert "it will not be asked for it again" in told[2][2]
+    assert "was not asked" in told[2][3]
+    assert len(asked) == 3
+    assert await counted(rt) == [[1, 1], [2, 2], [3, 3]]
+
+
+@pytest.mark.rule("loops.kept")
+async def test_whoever_takes_a_task_over_goes_on_counting(tmp_path, clock):
+    told: list[str] = []
+    asked_thrice = anyio.Event()
+
+    async def lead(turn: Turn) -> None:
+        told.clear()
+        told.extend([await ask(turn, number) for number in range(3)])
+        if not asked_thrice.is_set():
+            asked_thrice.set()
+            await anyio.sleep_forever()
+        told.append(await ask(turn, 3))
+
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
+        asked = [worker(rt) for rt in (dead, heir)]
+        for rt in (dead, heir):
+            rt.add(Card("lead", asks="*", tools="call_agent"), lead)
+        task = await dead.submit("lead", "go")
+        await happened(asked_thrice)
+        await take_over(heir, clock, dead)
+        await heir.workspace.task(task.id).result(PATIENCE)
+        assert [len(one) for one in asked] == [3, 0]
+        assert told[:2] == [LONG, LONG]
+        assert "it will not be asked for it again" in told[2]
+        assert "was not asked: you have asked it for this 3 times in this run" in told[3]
+        assert await counted(heir) == [[1, 1], [2, 2], [3, 3]]
+        await sound(heir)
+
+
+@pytest.mark.rule("loops.any-ask")
+async def test_what_is_always_new_is_refused_in_the_end(rt: Runtime):
+    asked, told = worker(rt, lambda number: f"a long answer that is new, number {number}"), list[str]()
+
+    @rt.agent(asks="*", tools="call_agent")
+    async def lead(turn: Turn) -> None:
+        told.extend([await ask(turn, number) for number in range(14)])
+
+    await rt.run("lead", "go")
+    assert len(asked) == 13
+    assert told[13] == (
+        "'worker' was not asked: you have asked it for this 13 times in this run; finish with what you have"
+    )
+
+
+@pytest.mark.rule("loops.settings")
+@pytest.mark.parametrize(("loops", "times"), [(Loops(same_ask=2), 1), (Loops(same_ask=6), 5), (Loops.off(), 10)])
+async def test_thresholds_are_settings(loops: Loops, times: int, clock):
+    async with team(clock=clock, loops=loops) as rt:
+        asked = worker(rt)
+
+        @rt.agent(asks="*", tools="call_agent")
+        async def lead(turn: Turn) -> None:
+            for number in range(10):
+                await ask(turn, number)
+
+        await rt.outcome("lead", "go")
+        assert len(asked) == times
+
+
+@pytest.mark.rule("loops.refusals", "loops.strikes")
+async def test_a_task_that_was_stopped_is_held_against_its_agent_in_this_run_and_in_no_other(rt: Runtime):
+    told: list[str] = []
+
+    @rt.agent(asks="*", tools="call_agent")
+    async def worker(turn: Turn) -> None:
+        for number in range(9):
+            call = ToolCall("call_agent", {"agent": "lead", "task": f"go {number}"}, f"w{number}")
+            await turn.tool(call, lambda given: CALL.call(turn, given))
+
+    @rt.agent(asks="*", tools="call_agent")
+    async def lead(turn: Turn) -> None:
+        told.extend([await ask(turn, number, f"look {number}") for number in range(3)])
+
+    await rt.run("lead", "go")
+    stopped = "'worker' was stopped: it was refused again and again: 'lead' is already in this delegation"
+    assert [one.startswith(stopped) for one in told] == [True, True, False]
+    assert told[2].startswith("'worker' is not asked in this run any more: its latest 2 tasks were stopped, as it got")
+    history = await rt.workspace.history()
+    assert [event.data["strikes"] for event in history if "strikes" in event.data] == [{"worker": 1}, {"worker": 2}]
+    assert (await rt.workspace.breakers())["worker"].failures == 2
+    told.clear()
+    await rt.run("lead", "go")
+    assert told[0].startswith(stopped)
+    await sound(rt)
+
+
+@pytest.mark.rule("loops.refusals")
+async def test_agents_that_are_busy_are_no_reason_to_stop(clock):
+    async with team(clock=clock) as rt:
+        found: list[str] = []
+
+        async def refused(_given: dict[str, Any]) -> None:
+            raise Refused("it is busy", rule="concurrency")
+
+        @rt.agent(tools="*")
+        async def coder(turn: Turn) -> None:
+            calls = [ToolCall("look", {}, f"c{number}") for number in range(6)]
+            found.extend([str(await turn.tool(call, refused)) for call in calls])
+
+        await rt.run("coder", "go")
+        assert found == ["it is busy"] * 6
