@@ -196,6 +196,8 @@ def test_how_a_task_came_to_its_holder_is_told():
         'Do it\n\n## Handed over by lead\n\n{"phase":"test"}\n\n## What came of the parts\n\n'
         "### part 1 (by coder)\ndone\n\n## It could not be handed on\n\nno one is there"
     )
+    back = HandedOn("expert", "{}", failed="it broke")
+    assert brief("Do it", handed=back).endswith("## expert failed, and the task is yours again\n\nit broke")
     assert brief("Do it", handed=HandedOn("", "{}", refused="busy")) == (
         "Do it\n\n## It could not be handed on\n\nbusy"
     )

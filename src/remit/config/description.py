@@ -553,6 +553,11 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "unanswered": _policy(
                 word_of("reject", "approve"), "unanswered", "What it means that nobody answers a question."
             ),
+            "on_failed_handoff": _policy(
+                word_of("fail", "back"),
+                "on_failed_handoff",
+                "Whether a task goes back to the agent that handed it over when the new holder fails.",
+            ),
             "answer_days": _policy(NUMBER, "answer_days", "How many days people have to answer."),
             "approve": Setting(
                 "The function that says which hops a person has to approve, as module:name.", TEXT, _place

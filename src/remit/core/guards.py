@@ -378,11 +378,15 @@ HANDOFF: Final = Passage(
         approved,
     ),
 )
+# Back to whoever handed the task over, because its new holder failed: nobody's card has to allow that.
+GIVE_BACK: Final = Passage(
+    "give-back", (known, not_to_an_asker, in_time, not_broken, few_handoffs, within_tier, affordable, not_busy)
+)
 FAN_OUT: Final = Passage("fan-out", (in_time, few_sends, few_handoffs, no_repeat))
 # A task that was asked for before: its bounds have been judged, its agent may have changed since.
 CLAIM: Final = Passage("claim", (in_time, not_broken))
 RESUME: Final = Passage("resume", (known,))
-PASSAGES: Final = (BEGIN, BEGIN_QUEUED, DELEGATE, SUBMIT, SPAWN, HANDOFF, FAN_OUT, CLAIM, RESUME)
+PASSAGES: Final = (BEGIN, BEGIN_QUEUED, DELEGATE, SUBMIT, SPAWN, HANDOFF, GIVE_BACK, FAN_OUT, CLAIM, RESUME)
 
 
 def judge(guards: Iterable[Guard], remit: Remit, wish: Pass, facts: Facts) -> Verdict:

@@ -80,6 +80,7 @@ class HandedOn(NamedTuple):
     trust: Trust = INSIDE
     results: tuple[Done, ...] = ()
     refused: str = ""
+    failed: str = ""
 
 
 def brief(task: str, passed: Sequence[Passed] = (), handed: HandedOn | None = None, notes: Sequence[Note] = ()) -> str:
@@ -103,6 +104,8 @@ def _handed(handed: HandedOn) -> list[str]:
         parts += ["", "## What came of the parts"]
         for result in handed.results:
             parts += ["", f"### {one_line(result.title)} (by {result.agent})", told(result.text, result.trust)]
+    if handed.failed:
+        parts += ["", f"## {handed.sender} failed, and the task is yours again", "", told(handed.failed, handed.trust)]
     if handed.refused:
         parts += ["", "## It could not be handed on", "", told(handed.refused, INSIDE)]
     return parts

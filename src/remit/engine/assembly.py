@@ -168,7 +168,7 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
     pulse = database.pulse(ground.store.workspace)
     heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence, pulse=pulse)
     alive = LiveTasks()
-    handoffs = Handoffs(ground, admission, alive)
+    handoffs = Handoffs(ground, admission, alive, gives_back=policy.on_failed_handoff == "back")
     insisting = Insisting(ground.clock, serving.pace.insist)
     endings = Endings(ground, bell, insisting, settings.redaction)
     conductor = Conductor(ground, handoffs, endings, alive, grace=serving.pace.grace)

@@ -27,6 +27,11 @@ from remit.ports import Channel, Clock, Ids, Prices, Vault
 HANDS: Final = 100
 SILENCE_SECONDS: Final = 15.0
 _MANY: Final = 1_000_000
+_EITHER: Final = {
+    "unanswered": ("reject", "approve"),
+    "on_failed_handoff": ("fail", "back"),
+    "unknown_price": ("refuse", "tokens"),
+}
 _CHANNEL: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}", re.ASCII)
 
 
@@ -44,6 +49,7 @@ class Policy:
     `WantedHop` to True, False or the reason; `unanswered` is what it means that nobody answers within `answer_days`.
     `certainty` is how sure it must be who can do something, to be asked by a capability.
     `groups` are names for sets of tools: with `{"db": ["query", "dump"]}` an agent may be given or denied "group:db".
+    `on_failed_handoff="back"` gives a task back to the agent that handed it over when the new holder fails, with why.
     `loops` says when a model that gets nowhere is told, refused and stopped.
     """
 
@@ -60,6 +66,7 @@ class Policy:
     approve: Approve | None = None
     unanswered: Literal["reject", "approve"] = "reject"
     answer_days: float = 7.0
+    on_failed_handoff: Literal["fail", "back"] = "fail"
     loops: Loops = field(default_factory=Loops)
 
     def __post_init__(self) -> None:
@@ -87,12 +94,11 @@ class Policy:
             callable_(self.approve, "approve is a function from a WantedHop to True, False or a reason")
             if iscoroutinefunction(self.approve):
                 raise BadInput("approve is a plain function, not an async one: it is asked while a hop is decided")
-        if self.unanswered not in ("reject", "approve"):
-            raise BadInput(f"unanswered is 'reject' or 'approve', not {shown(self.unanswered)}")
         span(self.answer_days, "answer_days")
         of_type(self.loops, Loops, "loops takes Loops(...)")
-        if self.unknown_price not in ("refuse", "tokens"):
-            raise BadInput(f"unknown_price is 'refuse' or 'tokens', not {shown(self.unknown_price)}")
+        for name, (one, other) in _EITHER.items():
+            if (given := getattr(self, name)) not in (one, other):
+                raise BadInput(f"{name} is '{one}' or '{other}', not {shown(given)}")
 
     @property
     def tool_groups(self) -> Groups:

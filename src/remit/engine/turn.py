@@ -105,7 +105,8 @@ class Turn(MoneyVerbs, ModelVerbs):
     @cached_property
     def handoff(self) -> Handoff:
         """How the task came to this holder: `sender` is empty if it was not handed over, `refused` says why it could
-        not be handed on, `results` are those of a parallel handoff. It is a copy: changing it hands nothing over."""
+        not be handed on, `results` are those of a parallel handoff, and `failed` says why the sender failed if the
+        task came back because of that. It is a copy: changing it hands nothing over."""
         return self._live.handoff.copied()
 
     @property

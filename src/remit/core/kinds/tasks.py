@@ -311,7 +311,7 @@ def fenced(at: Place, agent: str, now: int, claim: Claim) -> Unsealed:
 class Handed(TurnData, Opens):
     """The data of `task.handed`: to whom, what changed on the way, and a digest of that. `payloads` and `join` are
     there when parts of it go to several at once, `of_parts` when what came of them goes on to someone else, `passed`
-    when the command passes something on."""
+    when the command passes something on, `failed` when its holder failed and it goes back."""
 
     to: str | list[str]
     update: dict[str, Any]
@@ -321,6 +321,7 @@ class Handed(TurnData, Opens):
     joins: NotRequired[bool]
     passed: NotRequired[PassingData]
     of_parts: NotRequired[bool]
+    failed: NotRequired[str]
 
 
 def handed(remit: Remit, to: str | list[str], now: int, data: dict[str, Json]) -> Unsealed:

@@ -13,7 +13,7 @@ from remit.core import command as commands
 from remit.core import remit as remits
 from remit.core.bounds import TOP
 from remit.core.command import END, Command, HandoffState, Move, Send, Update
-from remit.core.guards import FAN_OUT, HANDOFF, Passage
+from remit.core.guards import FAN_OUT, GIVE_BACK, HANDOFF, Passage
 from remit.core.kinds import handed
 from remit.core.outcome import Outcome
 from remit.core.question import QuestionDraft
@@ -35,6 +35,8 @@ from remit.engine.ground import Ground
 from remit.errors import BadInput, Refused
 from remit.ports import Decide, Decision, View
 
+_FAILED = 8_000  # characters of why a holder failed that go back with its task
+
 
 class Sends(NamedTuple):
     """The parts of a parallel handoff, where their results go, and what travels along."""
@@ -49,7 +51,8 @@ class Handoffs:
     """Follows the commands of agents. `send` is delegation itself, and `ask` asks a person: knots that are tied
     where the engine is put together."""
 
-    def __init__(self, ground: Ground, admission: Admission, alive: LiveTasks) -> None:
+    def __init__(self, ground: Ground, admission: Admission, alive: LiveTasks, *, gives_back: bool = False) -> None:
+        self.gives_back = gives_back  # whether a task goes back when the agent that took it over fails
         self.send: Callable[[LiveTask, Pass, Repetition, Batch], Awaitable[Outcome]]
         self.ask: Callable[[LiveTask, QuestionDraft, str], Awaitable[object]]
         self._ground = ground
@@ -79,6 +82,25 @@ class Handoffs:
                 return outcomes.failed(live.remit, no)
             told = replace(live.handoff, refused=str(no))
             return self._alive.enter(live.succeeded_by(live.remit, live.agent, told))
+
+    async def give_back(self, live: LiveTask, ending: Ending) -> LiveTask | None:
+        """Give a task whose holder failed back to the agent that handed it over, with the reason. None if it has not
+        failed, was not handed over, or a rule is against it: then the failure is its end."""
+        sender = live.handoff.sender
+        if ending.kind != "task.failed" or sender in ("", live.remit.holder) or live.control.is_over:
+            return None
+        failed = str(ending.outcome.error)[:_FAILED]
+        try:
+            move, agent = await self._record(live, Command(sender), NOTHING_ALONG, GIVE_BACK, failed=failed)
+        except (Refused, BadInput):
+            return None
+        assert agent is not None  # the guards have seen to it
+        before = live.handoff
+        handoff = Handoff(live.remit.holder, before.state, (*before.trail, move), failed=failed)
+        remit = remits.handed_to(live.remit, agent.card.name, NOTHING_ALONG)
+        heir = self._alive.enter(live.succeeded_by(remit, agent, handoff))
+        heir.receipt.beside([Slice.of(f"why {handoff.sender} failed", "passed", failed, heir.took)])
+        return heir
 
     async def join(self, live: LiveTask, sends: Sends) -> LiveTask:
         """Send the parts out, wait for them, and give the results to whoever goes on."""
@@ -162,9 +184,17 @@ class Handoffs:
         await _raise_refusal(proposal, answer)
 
     async def _record(
-        self, live: LiveTask, command: Command, along: Passing, passage: Passage, *, of_parts: bool = False
+        self,
+        live: LiveTask,
+        command: Command,
+        along: Passing,
+        passage: Passage,
+        *,
+        of_parts: bool = False,
+        failed: str = "",
     ) -> tuple[Move, Agent | None]:
-        """Record the handoff, or its refusal. `of_parts` is one that goes on with what came of the parts sent out."""
+        """Record the handoff, or its refusal. `of_parts` is one that goes on with what came of the parts sent out,
+        `failed` says why the task goes back."""
         proposal, move = self._proposed(live, command, along, of_parts=of_parts)
         data = turn_data(live, {"update": {**command.update}, "content": move.content})
         if along is not NOTHING_ALONG:
@@ -175,6 +205,8 @@ class Handoffs:
             data |= {"payloads": [send.payload for send in command.goto], "join": command.join}
         if of_parts:
             data["of_parts"] = True
+        if failed:
+            data["failed"] = failed
 
         def decide(view: View) -> Decision[Json]:
             admitted = self._admission.admit(view, passage, proposal)

@@ -52,7 +52,8 @@ _STOPPED: Final = frozenset(("cancelling", "cancelled"))
 class Handoff:
     """How a task came to its holder: from whom, what was handed over, and what came of the parts sent out.
 
-    `sender` is empty if it was not handed over; `refused` says why it could not be handed on.
+    `sender` is empty if it was not handed over; `refused` says why it could not be handed on, and `failed` why `sender`
+    could not finish it, if that is why the task came back.
     """
 
     sender: str = ""
@@ -60,6 +61,7 @@ class Handoff:
     trail: tuple[Move, ...] = ()
     refused: str = ""
     results: tuple[Outcome, ...] = ()
+    failed: str = ""
 
     def copied(self) -> Handoff:
         """Give what a turn may change in place; what the engine goes on with stays as it is."""

@@ -115,7 +115,7 @@ def _handed(before: Resumed, data: Handed) -> Resumed:
         state = handoff.state if joins else commands.merged(handoff.state, update)
         return before._replace(
             remit=remits.handed_to(before.remit, to, along),
-            handoff=Handoff(holder, state, (*trail, Move(holder, to, content))),
+            handoff=Handoff(holder, state, (*trail, Move(holder, to, content)), failed=data.get("failed", "")),
             turns=before.turns + 1,
             sends=None,
             joined=Joined(before.sends, holder, before.turns) if before.sends is not None else before.joined,

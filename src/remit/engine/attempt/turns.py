@@ -143,7 +143,11 @@ class Conductor:
         while True:
             answer = await self.turn(live)
             if isinstance(answer, Ending):
-                return await self._accounted(live, answer)
+                back = await self._handoffs.give_back(live, answer) if self._handoffs.gives_back else None
+                if back is None:
+                    return await self._accounted(live, answer)
+                live = back
+                continue
             if why := live.control.lost():
                 return outcomes.stopped(live.remit, why)
             followed = await self._handoffs.follow(live, answer)

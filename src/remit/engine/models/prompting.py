@@ -63,7 +63,7 @@ def _handed(live: LiveTask) -> HandedOn | None:
         )
         for number, one in enumerate(handoff.results, 1)
     )
-    return HandedOn(handoff.sender, handoff.state.text, live.took, results, handoff.refused)
+    return HandedOn(handoff.sender, handoff.state.text, live.took, results, handoff.refused, handoff.failed)
 
 
 def _text(value: object) -> str:
