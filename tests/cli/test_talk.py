@@ -12,6 +12,7 @@ from rich.text import Text
 from adapters.places import KEY, KEY_NAME, join, served, told
 from commands import command as remit
 from remit import Runtime
+from remit.cli.flow import coloured
 from remit.cli.talk import print_talk
 from remit.report.talk import TalkLine, TaskTalk
 from remit.testing.models import Calls, ModelRequest, Says
@@ -124,3 +125,19 @@ async def test_a_conversation_fits_a_narrow_terminal_and_its_errors_are_red():
     assert all(cell_len(Text.from_ansi(line).plain.rstrip()) <= 60 for line in told.splitlines())
     assert "  ◆ m  7 tokens  $0.01" in printed(talk)
     assert "\x1b[" not in printed(talk)
+
+
+@pytest.mark.rule("show.models")
+async def test_a_flow_in_a_terminal_has_what_went_wrong_in_red():
+    console = Console(force_terminal=True, color_system="standard", width=80)
+    picture = "✓ lead: x\n├─ ✗ lookup() · KeyError: 'a ✗ b'\n│  └╌ ⊘ coder: no\n└─ ◇ look() · ✗ as a result\n"
+    with console.capture() as capture:
+        console.print(coloured(picture), soft_wrap=True)
+    red = "\x1b[31m"
+    assert capture.get().splitlines() == [
+        "✓ lead: x",
+        f"├─ {red}✗ lookup() · KeyError: 'a ✗ b'\x1b[0m",
+        f"│  └╌ {red}⊘ coder: no\x1b[0m",
+        "└─ ◇ look() · ✗ as a result",
+        "",
+    ]

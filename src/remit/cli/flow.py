@@ -1,15 +1,19 @@
 """`remit flow`: one run as a picture."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 from rich.text import Text
 
 from remit.cli.options import HERE, Where, out
 from remit.cli.show import root_of
+from remit.cli.terminal import colour
 from remit.engine.system import SystemClock
 from remit.report import flow as flows
+from remit.report.looks import mark
+
+_WRONG: Final = ("failed", "dead", "refused")
 
 
 def flow(
@@ -35,7 +39,15 @@ def flow(
     draw = {"text": flows.text, "mermaid": flows.mermaid, "svg": flows.svg}[format]
     picture = draw(root, now)
     if output is None:
-        out().print(picture, markup=False, soft_wrap=True)
+        out().print(coloured(picture) if format == "text" else picture, markup=False, soft_wrap=True)
     else:
         output.write_text(picture, encoding="utf-8")
         out().print(Text(f"written to {output}"))
+
+
+def coloured(picture: str) -> Text:
+    """Colour the lines of what went wrong, from their mark on."""
+    text = Text(picture)
+    for state in _WRONG:
+        text.highlight_regex(rf"(?m)(?<=[─╌┄] ){mark(state)} .*$|^{mark(state)} .*$", colour(state))
+    return text
