@@ -51,3 +51,58 @@ def test_the_schema_is_printed_for_editors(tmp_path: Path):
     printed = json.loads(remit(tmp_path, "check", "--schema").stdout)
     jsonschema.Draft202012Validator.check_schema(printed)
     assert "model" in printed["properties"]["agents"]["additionalProperties"]["properties"]
+
+
+MISSING = """
+[agents.coder]
+model = "openai:gpt-5"
+fallback = ["anthropic:claude-unheard-of"]
+[agents.named]
+model = "openai:gpt-5"
+keys = ["THERE"]
+[agents.local]
+model = "openai:llama"
+base_url = "http://localhost:11434/v1"
+[run]
+agent = "coder"
+credits = "$1"
+[store]
+path = "data/team.db"
+"""
+
+
+@pytest.mark.rule("file.missing")
+def test_check_warns_of_keys_prices_and_folders_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("THERE", "x")
+    (tmp_path / "remit.toml").write_text(MISSING)
+    done = remit(tmp_path, "check")
+    assert done.returncode == 0
+    assert [line.partition("; ")[0] for line in done.stdout.splitlines()] == [
+        (
+            "remit.toml:3: warning: agents.coder.model: the environment variable OPENAI_API_KEY is not set, "
+            "which holds the key of openai"
+        ),
+        (
+            "remit.toml:4: warning: agents.coder.fallback: the environment variable ANTHROPIC_API_KEY is not set, "
+            "which holds the key of anthropic"
+        ),
+        (
+            "remit.toml:4: warning: agents.coder.fallback: the price of anthropic:claude-unheard-of is not known, "
+            "and money is limited here"
+        ),
+        "remit.toml:15: warning: store.path: there is no folder data",
+        "remit.toml: 3 agents, nothing is wrong but what is missing here",
+    ]
+
+
+@pytest.mark.rule("file.missing")
+def test_nothing_is_missing_where_all_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+    (tmp_path / "data").mkdir()
+    prices = '[prices."anthropic:claude-unheard-of"]\ninput = "$1"\noutput = "$2"\n'
+    monkeypatch.setenv("THERE", "x")
+    (tmp_path / "remit.toml").write_text(MISSING + prices)
+    assert remit(tmp_path, "check").stdout == "remit.toml: 3 agents, nothing is wrong\n"

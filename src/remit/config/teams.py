@@ -11,6 +11,7 @@ from remit.config import parts
 from remit.config.description import RULES
 from remit.config.importing import found_at
 from remit.config.linking import Script, linked, models_of, tables_of, tables_or_texts, texts
+from remit.config.missing import warn_of_missing
 from remit.config.places import store_in
 from remit.config.problems import Problem, Problems, in_order, raised
 from remit.config.reading import Document, document, right
@@ -70,15 +71,17 @@ def team(file: Path, *, runs: bool = True) -> Team:
 
 def check_team(file: Path) -> tuple[Team | None, list[Problem]]:
     """Give the team of a file, if it is right, and everything that is wrong with it or missing here."""
-    made, problems = _made(file, connect=True)
+    made, problems = _made(file, connect=True, warn=True)
     return made, in_order(problems)
 
 
-def _made(file: Path, *, connect: bool) -> tuple[Team | None, list[Problem]]:
+def _made(file: Path, *, connect: bool, warn: bool = False) -> tuple[Team | None, list[Problem]]:
     read = document(file)
     scripts = linked(read)
     if not right(read.tables, read.problems):
         return None, read.problems.found
+    if warn:
+        warn_of_missing(read)
     runtime = _Building(read, scripts, connect=connect).runtime()
     if not right(read.tables, read.problems):
         return None, read.problems.found
