@@ -111,6 +111,8 @@ OF_RUNTIME: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "stream": ({"agent": "ok", "task": "x"}, (Starting,)),
     "run_plan": ({"plan": PLAN}, (StartingPlan, Starting, Planning)),
     "run_team": ({"goal": "x", "coordinator": "boss"}, (StartingPlan, Starting, Planning)),
+    "stream_plan": ({"plan": PLAN}, (StartingPlan, Starting, Planning)),
+    "stream_team": ({"goal": "x", "coordinator": "boss"}, (StartingPlan, Starting, Planning)),
     "submit": ({"agent": "ok", "task": "x"}, (Submitting, Starting)),
     "submit_plan": ({"plan": PLAN}, (SubmittingPlan,)),
     "submit_team": ({"goal": "x", "coordinator": "boss"}, (SubmittingPlan,)),
