@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from remit.core.text import shown
+from remit.errors import BadInput
+
 _WAYS: Final = ("-chat", "-responses")  # ways to talk to one provider, which have names of their own
 _PORTS: Final = {"https": 443, "http": 80}
 
@@ -70,13 +73,16 @@ def endpoint_of(provider: str, url: str | None) -> str:
     address = url or (os.environ.get(known.url, "") if known.url else "")
     if not address:
         return provider
-    parts = urlsplit(address if "//" in address else f"//{address}")
+    try:
+        parts = urlsplit(address if "//" in address else f"//{address}")
+        port = parts.port
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"base_url is an address such as https://example.com/v1, not {shown(address)}") from error
     place = (parts.hostname or "").lower()
-    if parts.scheme == "https" and place == known.host and parts.port in (None, _PORTS["https"]):
+    if parts.scheme == "https" and place == known.host and port in (None, _PORTS["https"]):
         return provider
     if ":" in place:
         place = f"[{place}]"
-    port = parts.port
     return f"{provider}@{place}" if port in (None, _PORTS.get(parts.scheme)) else f"{provider}@{place}:{port}"
 
 
