@@ -53,8 +53,16 @@ class Doom:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def team(rt: Runtime, folder: Path, url: str) -> AsyncOpenAI:
-    """A boss that is a model, a guest of each framework whom it asks, and a plain graph; two of them use a tool."""
+def team(rt: Runtime, folder: Path, url: str, number: int) -> AsyncOpenAI:
+    """A boss that is a model, a guest of each framework whom it asks, and a plain graph; two of them use a tool. In
+    each life they have other instructions and another tool, as if somebody had changed the code in between."""
+    now = f"This is life {number}."
+
+    def idle() -> str:
+        """Do nothing."""
+        return "nothing"
+
+    idle.__name__ = f"idle{number}"
 
     def write(line: str) -> str:
         """Write a line."""
@@ -69,10 +77,21 @@ def team(rt: Runtime, folder: Path, url: str) -> AsyncOpenAI:
         made.root_async_client, made.async_client = client, client.chat.completions
         return made
 
-    rt.model_agent("boss", "openai-chat:boss", asks="*", base_url=url, keys=["BOSS_KEY"])
-    rt.add(Agent(OpenAIChatModel("coder", provider=OpenAIProvider(openai_client=client)), tools=[write]), name="coder")
-    rt.add(OpenAIAgent("tester", model=OpenAIChatCompletionsModel("tester", client)))
-    rt.add(create_agent(chat("drawer"), [write], middleware=[Middleware()]), name="drawer")
+    rt.model_agent(
+        "boss",
+        "openai-chat:boss",
+        asks="*",
+        base_url=url,
+        keys=["BOSS_KEY"],
+        instructions=now,
+        tools=[idle],
+        reads=["rates"],
+    )
+    model = OpenAIChatModel("coder", provider=OpenAIProvider(openai_client=client))
+    rt.add(Agent(model, instructions=now, tools=[write, idle]), name="coder")
+    rt.add(OpenAIAgent("tester", instructions=now, model=OpenAIChatCompletionsModel("tester", client)))
+    drawer = create_agent(chat("drawer"), [write, idle], system_prompt=now, middleware=[Middleware()])
+    rt.add(drawer, name="drawer", repeat={"write": "again"})
     rt.add(plain_graph(governed(chat("planner"))), name="planner")
     return client
 
@@ -88,11 +107,11 @@ def plain_graph(llm: Any) -> Any:
     return graph.compile()
 
 
-async def life(folder: Path, url: str, point: int = 0) -> dict[str, Any]:
+async def life(folder: Path, url: str, point: int = 0, number: int = 0) -> dict[str, Any]:
     doom = Doom(point)
     database = SqliteDatabase(folder / "team.db", fault=doom)
     async with Runtime(database, system=System(prices=PRICES), serving=Serving(silence=0.5)) as rt:
-        async with team(rt, folder, url), rt.serving():
+        async with team(rt, folder, url, number), rt.serving():
             task = await rt.submit("boss", "go", key="once", credits="$1")
             value = await task.result(60)
         health = await rt.workspace.examine()
@@ -107,13 +126,13 @@ async def life(folder: Path, url: str, point: int = 0) -> dict[str, Any]:
     }
 
 
-def fork(home: Path, url: str, point: int) -> bool:
+def fork(home: Path, url: str, point: int, number: int) -> bool:
     """Live once, in a process of its own; tell whether it was killed."""
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
         return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-    told = asyncio.run(life(home, url, point))
+    told = asyncio.run(life(home, url, point, number))
     (home / "told").write_text(json.dumps(told))
     os._exit(0)
 
@@ -128,8 +147,8 @@ def main(folder: Path, url: str) -> None:
         name, *points = line.split()
         home = folder / name
         home.mkdir()
-        kills = sum(fork(home, url, int(point)) for point in points)
-        fork(home, url, 0)
+        kills = sum(fork(home, url, int(point), number) for number, point in enumerate(points))
+        fork(home, url, 0, len(points))
         told = home / "told"
         told.write_text(json.dumps({**json.loads(told.read_text()), "kills": kills}))
         print(name, flush=True)

@@ -82,8 +82,10 @@ async def lived(folder: Path) -> AsyncIterator[tuple[str, list[int], Life]]:
 
 
 @pytest.mark.timeout(LONG)
-@pytest.mark.rule("model.once", "tool.once", "model.charged")
-async def test_whatever_is_killed_goes_on_with_what_was_answered(memory_folder: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.rule("model.once", "tool.once", "model.charged", "talk.position", "talk.begun")
+async def test_whatever_is_killed_and_changed_goes_on_with_what_was_answered(
+    memory_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("BOSS_KEY", "k")
     killed = 0
     async with aclosing(lived(memory_folder)) as lives:
@@ -93,7 +95,8 @@ async def test_whatever_is_killed_goes_on_with_what_was_answered(memory_folder: 
             assert life.answered == EXPECTED, name
             assert EXPECTED <= life.requests <= EXPECTED + life.kills, name
             assert life.uncertain <= life.kills, name
-            assert sorted({*life.written}) == WRITTEN, name
-            assert len(life.written) <= 2 + life.kills, name  # killed after a line is written, and before that is kept
+            once, again = WRITTEN
+            assert life.written.count(once) <= 1, name  # the model is told that it may have been written
+            assert 1 <= life.written.count(again) <= 1 + life.kills, name  # this one says that it may be used again
             killed += life.kills
     assert killed >= KILLS
