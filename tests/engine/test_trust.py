@@ -401,3 +401,25 @@ async def test_the_label_is_told_by_the_record_of_a_task(rt: Runtime):
     await rt.run("lead", "go")
     began = {e.agent: e.data.get("trust") for e in await rt.workspace.history() if e.kind == "task.started"}
     assert began == {"lead": None, "leaf": OUTSIDE}
+
+
+@pytest.mark.rule("talk.trust")
+async def test_an_effect_that_is_on_record_labels_the_turn_as_doing_it_did(rt: Runtime, clock):
+    """Otherwise a task that is run again would launder what its first run read."""
+    runs: list[int] = []
+
+    @rt.agent(reads=["mail"])
+    async def clerk(turn: Turn) -> str:
+        async def read() -> str:
+            return await turn.context.get("mail", "m1")
+
+        text = await turn.once("read", read)
+        runs.append(1)
+        if len(runs) == 1:
+            raise ConnectionError("away")
+        return text
+
+    await rt.workspace.context().set("mail", "m1", MAIL, trust="outside")
+    outcome = await ends(clock, await rt.submit("clerk", "go"))
+    assert len(runs) == 2
+    assert outcome.trust == "outside"

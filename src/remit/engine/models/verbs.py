@@ -37,7 +37,8 @@ class ModelVerbs(PeopleVerbs):
         """Ask a model: recorded, paid for, and with others to ask when one does not answer.
 
         When the task is run again, what was answered is found by the digest of the request, or by its position in a
-        conversation that `begin_talk` began. It is neither asked nor paid again. Raises `NoAnswer` with what became of each model, and `Refused` if it cannot be paid.
+        conversation that `begin_talk` began. It is neither asked nor paid again. Raises `NoAnswer` with what became of
+        each model, and `Refused` if it cannot be paid.
         """
         of_type(call, ModelCall, "model takes a ModelCall of remit.ports.models")
         return await self._talking.models.ask(self._live, call)
