@@ -30,6 +30,7 @@ KEYWORDS = {
     "seconds": "how long it may take: 300, or 260 an attempt for what is submitted or spawned",
     "key": "idempotency key: what is submitted under it again is the same task",
     "attempts": "how often it is tried before it is dead: 4",
+    "announce": "`True`: its end is announced in the asker's inbox, as that of a spawned task",
     "session": "what several runs have in common: a board and inboxes",
     "credits": 'what is set aside for it to spend, for example `"$0.50"` or `"0.50 USD"`',
     "tier": "`simple`, `medium` or `complex`: bounds with a name",
@@ -81,8 +82,9 @@ What an agent receives when it is asked. {NOTE}
 
 ## The same for a model
 
-`remit.verbs.offered(turn)` gives these as data: a name, a sentence, a JSON Schema of what it takes, and a call on the
-turn. A holder that may ask nobody is offered none.
+`await remit.verbs.offered(turn)` gives these as data: a name, a sentence, a JSON Schema of what it takes, and a call on
+the turn. A verb that cannot succeed is not among them: none that asks where there is nobody to ask or the depth limit
+is reached, none that hands over when no handoff is left.
 
 {_table(("tool", "sentence", "takes"), offered)}
 """

@@ -4,18 +4,23 @@ Each verb has a name, a sentence, a JSON Schema of what it takes, and a call on 
 `Refused`, whose sentence tells a model what to do instead.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from remit.core.card import Card
 from remit.core.command import Command
-from remit.core.entry import rendered
-from remit.core.quoting import quoted
+from remit.core.entry import Entry, rendered
+from remit.core.outcome import Outcome
+from remit.core.prompt import cut
+from remit.core.quoting import quoted, told
+from remit.core.scope import memory_of
 from remit.core.text import shown
+from remit.core.toolgroups import GROUPS
 from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
-from remit.errors import BadInput
+from remit.errors import BadInput, Refused
 from remit.ports.turn import TurnLike
 
 Given = Mapping[str, Any]
@@ -50,7 +55,8 @@ def _text(sentence: str) -> dict[str, Json]:
     return {"type": "string", "description": sentence}
 
 
-_AGENT: Final = _text("The agent's name, as list_agents gives it.")
+_AGENT: Final = _text("The agent's name, as list_agents gives it. Say this or capability.")
+_CAPABILITY: Final = _text("What the agent must be able to do, in a few words, instead of its name.")
 _TASK: Final = _text("What it is to do, in full: it sees nothing else of yours unless you pass it.")
 _SEES: Final[dict[str, Json]] = {
     "type": "array",
@@ -58,6 +64,10 @@ _SEES: Final[dict[str, Json]] = {
     "description": "Namespaces of shared context to pass on; you can pass on only what you see yourself.",
 }
 _ID: Final = _text("The task's id, as call_agent_async or spawn_agent gave it.")
+_NAMESPACE: Final = _text("The namespace; your own memory if you leave it out.")
+_WAIT: Final = 60  # seconds that a status is waited for at most
+_LISTED: Final = 20  # entries that are recalled at once
+_LONG: Final = 2_000  # characters of each of them; one that is recalled by its key is told whole
 
 
 def card_data(card: Card) -> dict[str, Json]:
@@ -72,8 +82,22 @@ async def _list_agents(turn: TurnLike, given: Given) -> Json:
     return [card_data(match.card) | {"score": match.score, "why": match.why} for match in await turn.find(wanted)]
 
 
+def _whom(verb: str, given: Given) -> dict[str, Any]:
+    """Return the keywords that say whom to ask: `to` or `capability`, exactly one of the two."""
+    agent, capability = given.get("agent", ""), given.get("capability", "")
+    if bool(agent) == bool(capability):
+        wrong = "both" if agent else "neither"
+        raise BadInput(f"{verb} takes an agent or a capability, exactly one of the two, and was given {wrong}")
+    return {"to": agent} if agent else {"capability": capability}
+
+
 async def _call_agent(turn: TurnLike, given: Given) -> Json:
-    outcome = (await turn.delegate_all([(given["agent"], given["task"])], sees=given.get("sees", ())))[0]
+    whom = _whom("call_agent", given)
+    return _value(await turn.outcome(task=given["task"], sees=given.get("sees", ()), **whom))
+
+
+def _value(outcome: Outcome) -> Json:
+    """Return the result of a task as a model is told it: quoted if it is from outside. Raises what it failed with."""
     value = outcome.unwrap()
     if outcome.trust == INSIDE:
         return value
@@ -81,18 +105,42 @@ async def _call_agent(turn: TurnLike, given: Given) -> Json:
 
 
 async def _call_agent_async(turn: TurnLike, given: Given) -> Json:
-    task = await turn.submit(given["agent"], given["task"], sees=given.get("sees", ()))
-    return {"task": task.id, "existing": task.existing}
+    whom, sees = _whom("call_agent_async", given), given.get("sees", ())
+    task = await turn.submit(task=given["task"], sees=sees, announce=True, **whom)
+    if task.existing:  # its end may have been announced already
+        return {**await _standing(turn, task.id), "existing": True}
+    return {"task": task.id, "existing": False}
 
 
 async def _spawn_agent(turn: TurnLike, given: Given) -> Json:
-    task = await turn.spawn(given["agent"], given["task"], sees=given.get("sees", ()))
+    task = await turn.spawn(task=given["task"], sees=given.get("sees", ()), **_whom("spawn_agent", given))
     return {"task": task.id, "existing": task.existing}
 
 
 async def _check_delegation_status(turn: TurnLike, given: Given) -> Json:
-    status = await turn.submitted(given["task"]).status()
-    return {"task": status.id, "state": status.state, "agent": status.agent, "attempt": status.attempt}
+    if (seconds := given.get("wait", 0)) > 0:
+        with suppress(TimeoutError):  # then it is told where the task stands
+            await turn.submitted(given["task"]).wait(min(seconds, _WAIT))
+    return await _standing(turn, given["task"])
+
+
+async def _standing(turn: TurnLike, id_: str) -> dict[str, Json]:
+    """Tell where a task stands, and once it has ended its result, or the error that it ended with."""
+    task = turn.submitted(id_)
+    status = await task.status()
+    found: dict[str, Json] = {
+        "task": status.id,
+        "state": status.state,
+        "agent": status.agent,
+        "attempt": status.attempt,
+    }
+    if status.ended_at is None:
+        return found
+    outcome = await task.wait()
+    if outcome.error is None:
+        return {**found, "result": _value(outcome)}
+    error = str(outcome.error)
+    return {**found, "error": error if outcome.trust == INSIDE else quoted(error)}
 
 
 async def _cancel_delegation(turn: TurnLike, given: Given) -> Json:
@@ -100,7 +148,46 @@ async def _cancel_delegation(turn: TurnLike, given: Given) -> Json:
 
 
 async def _handoff(turn: TurnLike, given: Given) -> Command:
-    return await turn.hand_off(given["agent"], given.get("update"))
+    return await turn.hand_off(update=given.get("update"), **_whom("handoff", given))
+
+
+async def _recall(turn: TurnLike, given: Given) -> Json:
+    namespace, key, prefix = given.get("namespace") or _memory(turn), given.get("key", ""), given.get("prefix", "")
+    if key and prefix:
+        raise BadInput("recall takes a key or a prefix, not both")
+    if key:
+        entry = await turn.context.entry(namespace, key)
+        return None if entry is None else _entry_value(entry)
+    if prefix:
+        found = await turn.context.query_by_prefix(namespace, prefix, _LISTED + 1)
+    else:
+        found = await turn.context.query(namespace, _LISTED + 1)
+    listed: list[Json] = [_entry_data(entry) for entry in found[:_LISTED]]
+    if len(found) > _LISTED:
+        listed.append({"more": f"only {_LISTED} are listed; narrow it with a prefix, or name the key"})
+    return listed
+
+
+def _entry_value(entry: Entry) -> Json:
+    return entry.value if entry.trust == INSIDE else rendered(entry)
+
+
+def _entry_data(entry: Entry) -> Json:
+    short = len(entry.text) <= _LONG
+    value = _entry_value(entry) if short else told(cut(entry.text, _LONG), entry.trust)
+    return {"key": entry.key, "by": entry.agent or "person", "value": value}
+
+
+async def _remember(turn: TurnLike, given: Given) -> Json:
+    memory = _memory(turn)
+    namespace, key, value = given.get("namespace") or memory, given["key"], given["value"]
+    if namespace == memory:  # lives for 90 days, and as long again when it is read
+        return {"version": await turn.context.set_with_extension(namespace, key, value)}
+    return {"version": await turn.context.set(namespace, key, value)}
+
+
+def _memory(turn: TurnLike) -> str:
+    return memory_of(turn.agent).namespace
 
 
 async def _blackboard(turn: TurnLike, given: Given) -> Json:
@@ -111,10 +198,17 @@ async def _blackboard(turn: TurnLike, given: Given) -> Json:
         raise BadInput(f"blackboard {action} needs a key; list shows those there are")
     if action == "read":
         entry = await board.entry(key)
-        return None if entry is None else entry.value if entry.trust == INSIDE else rendered(entry)
+        return None if entry is None else _entry_value(entry)
     if action == "write":
         return {"version": await board.write(key, given.get("value"))}
     return {"deleted": await board.delete(key)}
+
+
+async def _ask_person(turn: TurnLike, given: Given) -> Json:
+    if "ask_person" in (await turn.offers()).hidden:
+        sentence = f"the card of '{turn.agent}' does not let its model ask a person; go on with what you have"
+        raise Refused(sentence, rule="not-allowed")
+    return await turn.ask_human(given["question"], given.get("choices") or None)
 
 
 VERBS: Final[tuple[Verb, ...]] = (
@@ -127,19 +221,24 @@ VERBS: Final[tuple[Verb, ...]] = (
     Verb(
         "call_agent",
         "Give an agent a part of your task, wait for it, and get its result.",
-        _schema(("agent", "task"), agent=_AGENT, task=_TASK, sees=_SEES),
+        _schema(("task",), agent=_AGENT, capability=_CAPABILITY, task=_TASK, sees=_SEES),
         _call_agent,
     ),
     Verb(
         "call_agent_async",
-        "Give an agent a part of your task without waiting; ask for its status by the id you get.",
-        _schema(("agent", "task"), agent=_AGENT, task=_TASK, sees=_SEES),
+        "Give an agent a part of your task without waiting. When it ends, you get a message with its result or error; "
+        "check_delegation_status tells it too.",
+        _schema(("task",), agent=_AGENT, capability=_CAPABILITY, task=_TASK, sees=_SEES),
         _call_agent_async,
     ),
     Verb(
         "check_delegation_status",
-        "Tell where a task stands that you gave away without waiting.",
-        _schema(("task",), task=_ID),
+        "Tell where a task stands that you gave away without waiting, with its result or error once it has ended.",
+        _schema(
+            ("task",),
+            task=_ID,
+            wait={"type": "number", "description": f"Seconds to wait for its end first, at most {_WAIT}."},
+        ),
         _check_delegation_status,
     ),
     Verb(
@@ -152,8 +251,9 @@ VERBS: Final[tuple[Verb, ...]] = (
         "handoff",
         "Hand your whole task over to another agent; you do not get it back.",
         _schema(
-            ("agent",),
+            (),
             agent=_AGENT,
+            capability=_CAPABILITY,
             update={
                 "type": "object",
                 "description": "What the next holder should know: context, artifacts, phase, completed, remaining.",
@@ -164,8 +264,25 @@ VERBS: Final[tuple[Verb, ...]] = (
     Verb(
         "spawn_agent",
         "Have an agent work beside you; its result is announced in your inbox.",
-        _schema(("agent", "task"), agent=_AGENT, task=_TASK, sees=_SEES),
+        _schema(("task",), agent=_AGENT, capability=_CAPABILITY, task=_TASK, sees=_SEES),
         _spawn_agent,
+    ),
+    Verb(
+        "recall",
+        "Read shared context: one entry by its key, entries by the prefix of their key, or the newest of a namespace.",
+        _schema((), namespace=_NAMESPACE, key=_text("One entry's key."), prefix=_text("How keys begin.")),
+        _recall,
+    ),
+    Verb(
+        "remember",
+        "Keep something for later tasks, in your own memory or in a namespace that you may write.",
+        _schema(
+            ("key", "value"),
+            key=_text("Under which key; what stands there is replaced."),
+            value={"description": "What to keep: text or JSON."},
+            namespace=_NAMESPACE,
+        ),
+        _remember,
     ),
     Verb(
         "blackboard",
@@ -178,15 +295,53 @@ VERBS: Final[tuple[Verb, ...]] = (
         ),
         _blackboard,
     ),
+    Verb(
+        "ask_person",
+        "Ask a person, and wait for the answer. Ask only what you cannot find out yourself.",
+        _schema(
+            ("question",),
+            question=_text("The question, with all that a person needs to answer it."),
+            choices={
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Answers to choose from; leave it out for an answer in words.",
+            },
+        ),
+        _ask_person,
+    ),
 )
+ASKING: Final = GROUPS["agents"] - GROUPS["context"]  # the verbs of an agent that may ask others
 
 
-def offered(turn: TurnLike) -> tuple[Verb, ...]:
-    """Give the verbs that make sense for this holder: one that may ask nobody is offered none."""
-    return VERBS if turn.agents() else ()
+async def offered(turn: TurnLike) -> tuple[Verb, ...]:
+    """Return the verbs that can succeed for this holder now. A holder that may ask nobody, or is at the depth limit, is
+    offered no verb that asks, and one that has no handoff left none that hands over."""
+    hidden = (await turn.offers()).hidden
+    return tuple(verb for verb in VERBS if verb.name not in hidden)
 
 
-_KINDS: Final[dict[str, type]] = {"string": str, "array": list, "object": dict}
+def verbs_for(*, asks: bool, person: bool) -> tuple[Verb, ...]:
+    """Return the verbs that an agent has: those of context always, the others if it may ask agents, or a person."""
+    return tuple(
+        verb for verb in VERBS if (asks if verb.name in ASKING else person or verb.name not in GROUPS["people"])
+    )
+
+
+def given(verbs: bool | Iterable[Verb]) -> tuple[Verb, ...]:
+    """Return the verbs that are meant: these, all of them or none."""
+    return (VERBS if verbs else ()) if isinstance(verbs, bool) else tuple(verbs)
+
+
+def unlike(verbs: Iterable[Verb], taken: Iterable[str]) -> tuple[Verb, ...]:
+    """Leave out the verbs that an agent has tools of its own for: it keeps those. A tool called like a verb of
+    delegation is an error, as nobody could tell who is asked."""
+    names = frozenset(taken)
+    if clash := sorted(names & ASKING & {verb.name for verb in verbs}):
+        raise BadInput(f"'{clash[0]}' is a verb of every agent that may ask others; give your tool another name")
+    return tuple(verb for verb in verbs if verb.name not in names)
+
+
+_KINDS: Final[dict[str, Any]] = {"string": str, "array": list, "object": dict, "number": (int, float)}
 
 
 def _check(verb: Verb, arguments: Given) -> None:
@@ -198,7 +353,7 @@ def _check(verb: Verb, arguments: Given) -> None:
         raise BadInput(f"{verb.name} needs {', '.join(missing)}")
     for name, value in arguments.items():
         kind = properties[name].get("type")
-        if kind is not None and not isinstance(value, _KINDS[kind]):
+        if kind is not None and (not isinstance(value, _KINDS[kind]) or isinstance(value, bool)):
             raise BadInput(f"{verb.name}: {name} is {kind}, not {shown(value)}")
         allowed = properties[name].get("enum")
         if allowed is not None and value not in allowed:

@@ -78,12 +78,13 @@ async def test_verbs_are_tools_of_whoever_may_ask_and_a_refusal_is_a_sentence(ki
         join(rt, kind, place, "loner", tools=[add])
         assert await rt.run("it", "go") == "done"
         first, *_, last = place.server.requests
-        assert set(first.tools) == {"add", *(verb.name for verb in VERBS)}
+        assert set(first.tools) == {"add", *(verb.name for verb in VERBS)} - {"ask_person"}
         listed, reviewed, refused = told(last)
         assert '"name":"reviewer"' in listed
         assert (reviewed, "boss" in refused) == ("reviewed: look", True)
         assert await rt.run("loner", "go") == "alone"
-        assert place.server.requests[-1].tools == ("add",)
+        context = {"recall", "remember", "blackboard"} if kind == "native" else set[str]()
+        assert set(place.server.requests[-1].tools) == {"add"} | context
 
 
 @pytest.mark.rule("prompt.news")

@@ -11,9 +11,12 @@ import anyio.lowlevel
 
 import remit
 from adapters.talks import Talk, Talks
+from remit.core.allow import ANY
 from remit.core.message import Message
+from remit.core.offers import Offers
 from remit.core.outcome import Outcome
 from remit.core.recovery import ModelFailure, ModelTry
+from remit.core.remit import Kit
 from remit.core.values import Json, encode
 from remit.errors import Refused
 from remit.ports.models import HandedOver, Hear, KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction
@@ -98,14 +101,17 @@ class StandInTurn:
         self._often[name] += 1
         return f"{name}/{self._often[name]}"
 
+    async def offers(self) -> Offers:
+        return Offers(Kit(ANY))
+
     def agents(self) -> list[remit.Card]:
         return [remit.Card("reviewer", "reviews code", can="review code")]
 
-    async def delegate_all(self, wishes: Any, **how: Any) -> list[Outcome]:
-        ((agent, task),) = wishes
+    async def outcome(self, to: str, task: str, **how: Any) -> Outcome:
+        agent = to
         if agent != "reviewer":
             raise Refused(f"there is no agent '{agent}' for you; ask reviewer", rule="asks")
-        return [Outcome(agent, "t1", "completed", f"{agent} did: {task}")]
+        return Outcome(agent, "t1", "completed", f"{agent} did: {task}")
 
     async def hand_off(self, to: str, update: Any = None, **along: Any) -> remit.Command:
         return remit.Command(to, update or {})

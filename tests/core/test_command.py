@@ -191,8 +191,8 @@ def test_an_update_is_kept_as_it_is_and_apart_from_what_was_given(update):
         ({"completed": "draft"}, "update.completed is a list of text, not 'draft'"),
         ({"remaining": [1]}, "update.remaining is a list of text, not \\[1\\]"),
         ({"remaining": None}, "update.remaining is a list of text, not None"),
-        ({"metrics": 3}, "update.metrics has tokens, seconds, retries, not 3"),
-        ({"metrics": {"euros": 3}}, "update.metrics has tokens, seconds, retries, not {'euros': 3}"),
+        ({"metrics": 3}, "update.metrics has tokens, seconds, credits, retries, not 3"),
+        ({"metrics": {"euros": 3}}, "update.metrics has tokens, seconds, credits, retries, not {'euros': 3}"),
         ({"metrics": {"tokens": 1.5}}, "update.metrics.tokens is a whole number of at least 0, not 1.5"),
         ({"metrics": {"tokens": -1}}, "update.metrics.tokens is a whole number of at least 0, not -1"),
         ({"metrics": {"retries": True}}, "update.metrics.retries is a whole number of at least 0, not True"),
@@ -268,7 +268,7 @@ def test_along_any_updates_maps_merge_completed_is_a_union_in_order_and_figures_
         assert getattr(found, name) == ([""] + [update[name] for update in given_ if name in update])[-1]
     done = [step for update in given_ for step in update.get("completed", [])]
     assert found.completed == tuple(dict.fromkeys(done))
-    for name in ("tokens", "seconds", "retries"):
+    for name in ("tokens", "seconds", "credits", "retries"):
         assert getattr(found, name) == sum(update.get("metrics", {}).get(name, 0) for update in given_)
 
 
@@ -301,7 +301,8 @@ def test_a_state_as_data_is_json_and_apart_from_the_state(given_):
 
     assert checked(data, "state") == data
     assert list(data) == [
-        "context", "artifacts", "phase", "next_phase", "completed", "remaining", "tokens", "seconds", "retries",
+        "context", "artifacts", "phase", "next_phase", "completed", "remaining",
+        "tokens", "seconds", "credits", "retries",
     ]  # fmt: skip
     data["context"]["new"] = data["artifacts"]["new"] = 1  # pyright: ignore[reportCallIssue]
     assert "new" not in state.context | state.artifacts

@@ -1,11 +1,12 @@
 """Whose agent is it: agents of other frameworks are known by a class of theirs, and none is imported to find out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from remit.core.text import shown
 from remit.errors import BadInput
+from remit.verbs import Verb
 
 
 class _Framework(NamedTuple):
@@ -43,7 +44,7 @@ def framework_of(thing: object) -> str | None:
 def joined(
     thing: object,
     *,
-    verbs: bool,
+    verbs: bool | Sequence[Verb],
     members: frozenset[str] = frozenset(),
     **how: Any,
 ) -> Callable[[Any], Any]:
@@ -58,8 +59,8 @@ def joined(
         make = getattr(import_module(found.adapter), found.guest)
     except ImportError as error:
         raise BadInput(f"{found.name} agents need more: pip install 'remit[{found.extra}]' ({error})") from error
-    may = members or verbs if found.handoffs else verbs
-    return make(thing, verbs=may, **how)
+    more: dict[str, Any] = {"team": members} if found.handoffs else {}
+    return make(thing, verbs=verbs, **more, **how)
 
 
 def _found(thing: object) -> _Framework | None:

@@ -106,7 +106,7 @@ def _model(one: AgentStack, model: str) -> str:
 
 def _own(tools: Names) -> Names:
     """Leave out the verbs: whoever may ask others has them."""
-    return tools if tools is ANY else tools - GROUPS["agents"]
+    return tools if tools is ANY else tools - GROUPS["agents"] - GROUPS["context"] - GROUPS["people"]
 
 
 def _listed(names: Names, all_: str) -> str:

@@ -32,7 +32,7 @@ _TOLD: Final = {kind: (look(lands(kind)).word, colour(lands(kind))) for kind in 
     "task.retrying": ("tried again", COLOURS["stopped"]),
     "task.released": ("handed back", COLOURS["stopped"]),
 }
-_QUEUED: Final = ("submit", "spawn")
+_QUEUED: Final = ("submit", "spawn", "async")
 
 
 def worker(

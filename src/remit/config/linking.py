@@ -10,7 +10,7 @@ from remit.config.reading import Document, script
 from remit.config.scripts import SCRIPT, ScriptLine
 from remit.config.variables import unset
 from remit.core.text import canonical, shown
-from remit.core.toolgroups import GROUP, GROUPS
+from remit.core.toolgroups import GROUP, GROUPS, VERB_GROUPS
 from remit.errors import BadInput
 
 
@@ -126,12 +126,14 @@ def _known(problems: Problems, path: tuple[str, ...], asked: str, names: Mapping
 
 def _tools(problems: Problems, at: tuple[str, ...], table: Mapping[str, Any], there: Mapping[str, Any]) -> None:
     """Check that an agent's tools are there, and that what a person approves is among them."""
-    has = set(GROUPS["agents"]) if table.get("asks") else set[str]()
+    has = set(GROUPS["context"] | (GROUPS["agents"] if table.get("asks") else frozenset[str]()))
+    has |= GROUPS["people"] if table.get("ask_person") else frozenset[str]()
     for tool in texts(table.get("tools")):
         members = GROUPS.get(tool.removeprefix(GROUP), frozenset()) if tool.startswith(GROUP) else {tool}
         has |= members
         if tool.startswith(GROUP):
-            if members and "model" in table and tool != f"{GROUP}agents" and not members & there.keys():
+            given = tool.removeprefix(GROUP) not in VERB_GROUPS  # models have verbs without being given any
+            if members and "model" in table and given and not members & there.keys():
                 sentence = f"no tool of {tool} is there; name one of {listing(members)} below [tools]"
                 problems.add((*at, "tools"), sentence)
         elif "model" in table and tool not in there:

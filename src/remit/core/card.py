@@ -25,7 +25,8 @@ class Card:
     which context it is made for, besides its own memory; `tools` what it works with, `denies` what it never uses,
     whoever passes it; `concurrency` how many tasks it takes at once. An agent that `vouches` has checked what it passes
     on: what it answers and writes is from inside, whatever it took in. With `approve` a person is asked before it works
-    for another agent. `instructions` is how it goes about its work, as its model is told: it is found by them too.
+    for another agent; with `ask_person` its model may ask a person itself. `instructions` is how it goes about its
+    work, as its model is told: it is found by them too.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Card:
     vouches: bool = False
     approve: bool = False
     instructions: str = ""
+    ask_person: bool = False
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
@@ -58,6 +60,7 @@ class Card:
             vouches: bool = False,
             approve: bool = False,
             instructions: str = "",
+            ask_person: bool = False,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -73,6 +76,7 @@ class Card:
         put(self, "concurrency", whole(self.concurrency, "concurrency", least=1))
         yes_or_no(self.vouches, "vouches")
         yes_or_no(self.approve, "approve")
+        yes_or_no(self.ask_person, "ask_person")
         put(self, "instructions", plain(self.instructions, "the text of instructions", TEXT_LIMIT, empty=True))
 
     @property
@@ -96,6 +100,7 @@ class Card:
             "vouches": self.vouches,
             "approve": self.approve,
             "instructions": self.instructions,
+            "ask_person": self.ask_person,
         }
 
 
@@ -114,6 +119,7 @@ def restored(data: dict[str, Json]) -> Card:
         vouches=cast("bool", data["vouches"]),
         approve=cast("bool", data.get("approve", False)),  # cards of before had none
         instructions=cast("str", data.get("instructions", "")),  # nor any of these
+        ask_person=cast("bool", data.get("ask_person", False)),
     )
 
 

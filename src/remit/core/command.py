@@ -32,7 +32,7 @@ Update: TypeAlias = Mapping[str, Any]
 _LISTS: Final = ("completed", "remaining")
 _WORDS: Final = ("phase", "next_phase")
 _MAPS: Final = ("context", "artifacts")
-_FIGURES: Final = ("tokens", "seconds", "retries")
+_FIGURES: Final = ("tokens", "seconds", "credits", "retries")
 _KNOWN: Final = frozenset((*_MAPS, *_WORDS, *_LISTS, "metrics"))
 
 
@@ -58,7 +58,8 @@ class Command:
     """Where the conversation goes next, and what changes on the way.
 
     `goto` is an agent, `END`, or a list of `Send`. `update` may have `context` and `artifacts` (merged), `phase` and
-    `next_phase`, `completed` and `remaining` steps, and `metrics` (`tokens`, `seconds`, `retries`; added up). Every
+    `next_phase`, `completed` and `remaining` steps, and `metrics` (`tokens`, `seconds`, `credits` in millionths of a
+    dollar, `retries`; added up). remit counts the first three itself: state them only for what it cannot see. Every
     other key goes into its `context`. After a parallel handoff the results go to `join`, or back to the sender.
     `result` is the task's result at `END`.
     Along go the rights that the task was passed by name, and `sees`, `writes` and `tools` as far as the sender has
@@ -115,7 +116,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class HandoffState:
-    """What has been handed over so far in a task, all updates merged. What a turn is given is a copy."""
+    """What has been handed over so far in a task, all updates merged. What a turn is given is a copy.
+
+    `tokens`, `seconds` and `credits` are what the holders so far have used for this task, as remit counted it; a holder
+    that stated more in its metrics is believed. `credits` are millionths of a dollar.
+    """
 
     context: dict[str, Json] = field(default_factory=dict[str, Json])
     artifacts: dict[str, Json] = field(default_factory=dict[str, Json])
@@ -125,6 +130,7 @@ class HandoffState:
     remaining: tuple[str, ...] = ()
     tokens: int = 0
     seconds: float = 0
+    credits: int = 0
     retries: int = 0
     _text: str = field(default="", init=False, repr=False, compare=False)
 
@@ -142,6 +148,7 @@ class HandoffState:
             "remaining": [*self.remaining],
             "tokens": self.tokens,
             "seconds": self.seconds,
+            "credits": self.credits,
             "retries": self.retries,
         }
 
@@ -166,20 +173,36 @@ def merged(state: HandoffState, update: Update) -> HandoffState:
     metrics = cast("dict[str, int]", update.get("metrics", {}))
     completed = (*state.completed, *_strings(update, "completed"))
     after = HandoffState(
-        context={**state.context, **_object(update.get("context", {}))},
-        artifacts={**state.artifacts, **_object(update.get("artifacts", {}))},
+        context={**state.context, **_object(update["context"])} if "context" in update else state.context,
+        artifacts={**state.artifacts, **_object(update["artifacts"])} if "artifacts" in update else state.artifacts,
         phase=cast("str", update.get("phase", state.phase)),
         next_phase=cast("str", update.get("next_phase", state.next_phase)),
         completed=tuple(dict.fromkeys(completed)),
         remaining=_without(_strings(update, "remaining") if "remaining" in update else state.remaining, completed),
         tokens=state.tokens + metrics.get("tokens", 0),
-        seconds=state.seconds + metrics.get("seconds", 0),
+        seconds=round(state.seconds + metrics["seconds"], 6) if "seconds" in metrics else state.seconds,
+        credits=state.credits + metrics.get("credits", 0),
         retries=state.retries + metrics.get("retries", 0),
     )
     if metrics:
         checked({name: getattr(after, name) for name in _FIGURES}, "what is handed over")
     must_fit(after.text, "what is handed over", STATE_LIMIT)
     return after
+
+
+class Measured(NamedTuple):
+    """What remit counted for one turn of a task."""
+
+    tokens: int = 0
+    seconds: float = 0
+    credits: int = 0
+
+
+def with_figures(update: Update, measured: Measured) -> Update:
+    """Put what was counted into an update. A holder that states more is believed: it may use what remit cannot see."""
+    stated = cast("dict[str, Any]", update.get("metrics", {}))
+    more = {name: figure for name, figure in measured._asdict().items() if figure > stated.get(name, 0)}
+    return {**update, "metrics": {**stated, **more}} if more else update
 
 
 def move(sender: str, to: str, update: Update) -> Move:

@@ -1,7 +1,7 @@
 """Prompts: what a step is told, to the byte. One without dependencies is told its task and nothing else."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from remit.core.plan import Step
 from remit.core.quoting import message, one_line, told
@@ -73,7 +73,8 @@ class Passed(NamedTuple):
 
 
 class HandedOn(NamedTuple):
-    """How a task came to its holder: from whom, what was handed over, and what came of parts that were sent out."""
+    """How a task came to its holder: from whom, what was handed over, what was used so far, and what came of parts that
+    were sent out."""
 
     sender: str
     state: str
@@ -81,25 +82,107 @@ class HandedOn(NamedTuple):
     results: tuple[Done, ...] = ()
     refused: str = ""
     failed: str = ""
+    used: str = ""
 
 
-def brief(task: str, passed: Sequence[Passed] = (), handed: HandedOn | None = None, notes: Sequence[Note] = ()) -> str:
-    """Write what a holder is told: its task, what was passed along, how it came to it, then messages; no part is
-    empty. A task with nothing beside it is told as it is."""
-    parts = [task]
-    if passed:
-        parts += ["", "## Context passed along"]
-        for one in passed:
-            parts += ["", f"### {one_line(one.where)} (by {one.agent or 'a person'})", told(one.text, one.trust)]
+class Colleague(NamedTuple):
+    """An agent whom a holder may ask: its name, its role and what it can do."""
+
+    name: str
+    role: str = ""
+    can: tuple[str, ...] = ()
+
+
+class Around(NamedTuple):
+    """What a model is told besides its task: its memory, the newest notes of its session's board, and whom it may ask.
+
+    `more_memory`, `more_board` and `more_team` say that there is more than is told. `reads` and `writes` name the
+    shared context that its verbs reach. `hands_only` says that the task can only be handed over: no delegation can
+    succeed now.
+    """
+
+    memory: tuple[Passed, ...] = ()
+    more_memory: bool = False
+    board: tuple[Passed, ...] = ()
+    more_board: bool = False
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    team: tuple[Colleague, ...] = ()
+    more_team: int = 0
+    hands_only: bool = False
+
+
+ALONE: Final = Around()
+
+
+def brief(
+    task: str,
+    passed: Sequence[Passed] = (),
+    handed: HandedOn | None = None,
+    notes: Sequence[Note] = (),
+    around: Around = ALONE,
+) -> str:
+    """Write what a holder is told: its task, what was passed along, how it came to it, its memory and the board, whom
+    it may ask, then messages; no part is empty. A task with nothing beside it is told as it is."""
+    parts = [task, *_entries("## Context passed along", passed)]
     if handed is not None:
         parts += _handed(handed)
+    if around is not ALONE:
+        parts += _entries("## Your memory", around.memory)
+        if around.more_memory:
+            parts += ["", "[there is more in your memory: use recall]"]
+        parts += _entries("## Newest notes on the board of this session", around.board)
+        if around.more_board:
+            parts += ["", "[there is more on the board: use blackboard]"]
+        parts += [*_reach(around), *_team(around)]
     return "\n".join([*parts, *_messages(notes)])
+
+
+def cut(text: str, limit: int) -> str:
+    """Shorten a text for a prompt, and say how much is left out."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[{len(text) - limit:,} more characters left out]"
+
+
+def _entries(heading: str, entries: Sequence[Passed]) -> list[str]:
+    if not entries:
+        return []
+    parts = ["", heading]
+    for one in entries:
+        parts += ["", f"### {one_line(one.where)} (by {one.agent or 'a person'})", told(one.text, one.trust)]
+    return parts
+
+
+def _reach(around: Around) -> list[str]:
+    """Name the shared context that a holder may read and write."""
+    lines = [f"You may read: {', '.join(map(one_line, around.reads))} (with recall)"] if around.reads else []
+    if around.writes:
+        lines.append(f"You may write: {', '.join(map(one_line, around.writes))} (with remember)")
+    return ["", "## Shared context", "", *lines] if lines else []
+
+
+def _team(around: Around) -> list[str]:
+    if not around.team:
+        return []
+    heading = "## Agents you may hand this task to" if around.hands_only else "## Agents you may ask"
+    parts = ["", heading, "", *map(_introduced, around.team)]
+    return [*parts, f"[{around.more_team:,} more: use list_agents]"] if around.more_team else parts
+
+
+def _introduced(one: Colleague) -> str:
+    said = [summary(one_line(one.role))] if one.role else []
+    if one.can:
+        said.append(f"can: {summary(one_line(', '.join(one.can)))}")
+    return f"- **{one.name}**: {'; '.join(said)}" if said else f"- **{one.name}**"
 
 
 def _handed(handed: HandedOn) -> list[str]:
     parts: list[str] = []
     if handed.sender:
         parts += ["", f"## Handed over by {handed.sender}", "", told(handed.state, handed.trust)]
+        if handed.used:
+            parts += ["", f"[used for this task so far: {handed.used}]"]
     if handed.results:
         parts += ["", "## What came of the parts"]
         for result in handed.results:

@@ -10,11 +10,12 @@ from remit.core.chain import STAND_IN
 class Record:
     """A task as the table has it; its text, bounds and result are in the events `began` and `ended`.
 
-    `asked_how` is delegate, submit or spawn. `led_as` is what the engine itself does in its holder's place: run a plan
-    or lead a team. `worker` has it, under `fence`; `attempt` counts how often it was claimed, `failures` how often it
-    failed and was requeued, `losses` how often a process died that had it. `dedup_key` is what another request for the
-    same would have too. `origin` is the first task of those that were tried for the same: what they finished is found
-    again. `purse` is the path along which it pays, as JSON; empty if nothing bounds that.
+    `asked_how` is delegate, submit, spawn, or async: submitted, and its end is announced. `led_as` is what the engine
+    itself does in its holder's place: run a plan or lead a team. `worker` has it, under `fence`; `attempt` counts how
+    often it was claimed, `failures` how often it failed and was requeued, `losses` how often a process died that had
+    it. `dedup_key` is what another request for the same would have too. `origin` is the first task of those that were
+    tried for the same: what they finished is found again. `purse` is the path along which it pays, as JSON; empty if
+    nothing bounds that.
     """
 
     id: str

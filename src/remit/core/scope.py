@@ -57,6 +57,13 @@ class Scope:
         return self.key is None and other.prefix.startswith(self.prefix)
 
     @property
+    def written(self) -> str:
+        """The scope as a model is told it: a namespace, one key of it, or a prefix of its keys."""
+        if self.key is not None:
+            return f"{self.namespace}/{self.key}"
+        return f"{self.namespace}/{self.prefix}*" if self.prefix else self.namespace
+
+    @property
     def address(self) -> "Scope":
         """The same, whatever version stands there."""
         return self if self.version is None else of_key(self.namespace, self.key or "")

@@ -32,8 +32,11 @@ GROUPS: Final[dict[str, frozenset[str]]] = {
             "blackboard",
         }
     ),
+    "context": frozenset({"recall", "remember", "blackboard"}),
+    "people": frozenset({"ask_person"}),
 }
 
+VERB_GROUPS: Final = ("agents", "context", "people")  # verbs of remit: no model has to be given them
 Repeat: TypeAlias = Literal["again", "key", "ask", "tell"]
 REPEATS: Final[tuple[Repeat, ...]] = ("again", "key", "ask", "tell")
 

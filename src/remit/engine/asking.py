@@ -64,10 +64,12 @@ class Delegating(Along, total=False):
 
 
 class Queueing(Along, total=False):
-    """The same for a task that nobody waits for: its idempotency key, and how often it is tried."""
+    """The same for a task that nobody waits for: its idempotency key, how often it is tried, and whether its end is
+    announced in the asker's inbox, as that of a spawned task always is."""
 
     key: str
     attempts: int
+    announce: bool
 
 
 class Starting(Along, total=False):
@@ -157,6 +159,8 @@ def handed(along: AlongHandoff) -> AlongHandoff:
 def submission(to: str, task: str, how: Queueing, asked_how: str = "submit") -> Submission:
     """Make what an agent submits without waiting for it."""
     queue, rest = _queue(checked(asked_how, how, Queueing))
+    if yes_or_no(rest.pop("announce", False), "announce") and asked_how == "submit":
+        asked_how = "async"
     return Submission(Pass(to, task, **rest), asked_how=asked_how, **queue)
 
 

@@ -25,6 +25,7 @@ from remit.engine.ground import Ground
 from remit.engine.models.asking import Models
 from remit.engine.models.circling import Circles
 from remit.engine.models.costs import Costs
+from remit.engine.models.offering import Offering
 from remit.engine.models.prompting import Prompting
 from remit.engine.models.talking import KeptTalks
 from remit.engine.models.toolbox import Toolbox
@@ -98,6 +99,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
     finder, money = Finder(ground, system.embed, policy.certainty), _money(services, settings)
+    offering = Offering(ground, services.admission.limits, policy.loops.hide)
     turn_services = TurnServices(
         directory,
         finder,
@@ -110,7 +112,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         inbox,
         money,
         PeopleServices(services.questions),
-        _talking(services, money, Prompting(entries, inbox), keys, settings.policy.loops),
+        _talking(services, money, Prompting(entries, inbox, offering), keys, policy.loops),
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
@@ -119,8 +121,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         return Turn(turn_services, live)
 
     leading = Leading(plans, services.conductor)
-    services.conductor.take_turn = take_turn
-    services.conductor.led = leading.agent
+    services.conductor.take_turn, services.conductor.led = take_turn, leading.agent
     services.conductor.closing = lambda: resident.closing
     services.handoffs.send = delegations.part
     queue.hands = control.lend = resident.lend
@@ -144,7 +145,7 @@ def _talking(services: Services, money: MoneyServices, prompting: Prompting, key
     ground, insisting, circles = services.ground, services.insisting, Circles(services.ground, loops, OrderedDict())
     models = Models(ground, Costs(money.paying), keys, insisting, services.slots, {}, circles)
     toolbox = Toolbox(ground, insisting, keys.redaction, circles)
-    return ModelServices(models, toolbox, prompting, KeptTalks(models, prompting.inbox))
+    return ModelServices(models, toolbox, prompting, prompting.offering, KeptTalks(models, prompting.inbox))
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:

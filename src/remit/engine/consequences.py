@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 _ANNOUNCED: Final = 8_000  # characters of a result that an announcement quotes; the whole of it is with the task
 _WHY: Final = 200
+_ANNOUNCED_WAYS: Final = frozenset(("spawn", "async"))
 
 
 class Happening(NamedTuple):
@@ -89,8 +90,9 @@ def delegated_children_end(happening: Happening, event: Unsealed, standing: Stan
 
 
 def asker_is_told(happening: Happening, event: Unsealed, standing: Standing | None) -> Sequence[Unsealed]:
-    """Announce the end of a spawned task in its asker's inbox: sent with the end itself, so exactly once."""
-    if standing is None or standing.asked_how != "spawn":
+    """Announce the end of a spawned task in its asker's inbox, and of one that was submitted to be announced: sent with
+    the end itself, so exactly once."""
+    if standing is None or standing.asked_how not in _ANNOUNCED_WAYS:
         return ()
     record = happening.view.record(event.task)
     assert record is not None
@@ -214,7 +216,7 @@ def ended_unrun(record: Record, kind: str, why: str, now: int, *, type_: str = "
 
 
 def announcement(end: Unsealed, asker: str, reader: str) -> Unsealed:
-    """Make the message that tells an asker how a task it spawned has ended."""
+    """Make the message that tells an asker how a task has ended that it spawned, or submitted to be announced."""
     state = lifecycle.lands(end.kind)
     value = end.data.get("result")
     said = end.data.get("error") if state != "completed" else value if isinstance(value, str) else encode(value)

@@ -130,13 +130,19 @@ class Turn(MoneyVerbs, ModelVerbs):
         says no, and `Failed` when the agent does not deliver; the run goes on either way. An agent that is busy is
         waited for, 30 seconds unless `wait` says otherwise.
         """
+        return (await self.outcome(to, task, capability=capability, **how)).unwrap()
+
+    async def outcome(
+        self, to: str | None = None, task: str = "", *, capability: str = "", **how: Unpack[Delegating]
+    ) -> Outcome:
+        """Pass a part on like `delegate`, and get what came of it: its value or its error, and how far to trust it."""
         if to is None or capability:
             to = await self._chosen(to, capability, lambda name: self._delegating(name, task, how))
         wish = asking.passed("delegate", to, task, how)
         with self._live.verb():
             outcome = await self._services.delegations.delegate(self._live, wish)
         self._live.take(outcome.trust)
-        return outcome.unwrap()
+        return outcome
 
     async def delegate_all(
         self, wishes: Iterable[Wish], *, at_once: int | None = None, **how: Unpack[Delegating]
@@ -173,13 +179,22 @@ class Turn(MoneyVerbs, ModelVerbs):
         return answers
 
     async def hand_off(
-        self, to: str | list[Send], update: Update | None = None, *, join: str = "", **along: Unpack[AlongHandoff]
+        self,
+        to: str | list[Send] | None = None,
+        update: Update | None = None,
+        *,
+        join: str = "",
+        capability: str = "",
+        **along: Unpack[AlongHandoff],
     ) -> Command:
         """Hand the task over: `return await turn.hand_off("billing", {"phase": "refund"})`.
 
-        Raises `Refused` when a rule says no; the present holder is still in charge then. What it gives back is the
-        command to return: nothing changes hands before the turn is over.
+        `to` names the agent, or `capability` says what it must be able to do. Raises `Refused` when a rule says no; the
+        present holder is still in charge then. What it gives back is the command to return: nothing changes hands
+        before the turn is over.
         """
+        if to is None or capability:
+            to = await self._chosen(cast("str | None", to), capability, _nothing_asked)
         command = Command(cast("str", to), update or {}, join, **asking.handed(along))
         await self._services.handoffs.must_allow(self._live, command)
         return command
@@ -240,7 +255,8 @@ class Turn(MoneyVerbs, ModelVerbs):
         """Pass a part on without waiting for it: `status`, `wait`, `cancel` on what it gives back.
 
         The same task asked for again within five minutes, or under the same `key`, is the same task. `seconds` is the
-        time of one attempt; what fails for a passing reason is tried again, `attempts` times in all.
+        time of one attempt; what fails for a passing reason is tried again, `attempts` times in all. With `announce`
+        its end is announced in this task's inbox, once, as that of a spawned task.
         """
         return await self._queued("submit", (to, capability), task, how)
 
@@ -284,7 +300,7 @@ class Turn(MoneyVerbs, ModelVerbs):
     async def _queued(self, asked_how: str, whom: tuple[str | None, str], task: str, how: Queueing) -> Task:
         def ops(name: str) -> list[str]:
             asked = asking.submission(name, task, how, asked_how)
-            return self._live.operations.coming(asked_how, *question(asked.wish), asked.key)
+            return self._live.operations.coming(asked.asked_how, *question(asked.wish), asked.key)
 
         to, capability = whom
         if to is None or capability:
@@ -293,6 +309,11 @@ class Turn(MoneyVerbs, ModelVerbs):
         with self._live.verb():
             accepted = await self._services.queue.submit(self._live, submission)
         return Task(self._services.control, accepted.id, self._live, existing=accepted.existing)
+
+
+def _nothing_asked(_name: str) -> list[str]:
+    """Name no operation: a handoff asks for nothing that an earlier run could have begun."""
+    return []
 
 
 def _pass(wish: object, how: Delegating) -> Pass:

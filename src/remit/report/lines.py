@@ -38,7 +38,7 @@ def _submitted(event: Event) -> str:
     """: write the auth module (spawn)"""
     data = read(event, kinds.FirstData)
     asked_how = data.get("asked_how", "submit")
-    return f": {data['task']}" + (f" ({asked_how})" if asked_how != "submit" else "")
+    return f": {data['task']}" + (f" ({asked_how})" if asked_how == "spawn" else "")
 
 
 def _claimed(event: Event) -> str:

@@ -17,7 +17,7 @@ from remit.report.uses import ASKING_VERBS, ModelUse, ToolUse
 
 STEP_STATES: Final = ("completed", "failed", "skipped", "running", "waiting")
 GONE: Final = "its process was gone"
-WAYS: Final = ("delegate", "submit", "spawn")
+WAYS: Final = ("delegate", "submit", "spawn", "async")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class Node:
     """One task in the tree of a run. `agent` is its present holder, `first` the one who was asked.
 
     `turn` is how often its asker's task had been handed over when it was asked, `step` the step it carries out.
-    `asked_how` is delegate, submit or spawn, and `asked_at` when that was; `started_at` is when the task was first
-    begun, and the same until then. `attempts` is which attempt it is in: 0 before the first.
+    `asked_how` is delegate, submit, spawn or async, and `asked_at` when that was; `started_at` is when the task was
+    first begun, and the same until then. `attempts` is which attempt it is in: 0 before the first.
 
     `tokens` and `credits` are what this task used and spent itself, without what is below it. `questions` are what it
     asked people, `models` which models it asked, `tools` which tools these used.

@@ -13,7 +13,7 @@ from remit.report.receipts import Receipt
 from remit.report.summary import Subtotal, receipts, steps_sentence
 from remit.report.tree import Node, PlanStep, Refusal, Retry
 
-ASKED: Final = {"submit": "submitted", "spawn": "spawned"}  # what nobody waits for
+ASKED: Final = {"submit": "submitted", "async": "submitted", "spawn": "spawned"}  # what nobody waits for
 WAITS: Final = "waits for a person"
 _NAMED: Final = 3  # slices of a receipt
 _PLAIN: Final = frozenset(("completed", "running", "failed", "cancelled"))  # states whose marks say enough

@@ -23,8 +23,12 @@ from remit.core.toolgroups import tools as tools_of
 from remit.engine.directory import AgentFunction, AgentRules
 from remit.errors import BadInput
 from remit.ports.models import KEY
+from remit.verbs import verbs_for
 
 VERBS: Final = f"{GROUP}agents"
+CONTEXT: Final = f"{GROUP}context"
+PEOPLE: Final = f"{GROUP}people"
+_HAD: Final = GROUPS["agents"] | GROUPS["context"] | GROUPS["people"]  # verbs that models have without being given them
 ITERATIONS: Final = 50
 
 
@@ -41,6 +45,7 @@ class AboutModel(TypedDict, total=False):
     concurrency: int | None
     retry: RetryPolicy
     instructions: str
+    ask_person: bool
     tools: Iterable[Any]
     deny: NamesGiven
     approve: bool | Iterable[str]
@@ -66,10 +71,12 @@ class AboutGuest(AboutModel, total=False):
 
 
 Said: TypeAlias = Mapping[str, Any]  # the same, as it was given
+# A guest is left as it was made, unless its owner gives it something to share: then it has the verbs of context.
+_SHARES: Final = ("asks", "reads", "writes", "ask_person")
 _UNGOVERNED: Final = ("refuse", "allow")
 # What a guest brings along itself: it would say nothing if it were said here.
 _BROUGHT: Final = ("tools", "fallback", "keys", "base_url", "output", "max_tokens", "temperature", "settings")
-_CARD: Final = ("role", "can", "asks", "reads", "writes", "vouches", "concurrency", "instructions")
+_CARD: Final = ("role", "can", "asks", "reads", "writes", "vouches", "concurrency", "instructions", "ask_person")
 
 
 class Registered(NamedTuple):
@@ -116,8 +123,8 @@ class ToolShelf:
         return words
 
     def _named(self, name: str) -> list[Any]:
-        if name == VERBS:
-            return []  # every agent that may ask others has them
+        if name in (VERBS, CONTEXT, PEOPLE):
+            return []  # every model has those of context, one that may ask others those of agents, and so on
         if name.startswith(GROUP):
             return self._group(name)
         if name not in self._tools:
@@ -170,7 +177,7 @@ def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any =
         models=[model, *items(about.get("fallback", ()), "fallback takes a list of models")],
         instructions=card.instructions,
         tools=tools,
-        verbs=_asks(card),
+        verbs=verbs_for(asks=_asks(card), person=card.ask_person),
         output=about.get("output"),
         keys=about.get("keys", ()),
         base_url=about.get("base_url"),
@@ -209,16 +216,19 @@ def joined(guest: Any, about: Said) -> Registered:
     name = about.get("name") or getattr(guest, "name", None) or ""
     if not name:
         raise BadInput("name the guest: rt.add(guest, name='reviewer')")
-    card = Card("guest", asks=about.get("asks", ()))
+    card = Card("guest", asks=about.get("asks", ()), ask_person=about.get("ask_person", False))
     members = frozenset[str]() if card.asks is ANY else card.asks
     join = import_module("remit.adapters.joining").joined
     how = {"prompt": _prompt, "ungoverned": one_of(about.get("ungoverned", "refuse"), _UNGOVERNED, "ungoverned")}
     if "deps" in about:
         how["deps"] = about["deps"]
-    answer = join(guest, verbs=_asks(card), members=members, **how)
+    shares = any(about.get(name) for name in _SHARES)
+    verbs = verbs_for(asks=_asks(card), person=card.ask_person) if shares else ()
+    answer = join(guest, verbs=verbs, members=members, **how)
     names = cast("frozenset[str] | None", answer.tool_names)
     about = {"instructions": _storable(getattr(answer, "instructions", "")), **about}
-    return Registered(_card(str(name), names, about), answer, about.get("retry", USUAL), _rules(names, about, {}))
+    made = _card(str(name), names, about, shares=shares)
+    return Registered(made, answer, about.get("retry", USUAL), _rules(names, about, {}))
 
 
 def members(guest: Registered) -> list[Registered]:
@@ -273,23 +283,29 @@ def _asks(card: Card) -> bool:
     return card.asks is ANY or bool(card.asks)
 
 
-def _card(name: str, tools: frozenset[str] | None, about: Said) -> Card:
+def _card(name: str, tools: frozenset[str] | None, about: Said, *, shares: bool = True) -> Card:
     """Make the card: its tools are those that the agent has, or any if nobody can tell before it runs."""
     given: dict[str, Any] = {key: about[key] for key in _CARD if key in about}
     asks, approve = _asks(Card("any", asks=about.get("asks", ()))), about.get("approve", False)
+    verbs = _verb_groups(asks=asks, person=about.get("ask_person", False)) if shares else []
     return Card(
         name,
         **given,
-        tools=ANY if tools is None else [*sorted(tools), *((VERBS,) if asks else ())],
+        tools=ANY if tools is None else [*sorted(tools), *verbs],
         denies=about.get("deny", ()),
         approve=approve if isinstance(approve, bool) else False,
     )
 
 
+def _verb_groups(*, asks: bool, person: bool) -> list[str]:
+    """Name the verbs that a model has among its tools: those of context always."""
+    return [CONTEXT, *((VERBS,) if asks else ()), *((PEOPLE,) if person else ())]
+
+
 def _rules(tools: frozenset[str] | None, about: Said, own: Mapping[str, Repeat]) -> AgentRules:
     approve = about.get("approve", False)
     given = () if isinstance(approve, bool) else [str(one) for one in items(approve, "approve takes a list of tools")]
-    names = (tools or frozenset()) | GROUPS["agents"]
+    names = (tools or frozenset()) | _HAD
     wanted = frozenset(one for one in given if not one.startswith(GROUP))
     if tools is not None and (strange := sorted(wanted - names)):
         raise BadInput(f"approve names '{strange[0]}', which is no tool of this agent{meant(strange[0], names)}")

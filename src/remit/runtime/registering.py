@@ -39,6 +39,7 @@ class About(TypedDict, total=False):
     vouches: bool
     approve: bool
     instructions: str
+    ask_person: bool
     tools: NamesGiven
     concurrency: int | None
     retry: RetryPolicy

@@ -262,7 +262,10 @@ async def test_an_answer_that_may_be_nothing_may_be_empty():
     ("parts", "sentence"),
     [
         ({"tools": [add, add]}, "agent coder has two tools named add"),
-        ({"tools": [Tool(add, name="handoff")], "verbs": True}, "agent coder has two tools named handoff"),
+        (
+            {"tools": [Tool(add, name="handoff")], "verbs": True},
+            "'handoff' is a verb of every agent that may ask others",
+        ),
         ({"max_tokens": 0}, "max_tokens is a whole number of at least 1"),
         ({"models": []}, "name a model"),
         ({"tools": ["add"]}, "a tool is a function"),
@@ -363,7 +366,7 @@ async def test_a_guest_that_leaves_calls_to_others_is_told_how_it_is_done_here()
 def test_a_guest_without_a_model_or_with_a_verb_of_its_own_is_refused():
     with pytest.raises(BadInput, match="the agent has no model"):
         guest(Agent())
-    with pytest.raises(BadInput, match="agent theirs has two tools named handoff"):
+    with pytest.raises(BadInput, match="'handoff' is a verb of every agent that may ask others"):
         guest(own_agent(TestModel(), tools=[Tool(add, name="handoff")]), verbs=True)
 
 

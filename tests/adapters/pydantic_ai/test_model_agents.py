@@ -119,7 +119,7 @@ def test_what_is_wrong_with_an_agent_is_said_when_it_is_registered():
         assert rt.cards() == []
         rt.model_agent("coder", "test", tools=["group:fs", "group:agents"], approve=True)
         (card,) = rt.cards()
-        assert (card.tools, card.approve) == (frozenset(("read_file",)), True)
+        assert (card.tools, card.approve) == (frozenset(("read_file", "recall", "remember", "blackboard")), True)
         with pytest.raises(BadInput, match="there is a tool 'read_file' already"):
             rt.tool(read_file)
         with pytest.raises(BadInput, match="name the guest"):

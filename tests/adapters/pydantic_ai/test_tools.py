@@ -272,7 +272,7 @@ async def test_tools_that_are_found_in_a_run_go_through_the_turn_too():
 
 
 def test_every_verb_is_a_tool_with_its_own_schema():
-    made = {tool.name: tool.tool_def for tool in verb_tools()}
+    made = {tool.name: tool.tool_def for tool in verb_tools(VERBS)}
     assert list(made) == [verb.name for verb in VERBS]
     for verb in VERBS:
         assert made[verb.name].parameters_json_schema == verb.schema
@@ -281,7 +281,7 @@ def test_every_verb_is_a_tool_with_its_own_schema():
 
 async def verb(*wanted: tuple[str, Any], turn: StandInTurn | None = None, **more: Any) -> str:
     with under_way(turn or StandInTurn()):
-        agent = Agent(calls(*wanted), tools=[*verb_tools(), *more.get("tools", ())])
+        agent = Agent(calls(*wanted), tools=[*verb_tools(VERBS), *more.get("tools", ())])
         return (await agent.run("go")).output
 
 
@@ -315,7 +315,7 @@ async def test_handing_over_comes_out_unchanged_beside_other_calls(place: int):
         return "never"
 
     class Patient(StandInTurn):
-        async def hand_off(self, to: str, update: Any = None) -> Command:
+        async def hand_off(self, to: str = "", update: Any = None) -> Command:
             await began.wait()
             return await super().hand_off(to, update)
 
@@ -323,7 +323,7 @@ async def test_handing_over_comes_out_unchanged_beside_other_calls(place: int):
     wanted.insert(place, ("handoff", {"agent": "next", "update": {"phase": "two"}}))
     answer: Any = calls(*wanted).function
     counted = FunctionModel(lambda messages, info: asked.append(1) or answer(messages, info))
-    tools = [*verb_tools(), governed(slow), governed(plain)]
+    tools = [*verb_tools(VERBS), governed(slow), governed(plain)]
     with under_way(Patient()), pytest.raises(HandedOver) as handed:
         await Agent(counted, tools=tools).run("go")
     assert handed.value.command == Command("next", update={"phase": "two"})

@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from adapters.talks import Talk, Talks
+from remit.core.allow import ANY
 from remit.core.command import Command
+from remit.core.offers import Offers
 from remit.core.recovery import ModelFailure, ModelTry
+from remit.core.remit import Kit
 from remit.errors import Refused
 from remit.ports.models import HandedOver, KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction
 from remit.ports.turn import CURRENT_TURN
@@ -84,8 +87,11 @@ class StandInTurn:
             raise HandedOver(found)
         return found
 
-    async def hand_off(self, to: str, update: Any = None) -> Command:
+    async def hand_off(self, to: str = "", update: Any = None) -> Command:
         return Command(to, update=update or {})
+
+    async def offers(self) -> Offers:
+        return Offers(Kit(ANY))
 
     def agents(self) -> list[Any]:
         return []

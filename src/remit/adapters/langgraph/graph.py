@@ -1,7 +1,7 @@
 """A compiled graph as an agent of a team."""
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -25,7 +25,7 @@ from remit.core.text import shown
 from remit.core.values import Json
 from remit.errors import BadInput
 from remit.ports.turn import TurnLike
-from remit.verbs import VERBS
+from remit.verbs import VERBS, Verb, given
 
 _MESSAGES: Final = "messages"
 _TASK: Final = "task"  # the id of the message that a graph begins with
@@ -36,9 +36,9 @@ class LangGraphGuest:
     """Runs a graph on the task of each turn: what `prompt` makes of the turn goes in as a message, and the graph's
     structured response comes out as JSON, or else the text of its last message.
 
-    With `verbs`, an agent that was made with `Middleware` may use the verbs of delegation. `deps` is the context that
-    the graph declares, or a function of the turn that makes it; `config` is given to the graph. The graph's own
-    checkpoints are not used: what is done is on record with the task.
+    An agent that was made with `Middleware` has these `verbs` as tools; True stands for all of them. `deps` is the
+    context that the graph declares, or a function of the turn that makes it; `config` is given to the graph. The
+    graph's own checkpoints are not used: what is done is on record with the task.
 
     The models and tools of its nodes go through the turn, whether they are wrapped or not. With `ungoverned="allow"`,
     only those that are wrapped do, and the tools of its tool nodes.
@@ -48,7 +48,7 @@ class LangGraphGuest:
         self,
         graph: Pregel[Any, Any, Any, Any],
         *,
-        verbs: bool = False,
+        verbs: bool | Sequence[Verb] = False,
         prompt: Prompt = task_of,
         deps: object = NO_DEPS,
         ungoverned: Ungoverned = "refuse",
@@ -62,7 +62,7 @@ class LangGraphGuest:
         self._deps = checked_deps(graph.name, graph.context_schema, deps)
         self._allow = ungoverned == "allow"
         self._names = frozenset(_tools_of(self._graph)) - {verb.name for verb in VERBS}
-        self._verbs = verbs
+        self._verbs = frozenset(verb.name for verb in given(verbs))
         self._prompt = prompt
         self._config: RunnableConfig = {"recursion_limit": _STEPS, **(config or {})}
 

@@ -18,8 +18,9 @@ from remit.adapters.langgraph.tools import bare_verbs
 from remit.core.values import Json
 from remit.errors import BadInput
 from remit.ports.models import ToolCall
+from remit.verbs import ASKING
 
-VERBS_OFFERED: Final[ContextVar[bool]] = ContextVar("remit.langgraph.verbs", default=False)
+VERBS_OFFERED: Final[ContextVar[frozenset[str]]] = ContextVar("remit.langgraph.verbs", default=frozenset())
 _REMEMBERED: Final = 16  # models; an agent has one, or a few that it chooses from
 
 
@@ -42,9 +43,11 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
         """Ask the model through the turn. What it answers is read, and read again, where it always is: structured
         output is checked each time."""
         own = [tool for tool in request.tools if not any(tool is verb for verb in self.tools)]
-        if clash := sorted(self._names.intersection(getattr(tool, "name", "") for tool in own)):
+        taken = frozenset(str(getattr(tool, "name", "")) for tool in own)
+        if clash := sorted(ASKING & taken):
             raise BadInput(f"'{clash[0]}' is a verb of every agent that may ask others; give your tool another name")
-        tools = list(request.tools) if self._offered else own
+        has = self._offered - taken
+        tools = [*own, *(verb for verb in self.tools if verb.name in has)]
         asked = request.override(model=self._seam(request.model), tools=tools)
         said: list[BaseMessage] = []  # the framework would take a call that cannot be read for the end
         while True:
@@ -67,7 +70,7 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         asked = request.tool_call
         call = ToolCall(asked["name"], cast("dict[str, Json]", json_of(asked["args"])), asked["id"] or "")
-        if call.name in self._names and not self._offered:
+        if call.name in self._names - self._offered and any(request.tool is verb for verb in self.tools):
             return ToolMessage(f"there is no tool '{call.name}' here", name=call.name, tool_call_id=call.id)
 
         async def do(arguments: dict[str, Any]) -> Json:
@@ -78,8 +81,10 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
         return cast("ToolMessage | Command[Any]", result_of(value, call))
 
     @property
-    def _offered(self) -> bool:
-        return VERBS_OFFERED.get() if self._verbs is None else self._verbs
+    def _offered(self) -> frozenset[str]:
+        if self._verbs is None:
+            return VERBS_OFFERED.get()
+        return self._names if self._verbs else frozenset()
 
     def _seam(self, model: BaseChatModel) -> BaseChatModel:
         known = self._governed.get(id(model))

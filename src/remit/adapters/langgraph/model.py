@@ -31,6 +31,7 @@ from remit.adapters.langgraph.talking import DIALECT
 from remit.core.money.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
+from remit.ports.turn import TurnLike
 
 Ask: TypeAlias = Callable[[list[BaseMessage], int, Hear | None], Awaitable[ChatResult]]
 # Whether requests belong to the conversation of an agent of `create_agent`, and whether a guest's graph runs.
@@ -38,6 +39,7 @@ CONVERSES: Final[ContextVar[bool]] = ContextVar("remit.langgraph.converses", def
 IN_GUEST: Final[ContextVar[bool]] = ContextVar("remit.langgraph.in_guest", default=False)
 ChatT = TypeVar("ChatT", bound=BaseChatModel)
 
+_ABOUT_TOOLS: Final = frozenset(("tools", "tool_choice", "parallel_tool_calls"))
 _LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")  # as models call it
 _CLIENTS: Final = (("root_client", "client"), ("root_async_client", "async_client"))
 
@@ -77,8 +79,11 @@ class Seam(BaseChatModel):
             return await plain(messages, stop, run_manager, **kwargs)
         limit = next((name for name in _LIMITS if kwargs.get(name)), _LIMITS[0])
 
+        turn = the_turn(f"the model {_name(self)}")
+        offered = await _offered(turn, kwargs)
+
         async def ask(shown: list[BaseMessage], most: int, hear: Hear | None) -> ChatResult:
-            how = {**kwargs, limit: most}
+            how = {**offered, limit: most}
             with inside(self):
                 if hear is None or not _streams(type(self)):
                     return await plain(shown, stop, run_manager, **how)
@@ -87,7 +92,7 @@ class Seam(BaseChatModel):
         most = kwargs.get(limit) or getattr(self, "max_tokens", None) or MAX_TOKENS
         name, client = _name(self), getattr(self, "root_async_client", None)
         choice = choice_of(name, client)
-        turn, (system, said) = the_turn(f"the model {name}"), _parted(messages)
+        system, said = _parted(messages)
 
         def make(request: NextRequest[BaseMessage]) -> ModelCall:
             asked = _Asked(name, [*system, *request.messages], kwargs, stop, choice)
@@ -208,6 +213,27 @@ def _shortened(messages: list[BaseMessage], trim: int) -> list[BaseMessage]:
     texts = shortened([cast("str", one.content) for one in results], trim)
     cut = {id(one): text for one, text in zip(results, texts, strict=True)}
     return [one.model_copy(update={"content": cut[id(one)]}) if id(one) in cut else one for one in messages]
+
+
+async def _offered(turn: TurnLike, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out of a request the tools that the model may not use for this task, and the verbs that cannot succeed
+    now."""
+    tools: Sequence[Any] = kwargs.get("tools") or ()
+    if not tools:
+        return {**kwargs}
+    offers = await turn.offers()
+    shown = [tool for tool in tools if (offers.shows if _is_function(tool) else offers.at_provider)(_tool_name(tool))]
+    if shown:
+        return {**kwargs, "tools": shown}
+    return {name: value for name, value in kwargs.items() if name not in _ABOUT_TOOLS}
+
+
+def _is_function(tool: Any) -> bool:
+    """Whether a tool is used here, and does not run at the provider."""
+    if not isinstance(tool, Mapping):
+        return True
+    found = cast("Mapping[str, Any]", tool)
+    return "function" in found or "input_schema" in found or found.get("type") in (None, "function", "custom")
 
 
 def _tool_name(tool: Any) -> str:

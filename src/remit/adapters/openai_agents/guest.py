@@ -1,6 +1,6 @@
 """An agent of this framework as an agent of a team, together with those it hands off to inside the framework."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast, get_args
 
@@ -39,6 +39,7 @@ from remit.core.text import canonical
 from remit.core.values import Json, encode
 from remit.errors import BadInput
 from remit.ports.turn import TurnLike
+from remit.verbs import Verb, given, unlike
 
 _ONCE: Final = ModelSettings(retry=ModelRetrySettings(max_retries=0))  # neither the runner nor the client asks again
 
@@ -46,11 +47,11 @@ _ONCE: Final = ModelSettings(retry=ModelRetrySettings(max_retries=0))  # neither
 class OpenAIAgentsGuest:
     """Runs an agent on the task of each turn and gives back its final output, as text or JSON.
 
-    `prompt` makes the input of the turn, `context` the object that the agent's tools are given; with `verbs` it may use
-    the verbs of delegation as tools. `verbs` may be the names of those whom it may ask: if one of its own `handoffs` is
-    called so, the team hands the task over, as by the verb; any other is made inside the framework. `run_config` is
-    kept as far as it is not about models, retries, traces and tools that do not exist. The agent that is given is not
-    changed.
+    `prompt` makes the input of the turn, `context` the object that the agent's tools are given; `verbs` are those that
+    it has as tools, or says whether it has all of them. `team` are the names of those whom it may ask: if one of its
+    own `handoffs` is called so, the team hands the task over, as by the verb; any other is made inside the framework.
+    `run_config` is kept as far as it is not about models, retries, traces and tools that do not exist. The agent that
+    is given is not changed.
 
     `deps` is the same as `context`, or the object itself. Agents that it has as tools are in `members`: they become
     members of the team under the names of their tools. With `ungoverned="allow"`, agents that its tools run and tools
@@ -61,7 +62,8 @@ class OpenAIAgentsGuest:
         self,
         agent: Agent[Any],
         *,
-        verbs: bool | frozenset[str] = False,
+        verbs: bool | Sequence[Verb] = False,
+        team: frozenset[str] = frozenset(),
         prompt: Prompt = task_of,
         context: Callable[[TurnLike], object] | None = None,
         deps: object = NO_DEPS,
@@ -71,7 +73,7 @@ class OpenAIAgentsGuest:
     ) -> None:
         self.max_tokens = max_tokens
         self._allow = ungoverned == "allow"
-        self._family = Family(max_tokens, verbs, allow=self._allow)
+        self._family = Family(max_tokens, given(verbs), team, allow=self._allow)
         self._given = agent
         self._agent = self._family.member(agent)
         self._prompt = prompt
@@ -197,15 +199,16 @@ class Family:
     def __init__(
         self,
         max_tokens: int = MAX_TOKENS,
-        verbs: bool | frozenset[str] = False,
+        verbs: tuple[Verb, ...] = (),
+        team: frozenset[str] = frozenset(),
         *,
         inner: bool = False,
         allow: bool = False,
         agents: Mapping[str, FunctionTool] | None = None,
     ) -> None:
         self._max_tokens = max_tokens
-        self._verbs = bool(verbs)
-        self._team = frozenset[str]() if isinstance(verbs, bool) else verbs
+        self._verbs = verbs
+        self._team = team
         self._inner = inner
         self._allow = allow
         self._members: dict[int, tuple[Agent[Any], Agent[Any]]] = {}
@@ -224,7 +227,7 @@ class Family:
         self._note(agent, tools)
         handoffs: list[Any] = cast("Any", agent).handoffs
         if not self._members:
-            tools = [*tools, *(verb_tools(tool.name for tool in tools) if self._verbs else ())]
+            tools = [*tools, *verb_tools(unlike(self._verbs, (tool.name for tool in tools)))]
             tools += [handoff_tool(one) for one in handoffs if self._is_colleague(one)]
             handoffs = [one for one in handoffs if not self._is_colleague(one)]
         changes: dict[str, Any] = {"tools": tools, "handoffs": []}

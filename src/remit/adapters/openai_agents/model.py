@@ -29,6 +29,7 @@ from remit.adapters.guests import (
 )
 from remit.adapters.openai_agents.recording import completed, events, recorded
 from remit.adapters.openai_agents.talking import DIALECT
+from remit.adapters.openai_agents.tools import is_shown
 from remit.core.money.prices import Usage
 from remit.core.recovery import ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
@@ -50,9 +51,12 @@ class GovernedOpenAIModel(Model):
         turn = the_turn(f"the model {self.name}")
         given = dict(_SIGNATURE.bind(self, *args, **named).arguments)
         del given["self"]
+        tools: list[Tool] = given["tools"]
+        offers = await turn.offers() if tools else None
+        shown = tools if offers is None else [tool for tool in tools if is_shown(tool, offers)]
 
         def make(request: NextRequest[dict[str, Any]]) -> ModelCall:
-            return self._call({**given, "input": request.messages}, request)
+            return self._call({**given, "input": request.messages}, request, shown)
 
         return await conversed(turn, DIALECT, _items(given["input"]), make)
 
@@ -65,12 +69,13 @@ class GovernedOpenAIModel(Model):
         """Let the model release what it holds."""
         await self.inner.close()
 
-    def _call(self, given: dict[str, Any], request: NextRequest[dict[str, Any]]) -> ModelCall:
+    def _call(self, given: dict[str, Any], request: NextRequest[dict[str, Any]], shown: list[Tool]) -> ModelCall:
+        """Make the call of a request. The model is shown these of its tools, and may call all of them."""
         asked = _Asked.read(given)
 
         async def send(how: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
             changed = {"input": asked.shortened(how.trim), "model_settings": self._limited(asked.settings, most)}
-            response = await self._sent({**given, **changed}, hear)
+            response = await self._sent({**given, **changed, "tools": shown}, hear)
             text, kept = recorded(response, request.ids)
             calls = tuple(item.name for item in kept.output if isinstance(item, ResponseFunctionToolCall))
             return ModelAnswer(text, self.name, _usage(response), calls, kept)

@@ -12,6 +12,7 @@ from agents.tool import ApplyPatchTool, ComputerTool, CustomTool, FunctionTool, 
 from agents.tool_context import ToolContext
 
 from remit.adapters.guests import json_of, the_turn, told, verb_function
+from remit.core.offers import Offers
 from remit.core.values import Json, encode
 from remit.errors import BadInput
 from remit.ports.models import ToolCall, ToolFunction
@@ -23,6 +24,7 @@ Invoke: TypeAlias = Callable[[ToolContext[Any], str], Awaitable[Any]]
 _OUT_OF_REACH: Final = (ApplyPatchTool, ComputerTool, CustomTool, LocalShellTool, ShellTool)
 _CALL, _HANDOFF = (next(verb for verb in VERBS if verb.name == name) for name in ("call_agent", "handoff"))
 _INPUT: Final = "input"  # the one argument of an agent as a tool, unless it says otherwise
+_HANDS: Final = "transfer_to_"  # how the framework calls a handoff
 _SHAPES: Final = frozenset(("text", "image", "file"))  # outputs that the framework sends as what they are
 
 
@@ -96,12 +98,16 @@ def _replaced(tool: FunctionTool, invoke: Invoke) -> Tool:
     return replace(tool, **through, output_json_schema=None, _output_type_adapter=None)
 
 
-def verb_tools(taken: Iterable[str] = ()) -> list[Tool]:
-    """Give the verbs as tools, for an agent whose own tools have these names."""
-    names = set(taken)
-    if clash := sorted(verb.name for verb in VERBS if verb.name in names):
-        raise BadInput(f"'{clash[0]}' is a verb of every agent that may ask others; give your tool another name")
-    return [_verb_tool(verb) for verb in VERBS]
+def verb_tools(verbs: Iterable[Verb]) -> list[Tool]:
+    """Give verbs as tools."""
+    return [_verb_tool(verb) for verb in verbs]
+
+
+def is_shown(tool: Tool, offers: Offers) -> bool:
+    """Whether a model is shown a tool: not if it may not use it, or if it is a verb that cannot succeed now."""
+    if not isinstance(tool, FunctionTool):
+        return offers.at_provider(tool.name)
+    return offers.shows(tool.name) or (tool.name.startswith(_HANDS) and offers.shows(_HANDOFF.name))
 
 
 def handoff_tool(agent: Agent[Any]) -> Tool:

@@ -31,6 +31,7 @@ from remit.core.text import shown
 from remit.errors import BadInput
 from remit.ports.models import HandedOver
 from remit.ports.turn import TurnLike
+from remit.verbs import Verb, given, unlike
 
 Prompt: TypeAlias = Callable[[TurnLike], str | Awaitable[str]]
 
@@ -55,15 +56,15 @@ def task_of(turn: TurnLike) -> str:
 @dataclass(kw_only=True)
 class ModelAgent:
     """An agent made of models, instructions and tools. `models` are asked in their order; `keys`, `base_url` and
-    `key_of` are as `Clients` takes them. `verbs` says whether it may delegate, `output` what its result must look like,
-    a type or a JSON Schema, `settings` go to the provider with every request, such as `{"temperature": 0.2}`, and
-    `prompt` makes what the model is asked out of a turn."""
+    `key_of` are as `Clients` takes them. `verbs` are those that it has, or says whether it has all of them, `output`
+    what its result must look like, a type or a JSON Schema, `settings` go to the provider with every request, such as
+    `{"temperature": 0.2}`, and `prompt` makes what the model is asked out of a turn."""
 
     name: str
     models: Sequence[ModelGiven]
     instructions: str = ""
     tools: Sequence[ToolGiven] = ()
-    verbs: bool = False
+    verbs: bool | Sequence[Verb] = False
     output: Any = None
     keys: KeysGiven = ()
     max_tokens: int = MAX_TOKENS
@@ -78,7 +79,8 @@ class ModelAgent:
         clients = Clients(self.models, self.keys, self.base_url, self.key_of)
         most = counted(self.max_tokens, "max_tokens", least=1)
         self.model = GovernedModel(clients, max_tokens=most, empty=_may_be_none(self.output))
-        tools = _unlike([*map(governed, self.tools), *(verb_tools() if self.verbs else ())], self.name)
+        tools = _unlike([*map(governed, self.tools)], self.name)
+        tools += verb_tools(unlike(given(self.verbs), (tool.name for tool in tools)))
         settings = settings_of(self.settings, most)
         try:
             self.agent = Agent(
@@ -118,7 +120,7 @@ class GuestAgent:
     tools run are left alone."""
 
     agent: AbstractAgent[Any, Any]
-    verbs: bool = False
+    verbs: bool | Sequence[Verb] = False
     deps: Any = NO_DEPS
     ungoverned: Ungoverned = "refuse"
     max_tokens: int = MAX_TOKENS
@@ -178,15 +180,14 @@ class GuestAgent:
             return
         limit = next((toolset.timeout for toolset in held), None)
         made = [governed(tool, limit) for tool in tools]
-        name = self.agent.name or "a guest"
-        self._tools = _unlike([*made, *(verb_tools() if self.verbs else ())], name)
+        self._tools = [*made, *verb_tools(unlike(given(self.verbs), (tool.name for tool in tools)))]
         self._seen = tools
 
 
 def guest(
     agent: AbstractAgent[Any, Any],
     *,
-    verbs: bool = False,
+    verbs: bool | Sequence[Verb] = False,
     deps: Any = NO_DEPS,
     ungoverned: Ungoverned = "refuse",
     max_tokens: int = MAX_TOKENS,

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -102,9 +102,10 @@ class GovernedModel(Model[Any]):
     ) -> ModelResponse:
         """Ask through the turn; when the task is run again, this gives the answer that it was given before."""
         turn = turn_under_way(f"model {self.model_id}")
+        shown, every = await _shown(turn, model_request_parameters), frozenset(model_request_parameters.tool_defs)
 
         def make(request: NextRequest[ModelMessage]) -> ModelCall:
-            return _Asked(self, request, model_settings, model_request_parameters).call()
+            return _Asked(self, request, model_settings, shown, every).call()
 
         return await conversed(turn, DIALECT, messages, make)
 
@@ -121,6 +122,18 @@ class GovernedModel(Model[Any]):
         yield CompletedStreamedResponse(answer, model_request_parameters=model_request_parameters, replay_events=True)
 
 
+async def _shown(turn: TurnLike, parameters: ModelRequestParameters) -> ModelRequestParameters:
+    """Leave out the tools that the model may not use for this task, and the verbs that cannot succeed now."""
+    if not parameters.function_tools and not parameters.native_tools:
+        return parameters
+    offers = await turn.offers()
+    tools = [tool for tool in parameters.function_tools if offers.shows(tool.name)]
+    native = [tool for tool in parameters.native_tools if offers.at_provider(tool.kind)]
+    if len(tools) == len(parameters.function_tools) and len(native) == len(parameters.native_tools):
+        return parameters
+    return replace(parameters, function_tools=tools, native_tools=native)
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """One request, before it is known who answers it."""
@@ -129,6 +142,7 @@ class _Asked:
     request: NextRequest[ModelMessage]
     settings: ModelSettings | None
     parameters: ModelRequestParameters
+    callable: frozenset[str]  # the names of the tools that there are: also of those that the model is not shown
 
     @property
     def messages(self) -> list[ModelMessage]:
@@ -142,7 +156,7 @@ class _Asked:
             most=(self.settings or {}).get("max_tokens") or self.model.max_tokens,
             send=self.send,
             failure=self.failure,
-            tools=frozenset(self.parameters.tool_defs),
+            tools=self.callable,
             ready=self.ready,
             at=self.request.at,
         )

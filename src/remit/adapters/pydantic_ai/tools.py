@@ -6,7 +6,7 @@ the function's own schema again when it is called: somebody may have changed it 
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any, Final, TypeAlias, cast
@@ -29,7 +29,7 @@ from remit.core.values import encode
 from remit.errors import BadInput
 from remit.ports.models import KEY, TOOL_KEY, ToolCall, ToolFunction
 from remit.ports.tools import Tool as SharedTool
-from remit.verbs import VERBS, Verb
+from remit.verbs import Verb
 
 AnyTool: TypeAlias = Tool[Any]
 ToolGiven: TypeAlias = Callable[..., Any] | AnyTool | SharedTool
@@ -76,8 +76,8 @@ def governed(given: ToolGiven, seconds: float | None = None) -> AnyTool:
     return made
 
 
-def verb_tools(verbs: Sequence[Verb] = VERBS) -> list[AnyTool]:
-    """Make the tools with which a model delegates."""
+def verb_tools(verbs: Iterable[Verb]) -> list[AnyTool]:
+    """Make verbs tools."""
     return [_verb_tool(verb) for verb in verbs]
 
 

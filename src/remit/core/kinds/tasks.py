@@ -46,8 +46,8 @@ class Begun(NamedTuple):
 
 
 class Queued(NamedTuple):
-    """How a task is run that nobody waits for: `asked_how` is submit or spawn. `content` names all that was asked, if
-    it was asked for with an idempotency key."""
+    """How a task is run that nobody waits for: `asked_how` is submit, spawn or async. `content` names all that was
+    asked, if it was asked for with an idempotency key."""
 
     asked_how: str
     timeout: int

@@ -113,6 +113,7 @@ class CardData(TypedDict):
     vouches: bool
     approve: NotRequired[bool]
     instructions: NotRequired[str]
+    ask_person: NotRequired[bool]
 
 
 class CardsPublished(TypedDict):

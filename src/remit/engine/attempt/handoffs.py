@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from anyio.lowlevel import checkpoint
 
 from remit.core import command as commands
 from remit.core import remit as remits
 from remit.core.bounds import TOP
-from remit.core.command import END, Command, HandoffState, Move, Send, Update
+from remit.core.command import END, Command, HandoffState, Measured, Move, Send, Update
 from remit.core.guards import FAN_OUT, GIVE_BACK, HANDOFF, Passage
-from remit.core.kinds import handed
+from remit.core.kinds import SPENDS, Spent, handed, spent_in
 from remit.core.outcome import Outcome
 from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice
 from remit.core.refusals import Refusable
-from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, known_pass
+from remit.core.remit import NO_RIGHTS, NOTHING_ALONG, Pass, Passing, Remit, known_pass
 from remit.core.repeats import ONCE, Repetition, repeated
 from remit.core.times import SECOND
 from remit.core.values import Json
@@ -33,9 +33,10 @@ from remit.engine.attempt.outcomes import Ending
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
 from remit.errors import BadInput, Refused
-from remit.ports import Decide, Decision, View
+from remit.ports import Decide, Decision, Span, View
 
-_FAILED = 8_000  # characters of why a holder failed that go back with its task
+_TENTH: Final = SECOND // 10
+_FAILED: Final = 8_000  # characters of why a holder failed that go back with its task
 
 
 class Sends(NamedTuple):
@@ -71,6 +72,10 @@ class Handoffs:
     async def follow(self, live: LiveTask, command: Command) -> LiveTask | Ending:
         """Go where the command leads: to the next holder, to the same one again, or to the end."""
         try:
+            ticks, began = self._ground.clock.ticks(), live.began
+            live.began = ticks
+            if live.spends or (began is not None and ticks - began >= _TENTH):
+                command = await self._with_figures(live, command, ticks - (began or ticks))
             state = commands.merged(live.handoff.state, command.update)
             if command.goto is END:
                 return outcomes.completed(live.remit, command.result if command.result is not None else state.data())
@@ -101,6 +106,15 @@ class Handoffs:
         heir = self._alive.enter(live.succeeded_by(remit, agent, handoff))
         heir.receipt.beside([Slice.of(f"why {handoff.sender} failed", "passed", failed, heir.took)])
         return heir
+
+    async def _with_figures(self, live: LiveTask, command: Command, ticks: int) -> Command:
+        """Put into a command what this turn has used: the next holder is told what was counted."""
+        spent = Spent(0, 0)
+        if live.spends:
+            spent = await self._ground.store.read(lambda view: _spent(view, live.remit))
+        measured = Measured(max(spent.tokens, 0), round(ticks / SECOND, 1), max(spent.credits, 0))
+        update = commands.with_figures(command.update, measured)
+        return command if update is command.update else replace(command, update=update)
 
     async def join(self, live: LiveTask, sends: Sends) -> LiveTask:
         """Send the parts out, wait for them, and give the results to whoever goes on."""
@@ -237,6 +251,18 @@ class Handoffs:
         now, tally = self._ground.clock.now(), Refusable(live.refusals)
         op = live.operations.handing(f"{called}/{move.content}", of_parts=of_parts)
         return Proposal(heir, remit, wish, live.card, now, handing, tally=tally, op=op), move
+
+
+def _spent(view: View, remit: Remit) -> Spent:
+    """Add up what the present turn of a task has spent."""
+    credits_ = tokens = 0
+    for event in view.events(Span(run=remit.root, task=remit.id)):
+        if event.kind == "task.handed":
+            credits_ = tokens = 0
+        elif event.kind in SPENDS:
+            spent = spent_in(event)
+            credits_, tokens = credits_ + spent.credits, tokens + spent.tokens
+    return Spent(credits_, tokens)
 
 
 def _no(admitted: Admitted) -> Decision[Json]:

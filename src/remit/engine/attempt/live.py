@@ -118,6 +118,8 @@ class LiveTask:
     lead: Lead | None = None  # what the engine does in its holder's place
     steps: list[Json] | None = None  # what became of the plan that was led
     holds = NOTHING_HELD  # for its calls under way: by which flow, and how much
+    spends = False  # whether this turn may have used tokens or money: it asked a model, paid, or was begun before
+    began: int | None = None  # when this turn began, in ticks
 
     def __init__(
         self,
@@ -147,7 +149,8 @@ class LiveTask:
             span = max(0, deadline - now)
         control.clock, control.above = clock, above
         control.hard = None if deadline is None else clock.ticks() + max(0, deadline - now)
-        control.ends = control.own = clock.ticks() + span
+        self.began = clock.ticks()
+        control.ends = control.own = self.began + span
         if above is not None and above.clock is not None and above.ends <= control.ends:
             control.ends, control.short = above.ends, True
             return self  # the asker's own timer ends it, as the scopes nest
@@ -158,6 +161,7 @@ class LiveTask:
     def tried_again(self, lineage: Lineage) -> None:
         """Continue a lineage: look results up under the ids that its earlier tasks used."""
         self.attempt = self.attempt._replace(origin=lineage.origin, failures=lineage.failures)
+        self.spends = True
         self.operations = Operations(self.remit.id, self.attempt, 0, self.remit.holder)
 
     def succeeded_by(self, remit: Remit, agent: Agent, handoff: Handoff) -> LiveTask:
@@ -168,7 +172,7 @@ class LiveTask:
         heir.team, heir.steps = self.team, self.steps
         heir.take(self.took if remit.holder == self.remit.holder else self.says)
         heir.recall({**self.past, self.remit.holder: self.wrote} if self.wrote else self.past)
-        heir.refusals, heir.delegated = self.refusals, self.delegated
+        heir.refusals, heir.delegated, heir.began = self.refusals, self.delegated, self.began
         self.over = True
         return heir
 
@@ -180,7 +184,7 @@ class LiveTask:
 
     def turn_recorded(self) -> None:
         """Begin anew what is said once per turn: its handoff is on record, with its receipt and tokens."""
-        self.receipt, self.tokens = Receipt(), 0
+        self.receipt, self.tokens, self.spends = Receipt(), 0, False
         self.refusals.more = 0
         self.operations.next_turn()
 
@@ -259,6 +263,7 @@ class LiveTask:
     @cached_property
     def conversation(self) -> Conversation:
         """Its talk with a model, if it has one."""
+        self.spends = True
         return Conversation()
 
     @property

@@ -54,6 +54,7 @@ class Resumed(NamedTuple):
         live.take(least((self.took, *(result.trust for result in self.handoff.results))))
         live.recall(self.past)
         live.lead = self.lead
+        live.spends = self.attempt.is_rerun
         return live
 
 

@@ -18,6 +18,7 @@ from remit.core.command import Command
 from remit.core.kinds import ToolDone, ToolOutcome, tool_begun, tool_done
 from remit.core.redaction import Redaction
 from remit.core.text import summary
+from remit.core.toolgroups import GROUPS
 from remit.core.values import Json, checked, digest, encode
 from remit.engine.attempt import marks
 from remit.engine.attempt.effects import kept_effects
@@ -254,7 +255,7 @@ def _not_allowed(live: LiveTask, call: ToolCall) -> str | None:
     name, kit = call.name, remits.kit(live.remit, live.card, inner=call.inner)
     if kit.has(name):
         return None
-    names = sorted(kit.names)[:_LISTED] if isinstance(kit.names, frozenset) else ["others"]
+    names = sorted(kit.names - GROUPS["context"])[:_LISTED] if isinstance(kit.names, frozenset) else ["others"]
     may = f"you may use {', '.join(names)}" if names else "you may use no tools"
     return f"'{live.remit.holder}' may not use '{name}' for this task; {may}, or finish without it"
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from remit.core.checks import callable_, of_type
+from remit.core.offers import Offers
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
 from remit.engine.models.asking import Models
+from remit.engine.models.offering import Offering
 from remit.engine.models.prompting import Prompting
 from remit.engine.models.talking import KeptTalk, KeptTalks
 from remit.engine.models.toolbox import Toolbox
@@ -19,6 +21,7 @@ class ModelServices(NamedTuple):
     models: Models
     toolbox: Toolbox
     prompting: Prompting
+    offering: Offering
     talking: KeptTalks
 
 
@@ -30,8 +33,14 @@ class ModelVerbs(PeopleVerbs):
 
     async def prompt(self) -> str:
         """Write what the holder was given as a prompt: the task, the entries that were passed along, how the task came
-        to it, and its messages, which are taken by this. What came from outside is quoted."""
+        to it, and its messages, which are taken by this. A model is told its memory, the newest notes on the board and
+        whom it may ask too. What came from outside is quoted."""
         return await self._talking.prompting.prompt(self._live)
+
+    async def offers(self) -> Offers:
+        """Tell which tools and verbs a model is shown with its next request: none that is denied or outside the bounds,
+        and no verb that cannot succeed now."""
+        return await self._talking.offering.offers(self._live)
 
     async def model(self, call: ModelCall) -> ModelAnswer:
         """Ask a model: recorded, paid for, and with others to ask when one does not answer.

@@ -229,6 +229,7 @@ def _note(live: LiveTask, hold: str, amounts: Amounts) -> None:
     if live.holds is NOTHING_HELD:
         live.holds = {}
     live.holds[hold] = (asyncio.current_task(), amounts)
+    live.spends = True
 
 
 def frozen(steps: dict[Unit, list[list[Any]]], place: Place, agent: str, now: int) -> list[Unsealed]:

@@ -161,6 +161,7 @@ class Paying(NamedTuple):
             return Decision(True, (ledger_event("credits.spent", live.place, live.remit.holder, now, data),))
 
         await self.ground.store.tx(op, decide, Wants((live.remit.id,), leases=(ACCOUNT,)))
+        live.spends = True
 
     async def used(self, live: LiveTask, tokens: int) -> None:
         """Record the tokens, and refuse to go on if that is more than there were: what was used was used."""
@@ -179,6 +180,7 @@ class Paying(NamedTuple):
 
         used = await self.ground.store.tx(live.op("used", str(tokens)), live.guarded(decide), live.wants)
         live.tokens += tokens
+        live.spends = True
         if used:
             raise Refused(f"{used}; '{remit.holder}' has to finish with what it has", rule="tier")
 

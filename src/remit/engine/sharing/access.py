@@ -116,6 +116,23 @@ class HolderAccess:
     async def by_key(self, wanted: Scope, limit: int) -> list[Entry]:
         return await self._look([wanted], limit, self._entries.by_key)
 
+    async def newest(self, wanted: list[Scope], limit: int) -> dict[Scope, list[Entry]]:
+        """Find the newest entries that the holder sees of each of these scopes, in one read. None is on the receipt
+        before it is noted with `note`."""
+        self._live.must_be_at_work()
+        seen = {one: parts for one in wanted if (parts := scope.parts(self._live.sight, one))}
+        if not seen:
+            return {}
+        found = await self._entries.newest(seen, limit, self._live.must_hold)
+        return {
+            one: [entry for entry in entries if self._live.sees(entry.namespace, entry.key, entry)]
+            for one, entries in found.items()
+        }
+
+    async def note(self, taken: list[Entry]) -> None:
+        """Note on the receipt what the holder is told of what `newest` found."""
+        await self._all_seen(taken)
+
     async def touch(self, namespace: str, key: str, by: int) -> bool:
         entries.address(namespace, key)
         self._may_write(namespace, key)

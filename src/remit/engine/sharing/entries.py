@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from anyio.lowlevel import checkpoint
@@ -162,6 +162,22 @@ class Entries:
         if len(wanted) > 1:
             rows.sort(key=lambda e: (-e.updated_at, e.namespace, e.key))
         return rows[:limit]
+
+    async def newest(
+        self, wanted: Mapping[Scope, list[Scope]], limit: int, check: Callable[[View], None] = anyone
+    ) -> dict[Scope, list[Entry]]:
+        """Find the most recently updated entries of each scope, by the parts of it that are seen, in one read."""
+        now = self._clock.now()
+
+        def look(view: View) -> dict[Scope, list[Entry]]:
+            check(view)
+            return {
+                one: [e for part in parts for e in view.recent(part.address, now, limit)]
+                for one, parts in wanted.items()
+            }
+
+        found = await self._store.read(look)
+        return {one: sorted(rows, key=lambda e: (-e.updated_at, e.key))[:limit] for one, rows in found.items()}
 
     async def by_key(self, wanted: list[Scope], limit: int, check: Callable[[View], None] = anyone) -> list[Entry]:
         now = self._clock.now()

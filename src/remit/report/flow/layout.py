@@ -92,7 +92,7 @@ def _rows(order: list[Tile]) -> dict[Tile, int]:
     return rows
 
 
-_KINDS: Final[dict[str, EdgeKind]] = {"submit": "submitted", "spawn": "spawned"}
+_KINDS: Final[dict[str, EdgeKind]] = {"submit": "submitted", "async": "submitted", "spawn": "spawned"}
 
 
 def _edge(start: Box, end: Box) -> Edge:
