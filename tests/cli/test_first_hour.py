@@ -10,7 +10,7 @@ from commands import Said, plain_environment
 from programs import ran
 from remit.testing.models import Calls, Fails, ModelReply, ModelRequest, Says, model_server
 
-pytestmark = pytest.mark.rule("first-hour")
+pytestmark = pytest.mark.rule("first.hour")
 
 TOOLS = '''
 def find_order(number: str) -> str:

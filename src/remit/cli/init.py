@@ -79,7 +79,7 @@ def _tell(folder: Path, template: Template, names: list[str]) -> None:
     console = out()
     console.print(Text(f"wrote {', '.join(str(folder / name) for name in names)}", "dim"))
     if find_spec("pydantic_ai") is None:
-        console.print(Text("agents with a model need more: pip install 'remit[llm]'", "yellow"))
+        console.print(Text("a real model needs more: pip install 'remit[llm]'", "yellow"))
     enter = f"cd {shlex.quote(str(folder))} && " if folder != Path() else ""
     aside().print(Text("now say:", "dim"))
     console.print(Text(f'{enter}remit run "{_FIRST[template]}"', "cyan"))

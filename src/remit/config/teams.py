@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -209,7 +210,9 @@ class _Building:
         if not callable(found) and not hasattr(found, "name"):
             raise BadInput(f"{given} is no function")
         called = getattr(found, "name", None) or getattr(found, "__name__", "")
-        return found if called == name else _adapter().Tool(found, name=name)
+        if called == name:
+            return found
+        return _adapter().Tool(found, name=name) if _has_adapter() else _renamed(found, name)
 
     def _add(self, made: Runtime, name: str, table: Mapping[str, Any]) -> None:
         about = {key: value for key, value in table.items() if key not in ("model", "function", "guest", "program")}
@@ -240,7 +243,8 @@ class _Building:
         if not model.startswith(SCRIPT):
             return model
         lines = self._scripts[model].lines[canonical(agent)]
-        _adapter()
+        if not _has_adapter():
+            return import_module("remit.config.plain_scripts").ScriptedModel(model, agent, lines)
         return model, import_module("remit.config.scripted").scripted(model, agent, lines)
 
     def _prices(self) -> Prices | None:
@@ -258,6 +262,21 @@ class _Building:
 
 def _on_card(about: Mapping[str, Any]) -> dict[str, Any]:
     return {_RENAMED.get(key, key): value for key, value in about.items()}
+
+
+def _has_adapter() -> bool:
+    """Whether the library that asks models is installed; scripts do without it."""
+    try:
+        import_module("pydantic_ai")
+    except ImportError:
+        return False
+    return True
+
+
+def _renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    made = wraps(function)(partial(function))
+    made.__name__ = name
+    return made
 
 
 def _adapter() -> Any:

@@ -171,6 +171,9 @@ def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any =
     tools = shelf.found(about.get("tools", ()))
     names = frozenset(map(tool_name, tools))
     card, rules = _card(name, names, about), _rules(names, about, shelf.repeats(tools))
+    if callable(plain := getattr(model, "answering", None)):  # a script, where there is no framework to ask it through
+        answer = cast("AgentFunction", plain(tools, verbs=_asks(card), prompt=prompt or _prompt))
+        return Registered(card, answer, about.get("retry", USUAL), rules)
     adapter = _adapter("pydantic_ai", "remit[llm]")
     answer = adapter.ModelAgent(
         name=card.name,

@@ -1,0 +1,148 @@
+"""A scripted agent without any framework, so that a team can be tried after a plain `pip install remit`.
+
+Where pydantic-ai is installed, scripts are asked through it like every other model. Here the loop is remit's own:
+choose the line, record the request, use the tool, and so on until a line says something.
+"""
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any, Final, cast
+
+import anyio
+from anyio import to_thread
+
+from remit.config.scripts import ScriptLine, ToldSoFar, chosen
+from remit.core.money.prices import Usage
+from remit.core.quoting import quoted
+from remit.core.recovery import Choice, ModelFailure, ModelTry
+from remit.core.text import shown, tokens_in
+from remit.core.values import decode, digest, encode
+from remit.errors import BadInput
+from remit.ports.models import HandedOver, Hear, ModelAnswer, ModelCall, ToolCall, ToolFunction
+from remit.ports.tools import Tool
+from remit.ports.turn import TurnLike
+from remit.verbs import VERBS, Verb
+
+MAX_TOKENS: Final = 4_096
+_PACE: Final = 0.03  # seconds a word, if anyone listens: so a team that is tried looks as it will with a model
+_WORDS: Final = re.compile(r"\s*\S+\s*")
+
+
+@dataclass(frozen=True)
+class ScriptedModel:
+    """The model of an agent out of the lines that its script has for it."""
+
+    name: str
+    agent: str
+    lines: Sequence[ScriptLine]
+
+    def answering(self, tools: Sequence[Any], *, verbs: bool, prompt: Callable[[TurnLike], Awaitable[str]]) -> Any:
+        """Make what answers for the agent."""
+        found = {str(getattr(one, "name", None) or one.__name__): one for one in tools}
+        offered = {verb.name: verb for verb in VERBS} if verbs else {}
+        return _ScriptedAgent(self, found, offered, prompt)
+
+    def line_for(self, task: str, so_far: ToldSoFar) -> ScriptLine:
+        """Give the line for this moment of a task. Raises BadInput if there is none."""
+        line = chosen(self.lines, task, so_far)
+        if line is None:
+            moment = f"after {so_far.after}" if so_far.after else "to begin with"
+            raise BadInput(
+                f"{self.name} has no line for {self.agent} {moment} for {shown(task)}; add one without `when`"
+            )
+        return line
+
+
+@dataclass(frozen=True)
+class _ScriptedAgent:
+    model: ScriptedModel
+    tools: Mapping[str, Any]
+    verbs: Mapping[str, Verb]
+    prompt: Callable[[TurnLike], Awaitable[str]]
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The model that it asks."""
+        return (Choice(self.model.name),)
+
+    async def __call__(self, turn: TurnLike) -> Any:
+        """Work on the task: give back what the script says in the end, or whom the task was handed to."""
+        told = [await self.prompt(turn)]
+        results: dict[str, object] = {}
+        times: Counter[str] = Counter()
+        last = ""
+        for number in count():
+            so_far = ToldSoFar(dict(results), last, times[last] if last else 1)
+            reply = await turn.model(self._call(turn, so_far, told, number))
+            said = cast("dict[str, Any]", decode(reply.text))
+            if not said["call"]:
+                return said["say"]
+            last = str(said["call"])
+            call = ToolCall(last, said["with"], f"call-{number}")
+            try:
+                results[last] = await self._used(turn, call)
+            except HandedOver as handed:
+                return handed.command
+            times[last] += 1
+            told.append(encode(results[last]))
+        return None
+
+    async def aclose(self) -> None:
+        """Close nothing: there are no connections."""
+
+    def _call(self, turn: TurnLike, so_far: ToldSoFar, told: Sequence[str], number: int) -> ModelCall:
+        names = frozenset((*self.tools, *self.verbs))
+
+        async def send(_how: ModelTry, _most: int, hear: Hear | None) -> ModelAnswer:
+            line = self.model.line_for(turn.task, so_far)
+            if hear is not None and not line.call:
+                for words in _WORDS.findall(line.say) or [line.say]:
+                    await anyio.sleep(_PACE)
+                    hear(words)
+            text = encode({"say": line.say, "call": line.call, "with": {**line.arguments}})
+            usage = Usage(sum(map(tokens_in, told)), tokens_in(line.say or text))
+            return ModelAnswer(text, self.model.name, usage, (line.call,) if line.call else ())
+
+        def size(_trim: int) -> int:
+            return sum(map(tokens_in, told))
+
+        return ModelCall(
+            digest=digest(encode([self.model.name, number, *told])),
+            choices=self.choices,
+            size=size,
+            most=MAX_TOKENS,
+            send=send,
+            failure=_no_failure,
+            tools=names,
+        )
+
+    async def _used(self, turn: TurnLike, call: ToolCall) -> object:
+        if call.name not in self.tools and call.name not in self.verbs:
+            return f"there is no tool '{call.name}'; there are {', '.join(sorted((*self.tools, *self.verbs)))}"
+        verb = self.verbs.get(call.name)
+        do: ToolFunction = partial(verb.call, turn) if verb is not None else partial(_do, self.tools[call.name])
+        found = await turn.tool(call, do)
+        tool = self.tools.get(call.name)
+        if isinstance(tool, Tool) and tool.outside:
+            turn.outside(f"tool {call.name}", found if isinstance(found, str) else encode(found))
+        return found
+
+
+async def _do(tool: Any, arguments: dict[str, Any]) -> object:
+    """Use a tool: one that is described by its schema, or a function, in a thread if it would hold others up."""
+    if isinstance(tool, Tool):
+        value = await tool.call(arguments)
+        return quoted(value if isinstance(value, str) else encode(value)) if tool.outside else value
+    if inspect.iscoroutinefunction(tool):
+        return await tool(**arguments)
+    found = await to_thread.run_sync(partial(tool, **arguments), abandon_on_cancel=True)
+    return await found if inspect.isawaitable(found) else found
+
+
+def _no_failure(_error: Exception) -> ModelFailure | None:
+    return None
