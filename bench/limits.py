@@ -31,10 +31,10 @@ from rich.console import Console
 from rich.table import Table
 
 import fanout
+import insisting
 import pingpong
-import remit
 from measure import Skipped
-from pingpong import LEAD, WORKER, Rally
+from pingpong import Rally
 
 _WIDTH = 120  # a pipe has no width of its own
 
@@ -56,83 +56,32 @@ class Experiment(NamedTuple):
     @property
     def quiet_end(self) -> str:
         """What it means when the run comes to its end without a failure."""
-        return "the run goes on" if self.unit == TOKENS else "the hop is refused, the run goes on"
-
-
-# -- remit -----------------------------------------------------------------------------------------------
-
-
-async def _remit(agent: Callable[[remit.Turn], Awaitable[object]]) -> str:
-    with remit.Runtime() as runtime:
-        runtime.agent(LEAD, asks="*")(agent)
-        runtime.agent(WORKER, asks="*")(agent)
-        await runtime.run(LEAD, "go")
-    return ""
-
-
-def _other(turn: remit.Turn) -> str:
-    return WORKER if turn.agent == LEAD else LEAD
-
-
-async def _ask(turn: remit.Turn, rally: Rally) -> object:
-    try:
-        return await turn.delegate(_other(turn), "go") if rally.again() else "done"
-    except remit.Refused:
-        return "done"
-
-
-async def remit_delegation(rally: Rally) -> str:
-    async def agent(turn: remit.Turn) -> object:
-        return await _ask(turn, rally)
-
-    return await _remit(agent)
-
-
-async def remit_tool_loop(rally: Rally) -> str:
-    """Count as for an agent with a model in it: one call to delegate, one more when the answer is there."""
-
-    async def agent(turn: remit.Turn) -> object:
-        answer = await _ask(turn, rally)
-        rally.again()
-        return answer
-
-    return await _remit(agent)
-
-
-async def remit_handoff(rally: Rally) -> str:
-    async def agent(turn: remit.Turn) -> object:
-        passes = rally.again() and not turn.handoff.refused
-        return remit.Command(_other(turn), {"phase": "go"}) if passes else "done"
-
-    return await _remit(agent)
-
-
-async def remit_insisting(rally: Rally) -> str:
-    async def agent(turn: remit.Turn) -> object:
-        return remit.Command(_other(turn), {"phase": "go"}) if rally.again() else "done"
-
-    return await _remit(agent)
+        return "the run goes on" if self.unit == TOKENS else "the run comes to its end"
 
 
 # -- all of them -----------------------------------------------------------------------------------------
 
-HANDOFF, DELEGATION, BUDGET = "ping-pong by handoff", "ping-pong by delegation", "limit of 2,000 tokens"
-CALLS, TURNS, TOKENS = "model calls", "turns", "tokens"
+HANDOFF, DELEGATION, BUDGET = "insisting on handoffs", "insisting on delegation", "limit of 2,000 tokens"
+GIVES_IN = "ping-pong by delegation, models that end with an answer"
+CALLS, TOKENS = "model calls", "tokens"
+REMIT = tuple(
+    Experiment(f"{name}, {kind}", CALLS, "remit", insisting.of_remit(kind, way))
+    for name, way in ((HANDOFF, insisting.by_handoff_verb), (DELEGATION, insisting.by_verb))
+    for kind in insisting.JOINS
+)
 EXPERIMENTS = (
-    Experiment(HANDOFF, TURNS, "remit", remit_handoff),
-    Experiment(f"{HANDOFF}, insisting", TURNS, "remit", remit_insisting),
-    Experiment(HANDOFF, CALLS, "openai-agents", pingpong.openai_handoff),
+    *REMIT,
+    Experiment(HANDOFF, CALLS, "openai-agents", insisting.openai_handoff),
     Experiment(HANDOFF, CALLS, "strands-agents", pingpong.strands_handoff),
     Experiment(HANDOFF, CALLS, "agent-framework-core", pingpong.framework_handoff),
     Experiment(HANDOFF, CALLS, "google-adk", pingpong.adk_handoff),
     Experiment(HANDOFF, CALLS, "langgraph-swarm", pingpong.langgraph_handoff),
-    Experiment(DELEGATION, TURNS, "remit", remit_delegation),
-    Experiment(DELEGATION, CALLS, "remit", remit_tool_loop),
-    Experiment(DELEGATION, CALLS, "openai-agents", pingpong.openai_delegation),
-    Experiment(DELEGATION, CALLS, "strands-agents", pingpong.strands_delegation),
-    Experiment(DELEGATION, CALLS, "agent-framework-core", pingpong.framework_delegation),
-    Experiment(DELEGATION, CALLS, "google-adk", pingpong.adk_delegation),
-    Experiment(DELEGATION, CALLS, "pydantic-ai-slim", pingpong.pydantic_delegation),
+    Experiment(DELEGATION, CALLS, "openai-agents", insisting.openai_delegation),
+    Experiment(DELEGATION, CALLS, "pydantic-ai-slim", insisting.pydantic_delegation),
+    Experiment(DELEGATION, CALLS, "langgraph", insisting.langgraph_delegation),
+    Experiment(GIVES_IN, CALLS, "strands-agents", pingpong.strands_delegation),
+    Experiment(GIVES_IN, CALLS, "agent-framework-core", pingpong.framework_delegation),
+    Experiment(GIVES_IN, CALLS, "google-adk", pingpong.adk_delegation),
     Experiment(BUDGET, TOKENS, "pydantic-ai-slim", fanout.pydantic_ai),
     Experiment(BUDGET, TOKENS, "strands-agents", fanout.strands),
 )

@@ -31,57 +31,6 @@ class Rally:
         return not self.given_in
 
 
-# -- openai-agents ---------------------------------------------------------------------------------------
-
-
-def _openai_model(rally: Rally, call: str, *, once: bool) -> Any:
-    library, items, usage, types = need("agents", "agents.items", "agents.usage", "openai.types.responses")
-    library.set_tracing_disabled(True)
-
-    class Scripted(library.Model):
-        async def get_response(self, *_: Any, input: Any, **__: Any) -> Any:
-            answered = isinstance(input, list) and input[-1].get("type") == "function_call_output"
-            passes = rally.again() and not (once and answered)
-            output = self._call() if passes else self._text()
-            return items.ModelResponse(output=[output], usage=usage.Usage(), response_id=None)
-
-        def stream_response(self, *_: Any, **__: Any) -> Any:
-            raise NotImplementedError
-
-        def _call(self) -> Any:
-            number, given = str(rally.calls), '{"input": "go"}' if once else "{}"
-            return types.ResponseFunctionToolCall(
-                id=number, call_id=number, name=call, arguments=given, type="function_call"
-            )
-
-        def _text(self) -> Any:
-            text = types.ResponseOutputText(text="done", type="output_text", annotations=[])
-            return types.ResponseOutputMessage(
-                id="0", content=[text], role="assistant", status="completed", type="message"
-            )
-
-    return Scripted()
-
-
-async def openai_handoff(rally: Rally) -> str:
-    (library,) = need("agents")
-    lead = library.Agent(name=LEAD, model=_openai_model(rally, f"transfer_to_{WORKER}", once=False))
-    worker = library.Agent(name=WORKER, model=_openai_model(rally, f"transfer_to_{LEAD}", once=False), handoffs=[lead])
-    lead.handoffs.append(worker)
-    await library.Runner.run(lead, "go")
-    return ""
-
-
-async def openai_delegation(rally: Rally) -> str:
-    (library,) = need("agents")
-    lead = library.Agent(name=LEAD, model=_openai_model(rally, WORKER, once=True))
-    worker = library.Agent(name=WORKER, model=_openai_model(rally, LEAD, once=True))
-    lead.tools.append(worker.as_tool(WORKER, "ask the worker"))
-    worker.tools.append(lead.as_tool(LEAD, "ask the lead"))
-    await library.Runner.run(lead, "go")
-    return ""
-
-
 # -- strands-agents --------------------------------------------------------------------------------------
 
 Reply = Callable[[bool], Awaitable[tuple[list[Any], int]]]  # is it the answer to a call -> blocks, tokens
@@ -266,26 +215,4 @@ async def langgraph_handoff(rally: Rally) -> str:
 
     flow = swarm.create_swarm([agent(LEAD), agent(WORKER)], default_active_agent=LEAD).compile()
     await flow.ainvoke({"messages": [{"role": "user", "content": "go"}]})
-    return ""
-
-
-# -- pydantic-ai: delegation only; the tool passes the count of usage on ---------------------------------
-
-
-async def pydantic_delegation(rally: Rally) -> str:
-    library, messages, models = need("pydantic_ai", "pydantic_ai.messages", "pydantic_ai.models.function")
-
-    def says(history: list[Any], _info: Any) -> Any:
-        passes = rally.again() and len(history) == 1
-        part = messages.ToolCallPart("ask", {}) if passes else messages.TextPart("done")
-        return messages.ModelResponse(parts=[part])
-
-    def agent(name: str) -> Any:
-        async def ask(ctx: library.RunContext) -> str:  # pyright: ignore[reportInvalidTypeForm] - it is imported late
-            return (await team[_OTHER[name]].run("go", usage=ctx.usage)).output
-
-        return library.Agent(models.FunctionModel(says), tools=[library.Tool(ask, takes_ctx=True)])
-
-    team = {name: agent(name) for name in _OTHER}
-    await team[LEAD].run("go")
     return ""
