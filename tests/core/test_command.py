@@ -14,12 +14,14 @@ from remit.core.command import (
     STATE_LIMIT,
     Command,
     HandoffState,
+    Measured,
     Move,
     Send,
     checked_update,
     merged,
     move,
     narrowed,
+    with_figures,
 )
 from remit.core.values import checked
 from remit.errors import BadInput
@@ -391,3 +393,13 @@ def test_the_content_is_named_by_a_digest_that_is_the_same_in_every_process():
 @pytest.mark.rule("handoff.limit")
 def test_a_task_changes_hands_five_times_unless_told_otherwise():
     assert DEFAULT_HANDOFFS == 5
+
+
+@pytest.mark.rule("handoff.figures")
+def test_what_was_counted_goes_into_an_update_unless_the_holder_states_more():
+    measured = Measured(tokens=10, seconds=1.5, credits=20)
+    assert with_figures({}, measured) == {"metrics": {"tokens": 10, "seconds": 1.5, "credits": 20}}
+    stated = {"phase": "x", "metrics": {"tokens": 99, "retries": 1}}
+    more = {"tokens": 99, "retries": 1, "seconds": 1.5, "credits": 20}
+    assert with_figures(stated, measured) == {"phase": "x", "metrics": more}
+    assert with_figures(stated, Measured()) is stated
