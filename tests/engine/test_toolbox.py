@@ -293,9 +293,10 @@ async def test_the_same_id_with_other_arguments_is_another_call(rt: Runtime):
 
 
 @pytest.mark.rule("tool.once", "effect.once")
-async def test_what_tools_do_is_told_apart_when_some_of_them_are_skipped(tmp_path, clock):
+@pytest.mark.parametrize(("repeat", "found"), [("again", "2"), ("tell", "'look' was begun before the task")])
+async def test_what_tools_do_is_told_apart_when_some_of_them_are_skipped(tmp_path, clock, repeat, found):
     """Two calls with the same effect in each: run again, the first call is kept and skipped, and the effect of the
-    second is neither taken for that of the first nor missed at the end."""
+    second is neither taken for that of the first nor missed at the end, whether that call is made again or not."""
     did: list[str] = []
     inside = anyio.Event()
 
@@ -311,11 +312,13 @@ async def test_what_tools_do_is_told_apart_when_some_of_them_are_skipped(tmp_pat
 
     with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
         for rt in (dead, heir):
-            add(rt, Card("coder", tools="look"), coder)
+            add(rt, Card("coder", tools="look"), coder, repeat={"look": repeat})
         task = await dead.submit("coder", "go")
         await happened(inside)
         await take_over(heir, clock, dead)
-        assert await heir.workspace.task(task.id).result(PATIENCE) == [1, 2]
+        kept, again = await heir.workspace.task(task.id).result(PATIENCE)
+        assert kept == 1
+        assert str(again).startswith(found)
         assert did == ["paid", "paid"]
         await sound(heir)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, Protocol, cast
 
@@ -80,7 +81,8 @@ class Toolbox(NamedTuple):
         if live.attempt.is_rerun:
             if (kept := await self._recalled(live, op, circle)) is not None:
                 return kept
-            refusal = refusal or await self._in_doubt(turn, live, call, op)
+            if refusal is None and (refusal := await self._in_doubt(turn, live, call, op)) is not None:
+                await self._forget_effects(live, op)  # nobody comes to them again, and the model is told
         then = marks.before(live)
         if refusal is not None:
             told = ToolAnswer(refusal, "refused", rule="not-allowed")
@@ -88,18 +90,20 @@ class Toolbox(NamedTuple):
             told = ToolAnswer(again, "refused", rule="repeat")
         else:
             with live.operations.inside(op):
-                told = await self._used(turn, live, call, self._begun(live, op, call, do))
+                told = await self._used(turn, live, op, call, do)
         told = await _after(turn, live, call, told)
         circle.judge(told.value, told.outcome, told.rule)
         return await self._kept(live, op, call, told, circle, marks.marks(live, then))
 
-    async def _used(self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> ToolAnswer:
+    async def _used(self, turn: Approver, live: LiveTask, op: str, call: ToolCall, do: ToolFunction) -> ToolAnswer:
         """Have it approved, call what comes before it, and use the tool. Only the tool's own time is counted."""
         ticks, began = self.ground.clock.ticks, -1
         try:
             given = await _prepared(turn, live, call)
+            await self._begin(live, op, call)
             began = ticks()
-            told = _value(call.name, await do(given))
+            with _keyed(op):
+                told = _value(call.name, await do(given))
         except StoreError:
             raise  # without the store nobody can go on
         except Refused as refused:
@@ -118,11 +122,14 @@ class Toolbox(NamedTuple):
         kept = await self.ground.store.read(lambda view: view.done(op))
         if kept is None:
             return None
-        (await kept_effects(self.ground, live)).forget(live.operations.effects_inside(op))
+        await self._forget_effects(live, op)
         value, outcome, *beside = cast("list[Any]", kept[0])
         circle.recall(value, beside[0] if beside else {})
         marks.apply(live, beside[0] if beside else {})
         return ToolAnswer(value, outcome)
+
+    async def _forget_effects(self, live: LiveTask, op: str) -> None:
+        (await kept_effects(self.ground, live)).forget(live.operations.effects_inside(op))
 
     async def _in_doubt(self, turn: Approver, live: LiveTask, call: ToolCall, op: str) -> str | None:
         """Return why a call is not made that an earlier attempt began and did not finish; None if it is made."""
@@ -138,7 +145,7 @@ class Toolbox(NamedTuple):
             return None
         return f"{_may_be_done(call.name)}. Find out whether it was done; call it again only if that does no harm"
 
-    def _begun(self, live: LiveTask, op: str, call: ToolCall, do: ToolFunction) -> ToolFunction:
+    async def _begin(self, live: LiveTask, op: str, call: ToolCall) -> None:
         """Look whether the task is still this process's right before the tool is used. A tool that must not be used
         twice is recorded as begun."""
 
@@ -146,18 +153,10 @@ class Toolbox(NamedTuple):
             live.must_hold(view)
             return Decision(None, (tool_begun(live.remit, call.name, call.id, self.ground.clock.now()),))
 
-        async def use(arguments: dict[str, Any]) -> object:
-            if live.agent.rules.repeats(call.name) in _HARMLESS:
-                await self.ground.store.read(live.must_hold)
-            else:
-                await self.ground.store.tx(_begin(op), decide)
-            token = TOOL_KEY.set(sha256(op.encode()).hexdigest()[:32])
-            try:
-                return await do(arguments)
-            finally:
-                TOOL_KEY.reset(token)
-
-        return use
+        if live.agent.rules.repeats(call.name) in _HARMLESS:
+            await self.ground.store.read(live.must_hold)
+        else:
+            await self.ground.store.tx(_begin(op), decide)
 
     async def _kept(
         self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer, circle: Circle, marked: dict[str, Json]
@@ -202,6 +201,16 @@ def _warning(live: LiveTask, data: ToolDone) -> str:
     said = data.get("result", "").removeprefix(f"'{data['tool']}' failed: ")
     said = "".join(char if char.isprintable() else repr(char)[1:-1] for char in said)  # a log is read in a terminal
     return f"tool '{data['tool']}' failed in task {live.remit.id} of '{live.remit.holder}'{where}: {said}"
+
+
+@contextmanager
+def _keyed(op: str) -> Generator[None]:
+    """Give the tool that is used inside the key of its call."""
+    token = TOOL_KEY.set(sha256(op.encode()).hexdigest()[:32])
+    try:
+        yield
+    finally:
+        TOOL_KEY.reset(token)
 
 
 async def _prepared(turn: Approver, live: LiveTask, call: ToolCall) -> dict[str, Any]:
