@@ -20,6 +20,7 @@ from remit.core.plan import Step
 from remit.core.text import NAME_LIMIT, line
 from remit.core.tiers import TIERS
 from remit.core.times import span
+from remit.core.toolgroups import REPEATS, repeat_word
 from remit.core.values import Json
 from remit.engine.settings import Policy, Serving
 from remit.errors import BadInput
@@ -87,6 +88,10 @@ def _is_ids(value: object) -> bool:
     return isinstance(value, list) and all(map(_is(int), cast("list[object]", value)))
 
 
+def _is_text_or_texts_by_name(value: object) -> bool:
+    return isinstance(value, str) or _is_text_table(value)
+
+
 def _is_whole_or_no(value: object) -> bool:
     return value is False or (isinstance(value, int) and value is not True)
 
@@ -149,6 +154,12 @@ MOMENT: Final = ValueKind(
     "a date with its time and zone, such as 2030-01-31T18:00:00Z",
     {"type": "string", "format": "date-time"},
     _is_moment,
+)
+REPEAT: Final = ValueKind(
+    'one of "again", "key", "ask" and "tell", or a table of them, such as { search = "again" }',
+    {"anyOf": [{"enum": [*REPEATS]}, {"type": "object", "additionalProperties": {"enum": [*REPEATS]}}]},
+    _is_text_or_texts_by_name,
+    REPEATS,
 )
 FORM: Final = ValueKind(
     "text in quotes, or a table that is a JSON Schema",
@@ -245,6 +256,11 @@ def _places(value: str | list[str]) -> None:
 def _secret(value: str) -> None:
     if not variables_in(value):
         raise BadInput('a secret does not belong in a file: keep it in an environment variable, and write "${NAME}"')
+
+
+def _repeat(value: str | dict[str, str]) -> None:
+    for tool, word in value.items() if isinstance(value, dict) else [("every tool", value)]:
+        repeat_word(word, tool)
 
 
 def _form(value: object) -> None:
@@ -358,6 +374,12 @@ AGENT: Final = TableKind(
             word_of("refuse", "allow"),
             None,
             ("guest",),
+        ),
+        "repeat": Setting(
+            "What happens with a tool call that was begun before a crash, by tool: again, key, ask or tell.",
+            REPEAT,
+            _repeat,
+            _ASKING,
         ),
         "before": Setting("Functions called before each tool call, as module:name.", NAMES, _places, _ASKING),
         "after": Setting("Functions called after each tool call, as module:name.", NAMES, _places, _ASKING),
