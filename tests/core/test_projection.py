@@ -304,6 +304,7 @@ def test_a_refused_hop_only_counts_for_its_run():
         "effect.done",
         "model.answered",
         "model.failed",
+        "model.waiting",
         "tool.begun",
         "tool.done",
     ],

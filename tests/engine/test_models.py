@@ -11,6 +11,7 @@ from remit import Bounds, Card, Runtime, Turn
 from remit.core.recovery import Choice
 from remit.errors import Failed, NoAnswer, Refused
 from remit.ports.models import ModelAnswer
+from remit.report.lines import detail
 from remit.settings import Limit, Policy, System
 from remit.testing import FakeClock, pass_time
 from teams import team
@@ -226,6 +227,19 @@ async def test_a_pause_holds_no_slot_and_ends_when_the_provider_says(clock):
 
             await pass_time(clock, ended, step=0.5)
             assert 7 <= (clock.ticks() - began) / 1e6 < 9
+
+
+@pytest.mark.rule("model.waiting")
+async def test_people_see_what_a_task_waits_for(rt: Runtime, clock):
+    talk = Talk(Down("unavailable", status=503), Down("unavailable", status=503), "here")
+    asking(rt, talk)
+    assert (await ends(clock, await rt.submit("coder", "x"))).value == "here"
+    waits = [event for event in await rt.workspace.history() if event.kind == "model.waiting"]
+    assert [(one.data["model"], one.data["wait"], one.data["number"]) for one in waits] == [
+        ("big", 5_000_000, 2),
+        ("big", 10_000_000, 3),
+    ]
+    assert detail(waits[0]) == " waits 5.0 s for big, second try"
 
 
 async def until_asked(talk: Talk, times: int) -> None:

@@ -58,6 +58,8 @@ class Words:
         self._run = self._run or one.run
         if one.kind == "model.failed" or (one.kind == "model.answered" and one.task != self._run):
             self._speeches.pop(one.task, None)
+        elif one.kind == "model.waiting":
+            self._speeches[one.task] = _Speech(one.agent, f"{one.agent}{detail(one)}")
 
     def end(self) -> None:
         """Show nothing more: what the answer was in the end is printed by somebody else."""

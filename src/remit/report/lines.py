@@ -106,11 +106,19 @@ def _model_answered(event: Event) -> str:
     return f": {data['model']}, {counted}" + (f"; calls {calls}" if calls else "")
 
 
+def _model_waiting(event: Event) -> str:
+    data = read(event, kinds.ModelWaiting)
+    tries = ("first", "second", "third", "fourth")
+    number = f"{tries[data['number'] - 1]} try" if data["number"] <= len(tries) else f"try {data['number']}"
+    return f" waits {duration(data['wait'])} for {data['model']}, {number}"
+
+
 def _model_failed(event: Event) -> str:
-    """: openai:gpt-5: rate-limit (429)"""
+    """Say which model failed, of what, and what its provider said."""
     data = read(event, kinds.ModelFailed)
-    status = data.get("status")
-    return f": {data['model']}: {data['why']}" + (f" ({status})" if status is not None else "")
+    status, said = data.get("status"), data.get("said")
+    told = f": {data['model']}: {data['why']}" + (f" ({status})" if status is not None else "")
+    return f'{told}, "{said}"' if said else told
 
 
 def _tool_done(event: Event) -> str:
@@ -270,6 +278,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "effect.done": lambda event: f": {read(event, kinds.EffectDone)['key']}",
     "model.answered": _model_answered,
     "model.failed": _model_failed,
+    "model.waiting": _model_waiting,
     "tool.begun": lambda event: f": {read(event, kinds.ToolBegun)['tool']}",
     "tool.done": _tool_done,
     "cooling.set": _cooling,

@@ -56,6 +56,17 @@ class ToolDone(TypedDict):
     asks: NotRequired[dict[str, list[Json]]]
 
 
+class ModelWaiting(TypedDict):
+    """The data of `model.waiting`: no model can be asked now, so the task waits until this one can; for how many
+    microseconds, and which try of this request it will be."""
+
+    model: str
+    wait: int
+    number: int
+    key: NotRequired[str]
+    trim: NotRequired[int]
+
+
 class ToolBegun(TypedDict):
     """The data of `tool.begun`: a tool that is about to be used, and the id of its call. It is recorded for tools that
     must not be used twice, so that a later attempt knows which may have been."""
@@ -85,6 +96,10 @@ def model_failed(remit: Remit, asked: ModelTry, failure: ModelFailure, now: int)
     if failure.said:
         data["said"] = failure.said
     return _of_task("model.failed", remit, now, data)
+
+
+def model_waiting(remit: Remit, asked: ModelTry, number: int, now: int) -> Unsealed:
+    return _of_task("model.waiting", remit, now, {**_asked(asked), "wait": asked.wait, "number": number})
 
 
 def tool_done(remit: Remit, data: ToolDone, now: int) -> Unsealed:

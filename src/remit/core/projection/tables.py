@@ -347,6 +347,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "effect.done": _no_table,
     "model.answered": _no_table,
     "model.failed": _no_table,
+    "model.waiting": _no_table,
     "tool.begun": _no_table,
     "tool.done": _asked,
     "cooling.set": _cooling_set,

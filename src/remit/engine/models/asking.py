@@ -4,11 +4,12 @@ next, and everything that was sent is on record and paid for."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Generator
 from typing import Any, NamedTuple, cast
 
 from remit.core.events import Unsealed
-from remit.core.kinds import cooling_set, model_answered, model_failed
+from remit.core.kinds import cooling_set, model_answered, model_failed, model_waiting
 from remit.core.money import Purse
 from remit.core.recovery import (
     FRESH,
@@ -118,10 +119,14 @@ class Models(NamedTuple):
         choices = [_with_own_key(choice, known.own) for choice in call.choices]
         start = self._situation(known, None)
         search = recovery(choices, start, until=self._until(live), trim=live.conversation.trim)
+        tries: Counter[str] = Counter()
         try:
             attempt = next(search)
             while True:
                 live.conversation.trim = max(live.conversation.trim, attempt.trim)
+                tries[attempt.model] += 1
+                if attempt.wait:
+                    await self._pause(live, attempt, tries[attempt.model])
                 reply = await self._tried(live, call, op, attempt, known)
                 if not isinstance(reply, ModelFailure):
                     return reply
@@ -134,8 +139,6 @@ class Models(NamedTuple):
         self, live: LiveTask, call: ModelCall, op: str, attempt: ModelTry, known: _Known
     ) -> ModelAnswer | ModelFailure:
         """Send one request, and record what came of it."""
-        if attempt.wait:
-            await self._pause(live, attempt.wait)
         attempt = attempt._replace(secret=await self._own_key(live, attempt))
         if call.ready is not None and (failure := await self._unready(live, call, attempt)) is not None:
             return failure
@@ -168,9 +171,16 @@ class Models(NamedTuple):
             return failure
         return None
 
-    async def _pause(self, live: LiveTask, wait: int) -> None:
+    async def _pause(self, live: LiveTask, attempt: ModelTry, number: int) -> None:
+        """Wait until this model can be asked, and say so: people see what a task waits for."""
+
+        def decide(view: View) -> Decision[Json]:
+            live.must_own(view)
+            return Decision(None, (model_waiting(live.remit, attempt, number, self.ground.clock.now()),))
+
+        await self.ground.store.tx(self.ground.ids.new(), decide)
         async with self.slots.given_up(live):
-            with move_on_after(self.ground.clock, wait / SECOND):
+            with move_on_after(self.ground.clock, attempt.wait / SECOND):
                 await asyncio.Event().wait()
 
     # -- recording ----------------------------------------------------------------------------------------------
