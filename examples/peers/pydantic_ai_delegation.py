@@ -35,8 +35,8 @@ def team() -> None:
     model = "openai:gpt-5-mini"
     writer = Agent(model, name="writer", instructions="You write about bridges.", tools=[ask_librarian])
     librarian = Agent(model, name="librarian", instructions="You look things up.", tools=[ask_writer, look_up])
-    rt.add(writer, asks=["librarian"])  # remit
-    rt.add(librarian, asks=["writer"])  # remit
+    rt.add(writer, asks=["librarian"], repeat="again")  # remit
+    rt.add(librarian, asks=["writer"], repeat="again")  # remit
 
 
 async def main() -> None:

@@ -39,7 +39,7 @@ supervisor = create_agent(llm, [ask_surveyor, ask_painter], system_prompt="You g
 
 async def main() -> None:
     async with Runtime("team.db") as rt:  # remit
-        rt.add(supervisor, name="supervisor")  # remit
+        rt.add(supervisor, name="supervisor", repeat="again")  # remit
         result = await rt.submit("supervisor", "Paint the north wall", key="1", credits="$0.10")  # remit
         print(await result.result())
 

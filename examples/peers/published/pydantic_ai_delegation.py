@@ -31,7 +31,7 @@ def look_up(bridge: str) -> str:
 
 async def main() -> None:
     async with Runtime("team.db") as rt:  # remit
-        rt.add(writer)  # remit
+        rt.add(writer, repeat="again")  # remit
         result = await rt.submit("writer", "The Golden Gate in a sentence", key="1", credits="$0.10")  # remit
         print(await result.result())
 

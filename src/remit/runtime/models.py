@@ -249,13 +249,18 @@ def _member(answer: Any, guest: Registered) -> Registered:
         denies=guest.card.denies,
         instructions=_storable(answer.instructions),
     )
-    return Registered(asking_members(card, answer), answer, guest.retry, guest.rules._replace(approve=approve))
+    return asking_members(Registered(card, answer, guest.retry, guest.rules._replace(approve=approve)))
 
 
-def asking_members(card: Card, answer: Any) -> Card:
-    """Let an agent ask the members that it has as tools. It has no verb for that, only the tools."""
-    asked: frozenset[str] = getattr(answer, "asks", frozenset())
-    return replace(card, asks=allow.either(card.asks, frozenset(map(canonical, asked)))) if asked else card
+def asking_members(agent: Registered) -> Registered:
+    """Let an agent ask the members that it has as tools. It has no verb for that, only the tools; like the verb they
+    can be used again, because the delegation is on record."""
+    asked: frozenset[str] = getattr(agent.answer, "asks", frozenset())
+    if not asked:
+        return agent
+    card = replace(agent.card, asks=allow.either(agent.card.asks, frozenset(map(canonical, asked))))
+    repeat: dict[str, Repeat] = {**dict.fromkeys(asked, "again"), **agent.rules.repeat}
+    return agent._replace(card=card, rules=agent.rules._replace(repeat=repeat))
 
 
 # -- inside --------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ class HasTeam:
         checks.refuse_strange("add", about, ("retry", "rules"))
         retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
-        agent = Registered(models.asking_members(card, answer), cast("AgentFunction", answer), retry, rules)
+        agent = models.asking_members(Registered(card, cast("AgentFunction", answer), retry, rules))
         fresh = [one for one in models.members(agent) if not self._has(one)]
         for one in (agent, *fresh):
             self._opening.directory.add(_agent(*one))
