@@ -182,3 +182,25 @@ async def test_agents_that_are_busy_are_no_reason_to_stop(clock):
 
         await rt.run("coder", "go")
         assert found == ["it is busy"] * 6
+
+
+@pytest.mark.rule("loops.echo")
+async def test_a_program_whose_text_only_grows_is_refused_and_stopped_if_it_goes_on(rt: Runtime):
+    asked, said = worker(rt, "I agree"), list[str]()
+
+    @rt.agent(asks="*")
+    async def chair(turn: Turn) -> None:
+        text = "Talk about the name of the product until all of you agree on one. " * 4
+        while True:
+            text += "I agree. "
+            try:
+                await turn.delegate("worker", text)
+            except Refused as no:
+                said.append(str(no))
+
+    outcome = await rt.outcome("chair", "go")
+    assert (outcome.state, len(asked), len(said)) == ("failed", 7, 10)
+    assert said[0] == (
+        "'worker' was not asked: 6 times in a row it said again what it had said before, to a text that only grew; "
+        "finish with what you have"
+    )
