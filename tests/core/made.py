@@ -119,6 +119,7 @@ MADE = [
     kinds.claimed(HERE, "coder", NOW, Claim("w1", 1, 1), NOW + 9),
     kinds.fenced(HERE, "coder", NOW, Claim("w1", 2, 1)),
     kinds.handed(CODER, "tester", NOW, {"update": {}, "content": "d"}),
+    kinds.handed(CODER, "tester", NOW, {"update": {}, "content": "d", "failed": "it raised"}),
     kinds.handed(
         CODER,
         ["tester", "writer"],

@@ -176,6 +176,7 @@ OF_BOARD: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "entry": ({"key": "k"}, ()),
     "delete": ({"key": "k"}, ()),
 }
+_WITHOUT_WORDS = ("spawn", "agents", "inbox", "ask_human", "approve", "prompt", "talks", "offers")
 OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "delegate": ({"to": "ok", "task": "x"}, (Along,)),
     "delegate_all": ({"wishes": [("ok", "x")]}, (Along,)),
@@ -187,6 +188,8 @@ OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "submit": ({"to": "ok", "task": "x"}, (Queueing, Along)),
     "submitted": ({"task": "x"}, ()),
     "once": ({"name": "n", "do": lambda: 1}, ()),
+    "outcome": ({"to": "ok", "task": "x"}, (Along,)),
+    "begin_talk": ({"begins": "d"}, ()),
     "model": ({"call": Talk("x").call()}, ()),
     "tool": ({"call": ToolCall("look", {}, "c"), "do": echo}, ()),
     "outside": ({"what": "a page", "text": "buy"}, ()),
@@ -285,7 +288,7 @@ async def test_whatever_is_said_to_a_context_or_a_board_is_done_or_refused_with_
 
 @pytest.mark.rule("input.told")
 async def test_whatever_an_agent_says_is_done_or_refused_with_a_sentence(crew: Runtime):
-    assert {*OF_TURN, "spawn", "agents", "inbox", "ask_human", "approve", "prompt"} == {*public(Turn)}
+    assert {*OF_TURN, *_WITHOUT_WORDS} == {*public(Turn)}
 
     @crew.agent(asks="*")
     async def lead(turn: Turn) -> None:

@@ -110,7 +110,7 @@ async def _found(
     beyond recognition, what it gives is sent as it is."""
     last = next((one for one in reversed(messages) if dialect.is_said(one)), None)
     if name is not None:
-        return await turn.begin_talk("", name), False
+        return await turn.begin_talk(name, name), False
     begun = [talk for talk in turn.talks() if talk.sent]
     if last is None:
         return await turn.begin_talk(digest_of([dialect.words(one) for one in messages])), True

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from remit.core.checks import callable_, of_type
 from remit.core.offers import Offers
+from remit.core.text import NAME_LIMIT, line
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
 from remit.engine.models.asking import Models
@@ -62,6 +63,9 @@ class ModelVerbs(PeopleVerbs):
         The first one of a turn is the turn's own and is found again whatever it begins with; others are found by their
         `name`, or by how they begin.
         """
+        line(begins, "the digest of how it begins", NAME_LIMIT)
+        if name is not None:
+            line(name, "the name of a conversation", NAME_LIMIT)
         return await self._talking.talking.begin(self._live, begins, name)
 
     async def tool(self, call: ToolCall, do: ToolFunction) -> Json:
