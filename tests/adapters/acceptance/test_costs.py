@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.places import IMPATIENT, KINDS, Place, closed_port, data_of, join, priced, served
+from adapters.places import IMPATIENT, KINDS, Place, closed_port, join, priced, served
 from engine.helping import sound
 from remit import Outcome, Runtime, Turn
 from remit.testing import FakeClock
@@ -111,14 +111,20 @@ async def test_a_request_that_is_cut_off_costs_all_that_was_held(kind: str, how:
 @pytest.mark.rule("prices.unknown")
 @kinds
 async def test_a_model_without_a_price_is_not_asked_where_money_is_limited(kind: str):
-    async with served([Says("free of charge", usage=(10, 5))]) as place, priced("another") as rt:
-        agent(rt, kind, place)
+    async with served([]) as place, priced("another") as rt:
+        agent(rt, kind, place.at("http://models.invalid/v1"))
         outcome = await ran(rt)
         assert "the price of" in str(outcome.error)
         assert place.server.requests == []
-        assert await rt.run("it", "go") == "free of charge"
-        assert [one["costs"] for one in await data_of(rt, "credits.spent")] == [{"tokens": 15}]
         assert await ledger(rt) == []
+
+
+@pytest.mark.rule("prices.unknown")
+@kinds
+async def test_a_model_on_this_machine_costs_nothing_unless_it_is_priced(kind: str):
+    async with served([Says("free of charge", usage=(10, 5))]) as place, priced("another") as rt:
+        agent(rt, kind, place)
+        assert (await ran(rt)).value == "free of charge"
 
 
 @pytest.mark.rule("model.paid", "model.fits")
