@@ -124,7 +124,7 @@ async def test_a_tool_that_may_have_been_used_is_not_used_again_and_the_model_is
     async with served(script) as place:
         outcome, bank = await two_lives(tmp_path, kind, place)
         assert bank.charged == ["1", "2"]
-        assert "'charge' was begun before the task was interrupted and may have been done" in outcome.value
+        assert "'charge' was begun before the task was interrupted and may have been done" in str(outcome.value)
 
 
 @pytest.mark.rule("talk.begun")
@@ -133,7 +133,7 @@ async def test_a_tool_that_takes_a_key_is_used_again_under_the_same_key(tmp_path
         outcome, bank = await two_lives(tmp_path, "native", place, keyed=True)
         first, second, again = bank.charged
         assert second == again != first
-        assert "2" in outcome.value
+        assert "2" in str(outcome.value)
         schemas = [tool["function"]["parameters"]["properties"] for tool in place.server.requests[0].body["tools"]]
         assert all("idempotency_key" not in schema for schema in schemas)
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import agents
 import pydantic_ai
@@ -652,7 +652,7 @@ async def test_agents_as_tools_have_the_dependencies_of_the_agent():
 def test_what_a_guest_brings_itself_is_not_taken_in_silence(word: str):
     agent = pydantic_ai.Agent("test", name="theirs")
     with Runtime() as rt, pytest.raises(BadInput, match=f"add takes no '{word}' for an agent of another framework"):
-        rt.add(agent, **{word: []})
+        rt.add(agent, **cast("Any", {word: []}))
 
 
 def test_a_model_takes_no_dependencies():

@@ -6,6 +6,7 @@ from agents import function_tool
 from pydantic_ai.models.test import TestModel
 
 from remit import Runtime, Turn
+from remit.core.toolgroups import GROUPS
 from remit.errors import BadInput
 from remit.settings import Policy
 
@@ -46,9 +47,10 @@ def test_an_agent_is_given_denied_and_asks_for_the_tools_of_a_group():
         rt.add(OpenAIAgent(name="guest", tools=[function_tool(query)]), deny=["group:shell"], approve=["query"])
         cards = {card.name: card for card in rt.cards()}
 
-    assert (stack.approve, stack.card.tools) == (("dump", "query"), {"query", "dump", "notify"})
+    assert stack.approve == ("dump", "query")
+    assert stack.card.tools == {"query", "dump", "notify", *GROUPS["context"]}
     assert cards["plain"].tools == {"query", "dump", "send"}
-    assert cards["written"].tools == {"query", "dump"}
+    assert cards["written"].tools == {"query", "dump", *GROUPS["context"]}
     assert all(cards[name].denies == {"exec", "bash"} for name in ("clerk", "plain", "guest"))
 
 

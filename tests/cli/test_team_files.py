@@ -261,7 +261,7 @@ def test_agents_tells_how_each_agent_of_a_module_is_put_together(tmp_path: Path)
         "clerk  files things",
         "  approval  a person, before it works for another agent",
         "releaser  release",
-        "  models    openai:gpt-5 (KEY_A, then KEY_B), then anthropic:claude-sonnet-4-5",
+        "  models    openai:gpt-5 (KEY_A, then KEY_B), then anthropic:claude-sonnet-4-5 (ANTHROPIC_API_KEY)",
         "  asks      clerk",
         "  tools     deploy",
         "  denied    exec",

@@ -28,7 +28,7 @@ def worker(rt: Runtime, answer: Any = LONG) -> list[str]:
 
     async def work(turn: Turn) -> str:
         asked.append(turn.task)
-        return answer(len(asked)) if callable(answer) else answer
+        return str(answer(len(asked)) if callable(answer) else answer)
 
     rt.add(Card("worker"), work)
     return asked
@@ -37,7 +37,7 @@ def worker(rt: Runtime, answer: Any = LONG) -> list[str]:
 async def counted(rt: Runtime) -> list[list[Any]]:
     """How often the same was asked by now, and how often in vain, after each call."""
     history = await rt.workspace.history()
-    rows = [event.data.get("asks", {}) for event in history if event.kind == "tool.done"]
+    rows: list[Any] = [event.data.get("asks", {}) for event in history if event.kind == "tool.done"]
     return [row[key][:2] for row in rows for key in row if key[0] not in "=!"]
 
 

@@ -53,10 +53,10 @@ async def test_a_price_that_is_not_known_is_refused_or_only_tokens_count(clock: 
     with priced(clock) as rt:
         rt.add(Card("writes"), writes)
         no = await rt.outcome("writes", "x")
-        assert "the price of 'nobody-knows' is not known; name it with KnownPrices" in str(no.error)
+        assert "the price of 'nobody-knows' is not known; name it with System(prices=KnownPrices(" in str(no.error)
     with Runtime(system=System(clock=clock)) as rt:
         rt.add(Card("writes"), writes)
-        assert "there is no list of prices" in str((await rt.outcome("writes", "x")).error)
+        assert "the price of 'nobody-knows' is not known" in str((await rt.outcome("writes", "x")).error)
     with priced(clock, unknown_price="tokens") as rt:
         rt.add(Card("writes"), writes)
         await rt.workspace.grant("$1", tokens=10_000)

@@ -97,7 +97,7 @@ async def test_what_was_called_without_waiting_is_announced_once_and_five_are_no
     assert (count, more) == (7, 0)
     assert "by 'coder' completed: part " in text
     history = await rt.workspace.history()
-    assert {event.data["asked_how"] for event in history if "asked_how" in event.data} == {"async"}
+    assert {str(event.data["asked_how"]) for event in history if "asked_how" in event.data} == {"async"}
 
 
 @pytest.mark.rule("verbs.announced")

@@ -352,7 +352,7 @@ def grown(root: Remit, number: int) -> Decision:
 
 def figures(parts: int) -> list[object]:
     members = {"lead", *(f"helper{number}" for number in range(parts))}
-    return ["root", members, 1 + parts, 0, 10 * parts, 0, 0]
+    return ["root", members, 1 + parts, 0, 10 * parts, 0, 0, 0]
 
 
 @pytest.mark.rule("store.atomic", "journal.chain")

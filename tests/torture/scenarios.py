@@ -164,7 +164,8 @@ class Handoff(Scenario):
         @world.agent(rt)
         async def archive(turn: Turn) -> object:
             await turn.once("file", world.effect, "file")
-            return Command(END, result=[turn.handoff.state.data(), [one.to for one in turn.handoff.trail]])
+            state = {name: value for name, value in turn.handoff.state.data().items() if name != "seconds"}
+            return Command(END, result=[state, [one.to for one in turn.handoff.trail]])
 
     async def ask(self, rt: Runtime, world: World) -> None:
         await world.submit(rt, "desk", "a case")

@@ -8,16 +8,10 @@ from typing import Any, Final, cast
 LONGEST: Final = 300  # characters
 _HIDDEN: Final = "[secret]"
 _SHORTEST: Final = 6  # characters of a secret: a shorter one is a part of too many words
-# What looks like a key, whole or with stars in it: providers like to quote the one that they were sent.
-_KEYS: Final = re.compile(
-    r"""(?ix)
-    \b(?:sk|pk|rk|gsk|xai|hf|ghp)[-_][\w*-]{6,}              # sk-..., hf_...
-    | \b(?:key|bearer|token)[-_ ](?=[\w*.-]*[\d*])[\w*.-]{6,}  # Bearer ...
-    | \bAIza[\w-]{10,}                                       # Google
-    | \b(?=[\w+/=-]*\d)(?=[\w+/=-]*[a-z])[\w+/=-]{32,}       # any long word of letters and digits
-    | [\w-]*\*{3,}[\w-]*                                     # what the provider has hidden itself
-    """
-)
+_WORD: Final = re.compile(r"[\w+/=*.-]+")
+_PREFIXES: Final = tuple(f"{name}{mark}" for name in ("sk", "pk", "rk", "gsk", "xai", "hf", "ghp") for mark in "-_")
+_ANNOUNCED: Final = ("key", "bearer", "token")  # words that a key comes after
+_LONG: Final = 32  # characters of a word of letters and digits that can be nothing else
 _HEADERS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")  # in which keys go out
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
 
@@ -36,9 +30,38 @@ def shown_words(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, _HIDDEN)
-    text = _KEYS.sub(_HIDDEN, text[: 10 * LONGEST])
+    text = _without_keys(text[: 10 * LONGEST])
     text = " ".join(_UNPRINTABLE.sub(" ", text).replace('"', "'").split())
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _without_keys(text: str) -> str:
+    """Hide what looks like a key, whole or with stars in it: providers like to quote the one that they were sent."""
+    before = ""
+
+    def shown(found: re.Match[str]) -> str:
+        nonlocal before
+        word, earlier = found[0], before
+        before = word.lower()
+        if not _is_key(word.lower(), earlier):
+            return word
+        return _HIDDEN + ("." if word.endswith(".") else "")  # of a sentence that ends with it
+
+    return _WORD.sub(shown, text)
+
+
+def _is_key(word: str, before: str) -> bool:
+    if "***" in word or (word.startswith(_PREFIXES) and len(word) >= 9) or (word.startswith("aiza") and len(word) > 13):
+        return True
+    for announced in _ANNOUNCED:
+        rest = word if before == announced else word.removeprefix(announced)[1:] if word.startswith(announced) else ""
+        if len(rest) >= _SHORTEST and any(letter.isdigit() or letter == "*" for letter in rest):
+            return True
+    return any(len(part) >= _LONG and _is_mixed(part) for part in word.split("."))
+
+
+def _is_mixed(word: str) -> bool:
+    return any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
 
 
 def _message(body: object) -> str:

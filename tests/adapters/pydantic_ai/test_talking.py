@@ -30,7 +30,7 @@ def test_another_model_is_sent_no_thoughts_ids_or_signatures():
     assert isinstance(answer, ModelResponse)
     assert [type(part) for part in answer.parts] == [TextPart, ToolCallPart]
     assert "rs_1" not in str(answer)
-    assert all(part.id is None and part.provider_name is None for part in answer.parts)
+    assert all(getattr(part, "id", None) is None and part.provider_name is None for part in answer.parts)
     assert (answer.provider_name, answer.provider_response_id) == (None, None)
     assert answer.parts[1].tool_call_id == "c1"  # pyright: ignore[reportAttributeAccessIssue]
 

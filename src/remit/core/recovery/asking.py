@@ -102,7 +102,7 @@ class Resting(NamedTuple):
     until: int
 
 
-_NAME: Final = re.compile(r"(?:key:(?P<key>\S*) ?)?(?:at:(?P<endpoint>\S*) ?)?(?:model:(?P<model>.*))?", re.DOTALL)
+_NAME: Final = re.compile(r"(?:key:(?P<key>\S*) ?)?(?:at:(?P<endpoint>\S*) ?)?(?:model:(?P<model>[\s\S]*))?")
 
 
 def what_rests(name: str, cooling: Cooling) -> Resting:
