@@ -25,6 +25,7 @@ from remit.core.recovery import (
     after,
     charged,
     cleared,
+    key_mark,
     kind_of,
     names_of,
     on_loopback,
@@ -583,3 +584,8 @@ def test_whatever_happens(choices, outcomes, state, until, trim):
             assert again.model != one.model
     assert world(choices, outcomes, state=state, until=until, trim=trim) == found
     assert found.end is None or sentence(found.end).startswith("no model answered; ")
+
+
+def test_two_values_of_a_key_have_two_marks_that_do_not_show_them():
+    assert key_mark("one") != key_mark("two")
+    assert "one" not in key_mark("one")

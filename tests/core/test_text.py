@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import texts
-from remit.core.text import NAME_LIMIT, SUMMARY_LIMIT, canonical, line, plain, shown, summary, tokens_in
+from remit.core.text import NAME_LIMIT, SUMMARY_LIMIT, canonical, endpoint, line, plain, shown, summary, tokens_in
 from remit.errors import BadInput
 
 LETTERS = string.ascii_lowercase + string.digits
@@ -235,3 +235,14 @@ def test_a_summary_is_one_line_and_never_long(text):
 
     assert len(found) <= SUMMARY_LIMIT
     assert len(found.splitlines()) <= 1
+
+
+@pytest.mark.rule("key.endpoint")
+def test_an_endpoint_is_a_provider_or_a_provider_at_a_host():
+    assert endpoint("OpenAI") == "openai"
+    assert endpoint("OpenAI@ LLM.example.com:8000 ") == "openai@llm.example.com:8000"
+    for wrong in ("openai@", "openai@two words", "openai@http://x/v1"):
+        with pytest.raises(BadInput, match="an endpoint is named as provider@host"):
+            endpoint(wrong)
+    with pytest.raises(BadInput, match="named by text"):
+        endpoint(7)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.core.allow import ANY
-from remit.core.toolgroups import GROUPS, expanded, own_groups, tools
+from remit.core.toolgroups import GROUPS, REPEATS, expanded, own_groups, repeat_word, tools
 from remit.errors import BadInput
 
 
@@ -94,3 +94,10 @@ def test_an_owner_defines_groups_of_tools_and_of_other_groups():
 def test_a_group_that_cannot_be_meant_is_refused(given, reason):
     with pytest.raises(BadInput, match=reason):
         own_groups(given)
+
+
+@pytest.mark.rule("talk.begun")
+def test_a_tool_says_in_one_of_four_words_how_its_calls_repeat():
+    assert [repeat_word(word, "charge") for word in REPEATS] == [*REPEATS]
+    with pytest.raises(BadInput, match="repeat of 'charge' is one of again, key, ask, tell, not 'never'"):
+        repeat_word("never", "charge")

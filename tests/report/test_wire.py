@@ -16,6 +16,7 @@ from remit.core.match import Match
 from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.record import Record, RunFacts
+from remit.core.recovery import Cooling, what_rests
 from remit.core.values import checked
 from remit.errors import Failed
 from remit.ports import KeyInfo, RunLine
@@ -337,3 +338,9 @@ def test_an_agent_that_was_found_as_data_says_why_and_whether_it_is_the_one():
         "free": True,
         "chosen": True,
     }
+
+
+def test_what_rests_is_told_with_all_that_it_is():
+    told = wire.resting(what_rests("key:abc at:openai model:openai:gpt-5", Cooling(2, NOW, "rate-limit", 0)))
+    assert (told["key"], told["endpoint"], told["model"]) == ("abc", "openai", "openai:gpt-5")
+    assert (told["failures"], told["until"], told["kind"]) == (2, NOW, "rate-limit")
