@@ -23,7 +23,6 @@ from remit.core.toolgroups import tools as tools_of
 from remit.engine.directory import AgentFunction, AgentRules
 from remit.errors import BadInput
 from remit.ports.models import KEY
-from remit.verbs import verbs_for
 
 VERBS: Final = f"{GROUP}agents"
 CONTEXT: Final = f"{GROUP}context"
@@ -180,7 +179,7 @@ def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any =
         models=[model, *items(about.get("fallback", ()), "fallback takes a list of models")],
         instructions=card.instructions,
         tools=tools,
-        verbs=verbs_for(asks=_asks(card), person=card.ask_person),
+        verbs=_verbs(card),
         output=about.get("output"),
         keys=about.get("keys", ()),
         base_url=about.get("base_url"),
@@ -226,7 +225,7 @@ def joined(guest: Any, about: Said) -> Registered:
     if "deps" in about:
         how["deps"] = about["deps"]
     shares = any(about.get(name) for name in _SHARES)
-    verbs = verbs_for(asks=_asks(card), person=card.ask_person) if shares else ()
+    verbs = _verbs(card) if shares else ()
     answer = join(guest, verbs=verbs, members=members, **how)
     names = cast("frozenset[str] | None", answer.tool_names)
     about = {"instructions": _storable(getattr(answer, "instructions", "")), **about}
@@ -285,6 +284,11 @@ def _settings(about: Said) -> Said:
     if "temperature" in given:
         raise BadInput("temperature is said twice: as temperature=... and in settings; say it once")
     return {**given, "temperature": about["temperature"]}
+
+
+def _verbs(card: Card) -> tuple[Any, ...]:
+    """Give the verbs that a model has; they lie above this layer, like the adapters that offer them."""
+    return import_module("remit.verbs").verbs_for(asks=_asks(card), person=card.ask_person)
 
 
 def _asks(card: Card) -> bool:
