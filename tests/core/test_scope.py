@@ -384,3 +384,8 @@ def test_scopes_are_restored_from_their_spelling(sees):
 )
 def test_scopes_with_slashes_stars_and_backslashes_are_restored(one):
     assert scope.restored([str(one)]) == {one}
+
+
+def test_a_scope_is_told_to_a_model_as_a_namespace_a_key_or_a_prefix():
+    told = [one.written for one in (Scope("notes"), Scope("notes", key="today"), Scope("notes", prefix="2026"))]
+    assert told == ["notes", "notes/today", "notes/2026*"]
