@@ -52,7 +52,7 @@ class KeptTalks(NamedTuple):
         return talk
 
     def talks(self, live: LiveTask) -> list[KeptTalk]:
-        """List the conversations begun where this flow is, the latest first."""
+        """List the conversations of the current turn, or of the tool call that runs now; the latest first."""
         where = _place(live, "")
         return [talk for place, talk in reversed(live.conversation.talks.items()) if place.startswith(where)]
 
