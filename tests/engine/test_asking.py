@@ -292,6 +292,33 @@ async def test_an_approval_that_nobody_gives_counts_as_the_owner_says(clock: Fak
         await sound(rt)
 
 
+@pytest.mark.rule("answer.in-time")
+@pytest.mark.parametrize("verb", ["answer", "approve", "reject"])
+async def test_an_expired_question_is_not_answered_although_nobody_has_written_its_expiry_down(
+    rt: Runtime, clock: FakeClock, verb: str
+):
+    asker(rt, "Which?", timeout=HOUR)
+
+    @rt.agent
+    async def careful(turn: Turn) -> dict[str, str]:
+        return await turn.approve("deploy", {"env": "prod"})
+
+    async with running(rt, "careful" if verb == "approve" else "lead") as outcome:
+        question = await the_question(rt)
+        answers = {
+            "answer": lambda: rt.workspace.answer(question.id, "red", by="ann"),
+            "approve": lambda: rt.workspace.approve(question.id, by="ann"),
+            "reject": lambda: rt.workspace.reject(question.id, by="ann"),
+        }
+        clock.jump((question.until - clock.now()) / 1_000_000)  # timers have not noticed
+        with pytest.raises(Conflict, match=f"{question.id} has expired at .*; it is not answered any more"):
+            await answers[verb]()
+        assert (await rt.workspace.question(question.id)).by == ""
+        clock.advance(7 * 24 * HOUR)
+    assert "nobody answered in time" in str(outcome.result().error)
+    assert await counted(rt) == {"asked": 1, "answered": 1, "used": 0}
+
+
 @pytest.mark.rule("ask.expires")
 async def test_an_answer_and_the_expiry_race_fairly(rt: Runtime, clock: FakeClock):
     """Whichever is first on record counts, and the other is told or does nothing."""

@@ -434,6 +434,97 @@ async def test_a_no_is_a_sentence_to_the_model(rt: Runtime):
     assert tool.given == []
 
 
+@pytest.mark.rule("tool.approval", "approval.exact")
+async def test_hooks_come_before_the_approval_and_what_was_approved_is_what_is_used(rt: Runtime):
+    def elsewhere(_turn: Any, call: ToolCall) -> dict[str, Any]:
+        return {**call.arguments, "env": "prod"}
+
+    tool = Tool()
+    deploys = (ToolCall("deploy", {"env": "test", "n": number}, f"c{number}") for number in (1, 2))
+    using(rt, tool, *deploys, approve=frozenset(("deploy",)), before=(elsewhere,))
+    run = asyncio.ensure_future(rt.run("coder", "x"))
+    first = await the_question(rt)
+    assert first.shows["arguments"] == {"env": "prod", "n": 1}
+    await rt.workspace.approve(first.id, by="ann")
+    second = await the_question(rt)
+    await rt.workspace.approve(second.id, by="ann", value={"env": "stage", "n": True})
+    await run
+    assert json.dumps(tool.given) == '[{"env": "prod", "n": 1}, {"env": "stage", "n": true}]'
+
+
+@pytest.mark.rule("approval.exact", "approval.used")
+@pytest.mark.parametrize("changes", [False, True], ids=["the same", "other arguments"])
+async def test_a_hook_that_changes_its_mind_after_a_restart_has_its_call_approved_anew(tmp_path, clock, changes: bool):
+    """The first process dies between the approval and the tool. An approval that it had counts for those arguments."""
+    begun = anyio.Event()
+    lives: list[int] = []
+    tool = Tool()
+
+    async def hook(_turn: Any, call: ToolCall) -> dict[str, Any]:
+        lives.append(1)
+        return {**call.arguments, "env": "prod" if changes and len(lives) > 1 else "test"}
+
+    async def dies(_given: dict[str, Any]) -> Any:
+        begun.set()
+        await anyio.sleep_forever()
+
+    def coder(do: Any) -> Any:
+        async def answer(turn: Turn) -> Any:
+            return await turn.tool(ToolCall("deploy", {}, "c"), do)
+
+        return answer
+
+    rules: dict[str, Any] = {"approve": frozenset(("deploy",)), "before": (hook,), "repeat": {"deploy": "again"}}
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
+        add(dead, Card("coder", tools="deploy"), coder(dies), **rules)
+        add(heir, Card("coder", tools="deploy"), coder(tool), **rules)
+        task = await dead.submit("coder", "go")
+        await dead.workspace.approve((await the_question(dead)).id, by="ann")
+        await happened(begun)
+        await take_over(heir, clock, dead)
+        if changes:
+            question = await the_question(heir)
+            assert question.shows["arguments"] == {"env": "prod"}
+            assert tool.given == []
+            await heir.workspace.approve(question.id, by="ann")
+        assert await heir.workspace.task(task.id).result(PATIENCE) == "done"
+        assert tool.given == [{"env": "prod" if changes else "test"}]
+        assert len(await heir.workspace.questions(decided=True)) == 1 + changes
+        await sound(heir)
+
+
+@pytest.mark.rule("approval.edited", "tool.approval")
+async def test_a_tool_in_doubt_is_approved_as_hooks_leave_it_and_used_as_it_was_approved(tmp_path, clock):
+    inside = anyio.Event()
+    tool = Tool()
+
+    async def dies(_given: dict[str, Any]) -> Any:
+        inside.set()
+        await anyio.sleep_forever()
+
+    def hook(_turn: Any, call: ToolCall) -> dict[str, Any]:
+        return {**call.arguments, "env": "test"}
+
+    def coder(do: Any) -> Any:
+        async def answer(turn: Turn) -> Any:
+            return await turn.tool(ToolCall("deploy", {}, "c"), do)
+
+        return answer
+
+    rules: dict[str, Any] = {"before": (hook,), "repeat": {"deploy": "ask"}}
+    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
+        add(dead, Card("coder", tools="deploy"), coder(dies), **rules)
+        add(heir, Card("coder", tools="deploy"), coder(tool), **rules)
+        task = await dead.submit("coder", "go")
+        await happened(inside)
+        await take_over(heir, clock, dead)
+        question = await the_question(heir)
+        assert question.shows == {"action": "deploy again", "arguments": {"env": "test"}, "chain": "coder"}
+        await heir.workspace.approve(question.id, by="ann", value={"env": "stage"})
+        assert await heir.workspace.task(task.id).result(PATIENCE) == "done"
+        assert tool.given == [{"env": "stage"}]
+
+
 @pytest.mark.rule("tool.hooks")
 async def test_hooks_before_change_or_refuse_and_hooks_after_always_run(rt: Runtime):
     seen: list[Any] = []

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 from remit.core.checks import meant
 from remit.core.text import plain, shown
 from remit.core.times import iso
-from remit.core.values import Json, digest, encode
+from remit.core.values import Json, encode, whole_digest
 from remit.errors import BadInput
 
 QuestionKind = Literal["ask", "hop", "tool"]
@@ -120,8 +120,8 @@ class QuestionDraft(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The digest of exactly what is asked for."""
-        return digest(encode([self.kind, self.text, [*self.choices], self.shows, [*self.about]]))
+        """The digest of exactly what is asked for: a whole one, because an approval counts by it."""
+        return whole_digest(encode([self.kind, self.text, [*self.choices], self.shows, [*self.about]]))
 
 
 def asked_by_agent(text: object, choices: object, default: object) -> QuestionDraft:

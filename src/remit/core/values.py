@@ -144,4 +144,9 @@ def _object(value: dict[object, object], depth: int) -> dict[str, Json]:
 
 def digest(text: str) -> str:
     """Name a content by sixteen hex digits: enough to compare, short enough to read."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return whole_digest(text)[:16]
+
+
+def whole_digest(text: str) -> str:
+    """Name a content so that nobody can make another of the same name."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -94,7 +94,8 @@ class GovernedToolset(WrapperToolset[Any]):
         arguments = cast("dict[str, Any]", to_jsonable_python(tool_args, serialize_unknown=True))
 
         async def run(changed: dict[str, Any]) -> object:
-            read = tool_args if changed == arguments else tool.args_validator.validate_python(changed)
+            same = changed == arguments and repr(changed) == repr(arguments)  # to Python 1, 1.0 and True are equal
+            read = tool_args if same else tool.args_validator.validate_python(changed)
             return told(await self.wrapped.call_tool(name, read, ctx, tool), name)
 
         through = _through_turn(ctx, name, arguments, run, inner=self.inner)

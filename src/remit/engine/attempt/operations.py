@@ -122,6 +122,11 @@ class Operations:
         self._visited: list[str] | None = [] if attempt.is_rerun else None  # the turns that it has come through
         self._begin()
 
+    @property
+    def origin(self) -> str:
+        """The first task of those that were tried for the same."""
+        return self._origin
+
     def next_turn(self) -> None:
         """Begin the ids of a new turn: should the task be run again, it begins there."""
         self.turns += 1

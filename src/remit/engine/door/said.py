@@ -13,13 +13,15 @@ from remit.ports import View
 
 
 class Said(NamedTuple):
-    """What came of a question: how it ended, by whom and why, and the value that was given."""
+    """What came of a question: how it ended, by whom and why, and the value that was given. `digest` is that of exactly
+    what was asked."""
 
     question: str
     state: str
     by: str
     why: str
     value: Json = None
+    digest: str = ""
 
     @property
     def approved(self) -> bool:
@@ -43,7 +45,7 @@ def said_of(view: View, question: Question) -> Said:
     event = view.event(question.answered or 0)
     assert event is not None  # a row points at the event that answered it
     data = read(event, QuestionAnswered)
-    return Said(question.id, _counts_as(question), data["by"], data["why"], data.get("value"))
+    return Said(question.id, _counts_as(question), data["by"], data["why"], data.get("value"), question.digest)
 
 
 def _counts_as(question: Question) -> str:

@@ -1,4 +1,4 @@
-"""Using tools in a model's name: policy, loops, journal, approval, hooks, and then the tool itself.
+"""Using tools in a model's name: policy, loops, journal, hooks, approval, and then the tool itself.
 
 Whatever comes of a call, the model is told it as a value or as a sentence, and it is told the same when the task is run
 again. Policy is outside the journal, because it decides the same each time; what a person or a hook has said is inside,
@@ -81,7 +81,7 @@ class Toolbox(NamedTuple):
         if live.attempt.is_rerun:
             if (kept := await self._recalled(live, op, circle)) is not None:
                 return kept
-            if refusal is None and (refusal := await self._in_doubt(turn, live, call, op)) is not None:
+            if refusal is None and (refusal := await self._in_doubt(live, call, op)) is not None:
                 await self._forget_effects(live, op)  # nobody comes to them again, and the model is told
         then = marks.before(live)
         if refusal is not None:
@@ -96,10 +96,10 @@ class Toolbox(NamedTuple):
         return await self._kept(live, op, call, told, circle, marks.marks(live, then))
 
     async def _used(self, turn: Approver, live: LiveTask, op: str, call: ToolCall, do: ToolFunction) -> ToolAnswer:
-        """Have it approved, call what comes before it, and use the tool. Only the tool's own time is counted."""
+        """Call what comes before it, have it approved, and use the tool. Only the tool's own time is counted."""
         ticks, began = self.ground.clock.ticks, -1
         try:
-            given = await _prepared(turn, live, call)
+            given = await self._approved(turn, live, call._replace(arguments=await _hooked(turn, live, call)), op)
             await self._begin(live, op, call)
             began = ticks()
             with _keyed(op):
@@ -131,19 +131,31 @@ class Toolbox(NamedTuple):
     async def _forget_effects(self, live: LiveTask, op: str) -> None:
         (await kept_effects(self.ground, live)).forget(live.operations.effects_inside(op))
 
-    async def _in_doubt(self, turn: Approver, live: LiveTask, call: ToolCall, op: str) -> str | None:
-        """Return why a call is not made that an earlier attempt began and did not finish; None if it is made."""
+    async def _in_doubt(self, live: LiveTask, call: ToolCall, op: str) -> str | None:
+        """Return why a call is not made that an earlier attempt began and did not finish; None if it may be made, or if
+        a person is to say so."""
         how = live.agent.rules.repeats(call.name)
-        if how in _HARMLESS or await self.ground.store.read(lambda view: view.done(_begin(op))) is None:
-            return None
-        if how == "ask":
-            try:
-                await turn.approve(f"{call.name} again", {**call.arguments})
-            except Refused as refused:
-                live.must_be_at_work()
-                return f"{_may_be_done(call.name)}: {refused}"
+        if how in (*_HARMLESS, "ask") or not await self._was_begun(op):
             return None
         return f"{_may_be_done(call.name)}. Find out whether it was done; call it again only if that does no harm"
+
+    async def _was_begun(self, op: str) -> bool:
+        return await self.ground.store.read(lambda view: view.done(_begin(op))) is not None
+
+    async def _approved(self, turn: Approver, live: LiveTask, call: ToolCall, op: str) -> dict[str, Any]:
+        """Have a call approved as the hooks before it left it, so that what a person is shown is what is done. Return
+        the arguments that the tool is used with."""
+        name, rules, given = call.name, live.agent.rules, cast("dict[str, Any]", call.arguments)
+        if name in rules.approve:
+            given = await turn.approve(name, given)
+        if live.attempt.is_rerun and rules.repeats(name) == "ask" and await self._was_begun(op):
+            try:
+                given = await turn.approve(f"{name} again", given)
+            except Refused as refused:
+                live.must_be_at_work()
+                await self._forget_effects(live, op)
+                raise Refused(f"{_may_be_done(name)}: {refused}", rule="not-allowed") from None
+        return given
 
     async def _begin(self, live: LiveTask, op: str, call: ToolCall) -> None:
         """Look whether the task is still this process's right before the tool is used. A tool that must not be used
@@ -213,14 +225,12 @@ def _keyed(op: str) -> Generator[None]:
         TOOL_KEY.reset(token)
 
 
-async def _prepared(turn: Approver, live: LiveTask, call: ToolCall) -> dict[str, Any]:
-    """Have a call approved and looked at by hooks; return the arguments that the tool is used with."""
-    name, rules, given = call.name, live.agent.rules, cast("dict[str, Any]", call.arguments)
-    if name in rules.approve:
-        given = await turn.approve(name, given)
-    for hook in rules.before:
+async def _hooked(turn: Approver, live: LiveTask, call: ToolCall) -> dict[str, Any]:
+    """Have a call looked at by the hooks before it; return the arguments as they leave them."""
+    given = cast("dict[str, Any]", call.arguments)
+    for hook in live.agent.rules.before:
         changed = await _called(hook, turn, call._replace(arguments=given))
-        given = given if changed is None else _arguments(name, changed)
+        given = given if changed is None else _arguments(call.name, changed)
     return given
 
 

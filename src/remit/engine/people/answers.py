@@ -1,4 +1,4 @@
-"""Answering questions: once. Whoever comes second is told who was first."""
+"""Answering questions: once, and in time. Whoever comes second is told who was first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 from remit.core.kinds import QuestionAnswered, QuestionAsked, read
 from remit.core.question import Question, Reply, accepted, decided
 from remit.core.text import NAME_LIMIT, TASK_LIMIT, line, plain, shown
+from remit.core.times import iso
 from remit.core.values import Json, checked
 from remit.engine.door.parking import unparked
 from remit.engine.door.said import answered
@@ -22,7 +23,7 @@ class Answers(NamedTuple):
     ground: Ground
 
     async def answer(self, question: str, reply: Reply) -> None:
-        """Record an answer. Raises Conflict with who was first if it is not the first one."""
+        """Record an answer. Raises Conflict with who was first if it is not the first one, or if its time is up."""
         line(question, "a question's id", NAME_LIMIT)
         for name, word in (("by", reply.by), ("channel", reply.channel)):
             if word != "":
@@ -31,6 +32,8 @@ class Answers(NamedTuple):
 
         def decide(view: View) -> Decision[Json]:
             found = _open(view, question)
+            if found.until <= self.ground.clock.now():  # its expiry may not be on record: there may be no worker
+                raise Conflict(f"question {question} has expired at {iso(found.until)}; it is not answered any more")
             value = _value(view, found, reply)
             return self._decided(view, found, reply._replace(value=value))
 

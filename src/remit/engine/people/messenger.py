@@ -22,14 +22,14 @@ from remit.core.events import Unsealed
 from remit.core.kinds import NoticeClaimed, Place, question_event, read
 from remit.core.question import Inquiry, Question, Reply
 from remit.core.text import NAME_LIMIT, line, shown
-from remit.core.times import SECOND, iso
+from remit.core.times import SECOND
 from remit.engine.ground import Ground
 from remit.engine.people.answers import Answers
 from remit.engine.people.listing import inquiry, notice_op
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.timing import move_on_after
-from remit.errors import BadInput, Conflict, NewerStore, NotFound, StoreError
+from remit.errors import BadInput, NewerStore, NotFound, StoreError
 from remit.ports import Channel, Clock, Decision, Down, Hearer, Teller, Undeliverable, View
 
 PATIENCE: Final = 60.0  # seconds for one try of a channel, whatever it does
@@ -73,9 +73,6 @@ class AnswerDesk(NamedTuple):
     async def answer(self, question: str, reply: Reply) -> None:
         if reply.state not in ("approved", "rejected", "answered"):
             raise BadInput(f"a person approves, rejects or answers; a channel said {shown(reply.state)}")
-        found = await self.look(question)
-        if found.state == "open" and found.until <= self.ground.clock.now():  # nobody has had time to write it down
-            raise Conflict(f"question {question} has expired at {iso(found.until)}; it is not answered any more")
         await self.answers.answer(question, reply)
 
 

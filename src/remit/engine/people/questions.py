@@ -30,8 +30,10 @@ class Questions(NamedTuple):
     async def ask_once(self, live: LiveTask, draft: QuestionDraft, ops: list[str]) -> Said:
         """Ask a person unless that was done: in this try, or with a good answer in an earlier one. A no in an earlier
         try is not held against this one."""
-        if len(ops) > 1 and (said := await self.ground.store.read(lambda view: _said_before(view, ops))) is not None:
-            return said
+        if len(ops) > 1:
+            said = await self.ground.store.read(lambda view: _said_before(view, ops, draft.digest))
+            if said is not None:
+                return said
         return await self.ask(live, draft, ops[0])
 
     async def ask(self, live: LiveTask, draft: QuestionDraft, op: str, *, stepped_back: bool = False) -> Said:
@@ -50,8 +52,11 @@ class Questions(NamedTuple):
             async with waiting:
                 return await self._answered(live, question)
 
-    async def use(self, live: LiveTask, question: str) -> None:
-        """Use an approval up; when the task is run again, it was used by this very action."""
+    async def use(self, live: LiveTask, said: Said, draft: QuestionDraft) -> None:
+        """Use an approval up, for exactly what was asked. When the task is run again, this action has used it."""
+        question = said.question
+        if said.digest != draft.digest:
+            raise Refused(f"approval {question} was for something else; ask again", rule="approval")
 
         def decide(view: View) -> Decision[bool]:
             live.must_hold(view)
@@ -59,9 +64,11 @@ class Questions(NamedTuple):
             if found is None or found.used:
                 raise Refused(f"approval {question} was used already; ask again", rule="approval")
             now = self.ground.clock.now()
-            return Decision(True, (question_used(question, live.place, live.remit.holder, now),))
+            return Decision(True, (question_used(question, live.place, live.remit.holder, now),), aside=True)
 
-        await self.ground.store.tx(f"{question}/use", decide, live.wants)
+        _, first = await self.ground.store.transact(f"{question}/use", decide, live.wants)
+        if first is None:  # by an earlier run of this task: whoever has lost the task since must not act on it too
+            await self.ground.store.read(live.must_hold)
 
     async def _asked(self, live: LiveTask, draft: QuestionDraft, op: str) -> str:
         new = f"q{self.ground.ids.new()}"
@@ -118,12 +125,13 @@ def clocks_stand_still(control: Control[LiveTask]) -> While:
     return While(stop, go_on)
 
 
-def _said_before(view: View, ops: list[str]) -> Said | None:
-    """Find what people said yes to in an earlier try, if nobody was asked in this one."""
+def _said_before(view: View, ops: list[str], digest: str) -> Said | None:
+    """Find what people said yes to in an earlier try, if that was exactly this and nobody was asked in this try."""
     if view.done(f"{ops[0]}/ask") is not None:
         return None
     said = (said_under(view, op) for op in ops[1:])
-    return next((one for one in said if one is not None and one.state in ("approved", "answered")), None)
+    yes = (one for one in said if one is not None and one.state in ("approved", "answered"))
+    return next((one for one in yes if one.digest == digest), None)
 
 
 def _until_of(view: View, question: str) -> int:

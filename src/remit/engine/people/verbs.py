@@ -63,11 +63,11 @@ class PeopleVerbs:
             f"'{remit.holder}' wants to {action}({', '.join(f'{name}={encode(one)}' for name, one in given.items())})"
         )
         shows: dict[str, Json] = {"action": action, "arguments": given, "chain": " > ".join(remit.names)}
-        draft = QuestionDraft("tool", text[:8_000], shows=shows, about=(remit.id, *remit.names))
+        draft = QuestionDraft("tool", text[:8_000], shows=shows, about=(live.operations.origin, *remit.names))
         ops = live.operations.asking("approve", action, digest(encode(given)))
         with live.verb():
             said = await self._people.questions.ask_once(live, draft, ops)
         if not said.approved:
             raise Refused(rejected(said, f"'{action}'"), rule="approval")
-        await self._people.questions.use(live, said.question)
+        await self._people.questions.use(live, said, draft)
         return given if said.value is None else cast("dict[str, Any]", said.value)
