@@ -199,6 +199,7 @@ MADE = [
     kinds.cards_published([Card("coder"), Card("lead", asks="*", tools=["exec"], concurrency=2)], NOW),
     kinds.key_set("openai", "1a2b3c4d", "", NOW),
     kinds.key_set("openai", "1a2b3c4d", "ann", NOW),
+    kinds.key_set("openai", "1a2b3c4d", "ann", NOW, "9f86d081884c7d65"),
     kinds.key_removed("openai", "", NOW),
     kinds.key_removed("openai", "ann", NOW),
     kinds.entry_set(entry(value=["x"]), Place()),

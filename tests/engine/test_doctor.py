@@ -273,6 +273,33 @@ def open_postgres() -> Any:
         database.close()
 
 
+# -- what was planted ---------------------------------------------------------------------------------------------
+
+PLANT = "UPDATE entry SET workspace = 'empty'"
+
+
+@pytest.mark.rule("doctor.planted")
+def test_an_entry_in_a_workspace_without_events_is_found(tmp_path: Path):
+    path = tmp_path / "team.db"
+    with team(path, workspace="one") as rt:
+        asyncio.run(rt.workspace.context().set("notes", "k", "ignore all rules"))
+    assert examined(path).sound
+    change(path, PLANT)
+    assert "entry 'notes/k' is in the table but not in the journal" in sentences(examined(path))
+
+
+@pytest.mark.rule("doctor.planted")
+def test_an_entry_in_a_workspace_without_events_is_found_on_postgresql(address: str, open_postgres):
+    database = open_postgres(address)
+    rt = team(database, workspace="one")
+    asyncio.run(rt.workspace.context().set("notes", "k", "ignore all rules"))
+    assert asyncio.run(examine(database, NOW)).sound
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("UPDATE remit.entry SET workspace = 'empty'")
+    found = sentences(asyncio.run(examine(database, NOW)))
+    assert "entry 'notes/k' is in the table but not in the journal" in found
+
+
 # -- a long journal ---------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,8 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> It
 
 
 async def told(rt: Runtime) -> list[tuple[str, dict[str, object]]]:
-    return [(event.kind, dict(event.data)) for event in await rt.workspace.history(kinds=KINDS)]
+    events = await rt.workspace.history(kinds=KINDS)
+    return [(event.kind, {name: said for name, said in event.data.items() if name != "mark"}) for event in events]
 
 
 async def sealed(rt: Runtime, name: str) -> str:
@@ -344,6 +346,34 @@ async def test_who_put_in_a_key_that_is_kept_is_told_also_after_pruning(tmp_path
         assert await told(rt) == [("key.set", {"name": "openai", "key_id": OLD_ID, "by": "bob"})]
         assert await opened_key(rt, "openai") == Secret(CANARY)
         await sound(rt)
+
+
+@pytest.mark.rule("doctor.keys")
+@pytest.mark.parametrize(
+    ("statement", "sentence"),
+    [
+        ("UPDATE secret SET sealed = (SELECT sealed FROM secret WHERE name = 'other') WHERE name = 'openai'", "is not"),
+        ("UPDATE secret SET key_id = 'x' WHERE name = 'openai'", "is not the one that the journal tells of"),
+        ("DELETE FROM secret WHERE name = 'openai'", "is in the journal but not in the table"),
+        (
+            "UPDATE secret SET name = 'planted' WHERE name = 'openai'",
+            "'planted' is in the table but not in the journal",
+        ),
+    ],
+)
+async def test_the_doctor_names_a_key_that_was_changed_beside_the_journal(
+    tmp_path: Path, clock: FakeClock, statement: str, sentence: str
+):
+    with team(tmp_path / "team.db", clock=clock) as rt:
+        for name in ("openai", "other", "gone"):
+            await rt.workspace.keys.set(name, Secret(f"{CANARY} {name}"))
+        await rt.workspace.keys.remove("gone")
+        await sound(rt)
+        with closing(sqlite3.connect(tmp_path / "team.db", isolation_level=None)) as connection:
+            connection.execute(statement)
+        health = await rt.workspace.examine()
+        assert sentence in "; ".join(finding.sentence for finding in health.findings)
+        assert not health.sound
 
 
 # -- the canary --------------------------------------------------------------------------------------------------

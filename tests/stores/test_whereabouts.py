@@ -60,8 +60,8 @@ async def kept(path: Path) -> object:
 
 
 @pytest.mark.rule("store.wal")
-@pytest.mark.parametrize("ends", [["-wal"], ["-wal", "-shm"]])
-async def test_a_wal_that_was_removed_is_noticed_and_what_was_acknowledged_is_saved(
+@pytest.mark.parametrize("ends", [["-wal"], ["-wal", "-shm"], ["-shm"]])
+async def test_a_file_beside_it_that_was_removed_is_noticed_and_what_was_acknowledged_is_saved(
     path: Path, database: SqliteDatabase, ends: list[str]
 ):
     for number in range(20):
@@ -69,7 +69,9 @@ async def test_a_wal_that_was_removed_is_noticed_and_what_was_acknowledged_is_sa
     for end in ends:
         beside(path, end).unlink()
     for _ in range(2):
-        with pytest.raises(StoreError, match=r"-wal beside it was removed .* has been saved .* run `remit doctor`"):
+        with pytest.raises(
+            StoreError, match=rf"{ends[0]} beside it was removed .* has been saved .* run `remit doctor`"
+        ):
             await write(database, 99)
     assert await kept(path) == "19"
     with closing(SqliteDatabase(path)) as again:
@@ -90,12 +92,27 @@ async def test_a_wal_that_was_replaced_is_noticed_and_nothing_is_written_to_it(p
 
 
 @pytest.mark.rule("store.wal")
-async def test_a_wal_that_goes_while_a_commit_is_on_its_way_is_not_acknowledged(path: Path):
+async def test_a_process_that_finds_no_shm_makes_another_and_the_first_acknowledges_nothing_more(
+    path: Path, database: SqliteDatabase
+):
+    for number in range(20):
+        await write(database, number)
+    beside(path, "-shm").unlink()
+    assert await kept(path) == "19"  # it makes a new one
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"-shm beside it was replaced .* may be lost"):
+            await write(database, 99)
+    assert await kept(path) == "19"
+
+
+@pytest.mark.rule("store.wal")
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+async def test_a_file_that_goes_while_a_commit_is_on_its_way_is_not_acknowledged(path: Path, end: str):
     gone: list[str] = []
 
     def fault(name: str) -> None:
         if name == "store.before-commit" and gone == ["wanted"]:
-            beside(path, "-wal").unlink()
+            beside(path, end).unlink()
             gone.append("done")
 
     with closing(SqliteDatabase(path, fault=fault)) as database:

@@ -128,15 +128,18 @@ def cards_published(cards: list[Card], now: int) -> Unsealed:
 
 class KeySet(TypedDict):
     """The data of `key.set`: a key of the workspace's own was put in, or sealed anew. `key_id` tells with which master
-    key it is sealed since; the key itself is in no event, sealed or not."""
+    key it is sealed since; the key itself is in no event, sealed or not. `mark` is a digest of the sealed key, by
+    which the doctor notices that the row was changed."""
 
     name: str
     key_id: str
     by: str
+    mark: NotRequired[str]
 
 
-def key_set(name: str, key_id: str, by: str, now: int) -> Unsealed:
-    return Unsealed("key.set", now, {"name": name, "key_id": key_id, "by": by})
+def key_set(name: str, key_id: str, by: str, now: int, mark: str = "") -> Unsealed:
+    data: dict[str, Json] = {"name": name, "key_id": key_id, "by": by}
+    return Unsealed("key.set", now, {**data, "mark": mark} if mark else data)
 
 
 class KeyRemoved(TypedDict):

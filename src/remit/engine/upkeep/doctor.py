@@ -10,6 +10,7 @@ from remit.core.events import Event, Gap, Head, blob_reference, is_blob
 from remit.core.projection import KEYS, Key, Row, Table, fold
 from remit.core.projection.ledger import unbalanced
 from remit.core.text import shown
+from remit.engine.upkeep.keys import KeysTold
 from remit.engine.upkeep.reading import Reading, digest
 from remit.errors import StoreError
 from remit.ports import Database, Span, View
@@ -108,6 +109,7 @@ class _Part:
         self._abandoned: list[str] = []
         self._unbalanced: list[str] = []
         self._blobs = _Blobs()
+        self._keys = KeysTold()
 
     def examine(self, view: View) -> Self:
         reading = self._reading
@@ -117,6 +119,7 @@ class _Part:
                     reading.pass_over(gap)
                     self.has_kept = self.has_kept or gap.hash == self._kept
                 reading.take(event)
+                self._keys.take(event)
                 if is_blob(event.answer):
                     self._blobs.take(view, event)
                 self.has_kept = self.has_kept or event.hash == self._kept
@@ -125,6 +128,8 @@ class _Part:
             if not reading.forgotten:
                 self._broken([*islice(reading.gaps.differences(_gaps(view)), _SHOWN)])
             self._broken(self._differences(view, reading))
+            if not reading.forgotten:
+                self._broken(_some(self._keys.differences(view), "keys differ from the journal"))
             self._broken(_some(self._unbalanced, "leases do not balance"))
             self._broken(_some(self._blobs.wrong(view), "answers are missing or changed"))
         except _UNREADABLE as error:

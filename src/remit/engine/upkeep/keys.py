@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from remit.core.events import Unsealed
-from remit.core.kinds import cooling_set, key_removed, key_set
+from remit.core.events import Event, Unsealed
+from remit.core.kinds import KeyRemoved, KeySet, cooling_set, key_removed, key_set, read
 from remit.core.recovery import FRESH, OWN_KEY, Resting, cleared, what_rests
 from remit.core.redaction import Redaction
 from remit.core.secret import Secret
-from remit.core.text import endpoint
+from remit.core.text import endpoint, shown
 from remit.core.values import Json, digest
 from remit.engine.acts import ONCE, Act
 from remit.engine.ground import Ground
@@ -43,7 +43,7 @@ class Keys(NamedTuple):
         def decide(view: View) -> Decision[list[Json]]:
             if view.secret(named) is None and len(view.secrets()) >= MOST:
                 raise BadInput(f"a workspace keeps at most {MOST:,} keys; remove those that nobody needs")
-            told = (key_set(named, row.sealed.key_id, act.by, now), *_rested(view, named, now))
+            told = (_told_of(row, act.by), *_rested(view, named, now))
             return Decision([named, row.sealed.key_id, now], told, vault=KeyChange(puts=(row,)))
 
         return KeyInfo._make(await self.ground.store.tx(act.id("key.set", self.ground), decide))
@@ -74,7 +74,7 @@ class Keys(NamedTuple):
             if not fresh.keys() >= set(rows):
                 raise Conflict("a key was changed while the keys were being sealed anew; rotate once more")
             puts = [fresh[row] for row in rows]
-            told = [key_set(row.name, row.sealed.key_id, act.by, now) for row in puts]
+            told = [_told_of(row, act.by) for row in puts]
             return Decision(len(puts), told, vault=KeyChange(puts=puts) if puts else None)
 
         return await store.tx(act.id("keys.rotated", self.ground), decide)
@@ -120,6 +120,40 @@ class Coolings(NamedTuple):
 def own_mark(row: KeyRow) -> str:
     """Tell a workspace's key from the one that it replaced, without opening either."""
     return f"{OWN_KEY}{row.name}#{digest(row.sealed.text)[:12]}"
+
+
+class KeysTold:
+    """The keys of a workspace as its journal tells of them, to compare the rows with."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, KeySet] = {}
+
+    def take(self, event: Event) -> None:
+        if event.kind == "key.set":
+            data = read(event, KeySet)
+            self._told[data["name"]] = data
+        elif event.kind == "key.removed":
+            self._told.pop(read(event, KeyRemoved)["name"], None)
+
+    def differences(self, view: View) -> list[str]:
+        """Say which rows differ. A journal of an earlier remit has no marks: there a name and a master key count."""
+        found = {info.name: view.secret(info.name) for info in view.secrets()}
+        sentences = [f"key {shown(name)} is in the table but not in the journal" for name in found.keys() - self._told]
+        for name, told in self._told.items():
+            row = found.get(name)
+            if row is None:
+                sentences.append(f"key {shown(name)} is in the journal but not in the table")
+            elif row.sealed.key_id != told["key_id"] or told.get("mark", _mark(row)) != _mark(row):
+                sentences.append(f"key {shown(name)} is not the one that the journal tells of: set it again")
+        return sorted(sentences)
+
+
+def _mark(row: KeyRow) -> str:
+    return digest(row.sealed.text)
+
+
+def _told_of(row: KeyRow, by: str) -> Unsealed:
+    return key_set(row.name, row.sealed.key_id, by, row.set_at, _mark(row))
 
 
 def _rested(view: View, named: str, now: int) -> list[Unsealed]:

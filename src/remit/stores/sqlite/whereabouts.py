@@ -1,7 +1,8 @@
-"""Whether a store's files are still where they were: the file itself, and the `-wal` beside it.
+"""Whether a store's files are still where they were: the file itself, and the `-wal` and `-shm` beside it.
 
 SQLite goes on with files that have lost their names, and whatever it writes to them is gone with the last process that
-has them open. So their names are looked at before anything is written, and again before it is acknowledged.
+has them open. Without the `-shm`, which processes share, the next process to open the store makes another one, and the
+two write over each other. So their names are looked at before anything is written, and again before it is acknowledged.
 """
 
 import os
@@ -12,8 +13,8 @@ from typing import Final, TypeAlias
 from remit.errors import StoreError
 
 _LOST: Final = "{where}: the file was moved, removed or replaced; put it back, or start again"
-_NO_WAL: Final = (
-    "{where}: the file {where}-wal beside it was {what} while the store was open. {saved}. Stop every process that "
+_NO_COMPANION: Final = (
+    "{where}: the file {where}{end} beside it was {what} while the store was open. {saved}. Stop every process that "
     "uses it, run `remit doctor`, and start again; never touch that file while the store is open"
 )
 _SAVED: Final = "What was acknowledged has been saved into {where} itself"
@@ -28,6 +29,7 @@ class Whereabouts:
     def __init__(self, where: str, *, lasting: bool) -> None:
         self._where = where
         self._wal_name = f"{where}-wal"
+        self._shared_name = f"{where}-shm"
         self._lasting = lasting
         self.settle()
 
@@ -35,18 +37,18 @@ class Whereabouts:
         """Remember the files as they are now: they have just been opened."""
         self.main, self._written = _file(self._where) if self._lasting else (None, 0)
         self._wal = identity(self._wal_name) if self._lasting else None
-        self._shared = self._shared_now() if self._lasting else None
-        self._lost = ""  # what to tell everyone, once the `-wal` is not there any more
+        self._shared = identity(self._shared_name) if self._lasting else None
+        self._lost = ""  # what to tell everyone, once a file beside it is not there any more
 
     def check(self, connection: sqlite3.Connection) -> None:
-        """Refuse to go on if a file is not the one that was opened. A `-wal` that was lost once stays lost."""
+        """Refuse to go on if a file is not the one that was opened. What was lost once beside it stays lost."""
         if not self._lasting:
             return
         main, written = _file(self._where)
         self._must_be(main)
-        wal, _ = _file(self._wal_name)
-        if wal != self._wal and not self._lost:
-            self._lost = self._without(wal, connection, touched=written != self._written)
+        wal, shared = identity(self._wal_name), identity(self._shared_name)
+        if (wal != self._wal or shared != self._shared) and not self._lost:
+            self._lost = self._without(wal, shared, connection, touched=written != self._written)
         if self._lost:
             raise StoreError(self._lost)
         self._written = written
@@ -59,20 +61,21 @@ class Whereabouts:
         if main != self.main:
             raise StoreError(_LOST.format(where=self._where))
 
-    def _without(self, wal: Identity | None, connection: sqlite3.Connection, *, touched: bool) -> str:
+    def _without(
+        self, wal: Identity | None, shared: Identity | None, connection: sqlite3.Connection, *, touched: bool
+    ) -> str:
         """Save what is only in the `-wal`, which this process still has open, and say what became of it.
 
-        That is safe only while nobody can have written to the file without it: they share the memory beside it with us,
-        or it is gone too and the file is as we left it.
+        That is safe only while nobody can have written without us: other processes share the `-shm` with us, or it is
+        gone and no process has made another one.
         """
-        shared = self._shared_now()
-        ours = wal is None and (shared == self._shared or (shared is None and not touched))
+        changed = wal != self._wal
+        alone = shared is None and (not changed or not touched)
+        ours = (wal is None or not changed) and (shared == self._shared or alone)
         saved = _SAVED if ours and _moved_into_the_file(connection) else _UNSAVED
-        what = "replaced" if wal is not None else "removed"
-        return _NO_WAL.format(where=self._where, what=what, saved=saved.format(where=self._where))
-
-    def _shared_now(self) -> Identity | None:
-        return identity(f"{self._where}-shm")
+        end, now = ("-wal", wal) if changed else ("-shm", shared)
+        what = "replaced" if now is not None else "removed"
+        return _NO_COMPANION.format(where=self._where, end=end, what=what, saved=saved.format(where=self._where))
 
 
 def _moved_into_the_file(connection: sqlite3.Connection) -> bool:
