@@ -1,6 +1,7 @@
 """Time that a process could use, and clocks that are wrong."""
 
 import asyncio
+import logging
 import os
 import signal
 import subprocess
@@ -207,9 +208,9 @@ def test_the_thread_ends_when_nobody_needs_it_and_begins_again(system: Machine):
 class Shifted(SystemClock):
     """A machine's clock that is wrong by so many seconds, until someone sets it."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, **how: float) -> None:
         self.wrong = seconds
-        super().__init__()
+        super().__init__(**how)
 
     def read_anew(self) -> None:
         super().read_anew()
@@ -278,3 +279,86 @@ async def test_a_worker_that_is_idle_learns_that_its_clock_was_set(on_file: str)
             with anyio.fail_after(PATIENCE):
                 while abs(clock.now() - time.time_ns() // 1_000) > 1_000_000:  # noqa: ASYNC110
                     await anyio.sleep(0.05)
+
+
+def is_by(clock: SystemClock, seconds: float) -> bool:
+    """Whether a clock is wrong by so much."""
+    return abs(clock.now() - time.time_ns() // 1_000 - seconds * 1_000_000) < 60_000_000
+
+
+@pytest.mark.rule("clock.set")
+@pytest.mark.parametrize("jump", [-25 * HOUR, 25 * HOUR, 31 * 24 * HOUR])
+def test_a_clock_that_jumps_is_not_followed_until_it_has_stayed_there(jump: int):
+    clock = Shifted(0)
+    clock.wrong = jump
+    for _ in range(3):
+        clock.follow()
+        assert is_by(clock, 0)
+        assert clock.in_doubt
+    clock.wrong = 0  # it was wrong for a while
+    clock.follow()
+    assert not clock.in_doubt
+
+    clock = Shifted(0, patience=0)
+    clock.wrong = jump
+    clock.follow()
+    assert is_by(clock, 0)
+    clock.wrong = 2 * jump  # it does not stay
+    clock.follow()
+    assert is_by(clock, 0)
+    clock.follow()
+    assert is_by(clock, 2 * jump)
+    assert not clock.in_doubt
+
+
+@pytest.mark.rule("clock.set")
+def test_small_steps_of_a_clock_do_not_add_up_to_a_jump():
+    clock = Shifted(0)
+    for step in range(1, 20):
+        clock.wrong = step * 290
+        clock.follow()
+    assert is_by(clock, 580)
+    assert clock.in_doubt
+
+
+@pytest.mark.rule("clock.set")
+def test_a_jump_is_followed_when_another_clock_says_the_same():
+    clock = Shifted(0)
+    clock.wrong = 25 * HOUR
+    clock.compare(clock.now() + 25 * HOUR * 1_000_000)  # nobody doubts yet
+    assert is_by(clock, 0)
+    clock.follow()
+    clock.compare(clock.now())
+    assert is_by(clock, 0)
+    clock.compare(clock.now() + 25 * HOUR * 1_000_000)
+    assert is_by(clock, 25 * HOUR)
+    assert not clock.in_doubt
+
+
+@pytest.mark.rule("clock.set")
+@pytest.mark.parametrize("where", ["file", "postgres"])
+async def test_a_worker_whose_clock_jumps_prunes_nothing_ends_nothing_and_begins_no_new_day(
+    where: str, request: pytest.FixtureRequest
+):
+    name = request.getfixturevalue("on_file") if where == "file" else as_url(request.getfixturevalue("address"))
+    clock, looked = Shifted(0), anyio.Event()
+
+    class Looks(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            looked.set()
+
+    with team(name, clock=clock, hands=1, keep_days=30) as rt:
+        rt.add(Card("coder"), echo)
+        handler = Looks(logging.WARNING)
+        logging.getLogger("remit").addHandler(handler)
+        try:
+            async with rt.serving():
+                await (await rt.submit("coder", "before")).wait()
+                clock.wrong = 31 * 24 * HOUR
+                await happened(looked)
+                task = await rt.submit("coder", "after")
+                assert (await task.wait()).value == "after"
+        finally:
+            logging.getLogger("remit").removeHandler(handler)
+        assert is_by(clock, 0)
+        assert len(await rt.workspace.runs()) == 2

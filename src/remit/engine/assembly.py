@@ -167,7 +167,9 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
     )
     bell = Bell(ground.store, ground.clock)
     pulse = database.pulse(ground.store.workspace)
-    heartbeat = Heartbeat(ground, lasting=database.lasting, silence=serving.silence, pulse=pulse)
+    heartbeat = Heartbeat(
+        ground, lasting=database.lasting, silence=serving.silence, pulse=pulse, server_time=database.server_time
+    )
     alive = LiveTasks()
     handoffs = Handoffs(ground, admission, alive, gives_back=policy.on_failed_handoff == "back")
     insisting = Insisting(ground.clock, serving.pace.insist)

@@ -8,7 +8,7 @@ with its timers on the loop: time passes as that clock says, and a thread could 
 
 import asyncio
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -28,9 +28,17 @@ _log = logging.getLogger("remit")
 
 class Heartbeat:
     """This process, as others see it. `lasting` is False where nobody else could see it; `pulse` is what a thread
-    writes heartbeats with."""
+    writes heartbeats with, `server_time` what the database's server says that the time is."""
 
-    def __init__(self, ground: Ground, *, lasting: bool, silence: float, pulse: Pulse | None = None) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        *,
+        lasting: bool,
+        silence: float,
+        pulse: Pulse | None = None,
+        server_time: Callable[[], int | None] = lambda: None,
+    ) -> None:
         self.worker = ground.ids.new()
         self.hands = 0
         self.silence = silence
@@ -44,6 +52,7 @@ class Heartbeat:
         self._working = While(self._enter, self._leave)
         self._clock = ground.clock if isinstance(ground.clock, SystemClock) else None
         self._counting = False  # whether stops of this process are counted out on our behalf
+        self._server_time = server_time
         self._thread: BeatThread | None = None
         if self._clock is not None and pulse is not None:
             self._thread = BeatThread(pulse, self._clock, silence, self._next)
@@ -68,14 +77,19 @@ class Heartbeat:
         if self._users == 1:
             self._begin()
 
-    def set_clock(self, *, idle: bool) -> None:
-        """Read the machine's clock anew while nothing runs here: it may have been set right since we began."""
-        if idle and self._clock is not None:
-            self._clock.read_anew()
+    async def set_clock(self, *, idle: bool) -> None:
+        """Read the machine's clock again while nothing runs here: it may have been set right since we began. If it
+        jumped, the server's clock is asked."""
+        clock = self._clock
+        if not idle or clock is None:
+            return
+        clock.follow()
+        if clock.in_doubt and (server := await asyncio.to_thread(self._server_time)) is not None:
+            clock.compare(server)
 
     def _begin(self) -> None:
         if self._clock is not None:
-            self.set_clock(idle=True)
+            self._clock.follow()
             if not self._counting:
                 self._counting = True
                 USABLE.enter()

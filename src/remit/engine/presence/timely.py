@@ -2,17 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from remit.core.times import SECOND, iso
+from remit.core.times import iso
 from remit.engine.ground import StoreAround
-from remit.engine.system import SystemClock
+from remit.engine.system.clock import TOLERANCE, SystemClock
 from remit.errors import StoreError
 from remit.ports import NOTHING, Decide, Decided, Store, View, Wants
 
 T = TypeVar("T")
-
-TOLERANCE: Final = 600 * SECOND
 
 
 class TimelyStore(StoreAround):
@@ -50,6 +48,7 @@ class TimelyStore(StoreAround):
                 raise _wrong(now, f"the server's clock says {_shown(server)}")
         elif (last := await self._store.read(_last)) - now > TOLERANCE:
             raise _wrong(now, f"the last thing in the store happened at {_shown(last)}")
+        self._clock.trust()
         self._right = True
 
 

@@ -57,7 +57,7 @@ class Caretaker:
     async def look(self) -> None:
         """Do whatever there is to do."""
         heartbeat = self._services.heartbeat
-        heartbeat.set_clock(idle=not len(self._services.conductor.alive))
+        await heartbeat.set_clock(idle=not len(self._services.conductor.alive))
         await self._end_late()
         await self._expire()
         await self._stop_what_is_lost()

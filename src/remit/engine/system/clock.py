@@ -2,17 +2,24 @@
 
 import asyncio
 import heapq
+import logging
 import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
-from remit.engine.system.standstill import ALWAYS, USABLE
+from remit.core.times import SECOND
+from remit.engine.system.standstill import ALWAYS, AWAKE, USABLE
 from remit.ports import Timer
 
+TOLERANCE: Final = 600 * SECOND  # by which two clocks may differ and both be right
+PATIENCE: Final = 3_600.0  # seconds after which a clock that was set is believed
 _NANO: Final = 1e9
+_TOLERANCE: Final = TOLERANCE * 1_000  # in nanoseconds
 _SWEEP: Final = 1_000  # cancelled timers that are kept at most, or as many as there are others
+
+_log = logging.getLogger("remit")
 
 
 class Waiting:
@@ -90,18 +97,73 @@ class Timers:
         self.cancelled = 0
 
 
+class Doubt(NamedTuple):
+    """A reading of the machine's clock that is not believed yet: its offset, and since when it has said so."""
+
+    offset: int
+    since: int
+
+
 class SystemClock:
     """The real time. What time it is is read once and counted from there: setting the machine's clock while we run
-    moves no deadline. Ticks count what this process could use; neither sleep nor a stop is in them."""
+    moves no deadline. Ticks count what this process could use; neither sleep nor a stop is in them.
 
-    def __init__(self) -> None:
+    A reading that differs from what was counted by more than `TOLERANCE` is a jump. Nothing follows it until it is
+    confirmed: by the clock of a database's server, or by staying there for `patience` seconds.
+    """
+
+    def __init__(self, *, patience: float = PATIENCE) -> None:
         self.read_anew()
+        self._trusted = self._offset
+        self._patience = round(patience * _NANO)
+        self._doubt: Doubt | None = None
         self._timers: Timers | None = None
         self._deadlines: Timers | None = None
 
     def read_anew(self) -> None:
-        """Read the machine's clock again, in case it was set; only while nothing runs here."""
+        """Read the machine's clock and take what it says; only while nothing runs here, and something compares it."""
         self._offset = time.time_ns() - time.clock_gettime_ns(ALWAYS)
+
+    def follow(self) -> None:
+        """Read the machine's clock again, in case it was set, and follow it unless it jumped; only while nothing runs
+        here. Small steps are compared with the last reading that was confirmed, so they do not add up to a jump."""
+        counted = self._offset
+        self.read_anew()
+        if abs(self._offset - self._trusted) <= _TOLERANCE:
+            self._doubt = None
+            return
+        read, self._offset = self._offset, counted
+        now = time.clock_gettime_ns(AWAKE)
+        if self._doubt is None or abs(read - self._doubt.offset) > _TOLERANCE:
+            self._doubt = Doubt(read, now)
+            seconds = (read - counted) / _NANO
+            _log.warning(
+                "this machine's clock was set by %+.0f seconds; remit goes on by the time before, until a database's "
+                "server says the same or it has stayed so for %.0f minutes",
+                *(seconds, self._patience / _NANO / 60),
+            )
+        elif now - self._doubt.since >= self._patience:
+            self._offset = read
+            self.trust()
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the machine's clock jumped, and nothing has confirmed that."""
+        return self._doubt is not None
+
+    def compare(self, other: int) -> None:
+        """Follow a jump if another clock, in microseconds, says the same."""
+        if self._doubt is None:
+            return
+        counted, self._offset = self._offset, self._doubt.offset
+        if abs(self.now() - other) > TOLERANCE:
+            self._offset = counted
+        else:
+            self.trust()
+
+    def trust(self) -> None:
+        """Note that the time is right as it is now."""
+        self._trusted, self._doubt = self._offset, None
 
     def now(self) -> int:
         return (time.clock_gettime_ns(ALWAYS) + self._offset) // 1_000
