@@ -5,16 +5,18 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, NativeOutput, RunContext, Tool
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.fallback import FallbackModel
-from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
+from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
 from adapters.pydantic_ai.asking import KEYS, MODELS, dialects, url_for
@@ -59,6 +61,30 @@ async def work(agent: ModelAgent | GuestAgent, turn: StandInTurn | None = None) 
     turn = turn or StandInTurn("what is 2 and 3?")
     with under_way(turn):
         return await agent(turn)
+
+
+@pytest.mark.rule("pydantic.defined-once")
+async def test_tools_are_defined_once_unless_one_of_them_prepares_its_definition():
+    shown: list[list[ToolDefinition]] = []
+
+    def says(history: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        shown.append(info.function_tools)
+        calls = [ToolCallPart("add", {"a": 2, "b": 3})] if len(history) == 1 else [TextPart("5")]
+        return ModelResponse(calls)
+
+    async def later(context: RunContext[Any], tool: ToolDefinition) -> ToolDefinition | None:
+        return replace(tool, description="Take away.") if context.run_step > 1 else None
+
+    await work(ModelAgent(name="coder", models=[("one", FunctionModel(says))], tools=[add]))
+    first, second = shown
+    assert first == second
+    assert [tool.name for tool in first] == ["add"]
+    assert first[0].parameters_json_schema is second[0].parameters_json_schema
+
+    shown.clear()
+    away = Tool(lambda a: a, name="away", prepare=later)
+    await work(ModelAgent(name="coder", models=[("one", FunctionModel(says))], tools=[add, away]))
+    assert [[tool.name for tool in tools] for tools in shown] == [["add"], ["add", "away"]]
 
 
 @dialects

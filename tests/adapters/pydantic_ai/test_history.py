@@ -14,6 +14,7 @@ from pydantic_ai.messages import (
     BinaryImage,
     FilePart,
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     NativeToolReturnPart,
@@ -30,6 +31,7 @@ from pydantic_ai.usage import RequestUsage
 from remit.adapters.pydantic_ai.history import (
     RESULT,
     SHORT_RESULT,
+    as_json,
     cleaned,
     decoded,
     encoded,
@@ -270,6 +272,50 @@ def test_an_answer_is_read_back_as_it_was():
     assert decoded(text) == ANSWER
     assert encoded(decoded(text)) == text
     assert words([decoded(text)]) == words([ANSWER])
+
+
+PLAIN = {
+    "text": ModelResponse([TextPart("hello")], model_name="m", timestamp=LATER),
+    "no word": ModelResponse([], timestamp=LATER),
+    "a thought, and calls": ModelResponse(
+        [
+            ThinkingPart("hm", signature="s"),
+            ToolCallPart("add", '{"a":1}', "c2", id="fc"),
+            ToolCallPart("now", None, "c3"),
+        ],
+        usage=RequestUsage(input_tokens=5, output_tokens=2, details={"x": 1}),
+        timestamp=LATER,
+        provider_details={"a": None, "b": [0.5, True]},
+        finish_reason="stop",
+        state="interrupted",
+    ),
+    "a number beyond 64 bits": ModelResponse([ToolCallPart("add", {"a": 2**70}, "c1")], timestamp=LATER),
+}
+
+
+@pytest.mark.rule("pydantic.answers")
+@pytest.mark.parametrize("answer", PLAIN.values(), ids=PLAIN)
+def test_a_plain_answer_is_read_back_as_it_was(answer: ModelResponse):
+    text = encoded(answer)
+    assert decoded(text) == answer
+    assert encoded(decoded(text)) == text
+
+
+@pytest.mark.rule("pydantic.answers")
+def test_what_says_nothing_unusual_is_not_written():
+    answer = ModelResponse([TextPart("hi")], timestamp=LATER)
+    told = ModelRequest([UserPromptPart("hello", timestamp=LATER)], run_id="r", timestamp=LATER)
+    assert encoded(answer) == (
+        f'[{{"kind":"response","parts":[{{"content":"hi","part_kind":"text"}}],"timestamp":"{LATER.isoformat()}",'
+        '"usage":{}}]'
+    )
+    assert as_json(told, frozenset(("timestamp", "run_id"))) == {
+        "kind": "request",
+        "parts": [{"content": "hello", "part_kind": "user-prompt"}],
+    }
+    file = ModelRequest([UserPromptPart(["see", BinaryImage(b"\xff", media_type="image/png")])], run_id="r")
+    (read,) = ModelMessagesTypeAdapter.validate_python([as_json(file, frozenset(("run_id",)))])
+    assert said_in(read) == said_in(file)
 
 
 def test_what_is_no_answer_is_not_read():

@@ -24,7 +24,7 @@ from remit.adapters.guests import NO_DEPS, Governing, Ungoverned, checked_deps, 
 from remit.adapters.pydantic_ai.clients import Clients, KeyOf, KeysGiven, ModelGiven, UrlGiven, key_in_environment
 from remit.adapters.pydantic_ai.failures import AgentStopped, said, stopped
 from remit.adapters.pydantic_ai.model import MAX_TOKENS, GovernedModel
-from remit.adapters.pydantic_ai.tools import AnyTool, GovernedToolset, ToolGiven, governed, verb_tools
+from remit.adapters.pydantic_ai.tools import AnyTool, GovernedToolset, ToolGiven, define_once, governed, verb_tools
 from remit.core.checks import counted, meant, of_type
 from remit.core.recovery import Choice
 from remit.core.text import shown
@@ -96,6 +96,7 @@ class ModelAgent:
             raise BadInput(f"agent {self.name}: {said(error)}") from None
         except (PydanticUserError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise BadInput(f"agent {self.name}: output is a type, not {shown(self.output)}: {said(error)}") from None
+        define_once(self.agent, RETRIES["tools"])
 
     async def __call__(self, turn: TurnLike) -> Any:
         """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""

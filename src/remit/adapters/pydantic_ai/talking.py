@@ -1,8 +1,9 @@
 """Conversations of pydantic-ai as they are kept."""
 
+import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -15,11 +16,12 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from remit.adapters.pydantic_ai.history import decoded, said_in
+from remit.adapters.pydantic_ai.history import as_json, decoded, said_in
 from remit.core.values import Json
 from remit.ports.models import ModelAnswer
 
 _MADE_BY: Final = "remit_model"  # in the metadata of an answer: the model that gave it
+_NOT_WRITTEN: Final = frozenset(("instructions", "timestamp", "run_id", "conversation_id"))
 _PROVIDERS: Final = ("id", "signature", "provider_name", "provider_details")
 
 
@@ -41,9 +43,8 @@ class PydanticDialect:
         return {part.tool_call_id: part for one in messages for part in one.parts if type(part) is ToolReturnPart}
 
     def written(self, messages: Sequence[ModelMessage], elsewhere: Collection[str]) -> Json:
-        """Instructions are not written: those of the next request count."""
-        plain = [_without(one, elsewhere) if isinstance(one, ModelRequest) else one for one in messages]
-        return cast("Json", ModelMessagesTypeAdapter.dump_python(plain, mode="json", exclude_none=True))
+        """Instructions are not written: those of the next request count. Nor is when and in which run it was told."""
+        return [as_json(_without(one, elsewhere) if elsewhere else one, _NOT_WRITTEN) for one in messages]
 
     def read(self, told: Any, results: Mapping[str, Any]) -> list[ModelMessage]:
         return [_with(one, results) for one in ModelMessagesTypeAdapter.validate_python(told)]
@@ -69,7 +70,7 @@ DIALECT: Final = PydanticDialect()
 
 def made_by(answer: ModelResponse, model: str) -> ModelResponse:
     """Note in an answer which model gave it."""
-    return replace(answer, metadata={**(answer.metadata or {}), _MADE_BY: model})
+    return _changed(answer, metadata={**(answer.metadata or {}), _MADE_BY: model})
 
 
 def portable(messages: Sequence[ModelMessage], model: str) -> list[ModelMessage]:
@@ -91,12 +92,22 @@ def _stripped(answer: ModelResponse) -> ModelResponse:
     return replace(answer, parts=parts, provider_name=None, provider_details=None, provider_response_id=None)
 
 
-def _without(message: ModelRequest, elsewhere: Collection[str]) -> ModelRequest:
+def _without(message: ModelMessage, elsewhere: Collection[str]) -> ModelMessage:
+    if not isinstance(message, ModelRequest):
+        return message
     parts = [
-        replace(part, content="") if type(part) is ToolReturnPart and part.tool_call_id in elsewhere else part
+        _changed(part, content="") if type(part) is ToolReturnPart and part.tool_call_id in elsewhere else part
         for part in message.parts
     ]
-    return replace(message, parts=parts, instructions=None)
+    return _changed(message, parts=parts)
+
+
+def _changed(thing: Any, **changes: Any) -> Any:
+    """Return a copy with other values in some fields; the framework's types have many, and few of them change."""
+    made = copy.copy(thing)
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
 
 
 def _with(message: ModelMessage, results: Mapping[str, Any]) -> ModelMessage:

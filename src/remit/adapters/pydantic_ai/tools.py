@@ -13,10 +13,12 @@ from typing import Any, Final, TypeAlias, cast
 
 import anyio
 from anyio import to_thread
+from pydantic_ai import Agent
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ToolReturn, is_multi_modal_content
 from pydantic_ai.tools import RunContext, Tool
-from pydantic_ai.toolsets import ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import FunctionToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets.function import FunctionToolsetTool
 from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_python
 
 from remit.adapters.guests import on_loop_of_turn
@@ -79,6 +81,36 @@ def governed(given: ToolGiven, seconds: float | None = None) -> AnyTool:
 def verb_tools(verbs: Iterable[Verb]) -> list[AnyTool]:
     """Make verbs tools."""
     return [_verb_tool(verb) for verb in verbs]
+
+
+def define_once(agent: Agent[None, Any], retries: int) -> None:
+    """Make the definitions of an agent's own tools once. The framework makes them again for every request, each with a
+    context of its own for a `prepare` function, so an agent that has such a tool is left as it is."""
+    mine = agent.toolsets[0]
+    if not isinstance(mine, FunctionToolset) or any(tool.prepare is not None for tool in mine.tools.values()):
+        return
+    made: dict[str, ToolsetTool[None]] = {}
+    for name, tool in mine.tools.items():
+        shown = tool.tool_def
+        kept = shown.return_schema if shown.include_return_schema else None  # no model is shown what it did not ask for
+        shown = replace(shown, toolset_id=mine.id, return_schema=kept)
+        most = tool.max_retries if tool.max_retries is not None else retries
+        made[name] = FunctionToolsetTool(
+            toolset=mine,
+            tool_def=shown,
+            max_retries=most,
+            args_validator=tool.function_schema.validator,
+            args_validator_func=tool.args_validator,
+            call_func=tool.function_schema.call,
+            is_async=tool.function_schema.is_async,
+            timeout=shown.timeout,
+            original_name=name,
+        )
+
+    async def get_tools(ctx: RunContext[None]) -> dict[str, ToolsetTool[None]]:
+        return made
+
+    mine.get_tools = get_tools
 
 
 @dataclass
