@@ -1,6 +1,9 @@
 """Processes for tests of programs, and what the kernel tells of them."""
 
+import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
@@ -75,3 +78,54 @@ async def written(path: Path) -> str:
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+class Roll:
+    """A fifo that processes sign with a line and hold open: it is at its end when the last of them, and of those that
+    they started, has ended."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        os.mkfifo(path)
+        self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        self._read = b""
+
+    async def signed(self) -> str:
+        """Wait for the next line."""
+        with anyio.fail_after(30):
+            while b"\n" not in self._read:
+                await anyio.wait_readable(self._fd)
+                assert self._look(), "they ended without a word"
+        line, _, self._read = self._read.partition(b"\n")
+        return line.decode()
+
+    async def ended(self) -> None:
+        with anyio.fail_after(30):
+            while not self.over():
+                await anyio.wait_readable(self._fd)
+
+    def over(self) -> bool:
+        """Whether nobody is left."""
+        try:
+            while self._look():
+                pass
+        except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _look(self) -> bytes:
+        more = os.read(self._fd, 65_536)
+        self._read += more
+        return more
+
+
+@contextmanager
+def roll_at(path: Path) -> Generator[Roll]:
+    roll = Roll(path)
+    try:
+        yield roll
+    finally:
+        roll.close()

@@ -226,8 +226,7 @@ async def test_who_is_cancelled_already_starts_nothing(sign: Path):
     assert text_of(sign) is None
 
 
-async def test_who_has_left_the_group_does_not_hold_us_up(sign: Path):
-    """A daemon that keeps our pipes: what was said arrives, nothing of ours stays open."""
+async def test_a_daemon_that_keeps_our_pipes_is_ended_and_what_was_said_arrives():
     code = """if True:
         import os, pathlib, subprocess, sys
         child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
@@ -237,34 +236,7 @@ async def test_who_has_left_the_group_does_not_hold_us_up(sign: Path):
     before = open_files()
     with anyio.fail_after(30):
         done = await run_process(python(code), text="x" * 1_000_000)
-    os.kill(int(done.out), signal.SIGKILL)
+    assert int(done.out) not in dict(table())
     assert done.code == 0
     gc.collect()  # a transport that was not closed would say so here, and fail the test
     assert open_files() == before
-
-
-async def test_the_dead_whom_nobody_collects_do_not_hold_us_up():
-    """As in a container whose first process collects nobody: a dead member of the group that stays listed."""
-    code = """if True:
-        import os, signal
-        ready, tell = os.pipe()
-        if keeper := os.fork():
-            os.read(ready, 1)
-            print(keeper)
-        else:
-            dead = os.fork() or os._exit(0)
-            os.waitid(os.P_PID, dead, os.WEXITED | os.WNOWAIT)
-            os.setsid()
-            os.closerange(0, 3)
-            os.write(tell, b".")
-            signal.pause()
-    """
-    with anyio.fail_after(30):
-        done = await run_process(python(code), grace=1_000)
-    keeper = int(done.out)
-    group, *_ = [int(fields[2]) for _, fields in table() if int(fields[1]) == keeper]
-    try:
-        os.killpg(group, 0)  # listed it is
-        assert running(group) == []
-    finally:
-        os.kill(keeper, signal.SIGKILL)

@@ -1,25 +1,33 @@
-"""Programs as agents: started from a list and never by a shell, in a process group that does not outlive the turn.
+"""Programs as agents: started from a list and never by a shell, and none of their processes outlives the turn.
 
     rt.add(Card("linter"), program(["ruff", "check", "-"]))
 
-Whoever waits may stop waiting at any moment; the group is gone before the cancellation goes on.
-A process that makes itself a group of its own has left on purpose and is out of reach.
+A small process, the reaper, runs between remit and each program. It ends every process that the program has started,
+also those with a session of their own: when the caller is cancelled, when the program ends, and when remit is killed.
+The caller may be cancelled at any moment; the processes are gone before the cancellation goes on.
 """
 
 import asyncio
 import errno
+import logging
+import marshal
 import os
 import shutil
+import socket
+import sys
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from signal import SIGKILL, SIGTERM
+from signal import SIGKILL
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from remit.adapters import reaper
+from remit.adapters.reaper import ASK, KILL, PREFIX
 from remit.core.text import NAME_LIMIT, TASK_LIMIT, plain, shown
 from remit.errors import BadInput
 
@@ -28,8 +36,13 @@ GRACE: Final = 5.0  # seconds between asking to end and ending
 
 _INHERITED: Final = frozenset({"PATH", "HOME", "LANG", "TMPDIR", "TZ"})  # and LC_*; keys and tokens stay with us
 _CALLER: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.E2BIG})
-_DRAIN: Final = 0.5  # seconds for pipes that someone outside the group keeps open; what the group wrote is in them
+_LIBRARIES: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # without which our own Python may not start
+_DRAIN: Final = 0.5  # seconds for pipes that a process of another user keeps open; what the program wrote is in them
+_AT_ONCE: Final = 2.0  # seconds for the reaper to end everyone when the loop is being closed
 _LAST_LINES, _LAST_CHARACTERS = 5, 1_000
+
+
+_log: Final = logging.getLogger("remit")
 
 
 class HasTask(Protocol):
@@ -62,6 +75,10 @@ class ProgramFailed(RuntimeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return partial(type(self), code=self.code), self.args
+
+
+class ReaperLost(RuntimeError):
+    """The process that watches over a program was killed, so how the program ended is unknown."""
 
 
 def program(
@@ -135,11 +152,11 @@ async def run_process(
     limit: int = LIMIT,
     grace: float = GRACE,
 ) -> Finished:
-    """Run a program with `text` on its stdin and wait until it and everyone in its process group is gone.
+    """Run a program with `text` on its stdin and wait until it and every process that it has started is gone.
 
     Of our environment it gets PATH, HOME, LANG, LC_*, TMPDIR and TZ, and what `env` gives besides.
-    When the caller is cancelled, or the program ends and leaves others behind, the group is asked to end (SIGTERM),
-    and after `grace` seconds it is ended (SIGKILL).
+    When the caller is cancelled, or the program ends and leaves others behind, all of them are asked to end (SIGTERM),
+    and after `grace` seconds they are ended (SIGKILL). Elsewhere than on Linux that is the program's process group.
     """
     command, data = _command(argv), text.encode()
     await checkpoint_if_cancelled()
@@ -169,17 +186,97 @@ def _environment(given: Mapping[str, str] | None) -> dict[str, str]:
     return {**ours, **(given or {})}
 
 
-class Child(asyncio.SubprocessProtocol):
-    """One process, what it prints, and its end: whoever lets it live does so in a task that nobody else cancels.
+class _Wire:
+    """Our end of the socket to a reaper: orders go out, lines come back."""
 
-    A protocol of our own, because asyncio's Process.wait() waits for the pipes too, and whoever the leader leaves
-    behind holds them open.
+    def __init__(self) -> None:
+        self.ours, self.theirs = socket.socketpair()
+        self.ours.setblocking(False)
+        _wires.add(self.ours)
+        self.ordered = False
+        self.program = 0
+        self.failed = 0
+        self.code: int | None = None
+        self.left = ""
+        self.broken = ""
+        self._heard = b""
+
+    async def order(self, argv: list[str], env: Mapping[str, str], grace: float) -> None:
+        """Have the program started, and wait until it is, or cannot be."""
+        words = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+        data = marshal.dumps(([os.fsencode(part) for part in argv], words, float(grace), sys.platform == "linux"))
+        loop = asyncio.get_running_loop()
+        with suppress(ConnectionError):  # the reaper has been killed: nothing more is heard of it
+            await loop.sock_sendall(self.ours, len(data).to_bytes(PREFIX, "big") + data)
+            self.ordered = True
+            while not (self.program or self.failed or self.broken) and (more := await loop.sock_recv(self.ours, 4_096)):
+                self._hear(more)
+
+    def say(self, word: bytes) -> None:
+        with suppress(OSError):  # it has ended already
+            if self.ordered:
+                self.ours.send(word)
+            else:  # half an order is none: nothing has been started
+                self.ours.shutdown(socket.SHUT_WR)
+
+    def kill(self) -> None:
+        """End everyone at once and wait for it, without the loop."""
+        self.say(KILL)
+        self.ours.settimeout(_AT_ONCE)
+        self.read()
+        self.ours.setblocking(False)
+
+    def read(self) -> None:
+        """Take in what the reaper has said until its end."""
+        with suppress(OSError):
+            while more := self.ours.recv(4_096):
+                self._hear(more)
+
+    def close(self) -> None:
+        self.ours.close()
+        self.theirs.close()
+
+    def _hear(self, more: bytes) -> None:
+        *lines, self._heard = (self._heard + more).split(b"\n")
+        for line in lines:
+            word, _, rest = line.decode(errors="replace").partition(" ")
+            match word:
+                case "started":
+                    self.program = int(rest)
+                case "failed":
+                    self.failed = int(rest)
+                case "ended":
+                    self.code = int(rest)
+                case "left":
+                    self.left = rest
+                case _:
+                    self.broken = rest
+
+
+_wires: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+
+def _forget_wires() -> None:
+    """In a fork of ours: a reaper must see the end of file when this process ends, not when its fork does."""
+    for wire in list(_wires):
+        wire.close()
+
+
+os.register_at_fork(after_in_child=_forget_wires)
+
+
+class Child(asyncio.SubprocessProtocol):
+    """One program, what it prints, and its end: whoever lets it live does so in a task that nobody else cancels.
+
+    The process that asyncio knows is the reaper. A protocol of our own, because asyncio's Process.wait() waits for the
+    pipes too, and a process of another user may hold them open.
     """
 
     def __init__(self, command: list[str], limit: int, grace: float) -> None:
-        self.over = asyncio.Event()  # the leader has ended, or nobody waits for it any more
+        self.over = asyncio.Event()  # the program and all that it started have ended, or nobody waits for it any more
         self.exited = asyncio.Event()
         self._closed = asyncio.Event()
+        self._wire: _Wire
         self._command = command
         self._limit = limit
         self._grace = grace
@@ -192,38 +289,50 @@ class Child(asyncio.SubprocessProtocol):
             stdin.write(data)
             stdin.write_eof()
             await self.over.wait()
-        return Finished(transport.get_returncode(), bytes(self._kept[1]), self.err, self._cut)
+        if self._wire.code is None:
+            raise ReaperLost(self._lost())
+        return Finished(self._wire.code, bytes(self._kept[1]), self.err, self._cut)
 
     @asynccontextmanager
     async def living(self, env: Mapping[str, str] | None, cwd: str | os.PathLike[str] | None) -> AsyncGenerator[Any]:
-        """Run the program while the body runs, and give its transport; then end every process of its group."""
-        transport = await self._started(_environment(env), cwd)
+        """Run the program while the body runs, and give its transport; then end every process that it started."""
+        self._wire = _Wire()
+        transport = await self._started(cwd)
         try:
+            # Only now: asyncio kills what it was starting when it is cancelled, and then there is nobody else yet.
+            await self._wire.order(self._command, _environment(env), self._grace)
+            self._check_started()
             yield transport
         finally:
             with anyio.CancelScope(shield=True):
                 await self._end(transport)
 
-    async def _started(self, env: dict[str, str], cwd: str | os.PathLike[str] | None) -> Any:
-        start = partial(asyncio.get_running_loop().subprocess_exec, lambda: self, *self._command)
-        starting = asyncio.ensure_future(start(env=env, cwd=cwd, start_new_session=True))
+    async def _started(self, cwd: str | os.PathLike[str] | None) -> Any:
+        """Start the reaper, which waits for its order."""
+        wire = self._wire
+        env = {name: os.environ[name] for name in _LIBRARIES if name in os.environ}
+        command = [sys.executable, "-I", "-S", reaper.__file__, str(wire.theirs.fileno()), Path(self._command[0]).name]
+        start = partial(asyncio.get_running_loop().subprocess_exec, lambda: self, *command)
+        starting = asyncio.ensure_future(
+            start(env=env, cwd=cwd, start_new_session=True, pass_fds=(wire.theirs.fileno(),))
+        )
         try:
             with anyio.CancelScope(shield=True):  # asyncio's own answer to a cancellation is to kill the leader alone
                 await asyncio.wait([starting])
+            return starting.result()[0]
         except asyncio.CancelledError:
             await self._not_started(starting)
             raise
-        try:
-            return starting.result()[0]
         except OSError as error:
-            if error.errno not in _CALLER:
-                raise
-            why = f"{error.strerror}: {shown(str(error.filename), 200)}"
-            raise BadInput(f"{shown(self._command[0])} cannot be started: {why}") from error
+            raise self._cannot_start(error) from error
+        finally:
+            wire.theirs.close()
+            if not starting.done() or starting.cancelled() or starting.exception() is not None:
+                wire.close()
 
     async def _not_started(self, starting: asyncio.Future[tuple[Any, Any]]) -> None:
         """End what was being started when the loop is closed. That cancels asyncio's own tasks too, and then asyncio
-        waits for pipes that nobody connects any more: it has killed the leader, and is not waited for."""
+        waits for pipes that nobody connects any more: it has killed the reaper, and is not waited for."""
         for _ in range(2):
             await asyncio.wait([starting], timeout=_DRAIN)
             if starting.done():
@@ -232,27 +341,65 @@ class Child(asyncio.SubprocessProtocol):
         if starting.done() and not starting.cancelled() and starting.exception() is None:
             await self._end(starting.result()[0])
 
+    def _check_started(self) -> None:
+        if self._wire.failed:
+            raise self._cannot_start(OSError(self._wire.failed, os.strerror(self._wire.failed), self._command[0]))
+        if not self._wire.program:
+            raise ReaperLost(self._lost())
+
+    def _cannot_start(self, error: OSError) -> Exception:
+        if error.errno not in _CALLER:
+            return error
+        why = f"{error.strerror}: {shown(str(error.filename), 200)}"
+        return BadInput(f"{shown(self._command[0])} cannot be started: {why}")
+
+    def _lost(self) -> str:
+        """Say that nobody knows how the program ended."""
+        name, wire = shown(Path(self._command[0]).name), self._wire
+        if wire.left:
+            return f"{name} could not be ended: it runs as another user (process {wire.left}); end it yourself"
+        why = f"failed ({wire.broken})" if wire.broken else "was killed"
+        if not wire.program:
+            return f"{name} was not started: the process that was to watch over it {why}; try again"
+        return (
+            f"the process that watched over {name} {why}, so {name} was killed too and how far it got is unknown; "
+            f"commands that it ran in sessions of their own may still run: look for them with `ps`"
+        )
+
     @property
     def err(self) -> bytes:
         """The end of what it has said on stderr so far."""
         return bytes(self._kept[2])
 
     async def _end(self, transport: Any) -> None:
-        group: int = transport.get_pid()  # it leads a session of its own, so its pid is the group's id
         try:
-            await _clear(group, self._grace)
+            self._wire.say(ASK)
             await self.exited.wait()
             with anyio.move_on_after(_DRAIN):
                 await self._closed.wait()
         except BaseException:  # the loop itself is being closed: there is no time left to be polite
-            _signal(group, SIGKILL)
+            self._wire.kill()
             raise
         finally:
+            self._hear_the_last()
             stdin = transport.get_pipe_transport(0)
             if stdin.get_write_buffer_size():  # close() would wait until someone reads it
                 stdin.abort()
             transport.close()
         await self._closed.wait()
+
+    def _hear_the_last(self) -> None:
+        """Learn how the program ended. If the reaper was killed, the kernel has killed the program; end its group."""
+        wire = self._wire
+        wire.read()
+        wire.close()
+        if wire.code is None and wire.program and not wire.left:
+            _log.warning("%s", self._lost())
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(wire.program, SIGKILL)
+        elif wire.left:
+            name = shown(Path(self._command[0]).name)
+            _log.warning("%s has left processes of another user that remit may not end: %s", name, wire.left)
 
     # -- what asyncio calls -----------------------------------------------------------------------------
 
@@ -269,44 +416,3 @@ class Child(asyncio.SubprocessProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closed.set()
-
-
-async def _clear(group: int, grace: float) -> None:
-    """End everyone in the group and wait until they are gone."""
-    for number, patience in ((SIGTERM, grace), (SIGKILL, None)):
-        if not _alive(group):
-            return
-        _signal(group, number)
-        with anyio.move_on_after(patience):
-            pause = 0.005
-            while _alive(group):  # they are not our children: there is nothing to wait on, one can only look
-                await anyio.sleep(pause)
-                pause = min(2 * pause, 0.1)
-
-
-def _alive(group: int) -> bool:
-    """Whether someone in the group still runs.
-
-    The dead whom nobody has collected do not count. In a container whose first process collects nobody they stay.
-    """
-    if not _signal(group, 0):
-        return False
-    states = [state for path in Path("/proc").glob("[0-9]*/stat") for state in _state(path, group)]
-    return not states or any(state not in "ZX" for state in states)  # none: a system without /proc
-
-
-def _state(path: Path, group: int) -> list[str]:
-    try:
-        fields = path.read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:  # it has gone since
-        return []
-    return [fields[0]] if int(fields[2]) == group else []
-
-
-def _signal(group: int, number: int) -> bool:
-    """Whether there was someone to get it. Whoever runs under another user's name is not ours to end."""
-    try:
-        os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True

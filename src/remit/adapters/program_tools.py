@@ -1,4 +1,4 @@
-"""Programs as tools: started from a list and never by a shell, in a process group that does not outlive the call.
+"""Programs as tools: started from a list and never by a shell, and none of their processes outlives the call.
 
     program_tool("count_lines", ["wc", "-l", "--", "{path}"], "Count the lines of a file.", ["path"])
 
