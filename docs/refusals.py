@@ -8,6 +8,7 @@ from remit.core.bounds import DEFAULT_HANDOFFS, TOP, Bounds
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.guards import ALLOW, Guard, Verdict, deny
 from remit.core.money import Lease, Short, figures
+from remit.core.money.limits import Limit, Metered, TasksUsedUp
 from remit.core.record import NO_RUN, RunFacts
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
 from remit.core.repeats import ONCE, Repetition
@@ -57,6 +58,8 @@ _UNPAID = f"'reviewer' was not asked: {_LACK}; give it less, or finish with what
 _USED = (
     "this part of the run has used 25,310 tokens of 25,000 tokens; 'reviewer' was not asked; finish with what you have"
 )
+_FULL = TasksUsedUp(Limit("day", tasks=100), Metered("workspace", ""), 100, 1_795_000_000_000_000)
+_USED_UP = f"'reviewer' was not asked: {_FULL.sentence(1_794_960_000_000_000)}; finish with what you have"
 _REJECTED = rejected(Said("q1", "rejected", "bob", "freeze"), "asking 'deployer'")
 _CODER = _remit("lead", "coder")
 
@@ -166,6 +169,14 @@ _SAMPLES: tuple[tuple[Guard, Remit, Pass, Known, str, str], ...] = (
         replace(_FACTS, unpaid=("credits", _UNPAID)),
         "what is to be set aside is not there, or everything is spent",
         "give it less, or finish with what is there",
+    ),
+    (
+        guards.affordable,
+        _CODER,
+        Pass("reviewer", "x"),
+        replace(_FACTS, unpaid=("limit", _USED_UP)),
+        'a limit on tasks, such as `Limit("day", tasks=100)`, is used up',
+        "wait until there is room, or raise the limit; `remit limits` lists them",
     ),
     (
         guards.approved,

@@ -9,6 +9,7 @@ from remit.core.events import Event, Head
 from remit.core.match import Match
 from remit.core.message import Message
 from remit.core.money import Hold, Lease
+from remit.core.money.limits import LimitUse, Metered
 from remit.core.outcome import Outcome
 from remit.core.question import Inquiry, Notice, Reply
 from remit.core.record import Record, RunFacts
@@ -67,8 +68,10 @@ __all__ = [
     "KeyRing",
     "Lease",
     "LedgerAudit",
+    "LimitUse",
     "Match",
     "Message",
+    "Metered",
     "Move",
     "Node",
     "Notice",

@@ -190,3 +190,28 @@ async def test_what_was_spent_is_shown_wherever_a_run_is(spent: Path):
     assert "spent    $0.07" in remit(spent, "status").stdout
     assert "$0.07, $0.01 below" in remit(spent, "flow").stdout
     assert json.loads(remit(spent, "runs", "--json").stdout)[0]["credits"] == amount("$0.08")
+
+
+@pytest.mark.rule("limits.listed", "limits.tasks")
+def test_the_limits_of_a_file_hold_and_their_use_is_listed(tmp_path: Path):
+    (tmp_path / "remit.toml").write_text(
+        '[store]\npath = "remit.db"\n\n[agents.helper]\nfunction = "helping:helper"\n\n'
+        '[[limits]]\nper = "day"\ntasks = 1\n\n[[limits]]\nper = "hour"\ncredits = "$1"\nagent = "*"\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "helping.py").write_text("async def helper(turn):\n    return turn.task\n", encoding="utf-8")
+    first = remit(tmp_path, "run", "helper", "x")
+    assert first.returncode == 0, first.stderr
+    second = remit(tmp_path, "run", "helper", "x")
+    assert second.returncode == 3
+    assert "the workspace has begun 1 of 1 task a day, and there is room again in 1 d" in second.stderr
+    shown = remit(tmp_path, "limits").stdout
+    assert "the workspace  1 task a day   1 task     -  0 tasks" in shown
+    assert "each agent     $1.00 an hour   $0.00" in shown
+    tasks, money = json.loads(remit(tmp_path, "limits", "--json").stdout)
+    assert [tasks[name] for name in ("per", "scope", "name", "unit", "most", "used", "left")] == [
+        *("day", "workspace", "", "tasks", 1, 1, 0)
+    ]
+    assert (tasks["room_at"] is not None, money["unit"], money["room_at"]) == (True, "credits", None)
+    (tmp_path / "remit.toml").write_text('[agents.helper]\nfunction = "helping:helper"\n', encoding="utf-8")
+    assert "this team has no limits" in remit(tmp_path, "limits").stdout

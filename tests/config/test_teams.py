@@ -354,7 +354,7 @@ WRONG = {
         '4: limits.0.per: this is "hour" or "day" or "week" or "month", not \'dya\'; did you mean \'day\'?'
     ),
     f"{AGENT}[[limits]]\nper = 'day'\ncredits = '$1'\n[[limits]]\nper = 'day'": (
-        "6: limits.1: a limit says how much: credits, tokens, or both"
+        "6: limits.1: a limit says how much: credits, tokens or tasks"
     ),
     f"{AGENT}[[limits]]\nper = 'day'\ncredits = '$1'\nagent = 'codr'": (
         "6: limits.0.agent: there is no agent 'codr'; did you mean 'coder'?"

@@ -112,8 +112,10 @@ FAILED_TOOL: kinds.ToolDone = {
 # The barest and the fullest event of each kind, as its maker makes it.
 MADE = [
     kinds.started(CODER, NOW),
+    with_more(kinds.started(CODER, NOW), metered=True),
     with_more(kinds.started(STRANGE, NOW, BEGUN, QUEUED), **RETRIED),
     kinds.submitted(CODER, NOW, QUEUED),
+    with_more(kinds.submitted(CODER, NOW, QUEUED), metered=True),
     with_more(kinds.submitted(STRANGE, NOW, QUEUED, BEGUN), **RETRIED),
     kinds.claimed(HERE, "coder", NOW, Claim("w1", 1, 1)),
     kinds.claimed(HERE, "coder", NOW, Claim("w1", 1, 1), NOW + 9),

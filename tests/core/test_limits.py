@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import NOW
-from remit.core.money.limits import HOURS, LONGEST, Exceeded, Limit, Metered
-from remit.core.times import HOUR, hour_of
+from remit.core.money.limits import HOURS, LONGEST, Exceeded, Limit, LimitUse, Metered, TasksUsedUp
+from remit.core.times import HOUR, begin_of, hour_of
 from remit.errors import BadInput
 
 
@@ -19,6 +19,9 @@ def test_a_limit_is_read_as_people_write_it():
     assert (limit.most("credits"), limit.most("tokens")) == (300_000, None)
     assert Limit("hour", tokens=5, session="*").most("tokens") == 5
     assert Limit("hour", credits=0).most("credits") == 0
+    assert (Limit("day", tasks=100).most("tasks"), Limit("day", tasks=100).most("credits")) == (100, None)
+    assert (Limit("day", tasks=1).is_of_money, Limit("day", tasks=1, tokens=1).is_of_money) == (False, True)
+    assert Limit("day", credits="$1", tokens=1, tasks=1).units == ("credits", "tokens", "tasks")
     assert max(HOURS.values()) == LONGEST
 
 
@@ -28,7 +31,7 @@ def test_a_limit_is_read_as_people_write_it():
     [
         ({"per": "fortnight", "credits": "$1"}, "a limit is per hour, day, week, month, not 'fortnight'"),
         ({"per": "days", "credits": "$1"}, "a limit is per hour, day, week, month, not 'days'; did you mean day?"),
-        ({"per": "day"}, "a limit says how much: credits, tokens, or both"),
+        ({"per": "day"}, "a limit says how much: credits, tokens or tasks"),
         (
             {"per": "day", "credits": "$1", "agent": "a", "session": "s"},
             "a limit is of an agent or of a session; say two limits",
@@ -38,6 +41,8 @@ def test_a_limit_is_read_as_people_write_it():
             'credits: 1 could be dollars or millionths; write "$1" or "1 USD"',
         ),
         ({"per": "day", "tokens": -1}, "tokens"),
+        ({"per": "day", "tasks": -1}, "tasks is a whole number of at least 0 or None, not -1"),
+        ({"per": "day", "tasks": 1.5}, "tasks is a whole number"),
         ({"per": "day", "tokens": 1, "session": "a\nb"}, "a session"),
         ({"per": "day", "tokens": 1, "agent": "///"}, "an agent's name needs at least one letter"),
     ],
@@ -81,3 +86,48 @@ def test_an_exceeded_limit_says_all_figures_and_whether_waiting_helps():
     assert not held.for_good  # exactly the limit, once what is held comes back
     tokens = Exceeded(Limit("week", tokens=1_000), "tokens", Metered("session", "s"), 900, 0, 200)
     assert tokens.sentence == "200 tokens wanted, and session 's' has used 900 tokens of 1,000 tokens a week"
+
+
+@pytest.mark.rule("limits.scopes")
+def test_whom_a_limit_is_for_is_said_in_words():
+    told = [Limit("day", tasks=1), Limit("day", tasks=1, agent="a"), Limit("day", tasks=1, session="*")]
+    assert [str(limit.of) for limit in told] == ["the workspace", "agent 'a'", "each session"]
+
+
+@pytest.mark.rule("limits.tasks")
+def test_a_limit_has_room_again_when_enough_of_its_oldest_hours_no_longer_count():
+    began = begin_of(hour_of(NOW))
+    hours = [(hour_of(began), 2), (hour_of(began + HOUR), 1)]
+    assert Limit("day", tasks=3).room_at("tasks", hours) == began + 25 * HOUR
+    assert Limit("day", tasks=2).room_at("tasks", hours) == began + 25 * HOUR
+    assert Limit("day", tasks=1).room_at("tasks", hours) == began + 26 * HOUR
+    assert Limit("day", tasks=0).room_at("tasks", hours) is None
+    for tasks, later in ((3, 25), (1, 26)):
+        limit = Limit("day", tasks=tasks)
+        left = [sum(n for hour, n in hours if hour >= limit.since(began + later * HOUR - more)) for more in (1, 0)]
+        assert left[0] >= tasks > left[1]
+
+
+@pytest.mark.rule("limits.tasks")
+@pytest.mark.parametrize(
+    ("wait", "told"),
+    [(1, "in 1 min"), (HOUR // 60 + 1, "in 2 min"), (HOUR, "in 1 h"), (25 * HOUR, "in 1 d 1 h"), (-HOUR, "in 1 min")],
+)
+def test_a_limit_on_tasks_says_when_there_is_room_again(wait: int, told: str):
+    full = TasksUsedUp(Limit("hour", tasks=1), Metered("session", "s"), 1, NOW + wait)
+    assert full.sentence(NOW).startswith(
+        f"session 's' has begun 1 of 1 task an hour, and there is room again {told}, at"
+    )
+
+
+@pytest.mark.rule("limits.listed")
+def test_of_a_limit_nothing_is_left_when_more_is_used_than_it_allows():
+    use = LimitUse(Limit("day", tasks=2), "tasks", Metered("workspace", ""), 5)
+    assert (use.most, use.left) == (2, 0)
+    assert LimitUse(Limit("day", credits="$1"), "credits", Metered("agent", "a"), 400_000, 100_000).left == 500_000
+
+
+@pytest.mark.rule("limits.tasks")
+def test_a_limit_that_never_has_room_says_so():
+    full = TasksUsedUp(Limit("day", tasks=0), Metered("agent", "a"), 0, None)
+    assert full.sentence(NOW) == "agent 'a' has been given 0 of 0 tasks a day, so none may begin"

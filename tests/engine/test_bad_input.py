@@ -261,7 +261,7 @@ async def test_whatever_is_said_to_a_runtime_is_done_or_refused_with_a_sentence(
 @pytest.mark.rule("input.told")
 async def test_whatever_is_said_to_a_workspace_is_done_or_refused_with_a_sentence(crew: Runtime):
     nothing = {"head", "agents", "workers", "breakers", "namespaces", "cleanup", "examine", "close"}
-    nothing |= {"account", "leases", "uncertain", "audit"}
+    nothing |= {"account", "leases", "uncertain", "audit", "limits"}
     assert {*OF_WORKSPACE, *nothing} == {*public(Workspace)}
     await walk(crew.workspace, OF_WORKSPACE)
     await nothing_is_left(crew)

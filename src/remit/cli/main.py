@@ -53,6 +53,7 @@ _COMMANDS: Final = (
     (LOOK, "stats", "stats:stats", "Show who works, how long, and how often tasks change hands."),
     (LOOK, "approvals", "approvals:approvals", "List what waits for a person, or what was decided."),
     (LOOK, "spend", "spend:spend", "Show who spent what: by day, agent, model, session or run."),
+    (LOOK, "limits", "limits:limits", "Show how much of a team's limits is used."),
     (LOOK, "credits", "credits:app", "Show what the account has; grant it money, let it be spent again."),
     (LOOK, "ledger", "ledger:app", "List calls of uncertain cost, say what one cost, verify that all adds up."),
     (LOOK, "breakers", "breakers:breakers", "List agents that are not asked because they fail."),

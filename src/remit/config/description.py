@@ -594,11 +594,12 @@ TABLES: Final[Mapping[str, TableKind]] = {
         },
     ),
     "limits": TableKind(
-        "What may be spent in an hour, a day, a week or a month.",
+        "What may be spent, and how many tasks may begin, in an hour, a day, a week or a month.",
         {
             "per": Setting("In which time.", word_of(*HOURS)),
             "credits": Setting("How much money.", AMOUNT, _amount),
             "tokens": Setting("How many tokens.", WHOLE),
+            "tasks": Setting("How many tasks may begin.", WHOLE),
             "agent": Setting('By which agent; "*" for each.', TEXT),
             "session": Setting('In which session; "*" for each.', TEXT),
         },

@@ -27,7 +27,9 @@ GROWN: Final = 200  # characters: what is shorter has not grown yet
 MORE: Final = 2  # rounds in which what was refused is tried all the same, before its turn is stopped
 
 _PASSING: Final = frozenset(("concurrency", "spawn", "over"))  # refusals that may be none a moment later
-_OF_ALL: Final = frozenset(("depth", "tasks", "handoffs", "tier", "deadline", "sends"))  # the same whoever is asked
+_OF_ALL: Final = frozenset(
+    ("depth", "tasks", "handoffs", "tier", "deadline", "sends", "limit")
+)  # the same whoever is asked
 _BETWEEN_WORDS: Final = re.compile(r"[\W_]+")
 _TRIES: Final = re.compile(  # and no other numbers: what is done for each of many has those, too
     r"\b(?:attempt|try|retry|retries)\s*[#:.]?\s*\d+\b|\b\d+(?:st|nd|rd|th) (?:time|try|attempt)\b"

@@ -63,6 +63,11 @@ def _hour(number: int) -> str:
     return f"{datetime.fromtimestamp(number * 3_600, UTC):%Y-%m-%dT%H}"
 
 
+def begin_of(hour: str) -> int:
+    """Return when an hour such as 2026-11-15T02 began."""
+    return moment(datetime.fromisoformat(f"{hour}:00+00:00"), "an hour")
+
+
 def aware(at: int) -> datetime:
     """Give the same moment as a datetime in UTC, exact to the microsecond."""
     return _EPOCH + timedelta(microseconds=at)

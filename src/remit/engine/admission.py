@@ -13,6 +13,7 @@ from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import ALLOW, SENDS, SPAWNED, Answer, Passage, Verdict, affordable, deny, judge
 from remit.core.kinds import breaker_set, place, refused
+from remit.core.money.limits import Limit
 from remit.core.question import QuestionDraft
 from remit.core.record import RunFacts
 from remit.core.refusals import Refusable
@@ -21,6 +22,7 @@ from remit.core.repeats import ONCE, Repetition
 from remit.engine.directory import Directory, askable
 from remit.engine.door.approving import Approving, Permit, analysis_only, automatic, permit
 from remit.engine.door.funding import Funding, funded
+from remit.engine.door.limiting import LIMIT, refusal, used_up
 from remit.errors import Refused
 from remit.ports import View
 
@@ -29,12 +31,14 @@ _MANY: Final = 1_000_000
 
 class TaskLimits(NamedTuple):
     """How often one task may change hands, into how many parts it may go out at once, and how many spawned tasks it
-    may have at a time; `echo` is how often an agent may say again what it said, to a text that only grows."""
+    may have at a time; `echo` is how often an agent may say again what it said, to a text that only grows; `begun` are
+    the limits on how many tasks begin in a time."""
 
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
     spawns: int = SPAWNED
     echo: int | None = None
+    begun: tuple[Limit, ...] = ()
 
 
 _LIMITS: Final = TaskLimits()
@@ -62,7 +66,7 @@ class Proposal(NamedTuple):
     child's own if no agent asks. `asker` is the asking agent's card; None when a person or a worker asks. `brought` is
     the card of a holder that the engine brings along, and that is in no directory. `handing` is there for a handoff.
     `tally` has the refusals of the asker's task; `repetition` says how often it has asked for the very same; `op` is
-    the operation that it is, under which a person is asked.
+    the operation that it is, under which a person is asked. `again` says that an earlier try of the asker began it.
     """
 
     child: Remit
@@ -75,6 +79,14 @@ class Proposal(NamedTuple):
     tally: Refusable | None = None
     repetition: Repetition = ONCE
     op: str = ""
+    again: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether a task begins that counts for limits: what is handed over or tried again does not, nor does the one
+        that leads a plan in a person's place."""
+        child, under = self.child, self.under
+        return (child is under or child.id != under.id) and self.brought is None and not self.again
 
     def note_refusal(self) -> None:
         """Note that the answer was no, once it is certain."""
@@ -222,7 +234,12 @@ class HopFacts:
     @property
     def unpaid(self) -> tuple[str, str]:
         lacks = self.funding.lacks
-        return (self.funding.rule, lacks) if lacks else ("", "")
+        if lacks:
+            return self.funding.rule, lacks
+        limits, proposal = self._limits.begun, self._proposal
+        if limits and proposal.counts and (found := used_up(self._view, limits, proposal.child, self.now)):
+            return LIMIT, refusal(proposal.child, found, self.now, person=proposal.asker is None)
+        return "", ""
 
     @property
     def repetition(self) -> Repetition:
@@ -265,6 +282,8 @@ class Admission:
         # What is only queued, or sent out in parts, is not the one probe of a breaker.
         probes = view.breaker(wish.to) is not CLOSED and not passage.queued and passage.name != "fan-out"
         funds = facts.funding.data if affordable in passage.guards else None
+        if self.limits.begun and affordable in passage.guards and proposal.counts:
+            funds = {**(funds or {}), "metered": True}
         events = self.probe(view, proposal) if probes else ()
         return Admitted(verdict, (*events, *facts.permit.events) if facts.permit.events else events, joins, funds)
 

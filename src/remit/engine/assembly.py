@@ -131,7 +131,8 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
 
 def _money(services: Services, settings: EngineSettings) -> MoneyServices:
     ground, policy = services.ground, settings.policy
-    holding = Holding(ground, services.slots, services.insisting, policy.limits, settings.serving.pace.money_wait)
+    limits = tuple(limit for limit in policy.limits if limit.is_of_money)
+    holding = Holding(ground, services.slots, services.insisting, limits, settings.serving.pace.money_wait)
 
     async def has_key(provider: str) -> bool:
         return await ground.store.read(lambda view: view.secret(provider) is not None)
@@ -158,11 +159,12 @@ def _timely(database: Database, workspace: str, system: System) -> Store:
 
 def _services(ground: Ground, database: Database, settings: EngineSettings) -> Services:
     policy, serving = settings.policy, settings.serving
+    begun = tuple(limit for limit in policy.limits if limit.tasks is not None)
     admission = Admission(
         ground.directory,
         policy.breaker,
         policy.concurrency,
-        TaskLimits(policy.handoffs, policy.sends, policy.spawns, policy.loops.echo),
+        TaskLimits(policy.handoffs, policy.sends, policy.spawns, policy.loops.echo, begun),
         Approving(policy.approve, policy.unanswered),
     )
     bell = Bell(ground.store, ground.clock)

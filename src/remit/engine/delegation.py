@@ -96,13 +96,15 @@ PLAIN: Final = Besides()
 
 class Wanted(NamedTuple):
     """What an agent asks for: the pass, the operation it is, its text as a person approved it, what it is besides, and
-    the first task of those that were tried for it and did not complete."""
+    the first task of those that were tried for it and did not complete; `again` says that an earlier try of the asker
+    began that."""
 
     wish: Pass
     op: str
     edit: Edit
     besides: Besides = PLAIN
     origin: str = ""
+    again: bool = False
 
     def begun(self, worker: str, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
         """Make the fields of the task's first event besides its remit."""
@@ -226,7 +228,7 @@ class Delegations:
                 besides.ticket.judged()
                 return await self._taken_up_again(asker, known.open, op)
             origin = known.origin or asker.operations.failed_before(op)
-            wanted = Wanted(wish, known.op or op, Edit(), besides, origin)
+            wanted = Wanted(wish, known.op or op, Edit(), besides, origin, known.origin != "")
             attempt = partial(self._attempt, asker, wanted)
             live, answer = await services.busy.admitted(wish, attempt, asker, besides.ticket)
             if not isinstance(answer, str):
@@ -247,10 +249,10 @@ class Delegations:
 
     async def _attempt(self, asker: LiveTask, wanted: Wanted, patient: bool) -> Attempted:
         """Try once to have a delegation admitted."""
-        services, (wish, op, edit, besides, origin) = self._services, wanted
+        services, (wish, op, edit, besides, origin, tried) = self._services, wanted
         step, again = besides.step, besides.again
         proposal = proposed(services.ground, asker, edit.applied(wish), step.trust if step is not None else None)
-        proposal = proposal._replace(wish=wish, op=op, repetition=again)
+        proposal = proposal._replace(wish=wish, op=op, repetition=again, again=tried)
         child, live = proposal.child, self._made_alive(asker, proposal, besides)
         admission, worker, slots = services.admission, services.heartbeat.worker, services.slots
 

@@ -11,6 +11,7 @@ from remit.core.identity import UsedKey
 from remit.core.loops import AskCount
 from remit.core.message import Message
 from remit.core.money import Hold, Lease, Unit
+from remit.core.money.limits import MeterUnit
 from remit.core.projection import Key, Row, Table, Tables
 from remit.core.question import Question
 from remit.core.record import Record, RunFacts, Standing
@@ -327,12 +328,17 @@ class LedgerView(Protocol):
         """Sum up what is held right now: of all, of an agent, or of a session."""
         ...
 
-    def metered(self, scope: str, name: str, unit: Unit, since: str) -> int:
+    def metered(self, scope: str, name: str, unit: MeterUnit, since: str) -> int:
         """Sum up what was spent after that hour by the workspace, an agent or a session."""
         ...
 
-    def meter(self, scope: str, name: str, unit: Unit, hour: str) -> int | None:
+    def meter(self, scope: str, name: str, unit: MeterUnit, hour: str) -> int | None:
         """Tell what was spent in one hour; None if nothing was."""
+        ...
+
+    def meter_hours(self, scope: str, name: str, unit: MeterUnit, since: str) -> list[tuple[str, str, int]]:
+        """List what was spent in each hour from that one on: by name ("*" for every name of the scope), then by
+        hour."""
         ...
 
 

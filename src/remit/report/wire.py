@@ -16,6 +16,7 @@ from remit.core.events import Event
 from remit.core.match import Match
 from remit.core.message import Message
 from remit.core.money import Hold, Lease
+from remit.core.money.limits import LimitUse
 from remit.core.outcome import Outcome
 from remit.core.record import Record
 from remit.core.recovery import Resting
@@ -251,6 +252,13 @@ def hold(hold: Hold) -> Data:
     """A call that was charged whole because nobody could say what it cost."""
     names = ("id", "task", "run", "session", "agent", "credits", "tokens", "why", "model", "own_key", "hour")
     return {name: value(getattr(hold, name)) for name in names}
+
+
+def limit_use(use: LimitUse) -> Data:
+    """How much of a limit is used."""
+    scope, name = use.metered
+    told: Data = {"per": use.limit.per, "scope": scope, "name": name, "unit": use.unit, "most": use.most}
+    return told | {"used": use.used, "held": use.held, "left": use.left, "room_at": use.room_at}
 
 
 def spending(spending: Spending) -> Data:

@@ -7,6 +7,7 @@ from remit.core.checks import between, one_of
 from remit.core.credits import CreditsGiven, credits  # noqa: A004 - the word of the domain
 from remit.core.credits import amount as read_amount
 from remit.core.money import Hold, Lease, Unit
+from remit.core.money.limits import LimitUse
 from remit.core.text import NAME_LIMIT, line, plain
 from remit.engine.acts import act_of
 from remit.errors import BadInput
@@ -14,7 +15,7 @@ from remit.report.audit import LedgerAudit
 from remit.report.spend import SPEND_BY, SpendBy, Spending
 from remit.runtime.filters import StatsFilter, which_figures
 from remit.runtime.opening import Opening
-from remit.runtime.spending import audit_of, spending_of
+from remit.runtime.spending import audit_of, limit_uses, spending_of
 
 _MOST_TOKENS = 1_000_000_000_000
 _WHY = 200
@@ -89,6 +90,13 @@ class HasLedger:
         one_of(by, SPEND_BY, "by")
         window, _ = which_figures(StatsFilter(since=since, until=until))
         return await self._opening.engine.services.ground.store.browse(lambda view: spending_of(view, by, window))
+
+    async def limits(self) -> list[LimitUse]:
+        """Tell how much of each limit of `Policy(limits=...)` is used: one entry for each unit, and of a limit for each
+        agent or session one for each that has used something."""
+        opening = self._opening
+        limits, ground = opening.settings.policy.limits, opening.engine.services.ground
+        return await ground.store.browse(lambda view: limit_uses(view, limits, ground.clock.now()))
 
     async def audit(self) -> LedgerAudit:
         """Check that every lease balances, that what is held, lent and spent adds up, and that no call outlived its

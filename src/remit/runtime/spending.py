@@ -1,6 +1,6 @@
 """Reading the ledger and the charges of the journal, all as of one moment."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final, cast
@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 from remit.core.kinds import SPENDS
 from remit.core.lifecycle import TERMINAL
 from remit.core.money import ACCOUNT, Hold, Lease, Unit
+from remit.core.money.limits import EACH, TASKS, Limit, LimitUse, Metered, MeterUnit
 from remit.core.tally import Window
 from remit.engine.door.funding import purse_of
 from remit.ports import Span, View
@@ -25,6 +26,22 @@ def spending_of(view: View, by: SpendBy, window: Window) -> Spending:
         return spends.result()
     uncertain = sum(hold.credits for hold in _holds(view) if hold.state == "uncertain")
     return spends.result(account_spent(_leases(view)), uncertain)
+
+
+def limit_uses(view: View, limits: Iterable[Limit], now: int) -> list[LimitUse]:
+    """Tell how much of each limit is used, in each unit, by each for whom it is."""
+    return [use for limit in limits for unit in limit.units for use in _uses(view, limit, unit, now)]
+
+
+def _uses(view: View, limit: Limit, unit: MeterUnit, now: int) -> Iterator[LimitUse]:
+    scope, name = limit.of
+    by_name: dict[str, list[tuple[str, int]]] = {} if name == EACH else {name: []}
+    for whose, hour, spent in view.meter_hours(scope, name, unit, limit.since(now)):
+        by_name.setdefault(whose, []).append((hour, spent))
+    for whose, hours in (by_name or {EACH: []}).items():
+        held = 0 if unit == TASKS else view.on_hold(unit, **({scope: whose} if whose else {}))
+        use = LimitUse(limit, unit, Metered(scope, whose), sum(spent for _, spent in hours), held)
+        yield use if use.used < use.most else use._replace(room_at=limit.room_at(unit, hours))
 
 
 def audit_of(view: View) -> LedgerAudit:

@@ -30,7 +30,7 @@ class Begun(NamedTuple):
     `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires, `repeats` how often
     its asker has asked for the very same by now, with the same result, once that is worth a warning; `lineage` is there
     if it is tried again for another, `lead` if any process can go on with what is led: its data; `funds`
-    if it pays along a path: its purse, and the leases that begin with it.
+    if it pays along a path: its purse, and the leases that begin with it, and whether it counts for limits on tasks.
     """
 
     worker: str = ""
@@ -59,7 +59,8 @@ class Queued(NamedTuple):
 
 class FirstData(RemitData, Opens, total=False):
     """The data of `task.started` and `task.submitted`. `origin` is the first task of those that were tried for the
-    same, by themselves or by hand; `lead` is what whoever runs it leads in its holder's place, a plan or a team."""
+    same, by themselves or by hand; `lead` is what whoever runs it leads in its holder's place, a plan or a team;
+    `metered` is there if the task counts for limits on tasks."""
 
     worker: str
     step: str
@@ -77,6 +78,7 @@ class FirstData(RemitData, Opens, total=False):
     failures: int
     until: int
     lead: LeadData
+    metered: bool
 
 
 BEGUN: Final = Begun()

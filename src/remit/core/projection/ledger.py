@@ -6,11 +6,13 @@ from typing import Any, Final, cast
 from remit.core.events import Event
 from remit.core.kinds import AccountSet, HoldPlaced, HoldReconciled, HoldResolved, LedgerCarried, read
 from remit.core.money import ACCOUNT, UNITS, Lease, opened_by, purse_text
+from remit.core.money.limits import TASKS
 from remit.core.projection.change import Change, Row
 from remit.core.times import hour_of
 from remit.core.values import Json, encode
 
 _PARTS: Final = ("available", "reserved", "lent", "spent")
+_ONE_TASK: Final = {TASKS: 1}
 
 
 def leases_begin(event: Event) -> list[Change]:
@@ -114,6 +116,11 @@ def _metered(event: Event, costs: dict[str, int], hour: str) -> list[Change]:
         for unit, cost in costs.items()
         if cost
     ]
+
+
+def task_counts(event: Event) -> list[Change]:
+    """A task that began counts, for the limits on tasks."""
+    return _metered(event, _ONE_TASK, hour_of(event.at))
 
 
 def counted_in(row: Row) -> list[tuple[str, ...]]:

@@ -58,12 +58,13 @@ def _submitted(event: Event) -> list[Change]:
 
 
 def _funded(event: Event, row: Row) -> list[Change]:
-    """The task pays along these paths; leases of its own begin with it."""
+    """The task pays along these paths; leases of its own begin with it. Where tasks are limited it counts."""
+    counts = ledger.task_counts(event) if "metered" in event.data else []
     purse = cast("dict[str, Any]", event.data.get("purse"))
     if not purse:
-        return []
+        return counts
     row["purse"] = purse_text(purse)
-    return ledger.leases_begin(event)
+    return [*ledger.leases_begin(event), *counts]
 
 
 def _key_used(event: Event, data: FirstData) -> tuple[Change, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from remit.core import lifecycle
 from remit.core import remit as remits
@@ -32,6 +33,8 @@ from remit.engine.queue.task import Status
 from remit.engine.timing import fail_after
 from remit.errors import Conflict, NotFound, StoreError
 from remit.ports import Decision, TaskLine, View, Which
+
+_OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered"))  # what a task that is tried again does not take over
 
 
 class TaskControl:
@@ -184,7 +187,7 @@ class TaskControl:
             began, lineage = _retried_from(view, record)
             data = _once_more(began, record, lineage, ground.clock.now(), until)
             funds = funded_again(view, record, read(began, FirstData), again).data
-            data = {name: said for name, said in data.items() if name not in ("purse", "opens")} | (funds or {})
+            data = {name: said for name, said in data.items() if name not in _OF_ITS_OWN} | (funds or {})
             if act.by:
                 data["by"] = act.by
             run = record.run if record.parent else again

@@ -25,6 +25,7 @@ from remit.engine.attempt.endings import AT_ONCE
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.resume import next_of, origin_of
 from remit.engine.directory import PLANNER
+from remit.engine.door.limiting import LIMIT
 from remit.engine.door.said import said_under
 from remit.engine.ground import Ground
 from remit.engine.hops import deadline, first_proposed, proposed
@@ -147,7 +148,7 @@ class TaskQueue:
             await self._wait_for_spawned(asker)
         where = AskedFrom(asker.remit.id, asker.remit.session, asker.remit.holder)
         request = _request(SPAWN if spawns else SUBMIT, proposal, submission, where)
-        request = request._replace(origin=origin, proposal=proposal._replace(op=ops[0]))
+        request = request._replace(origin=origin, proposal=proposal._replace(op=ops[0], again=origin != ""))
         while (accepted := await self._accepted(request, ops[0], asker)) is None:  # a person has said something
             request = await self._as_approved(asker, request, ops[0])
         return accepted
@@ -225,7 +226,9 @@ class TaskQueue:
         child, now = proposal.child, proposal.now
         admitted = self._admission.admit(view, request.passage, proposal)
         if not admitted.ok and admitted.asks is None:
-            return Decision({**admitted.refusal.data()}, admitted.events)
+            # What exists already begins nothing: a limit on tasks does not keep it from whoever asks again.
+            same = _same(view, request) if admitted.verdict.rule == LIMIT else None
+            return Decision([same, True]) if same else Decision({**admitted.refusal.data()}, admitted.events)
         if (same := _same(view, request)) is not None:  # whoever asked before, this one had to be allowed to ask
             return Decision([same, True])
         if admitted.asks is not None:

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from remit.core.events import Event, Unsealed
 from remit.core.kinds import Place, ledger_event
 from remit.core.money import ACCOUNT, UNITS, Hold, Lease
-from remit.core.money.limits import LONGEST
+from remit.core.money.limits import LONGEST, TASKS, MeterUnit
 from remit.core.times import HOUR, hour_of
 from remit.core.values import encode
 from remit.ports import View
@@ -20,7 +20,7 @@ _METERED: Final = LONGEST + 2  # hours
 
 def carried(view: View, events: Iterable[Event], holds: Iterable[Hold], now: int) -> list[Unsealed]:
     """Give the event that states what these events have led to, if they have led to anything."""
-    charges = [event for event in events if event.kind in CHARGES]
+    charges = [event for event in events if event.kind in CHARGES or "metered" in event.data]
     uncertain = [_hold_row(hold) for hold in holds]
     if not charges and not uncertain:
         return []
@@ -32,6 +32,16 @@ def carried(view: View, events: Iterable[Event], holds: Iterable[Hold], now: int
         "forgotten": forgotten,
     }
     return [ledger_event("ledger.carried", Place(), "", now, data)]
+
+
+def counted_tasks(view: View, tasks: Iterable[str], now: int) -> list[Event]:
+    """List the events with which those of these tasks began that still count for limits on tasks."""
+    since = hour_of(now - _METERED * HOUR)
+    if not view.metered("workspace", "", TASKS, since):
+        return []  # nearly always: nothing limits how many tasks begin
+    records = (view.record(task) for task in tasks)
+    firsts = (view.event(record.began) for record in records if record is not None)
+    return [event for event in firsts if event is not None and "metered" in event.data]
 
 
 def carried_again(view: View, gone: Iterable[Event], now: int) -> list[Unsealed]:
@@ -65,8 +75,9 @@ def _meters(view: View, charges: list[Event]) -> list[dict[str, Any]]:
     keys: dict[tuple[str, str, Any, str], None] = {}
     for event in charges:
         hour = cast("str", event.data.get("hour", "")) or hour_of(event.at)
+        units: tuple[MeterUnit, ...] = (TASKS,) if "metered" in event.data else UNITS
         for scope, name in (("workspace", ""), ("agent", event.agent), ("session", event.session)):
-            keys |= {(scope, name, unit, hour): None for unit in UNITS}
+            keys |= {(scope, name, unit, hour): None for unit in units}
     rows: list[dict[str, Any]] = []
     for scope, name, unit, hour in keys:
         spent = view.meter(scope, name, unit, hour)

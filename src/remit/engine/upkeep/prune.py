@@ -21,7 +21,7 @@ from remit.core.kinds import MessageSent, PrunedRun, keys_kept, read, runs_prune
 from remit.core.money import Hold
 from remit.core.values import Json
 from remit.engine.ground import Ground
-from remit.engine.upkeep.carrying import carried
+from remit.engine.upkeep.carrying import carried, counted_tasks
 from remit.engine.upkeep.cutting import cut, gaps_left_by, outlives
 from remit.engine.upkeep.tallying import keep_figures
 from remit.ports import Decision, Store, View
@@ -116,7 +116,7 @@ def _step(view: View, old: list[str], before: int, now: int) -> Decision[Json]:
             messages = [read(event, MessageSent)["id"] for event in lasting if event.kind == "message.sent"]
             stays = {event.seq for event in lasting if outlives(view, event, messages)}
             goes = [mark for mark in view.marks_of_run(run) if mark.seq not in stays]
-            ledger += lasting
+            ledger += [*lasting, *counted_tasks(view, (task for task, _, _ in tasks), now)]
             holds += view.holds_of_run(run)
             runs.append(_summary(view, run, tasks, messages))
             keys += _keys(view, run, tasks)

@@ -92,6 +92,10 @@ DELETE FROM meter WHERE workspace = :workspace AND hour < :hour;
 SELECT coalesce(sum(spent), 0) FROM meter
 WHERE workspace = :workspace AND scope = :scope AND name = :of AND unit = :unit AND hour >= :since;
 
+-- name: meter_hours
+SELECT name, hour, spent FROM meter
+WHERE workspace = :workspace AND scope = :scope AND (:of = '*' OR name = :of) AND unit = :unit AND hour >= :since;
+
 -- name: meter_row
 SELECT @meter FROM meter
 WHERE workspace = :workspace AND scope = :scope AND name = :of AND unit = :unit AND hour = :hour;

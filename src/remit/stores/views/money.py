@@ -4,6 +4,7 @@ from typing import cast
 
 from remit.codec import decode
 from remit.core.money import Hold, Lease, Unit
+from remit.core.money.limits import MeterUnit
 from remit.core.question import Question
 from remit.stores.views.base import FOREVER, Queries, Values
 
@@ -39,12 +40,16 @@ class LedgerQueries(Queries):
         assert row is not None  # a sum always answers
         return int(row[0 if unit == "credits" else 1])
 
-    def metered(self, scope: str, name: str, unit: Unit, since: str) -> int:
+    def metered(self, scope: str, name: str, unit: MeterUnit, since: str) -> int:
         return int(self._count("metered", scope=scope, of=name, unit=unit, since=since))
 
-    def meter(self, scope: str, name: str, unit: Unit, hour: str) -> int | None:
+    def meter(self, scope: str, name: str, unit: MeterUnit, hour: str) -> int | None:
         row = self._one("meter_row", scope=scope, of=name, unit=unit, hour=hour)
         return None if row is None else row[-1]
+
+    def meter_hours(self, scope: str, name: str, unit: MeterUnit, since: str) -> list[tuple[str, str, int]]:
+        rows = self._rows("meter_hours", scope=scope, of=name, unit=unit, since=since)
+        return sorted((row[0], row[1], int(row[2])) for row in rows)
 
     def _holds(self, name: str, **values: object) -> list[Hold]:
         return [Hold(*row) for row in self._rows(name, **values)]

@@ -2,10 +2,11 @@
 
 from typing import Any, Final
 
+from remit.core.events import Unsealed
 from remit.core.kinds import Place, Queued, ended, ledger_event, place, question_event, started, submitted, tokens_used
 from remit.core.money import ACCOUNT
 from remit.core.remit import Remit
-from remit.core.times import SECOND, hour_of
+from remit.core.times import HOUR, SECOND, hour_of
 from remit.errors import StoreError
 from remit.ports import Database, Store, View
 from remit.testing.clauses.making import NOW, append, both_ways, child_remit, equal, first_remit, look, must, sound
@@ -159,6 +160,31 @@ async def what_is_spent_is_metered_by_the_hour(database: Database) -> None:
     await sound(store)
 
 
+async def tasks_that_count_are_metered_by_the_hour(database: Database) -> None:
+    store = database.store("one")
+    await append(store, "root", _metered(started(_ROOT, NOW)))
+    await append(store, "child", _metered(submitted(child_remit(_ROOT, "child", holder="helper"), NOW + HOUR, _QUEUED)))
+    await append(store, "uncounted", submitted(child_remit(_ROOT, "another", holder="helper"), NOW + HOUR, _QUEUED))
+    first, second = hour_of(NOW), hour_of(NOW + HOUR)
+    for scope, name, counted in (
+        ("workspace", "", 2),
+        ("agent", "lead", 1),
+        ("agent", "helper", 1),
+        ("session", "s", 2),
+    ):
+        found = await look(store, lambda view, of=(scope, name): view.metered(*of, "tasks", first))
+        equal(found, counted, f"how many tasks of {scope} '{name}' count")
+    hours = await look(store, lambda view: view.meter_hours("workspace", "", "tasks", first))
+    equal(hours, [("", first, 1), ("", second, 1)], "how many count in each hour")
+    agents = await look(store, lambda view: view.meter_hours("agent", "*", "tasks", second))
+    equal(agents, [("helper", second, 1)], "how many of each agent count from an hour on")
+    await sound(store)
+
+
+def _metered(event: Unsealed) -> Unsealed:
+    return event._replace(data={**event.data, "metered": True})
+
+
 async def questions_are_open_until_the_first_answer(database: Database) -> None:
     store = database.store("one")
     await append(store, "root", started(_ROOT, NOW))
@@ -199,5 +225,6 @@ CLAUSES: Final = (
     more_than_there_is_cannot_be_written,
     calls_are_held_until_they_end,
     what_is_spent_is_metered_by_the_hour,
+    tasks_that_count_are_metered_by_the_hour,
     questions_are_open_until_the_first_answer,
 )

@@ -161,6 +161,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "on_hold": lambda view: view.on_hold("credits"),
     "metered": lambda view: view.metered("workspace", "", "credits", ""),
     "meter": lambda view: view.meter("workspace", "", "credits", hour_of(NOW)),
+    "meter_hours": lambda view: view.meter_hours("workspace", "", "credits", hour_of(NOW)),
     "question": lambda view: view.question("question"),
     "questions_of": lambda view: view.questions_of("root"),
     "questions_open_in": lambda view: view.questions_open_in("root"),

@@ -1,0 +1,54 @@
+"""`remit limits`: how much of a team's limits is used."""
+
+import asyncio
+
+from rich.text import Text
+
+from remit.cli.loading import load_team
+from remit.cli.options import AsJson, OwnStore, emit, out
+from remit.cli.terminal import tabled
+from remit.core.money import spelled
+from remit.core.money.limits import LimitUse
+from remit.core.times import iso
+from remit.report import wire
+from remit.report.printable import escaped
+from remit.settings import Serving
+
+
+def limits(runtime: str = "", *, store: OwnStore = None, json: AsJson = False) -> None:
+    """Show how much of a team's limits is used: money, tokens and tasks in an hour, a day, a week or a month.
+
+    Parameters
+    ----------
+    runtime
+        The team whose limits they are, as `module:name` or as a file; the remit.toml in this folder unless told
+        otherwise.
+    store
+        The file or server to look into, instead of the team's own.
+    json
+        Print JSON instead of a table; credits are millionths of a US dollar.
+    """
+    with load_team(runtime, runs=False).runtime.at(store, serving=Serving(hands=0)) as team:
+        found = asyncio.run(team.workspace.limits())
+    if json:
+        emit([wire.limit_use(use) for use in found])
+    elif not found:
+        out().print(Text("this team has no limits; Policy(limits=[...]) or [[limits]] in its file sets them", "dim"))
+    else:
+        out().print(tabled(("of", "limit", "used", "held", "left", "room again"), [_row(use) for use in found], left=2))
+
+
+def _row(use: LimitUse) -> list[Text | str]:
+    unit = use.unit
+    amounts = [_spelled(unit, amount) for amount in (use.used, use.held, use.left)]
+    if not use.held:
+        amounts[1] = "-"
+    room = f"{iso(use.room_at)[:16]}Z" if use.room_at is not None else "-"
+    allowed = f"{_spelled(unit, use.most)} {use.limit.each}"
+    return [Text(escaped(str(use.metered), 80), "bold"), allowed, *amounts, Text(room, "red" if room != "-" else "dim")]
+
+
+def _spelled(unit: str, amount: int) -> str:
+    if unit == "credits":
+        return spelled("credits", amount)
+    return f"{amount:,} {unit}" if amount != 1 else f"1 {unit[:-1]}"
