@@ -153,7 +153,8 @@ async def test_an_uncertain_call_is_listed_and_reconciled_once(spent: Path):
     done = remit(spent, "ledger", "reconcile", call["id"][-6:], "0.01USD", "--why", "the bill")
     assert "$0.04 goes back" in done.stdout
     again = remit(spent, "ledger", "reconcile", call["id"], "0.01USD")
-    assert again.returncode == 4
+    assert "$0.04 goes back" in again.stdout
+    assert remit(spent, "ledger", "reconcile", call["id"], "0.02USD").returncode == 3
     assert "no call is uncertain" in remit(spent, "ledger").stdout
     verified = remit(spent, "ledger", "verify")
     assert (verified.returncode, "the ledger adds up" in verified.stdout) == (0, True)
@@ -215,3 +216,22 @@ def test_the_limits_of_a_file_hold_and_their_use_is_listed(tmp_path: Path):
     assert (tasks["room_at"] is not None, money["unit"], money["room_at"]) == (True, "credits", None)
     (tmp_path / "remit.toml").write_text('[agents.helper]\nfunction = "helping:helper"\n', encoding="utf-8")
     assert "this team has no limits" in remit(tmp_path, "limits").stdout
+
+
+@pytest.mark.rule("workspace.op-content", "money.reconcile")
+async def test_an_operation_of_the_command_line_is_one_act(spent: Path):
+    for _ in range(2):
+        assert remit(spent, "credits", "grant", "1USD", "--op", "may", "--by", "ann").returncode == 0
+    another = remit(spent, "credits", "grant", "100USD", "--op", "may")
+    assert another.returncode == 3
+    assert "the op 'may' was used for another act" in another.stderr
+    for words in (("breaker", "trip", "coder", "--why", "away"), ("prune", "--days", "4"), ("context", "cleanup")):
+        assert "was used for another act" in remit(spent, *words, "--op", "may").stderr
+    told = json.loads(remit(spent, "credits", "--json").stdout)
+    assert told["account"]["credits"]["granted"] == 11_000_000
+    assert "(by ann)" in remit(spent, "history").stdout
+
+    [hold] = json.loads(remit(spent, "ledger", "--json").stdout)
+    for _ in range(2):
+        assert remit(spent, "ledger", "reconcile", hold["id"], "0.01USD", "--op", "bill").returncode == 0
+    assert "was reconciled already, with $0.01" in remit(spent, "ledger", "reconcile", hold["id"], "0.02USD").stderr

@@ -315,6 +315,7 @@ def test_every_event_of_a_journal_has_the_shape_of_its_kind_and_changes_the_tabl
         "step.ended",
         "key.set",
         "key.removed",
+        "owner.acted",
     }
     assert {event.kind for event in events} - told == silent
 

@@ -97,7 +97,9 @@ async def test_the_same_operation_is_one_act(rt: Runtime, clock: FakeClock):
     before = await sealed(rt, "openai")
     clock.advance(5)
 
-    assert await keys.set("openai", Secret("another-key"), op="a") == first
+    assert await keys.set("openai", Secret(CANARY), op="a") == first
+    with pytest.raises(Conflict, match="was used for another act"):
+        await keys.set("openai", Secret("another-key"), op="a")
     assert await sealed(rt, "openai") == before
     assert await keys.remove("openai", op="b")
     await keys.set("openai", Secret(CANARY))

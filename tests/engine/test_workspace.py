@@ -73,10 +73,8 @@ async def test_an_act_that_is_asked_for_again_is_one_act(clock: FakeClock, act: 
 
 
 @pytest.mark.rule("workspace.op")
-async def test_acts_of_different_kinds_may_share_an_operation_and_without_one_each_counts(rt: Runtime):
+async def test_without_an_operation_each_act_counts(rt: Runtime):
     rt.add(Card("coder"), echo)
-    assert await rt.workspace.trip("coder", "away", op="x") is True
-    assert await rt.workspace.reset("coder", op="x") is True
     assert await rt.workspace.trip("coder", "away") is True
     assert await rt.workspace.trip("coder", "away") is False
     for _ in range(2):

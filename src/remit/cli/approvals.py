@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, at_terminal, emit, opened, options_for, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, options_for, out
 from remit.cli.terminal import moment
 from remit.core.checks import limit as checked_limit
 from remit.core.text import shown
@@ -64,8 +64,8 @@ def approve(
     edit: str | None = None,
     args: str | None = None,
     why: str = "",
-    by: str = "",
     place: Where = HERE,
+    act: Acting = MYSELF,
     json: AsJson = False,
 ) -> None:
     """Approve what an agent asks for; what is used is what was approved.
@@ -80,26 +80,24 @@ def approve(
         The arguments of an action as you approve them, a JSON object.
     why
         A note for the journal.
-    by
-        Who approves it; the user of this terminal unless it is said.
     json
         Print what came of it as JSON.
     """
     if edit is not None and args is not None:
         raise BadInput("say --edit for a task or --args for an action, not both")
     value: Json = arguments(args) if args is not None else edit
-    said: dict[str, Any] = {"value": value, "why": why, "by": by or at_terminal(), "channel": CHANNEL}
+    said: dict[str, Any] = {"value": value, "why": why, "channel": CHANNEL, **act.said}
     with opened(place) as workspace:
 
-        async def act() -> str:
+        async def done() -> str:
             id_ = await workspace.read(lambda view: question_of(view, question))
             await workspace.approve(id_, **said)
             return id_
 
-        _tell(asyncio.run(act()), "approved", as_json=json)
+        _tell(asyncio.run(done()), "approved", as_json=json)
 
 
-def reject(question: str, *, why: str, by: str = "", place: Where = HERE, json: AsJson = False) -> None:
+def reject(question: str, *, why: str, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Say no; the agent is told why.
 
     Parameters
@@ -108,22 +106,20 @@ def reject(question: str, *, why: str, by: str = "", place: Where = HERE, json: 
         Its id as `remit approvals` lists it, the id's beginning or end as long as only one fits.
     why
         The reason, as the agent reads it.
-    by
-        Who rejects it; the user of this terminal unless it is said.
     json
         Print what came of it as JSON.
     """
     with opened(place) as workspace:
 
-        async def act() -> str:
+        async def done() -> str:
             id_ = await workspace.read(lambda view: question_of(view, question))
-            await workspace.reject(id_, why=why, by=by or at_terminal(), channel=CHANNEL)
+            await workspace.reject(id_, why=why, channel=CHANNEL, **act.said)
             return id_
 
-        _tell(asyncio.run(act()), "rejected", as_json=json)
+        _tell(asyncio.run(done()), "rejected", as_json=json)
 
 
-def answer(question: str, value: str, *, by: str = "", place: Where = HERE, json: AsJson = False) -> None:
+def answer(question: str, value: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Answer what an agent asked.
 
     Parameters
@@ -132,19 +128,17 @@ def answer(question: str, value: str, *, by: str = "", place: Where = HERE, json
         Its id as `remit approvals` lists it, the id's beginning or end as long as only one fits.
     value
         The answer: one of the choices, if there are some.
-    by
-        Who answers; the user of this terminal unless it is said.
     json
         Print what came of it as JSON.
     """
     with opened(place) as workspace:
 
-        async def act() -> str:
+        async def done() -> str:
             id_ = await workspace.read(lambda view: question_of(view, question))
-            await workspace.answer(id_, value, by=by or at_terminal(), channel=CHANNEL)
+            await workspace.answer(id_, value, channel=CHANNEL, **act.said)
             return id_
 
-        _tell(asyncio.run(act()), "answered", as_json=json)
+        _tell(asyncio.run(done()), "answered", as_json=json)
 
 
 def arguments(typed: str) -> Json:

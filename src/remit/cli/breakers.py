@@ -5,7 +5,7 @@ import asyncio
 from rich.table import Table
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
 from remit.cli.terminal import COLOURS, tabled
 from remit.core.breaker import UNTIL_RESET, Breaker, admits
 from remit.core.text import canonical
@@ -34,7 +34,7 @@ def breakers(*, place: Where = HERE, json: AsJson = False) -> None:
         out().print(table(named, now))
 
 
-def trip(agent: str, *, why: str, place: Where = HERE, json: AsJson = False) -> None:
+def trip(agent: str, *, why: str, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Take an agent out: nobody can ask it until it is reset.
 
     Parameters
@@ -47,12 +47,12 @@ def trip(agent: str, *, why: str, place: Where = HERE, json: AsJson = False) -> 
         Print what came of it as JSON.
     """
     with opened(place) as workspace:
-        changed = asyncio.run(workspace.trip(agent, why))
+        changed = asyncio.run(workspace.trip(agent, why, **act.said))
     name = canonical(agent)
     _tell(name, "open", f"'{name}' is out; let it in again with: remit breaker reset {name}", changed, as_json=json)
 
 
-def reset(agent: str, *, why: str = "", place: Where = HERE, json: AsJson = False) -> None:
+def reset(agent: str, *, why: str = "", place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Let an agent be asked again at once.
 
     Parameters
@@ -65,7 +65,7 @@ def reset(agent: str, *, why: str = "", place: Where = HERE, json: AsJson = Fals
         Print what came of it as JSON.
     """
     with opened(place) as workspace:
-        changed = asyncio.run(workspace.reset(agent, why))
+        changed = asyncio.run(workspace.reset(agent, why, **act.said))
     name = canonical(agent)
     _tell(name, "closed", f"'{name}' can be asked again", changed, as_json=json)
 

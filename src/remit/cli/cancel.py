@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
 from remit.core.lifecycle import TERMINAL
 from remit.core.record import Record
 from remit.ports import View
@@ -25,7 +25,14 @@ class Stopping(NamedTuple):
     alone: bool
 
 
-def cancel(task: str, *, place: Where = HERE, why: str = "cancelled by its owner", json: AsJson = False) -> None:
+def cancel(
+    task: str,
+    *,
+    place: Where = HERE,
+    act: Acting = MYSELF,
+    why: str = "cancelled by its owner",
+    json: AsJson = False,
+) -> None:
     """Stop a task, or a whole run, and everything below it, wherever it runs.
 
     Parameters
@@ -38,15 +45,15 @@ def cancel(task: str, *, place: Where = HERE, why: str = "cancelled by its owner
         Print what came of it as JSON.
     """
     with opened(place) as workspace:
-        asyncio.run(_cancel(workspace, task, why, as_json=json))
+        asyncio.run(_cancel(workspace, task, why, act, as_json=json))
 
 
-async def _cancel(workspace: Workspace, typed: str, why: str, *, as_json: bool) -> None:
+async def _cancel(workspace: Workspace, typed: str, why: str, act: Acting, *, as_json: bool) -> None:
     console = out()
     top, *below = await workspace.read(lambda view: _subtree(view, typed))
     if not as_json and below:
         console.print(Text(f"stopping {top.id} and {count(len(below), 'task')} below it", "yellow"))
-    number = await workspace.cancel(top.id, why)
+    number = await workspace.cancel(top.id, why, **act.said)
     stopping = await _stopped(workspace, [top.id, *(record.id for record in below)])
     if as_json:
         emit({"task": top.id, "cancelled": number, "stopping": stopping.tasks})

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
 from remit.cli.terminal import moment, tabled
 from remit.core import checks
 from remit.core import entry as entries
@@ -72,6 +72,7 @@ def put(
     value: str,
     *,
     place: Where = HERE,
+    act: Acting = MYSELF,
     ttl: float | None = None,
     as_json: Annotated[bool, Parameter(name="--as-json", negative="")] = False,
     json: AsJson = False,
@@ -90,17 +91,17 @@ def put(
     # Checked before a file is made.
     draft = Draft(namespace, key, _parsed(value) if as_json else value, entries.lifetime(ttl))
     with opened(place, create=True) as workspace:
-        version = asyncio.run(_put(workspace, draft, ttl))
+        version = asyncio.run(_put(workspace, draft, ttl, act))
     if json:
         emit({"namespace": namespace, "key": key, "version": version})
     else:
         out().print(Text(f"{namespace}/{key} is now at version {version}"))
 
 
-def remove(namespace: str, key: str, *, place: Where = HERE, json: AsJson = False) -> None:
+def remove(namespace: str, key: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Remove an entry."""
     with opened(place) as workspace:
-        gone = asyncio.run(_remove(workspace, namespace, key))
+        gone = asyncio.run(_remove(workspace, namespace, key, act))
     if not gone:
         raise NotFound(f"there is no entry {shown(f'{namespace}/{key}')}, or it has expired")
     if json:
@@ -109,26 +110,26 @@ def remove(namespace: str, key: str, *, place: Where = HERE, json: AsJson = Fals
         out().print(Text(f"{namespace}/{key} is removed; what it said is still in the journal"))
 
 
-def cleanup(*, place: Where = HERE, json: AsJson = False) -> None:
+def cleanup(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Remove entries that have expired."""
     with opened(place) as workspace:
-        count = asyncio.run(workspace.cleanup())
+        count = asyncio.run(workspace.cleanup(**act.said))
     if json:
         emit({"removed": count})
     else:
         out().print(Text(f"{count} expired entries removed"))
 
 
-async def _put(workspace: Workspace, draft: Draft, ttl: float | None) -> int:
+async def _put(workspace: Workspace, draft: Draft, ttl: float | None, act: Acting) -> int:
     if (session := _session(draft.namespace)) is not None:
-        return await workspace.context(session).board.write(draft.key, draft.value, ttl)
-    return await workspace.context().set(draft.namespace, draft.key, draft.value, ttl)
+        return await workspace.context(session, **act.said).board.write(draft.key, draft.value, ttl)
+    return await workspace.context(**act.said).set(draft.namespace, draft.key, draft.value, ttl)
 
 
-async def _remove(workspace: Workspace, namespace: str, key: str) -> bool:
+async def _remove(workspace: Workspace, namespace: str, key: str, act: Acting) -> bool:
     if (session := _session(namespace)) is not None:
-        return await workspace.context(session).board.delete(key)
-    return await workspace.context().remove(namespace, key)
+        return await workspace.context(session, **act.said).board.delete(key)
+    return await workspace.context(**act.said).remove(namespace, key)
 
 
 def _session(namespace: str) -> str | None:

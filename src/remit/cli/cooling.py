@@ -6,7 +6,7 @@ import os
 from cyclopts import App
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out
 from remit.cli.terminal import tabled
 from remit.core.recovery import Resting, key_mark
 from remit.report import wire
@@ -41,21 +41,19 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
 
 
 @app.command
-def clear(what: str = "", *, place: Where = HERE, by: str = "", json: AsJson = False) -> None:
+def clear(what: str = "", *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Have keys and models asked again at once.
 
     Parameters
     ----------
     what
         A model, an endpoint such as openai, the mark of a key, or the variable that holds it; everything if unsaid.
-    by
-        Who does this, for the journal.
     json
         Print how many as JSON.
     """
     marks = [mark for mark, name in _names_here().items() if name == what] if what else []
     with opened(place) as workspace:
-        done = asyncio.run(workspace.cooling.clear(marks[0] if marks else what, by=by))
+        done = asyncio.run(workspace.cooling.clear(marks[0] if marks else what, **act.said))
     if json:
         emit({"cleared": done})
     else:

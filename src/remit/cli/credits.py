@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, at_terminal, emit, opened, out, with_unit
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, out, with_unit
 from remit.cli.terminal import tabled
 from remit.core.money import Lease, spelled
 from remit.errors import BadInput
@@ -55,8 +55,8 @@ def grant(
     *,
     tokens: int = 0,
     why: str = "",
-    by: str = "",
     place: Where = HERE,
+    act: Acting = MYSELF,
     json: AsJson = False,
 ) -> None:
     """Add to the account. From the first grant on, nothing is spent that it does not have.
@@ -69,8 +69,6 @@ def grant(
         How many tokens.
     why
         A note for the journal.
-    by
-        Who grants it; the user of this terminal unless it is said.
     json
         Print the account as JSON.
     """
@@ -78,7 +76,7 @@ def grant(
         raise BadInput("say how much: remit credits grant 10USD, or --tokens 100000")
     with opened(place, create=True) as workspace:
         given = with_unit(amount, "a grant")
-        found = asyncio.run(workspace.grant(given, tokens=tokens, why=why, by=by or at_terminal()))
+        found = asyncio.run(workspace.grant(given, tokens=tokens, why=why, **act.said))
     if json:
         emit({"account": _data(found)})
     else:
@@ -86,20 +84,18 @@ def grant(
 
 
 @app.command
-def unfreeze(*, why: str = "", by: str = "", place: Where = HERE, json: AsJson = False) -> None:
+def unfreeze(*, why: str = "", place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Let the account be spent from again after more was spent than it had.
 
     Parameters
     ----------
     why
         A note for the journal.
-    by
-        Who says so; the user of this terminal unless it is said.
     json
         Print what came of it as JSON.
     """
     with opened(place) as workspace:
-        changed = asyncio.run(workspace.unfreeze(why, by=by or at_terminal()))
+        changed = asyncio.run(workspace.unfreeze(why, **act.said))
     if json:
         emit({"changed": changed})
     else:

@@ -7,7 +7,7 @@ import sys
 from rich.text import Text
 
 from remit.adapters.vault import FILE_VARIABLE, VARIABLE, fresh_master
-from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out
 from remit.cli.terminal import moment, tabled
 from remit.core.secret import LONGEST, Secret
 from remit.core.text import endpoint
@@ -36,7 +36,7 @@ def listing(*, place: Where = HERE, json: AsJson = False) -> None:
         out().print(tabled(("key", "master key", "sealed"), [_row(key) for key in keys], left=3))
 
 
-def put(name: str, *, place: Where = HERE, by: str = "", json: AsJson = False) -> None:
+def put(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Keep a key, in the place of the one that was there.
 
     It is read from a pipe, or asked for without showing it. It is no argument: those are in the shell's history and in
@@ -46,34 +46,30 @@ def put(name: str, *, place: Where = HERE, by: str = "", json: AsJson = False) -
     ----------
     name
         What it is called: its provider, such as openai, or its endpoint, such as openai@llm.example.com.
-    by
-        Who does this, for the journal.
     json
         Print what is told of it as JSON.
     """
     secret = _given(name)
     with opened(place, create=True) as workspace:
-        key = asyncio.run(workspace.keys.set(name, secret, by=by))
+        key = asyncio.run(workspace.keys.set(name, secret, **act.said))
     if json:
         emit(wire.key(key))
     else:
         out().print(Text(f"the key '{key.name}' is kept, sealed with master key {key.key_id}"))
 
 
-def remove(name: str, *, place: Where = HERE, by: str = "", json: AsJson = False) -> None:
+def remove(name: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Keep a key no more: it is deleted, not marked.
 
     Parameters
     ----------
     name
         What it is called.
-    by
-        Who does this, for the journal.
     json
         Print what came of it as JSON.
     """
     with opened(place) as workspace:
-        gone = asyncio.run(workspace.keys.remove(name, by=by))
+        gone = asyncio.run(workspace.keys.remove(name, **act.said))
     if not gone:
         raise NotFound(f"there is no key '{endpoint(name)}'; `remit keys list` shows those there are")
     if json:
@@ -82,18 +78,16 @@ def remove(name: str, *, place: Where = HERE, by: str = "", json: AsJson = False
         out().print(Text(f"the key '{endpoint(name)}' is gone; take it back at its provider too"))
 
 
-def rotate(*, place: Where = HERE, by: str = "", json: AsJson = False) -> None:
+def rotate(*, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Seal anew whatever is not sealed with the first master key of those given.
 
     Parameters
     ----------
-    by
-        Who does this, for the journal.
     json
         Print how many as JSON.
     """
     with opened(place) as workspace:
-        done = asyncio.run(workspace.keys.rotate(by=by))
+        done = asyncio.run(workspace.keys.rotate(**act.said))
     if json:
         emit({"sealed_anew": done})
     elif done:

@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 from rich.table import Table
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, at_terminal, emit, opened, options_for, out, with_unit
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, options_for, out, with_unit
 from remit.cli.terminal import tabled
 from remit.core.money import Hold, spelled
 from remit.report import wire
@@ -67,8 +67,8 @@ def reconcile(
     *,
     tokens: int | None = None,
     why: str = "",
-    by: str = "",
     place: Where = HERE,
+    act: Acting = MYSELF,
     json: AsJson = False,
 ) -> None:
     """Say what an uncertain call really cost, once; the difference goes back to where it came from.
@@ -83,15 +83,13 @@ def reconcile(
         How many tokens it used.
     why
         A note for the journal.
-    by
-        Who says so; the user of this terminal unless it is said.
     json
         Print what came of it as JSON.
     """
     with opened(place) as workspace:
         hold = asyncio.run(workspace.read(lambda view: hold_of(view, call)))
         cost = with_unit(amount, "a cost")
-        back = asyncio.run(workspace.reconcile(hold, cost, tokens=tokens, why=why, by=by or at_terminal()))
+        back = asyncio.run(workspace.reconcile(hold, cost, tokens=tokens, why=why, **act.said))
     if json:
         emit({"call": hold, "back": back})
         return

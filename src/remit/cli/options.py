@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, TypedDict
 
 from cyclopts import Parameter
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -48,6 +48,32 @@ class Where:
 
 
 HERE = Where()
+
+
+class Doing(TypedDict):
+    """What an owner's verb is told besides what it does."""
+
+    op: str
+    by: str
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Acting:
+    """Who does what a command does, and under which operation."""
+
+    by: str = ""
+    """Who does it, for the journal; the user of this terminal unless told otherwise."""
+
+    op: str = ""
+    """A name for this act: repeated under the same name it is done once, and another act under it is refused."""
+
+    @property
+    def said(self) -> Doing:
+        return {"op": self.op, "by": self.by or at_terminal()}
+
+
+MYSELF = Acting()
 
 
 def store_at(given: str | None) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, out
 from remit.core.times import DAY, SECOND, span
 from remit.engine.upkeep.prune import old_runs
 from remit.report.figures import count
@@ -16,6 +16,7 @@ from remit.runtime.workspace import Workspace
 def prune(
     *,
     place: Where = HERE,
+    act: Acting = MYSELF,
     days: float,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
@@ -40,7 +41,7 @@ def prune(
             before = workspace.clock.now() - older
             number = asyncio.run(_old(workspace, before))
         else:
-            number = _pruned(workspace, days)
+            number = _pruned(workspace, days, act)
     if json:
         emit({"pruned": 0 if dry_run else number, "old": number})
     elif dry_run:
@@ -49,13 +50,17 @@ def prune(
         out().print(Text(f"{count(number, 'run')} that ended more than {days:g} days ago deleted"))
 
 
-def _pruned(workspace: Workspace, days: float) -> int:
+def _pruned(workspace: Workspace, days: float, act: Acting) -> int:
     """Prune, and say on a terminal how far it is: of many runs it takes a while."""
     console = aside()
     if not console.is_terminal:
-        return asyncio.run(workspace.prune(days))
+        return asyncio.run(workspace.prune(days, **act.said))
     with console.status("looking for old runs") as status:
-        return asyncio.run(workspace.prune(days, told=lambda gone: status.update(f"{count(gone, 'run')} deleted")))
+
+        def told(gone: int) -> None:
+            status.update(f"{count(gone, 'run')} deleted")
+
+        return asyncio.run(workspace.prune(days, told=told, **act.said))
 
 
 async def _old(workspace: Workspace, before: int) -> int:

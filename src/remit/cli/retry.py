@@ -4,12 +4,12 @@ import asyncio
 
 from rich.text import Text
 
-from remit.cli.options import HERE, AsJson, Where, aside, emit, opened, options_for, out
+from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, aside, emit, opened, options_for, out
 from remit.runtime.finding import task_of
 from remit.runtime.workspace import Workspace
 
 
-def retry(task: str, *, place: Where = HERE, json: AsJson = False) -> None:
+def retry(task: str, *, place: Where = HERE, act: Acting = MYSELF, json: AsJson = False) -> None:
     """Run a task again that did not complete; what it had finished is not done again.
 
     Parameters
@@ -20,7 +20,7 @@ def retry(task: str, *, place: Where = HERE, json: AsJson = False) -> None:
         Print the new task's id as JSON.
     """
     with opened(place) as workspace:
-        again = asyncio.run(_retry(workspace, task))
+        again = asyncio.run(_retry(workspace, task, act))
         where = options_for(workspace.database, workspace.name, place.store)
     if json:
         emit({"task": again})
@@ -29,6 +29,6 @@ def retry(task: str, *, place: Where = HERE, json: AsJson = False) -> None:
     aside().print(Text(f"remit wait {again}{where}", "dim"))
 
 
-async def _retry(workspace: Workspace, typed: str) -> str:
+async def _retry(workspace: Workspace, typed: str, act: Acting) -> str:
     record = await workspace.read(lambda view: task_of(view, typed))
-    return (await workspace.retry(record.id)).id
+    return (await workspace.retry(record.id, **act.said)).id

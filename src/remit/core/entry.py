@@ -64,11 +64,12 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes, in which task, and who asked for it."""
+    """Who writes, in which task, and who asked for it. `person` is who writes in the owner's name."""
 
     agent: str
     task: str = ""
     chain: tuple[str, ...] = ()
+    person: str = ""
 
 
 @dataclass(frozen=True, slots=True)

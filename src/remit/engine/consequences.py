@@ -207,11 +207,13 @@ class Consequent(StoreAround):
         return decision._replace(events=events)
 
 
-def ended_unrun(record: Record, kind: str, why: str, now: int, *, type_: str = "") -> Unsealed:
+def ended_unrun(record: Record, kind: str, why: str, now: int, *, type_: str = "", by: str = "") -> Unsealed:
     """Make the end of a task that nobody runs."""
     word = {"task.cancelled": "was cancelled", "task.died": "died"}.get(kind, "failed")
     error = type_ or ("Cancelled" if kind == "task.cancelled" else "Failed")
     data: dict[str, Json] = {"error": f"'{record.holder}' {word}: {why}", "type": error, "spared": True}
+    if by:
+        data["by"] = by
     return moved(kind, Place(record.run, record.session, record.id), record.holder, now, data)
 
 

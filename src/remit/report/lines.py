@@ -23,8 +23,11 @@ def plain_line(event: Event) -> str:
 
 
 def detail(event: Event) -> str:
-    """Write the end of an event's line: what it was about, as ": 2 runs: 0123, 4567"; nothing if the kind says it."""
-    return escaped(_SAID[event.kind](event), 240) if event.kind in _SAID else ""
+    """Write the end of an event's line: what it was about, and who did it, as ": 2 runs: 0123, 4567 (by ann)"; nothing
+    if the kind says it."""
+    said = escaped(_SAID[event.kind](event), 240) if event.kind in _SAID else ""
+    by = "" if event.kind in _SAY_WHO else event.data.get("by")
+    return f"{said} (by {escaped(by, 80)})" if by and isinstance(by, str) else said
 
 
 # -- one reader for each kind of event -----------------------------------------------------------------------
@@ -148,15 +151,19 @@ def _breaker(event: Event) -> str:
 
 
 def _key_set(event: Event) -> str:
-    """: openai, sealed with master key 1a2b3c4d, by ann"""
+    """: openai, sealed with master key 1a2b3c4d"""
     data = read(event, kinds.KeySet)
-    return f": {data['name']}, sealed with master key {data['key_id']}" + (f", by {data['by']}" if data["by"] else "")
+    return f": {data['name']}, sealed with master key {data['key_id']}"
 
 
 def _key_removed(event: Event) -> str:
-    """: openai, by ann"""
-    data = read(event, kinds.KeyRemoved)
-    return f": {data['name']}" + (f", by {data['by']}" if data["by"] else "")
+    return f": {read(event, kinds.KeyRemoved)['name']}"
+
+
+def _acted(event: Event) -> str:
+    """: cancel 0123"""
+    data = read(event, kinds.OwnerActed)
+    return f": {data['verb']}" + (f" {data['target']}" if data["target"] else "")
 
 
 def _entry(event: Event) -> str:
@@ -256,6 +263,7 @@ def _told(event: Event) -> str:
     return f": {data['question']}: {data['channel']} {how}"
 
 
+_SAY_WHO: Final = frozenset(("question.answered",))  # their own words say who did it
 _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "task.started": _started,
     "task.submitted": _submitted,
@@ -288,6 +296,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "breaker.set": _breaker,
     "key.set": _key_set,
     "key.removed": _key_removed,
+    "owner.acted": _acted,
     "entry.set": _entry,
     "message.sent": lambda event: f" to {read(event, kinds.MessageSent)['to']}",
     "runs.pruned": _pruned,

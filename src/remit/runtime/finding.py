@@ -54,8 +54,8 @@ def question_of(view: View, given: str) -> str:
 
 
 def hold_of(view: View, given: str) -> str:
-    """Find the id of an uncertain call in the same way."""
-    if view.hold(_some(given)) is not None:
+    """Find the id of an uncertain call in the same way; one that was reconciled is known by its whole id."""
+    if view.hold(_some(given)) is not None or view.done(f"{given}/reconcile") is not None:
         return given
     return _only("uncertain call", given, _fit(given, [hold.id for hold in view.holds_uncertain("", MANY)]))
 

@@ -59,12 +59,7 @@ class CoolingList:
         """Let keys and models be asked again at once: all of them, or those of this model, endpoint or mark of a key.
         Returns how many there were."""
         of_type(what, str, "what is the name of a model or of an endpoint, or the mark of a key")
-        wanted = what.casefold()
-
-        def chosen(one: Resting) -> bool:
-            return not wanted or wanted in {part.casefold() for part in (one.name, one.key, one.model, one.endpoint)}
-
-        return await self._opening.engine.coolings.clear(chosen, act_of(op, by))
+        return await self._opening.engine.coolings.clear(what, act_of(op, by))
 
 
 class HasKeys:

@@ -62,10 +62,17 @@ class HasLedger:
         return await self._opening.engine.accounts.uncertain()
 
     async def reconcile(
-        self, hold: str, cost: CreditsGiven = None, *, tokens: int | None = None, why: str = "", by: str = ""
+        self,
+        hold: str,
+        cost: CreditsGiven = None,
+        *,
+        tokens: int | None = None,
+        why: str = "",
+        op: str = "",
+        by: str = "",
     ) -> dict[Unit, int]:
         """Say what an uncertain call really cost, once; tells what was given back, by unit. A unit left out was charged
-        rightly."""
+        rightly. The same cost said again returns the same; another one raises `Conflict`."""
         line(hold, "a call's id", NAME_LIMIT)
         costs: dict[Unit, int] = {}
         if cost is not None:
@@ -75,7 +82,7 @@ class HasLedger:
         if not costs:
             raise BadInput('reconcile takes what the call cost: an amount such as "$0.01", tokens, or both')
         said = plain(why, "why", _WHY, empty=True)
-        return await self._opening.engine.accounts.reconcile(hold, costs, said, act_of("", by))
+        return await self._opening.engine.accounts.reconcile(hold, costs, said, act_of(op, by))
 
     async def unfreeze(self, why: str = "", *, op: str = "", by: str = "") -> bool:
         """Let the account be spent from again after an overrun; tells whether it was frozen."""

@@ -14,7 +14,7 @@ _MOST = 1_000
 
 class HasQuestions:
     """What agents ask people, and what people answer. The first answer counts; a later one raises `Conflict` with who
-    was first, when and over which channel."""
+    was first, when and over which channel. The same answer under the same `op` is one answer."""
 
     _opening: Opening
 
@@ -44,18 +44,18 @@ class HasQuestions:
         return found
 
     async def approve(
-        self, question: str, *, by: str = "", value: Json = None, why: str = "", channel: str = ""
+        self, question: str, *, by: str = "", value: Json = None, why: str = "", channel: str = "", op: str = ""
     ) -> None:
         """Approve what was asked; `value` is the task or the arguments as they are approved, if they are changed."""
-        await self._answer(question, Reply("approved", by, channel, why, value))
+        await self._answer(question, Reply("approved", by, channel, why, value), op)
 
-    async def reject(self, question: str, *, why: str = "", by: str = "", channel: str = "") -> None:
+    async def reject(self, question: str, *, why: str = "", by: str = "", channel: str = "", op: str = "") -> None:
         """Say no; the agent is told why."""
-        await self._answer(question, Reply("rejected", by, channel, why))
+        await self._answer(question, Reply("rejected", by, channel, why), op)
 
-    async def answer(self, question: str, value: str, *, by: str = "", channel: str = "") -> None:
+    async def answer(self, question: str, value: str, *, by: str = "", channel: str = "", op: str = "") -> None:
         """Answer what an agent asked."""
-        await self._answer(question, Reply("answered", by, channel, value=value))
+        await self._answer(question, Reply("answered", by, channel, value=value), op)
 
-    async def _answer(self, question: str, reply: Reply) -> None:
-        await self._opening.engine.services.questions.answers.answer(question, reply)
+    async def _answer(self, question: str, reply: Reply, op: str) -> None:
+        await self._opening.engine.services.questions.answers.answer(question, reply, op)

@@ -15,7 +15,7 @@ from remit.core.plan import Plan
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, canonical, line
 from remit.core.times import DAY, SECOND, span
 from remit.engine import asking
-from remit.engine.acts import act_of
+from remit.engine.acts import ActContent, act_of
 from remit.engine.asking import NO_GOAL, Submitting, SubmittingPlan
 from remit.engine.directory import Directory
 from remit.engine.queue.submitting import Submission
@@ -27,7 +27,7 @@ from remit.engine.upkeep.doctor import Health, examine
 from remit.engine.upkeep.prune import Pruning, prune
 from remit.engine.upkeep.tallying import figures
 from remit.errors import BadInput
-from remit.ports import Clock, Database, RunLine, Sink, Store, View
+from remit.ports import Clock, Database, Decision, RunLine, Sink, Store, View
 from remit.report.stats import Stats, summed
 from remit.report.tree import Node, tree
 from remit.runtime.agents import HasAgents
@@ -61,7 +61,8 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
     """Tasks, journal, context, breakers, money, questions, keys and upkeep of one workspace. It is opened on first use.
 
     `Workspace("team.db")` looks at a store without having its agents: it lists those that workers have published, and
-    can submit tasks to them. Every change takes `op`: the same operation asked for again is one act.
+    can submit tasks to them. Every change takes `op`: the same operation asked for again is one act, and asked for with
+    another content a `Conflict`. It takes `by`, too: who does it, for the journal.
     """
 
     def __init__(
@@ -252,33 +253,35 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
 
     # -- shared context -----------------------------------------------------------------------------------
 
-    def context(self, session: str = "", *, op: str = "") -> Context:
-        """Give the whole workspace's entries; with a session, its board too. With `op`, each change made through it is
-        one act, however often it is repeated."""
+    def context(self, session: str = "", *, op: str = "", by: str = "") -> Context:
+        """Give the whole workspace's entries; with a session, its board too. With `op`, the change made through it is
+        one act, however often it is repeated; another change needs another `op`."""
         if session != "":
             line(session, "a session", SESSION_LIMIT)
-        return Context(OwnerAccess(self._opening.engine.entries, session, act_of(op)))
+        return Context(OwnerAccess(self._opening.engine.entries, session, act_of(op, by)))
 
     async def namespaces(self) -> dict[str, int]:
         """List the namespaces, and how many entries are alive in each."""
         now = self.clock.now()
         return dict(await self.browse(lambda view: view.namespaces(now)))
 
-    async def cleanup(self) -> int:
+    async def cleanup(self, *, op: str = "", by: str = "") -> int:
         """Remove the entries that have expired; tells how many."""
-        return await self._opening.engine.entries.cleanup()
+        return await self._opening.engine.entries.cleanup(act_of(op, by))
 
     # -- upkeep -------------------------------------------------------------------------------------------
 
-    async def prune(self, days: float, *, op: str = "", told: Callable[[int], None] | None = None) -> int:
+    async def prune(self, days: float, *, op: str = "", by: str = "", told: Callable[[int], None] | None = None) -> int:
         """Delete the runs that ended longer ago than that, with what the journal needs no more; tells how many. A line
         of each stays until it is as old, and idempotency keys stay for good. It goes in small steps, between which
         others work and it may be cancelled; after each, `told` is called with how many are gone."""
         older = span(days, "days") * (DAY // SECOND)
         if told is not None:
             checks.callable_(told, "told takes a function that is given the number of runs deleted so far")
-        pruning = Pruning(self.clock.now() - older, act_of(op).op, told=told)
-        return await prune(self._opening.engine.services.ground, pruning)
+        act, ground, now = act_of(op, by), self._opening.engine.services.ground, self.clock.now()
+        if act.op:  # repeated, it is about what was old when it was asked for first
+            now = (await act.perform(ground, ActContent("prune", "", older), lambda _: Decision(now))).answer
+        return await prune(ground, Pruning(now - older, act.op, told=told, by=act.by))
 
     async def examine(self) -> Health:
         """Check that the store keeps its promises, in this workspace."""

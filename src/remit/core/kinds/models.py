@@ -83,6 +83,7 @@ class CoolingSet(TypedDict):
     until: int
     kind: FailureKind | None
     used: int
+    by: NotRequired[str]
 
 
 def model_answered(remit: Remit, asked: ModelTry, data: dict[str, Json], now: int) -> Unsealed:
@@ -110,9 +111,12 @@ def tool_begun(remit: Remit, tool: str, call: str, now: int) -> Unsealed:
     return _of_task("tool.begun", remit, now, {"tool": tool, "call": call})
 
 
-def cooling_set(name: str, cooling: Cooling, now: int) -> Unsealed:
-    """It belongs to no run: the next one finds the same key at rest."""
-    return Unsealed("cooling.set", now, {"name": name, **cooling._asdict()})
+def cooling_set(name: str, cooling: Cooling, now: int, by: str = "") -> Unsealed:
+    """It belongs to no run: the next one finds the same key at rest. `by` is the owner who cleared it."""
+    data: dict[str, Json] = {"name": name, **cooling._asdict()}
+    if by:
+        data["by"] = by
+    return Unsealed("cooling.set", now, data)
 
 
 def _asked(asked: ModelTry) -> dict[str, Json]:

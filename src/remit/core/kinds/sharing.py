@@ -11,7 +11,7 @@ from remit.core.values import Json
 
 
 class EntrySet(TypedDict):
-    """The data of `entry.set`."""
+    """The data of `entry.set`; `by` is the person who wrote it, if a person did and said so."""
 
     chain: list[str]
     created_at: int
@@ -23,9 +23,10 @@ class EntrySet(TypedDict):
     trust: Trust
     value: Json
     version: int
+    by: NotRequired[str]
 
 
-def entry_set(entry: Entry, at: Place) -> Unsealed:
+def entry_set(entry: Entry, at: Place, by: str = "") -> Unsealed:
     data: dict[str, Json] = {
         "chain": list(entry.chain),
         "created_at": entry.created_at,
@@ -38,6 +39,8 @@ def entry_set(entry: Entry, at: Place) -> Unsealed:
         "value": entry.value,
         "version": entry.version,
     }
+    if by:
+        data["by"] = by
     return Unsealed("entry.set", entry.updated_at, data, at.run, at.session, at.task, entry.agent)
 
 
@@ -47,10 +50,13 @@ class EntryTouched(TypedDict):
     expires_at: int | None
     key: str
     namespace: str
+    by: NotRequired[str]
 
 
 def entry_touched(entry: Entry, by: Writer, at: Place, now: int) -> Unsealed:
     data: dict[str, Json] = {"expires_at": entry.expires_at, "key": entry.key, "namespace": entry.namespace}
+    if by.person:
+        data["by"] = by.person
     return Unsealed("entry.touched", now, data, at.run, at.session, at.task, by.agent)
 
 
@@ -59,10 +65,13 @@ class EntriesRemoved(TypedDict):
 
     keys: list[tuple[str, str, int]]
     why: str
+    by: NotRequired[str]
 
 
 def entries_removed(keys: list[tuple[str, str, int]], why: str, by: Writer, at: Place, now: int) -> Unsealed:
     data: dict[str, Json] = {"keys": [[*key] for key in keys], "why": why}
+    if by.person:
+        data["by"] = by.person
     return Unsealed("entries.removed", now, data, at.run, at.session, at.task, by.agent)
 
 

@@ -176,7 +176,8 @@ class Completed(TurnData, Closes):
 class FailedData(TurnData, Closes):
     """The data of `task.failed`, `task.cancelled` and `task.died`. `spared` failures do not count for the breaker;
     `trace` is where in the agent's code it failed; `unheard` says that it was stopped because its asker was over;
-    `strikes` that it was stopped because it got nowhere: the agents that this is held against, and how often by now."""
+    `strikes` that it was stopped because it got nowhere: the agents that this is held against, and how often by now;
+    `by` who cancelled it."""
 
     error: str
     type: str
@@ -185,6 +186,7 @@ class FailedData(TurnData, Closes):
     trace: NotRequired[str]
     unheard: NotRequired[bool]
     strikes: NotRequired[dict[str, int]]
+    by: NotRequired[str]
 
 
 class EndData(TurnData, Closes, total=False):

@@ -29,10 +29,13 @@ class RunsPruned(TypedDict):
 
     runs: list[PrunedRun]
     gaps: list[tuple[int, int, str]]
+    by: NotRequired[str]
 
 
-def runs_pruned(runs: list[PrunedRun], gaps: list[Gap], now: int) -> Unsealed:
+def runs_pruned(runs: list[PrunedRun], gaps: list[Gap], now: int, by: str = "") -> Unsealed:
     data: dict[str, Json] = {"runs": cast("list[Json]", [*runs]), "gaps": [[*gap] for gap in gaps]}
+    if by:
+        data["by"] = by
     return Unsealed("runs.pruned", now, data)
 
 

@@ -151,3 +151,17 @@ class KeyRemoved(TypedDict):
 
 def key_removed(name: str, by: str, now: int) -> Unsealed:
     return Unsealed("key.removed", now, {"name": name, "by": by})
+
+
+class OwnerActed(TypedDict):
+    """The data of `owner.acted`: an owner's act under an operation of its own. What it changed is in the events that
+    follow."""
+
+    verb: str
+    target: str
+    by: str
+
+
+def owner_acted(verb: str, target: str, by: str, now: int) -> Unsealed:
+    """It belongs to no run, so that the operation outlives what it was about."""
+    return Unsealed("owner.acted", now, {"verb": verb, "target": target, "by": by})

@@ -362,6 +362,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "cards.published": _cards_published,
     "key.set": _no_table,  # what is kept of keys is no history, and not told by events
     "key.removed": _no_table,
+    "owner.acted": _no_table,
     "entry.set": _entry_set,
     "entry.touched": _entry_touched,
     "entries.removed": _entries_removed,

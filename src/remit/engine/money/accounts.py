@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from remit.core.events import Unsealed
 from remit.core.kinds import Place, ledger_event
-from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Lease, Unit
+from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Lease, Unit, spelled
 from remit.core.text import line, shown
-from remit.engine.acts import ONCE, Act
+from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.door.funding import purse_of
 from remit.engine.door.resolving import resolved
 from remit.engine.ground import Ground
@@ -38,7 +38,7 @@ class Accounts(NamedTuple):
                 events.append(ledger_event("account.granted", Place(), "", now, data))
             return Decision(True, events)
 
-        await self.ground.store.tx(act.id("grant", self.ground), decide)
+        await act.perform(self.ground, ActContent("grant", "", [{**amounts}, why]), decide)
 
     async def account(self) -> dict[Unit, Lease]:
         """Give the account as it is, by unit; nothing if nothing was ever granted."""
@@ -75,24 +75,33 @@ class Accounts(NamedTuple):
             data = [{"unit": unit, "state": "open", "why": why, "by": act.by} for unit in frozen]
             return Decision(bool(data), [ledger_event("account.set", Place(), "", now, one) for one in data])
 
-        return await self.ground.store.tx(act.id("unfreeze", self.ground), decide)
+        return (await act.perform(self.ground, ActContent("unfreeze", "", why), decide)).answer
 
     async def reconcile(self, hold: str, costs: Amounts, why: str, act: Act = ONCE) -> dict[Unit, int]:
         """Say what an uncertain call really cost. What was charged too much goes back to the lease it came from, or to
-        the account if that is closed; tells how much that was, by unit. Once: the second time is told so."""
+        the account if that is closed; tells how much that was, by unit. Saying the same once more returns the same;
+        another amount is refused, for the books of the first are closed."""
+        id_ = f"{hold}/reconcile"
 
-        def decide(view: View) -> Decision[dict[Unit, int]]:
-            found = view.hold(hold)
-            if found is None:
-                raise NotFound(f"there is no uncertain call {shown(hold)}; `remit ledger` lists them")
-            if found.state != "uncertain":
-                raise Conflict(f"call {hold} is {found.state}; it can be reconciled once it is uncertain")
+        def decide(view: View) -> Decision[list[dict[Unit, int]]]:
+            found = _uncertain(view, hold)
             now = self.ground.clock.now()
             said: dict[Unit, int] = {**found.amounts, **costs}  # what nothing is said about was charged rightly
             back: dict[Unit, int] = {unit: found.amounts.get(unit, 0) - cost for unit, cost in said.items()}
-            return Decision(back, self._reconciled(view, found, said, {"why": why, "by": act.by}, now))
+            return Decision([said, back], self._reconciled(view, found, said, {"why": why, "by": act.by}, now))
 
-        return await self.ground.store.tx(f"{hold}/reconcile", decide)
+        def possible(view: View) -> Decision[None]:
+            if view.done(id_) is None:
+                _uncertain(view, hold)
+            return Decision(None)
+
+        if act.op:  # it is noted first: the call's own operation keeps what was reconciled, whoever did it
+            await act.perform(self.ground, ActContent("reconcile", hold, [{**costs}, why]), possible)
+        first, back = await self.ground.store.tx(id_, decide)
+        charged = {unit: cost + back[unit] for unit, cost in first.items()}
+        if {**charged, **costs} != first:
+            raise _reconciled_already(hold, first)
+        return back
 
     @staticmethod
     def _reconciled(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now: int) -> list[Unsealed]:
@@ -130,3 +139,19 @@ class Accounts(NamedTuple):
             return Decision(len(late), [resolved(hold, now, "it did not start in time") for hold in late])
 
         return await self.ground.store.tx(self.ground.ids.new(), decide)
+
+
+def _uncertain(view: View, hold: str) -> Hold:
+    found = view.hold(hold)
+    if found is None:
+        raise NotFound(f"there is no uncertain call {shown(hold)}; `remit ledger` lists them")
+    if found.state != "uncertain":
+        raise Conflict(f"call {hold} is {found.state}; it can be reconciled once it is uncertain")
+    return found
+
+
+def _reconciled_already(hold: str, costs: Amounts) -> Conflict:
+    said = " and ".join(spelled(unit, cost) for unit, cost in costs.items())
+    no = Conflict(f"call {hold} was reconciled already, with {said}; grant or spend the difference if that was wrong")
+    no.retryable = False
+    return no

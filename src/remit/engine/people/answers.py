@@ -9,6 +9,7 @@ from remit.core.question import Question, Reply, accepted, decided
 from remit.core.text import NAME_LIMIT, TASK_LIMIT, line, plain, shown
 from remit.core.times import iso
 from remit.core.values import Json, checked
+from remit.engine.acts import ActContent, act_of
 from remit.engine.door.parking import unparked
 from remit.engine.door.said import answered
 from remit.engine.ground import Ground
@@ -22,8 +23,9 @@ _BATCH: Final = 64
 class Answers(NamedTuple):
     ground: Ground
 
-    async def answer(self, question: str, reply: Reply) -> None:
-        """Record an answer. Raises Conflict with who was first if it is not the first one, or if its time is up."""
+    async def answer(self, question: str, reply: Reply, op: str = "") -> None:
+        """Record an answer. Raises Conflict with who was first if it is not the first one, or if its time is up; the
+        same answer under the same `op` is the first one again."""
         line(question, "a question's id", NAME_LIMIT)
         for name, word in (("by", reply.by), ("channel", reply.channel)):
             if word != "":
@@ -37,7 +39,12 @@ class Answers(NamedTuple):
             value = _value(view, found, reply)
             return self._decided(view, found, reply._replace(value=value))
 
-        await self._first(question, decide)
+        act = act_of(op, reply.by)
+        if act.op:
+            body: list[Json] = [reply.state, reply.channel, reply.why, reply.value]
+            await act.perform(self.ground, ActContent("answer", question, body), decide)
+        else:
+            await self._first(question, decide)
 
     async def expire(self, question: str) -> None:
         """End a question whose time is up; nothing if someone has answered it."""

@@ -15,7 +15,7 @@ from remit.core.remit import ATTEMPT_TIME, LASTS, expires
 from remit.core.text import plain, shown
 from remit.core.times import iso
 from remit.core.values import Json
-from remit.engine.acts import ONCE, Act
+from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.alive import LiveTasks
 from remit.engine.attempt.endings import AT_ONCE
@@ -139,7 +139,7 @@ class TaskControl:
             events = self._cancelled(view, below, why, act.by)
             return Decision(len(below), events, aside=[one.id for one in below])
 
-        count, stopped = await self._ground.store.transact(act.id("cancel", self._ground), decide)
+        count, stopped = await act.perform(self._ground, ActContent("cancel", task, why), decide)
         for one in stopped or ():
             live = self._alive.get(one)
             if live is not None:
@@ -154,7 +154,7 @@ class TaskControl:
         waited_for: set[str] = set()
         for record in reversed(below):  # what is below comes first
             if record.id not in waited_for and self._is_idle(view, record):
-                events.append(ended_unrun(record, "task.cancelled", why, now))
+                events.append(ended_unrun(record, "task.cancelled", why, now, by=by))
                 continue
             waited_for.add(record.parent)
             if record.state != "cancelling":
@@ -195,7 +195,7 @@ class TaskControl:
             return Decision(again, (Unsealed("task.submitted", now, data, run, record.session, again, began.agent),))
 
         self.lend()
-        return await ground.store.tx(act.id("retry", ground), decide)
+        return (await act.perform(ground, ActContent("retry", task), decide)).answer
 
     # -- inside -----------------------------------------------------------------------------------------------
 

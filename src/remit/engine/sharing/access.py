@@ -43,7 +43,7 @@ class OwnerAccess:
         self.session = session
 
     async def put(self, draft: Draft) -> int:
-        return await self._entries.put(draft, self._authority("set", draft.namespace, draft.key))
+        return await self._entries.put(draft, self._authority())
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         return await self._entries.get(namespace, key)
@@ -56,14 +56,14 @@ class OwnerAccess:
 
     async def touch(self, namespace: str, key: str, by: int) -> bool:
         entries.address(namespace, key)
-        return await self._entries.touch((namespace, key), by, self._authority("touch", namespace, key))
+        return await self._entries.touch((namespace, key), by, self._authority())
 
     async def remove(self, namespace: str, key: str) -> bool:
         entries.address(namespace, key)
-        return await self._entries.remove(namespace, key, self._authority("remove", namespace, key))
+        return await self._entries.remove(namespace, key, self._authority())
 
-    def _authority(self, verb: str, namespace: str, key: str) -> Authority:
-        return self._entries.owner(self._act, verb, namespace, key)
+    def _authority(self) -> Authority:
+        return self._entries.owner(self._act)
 
 
 class HolderAccess:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from functools import partial
+from operator import methodcaller
+from typing import Final, NamedTuple, TypeVar
 
 from anyio.lowlevel import checkpoint
 
@@ -13,7 +15,7 @@ from remit.core.events import Unsealed
 from remit.core.kinds import Place, entries_removed, entry_set, entry_touched
 from remit.core.scope import Scope
 from remit.core.values import Json
-from remit.engine.acts import Act
+from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.ground import Ground
 from remit.errors import Refused
 from remit.ports import Decision, View
@@ -27,6 +29,7 @@ def anyone(_view: View) -> None:
 
 
 _OWNER: Final = Writer("")
+T = TypeVar("T")
 _NOWHERE: Final = Place()
 
 
@@ -44,13 +47,14 @@ class Sight(NamedTuple):
 
 class Authority(NamedTuple):
     """In whose name something is written, as part of what, under which operation, what has to hold for it, and what
-    whoever writes can see; None for everything."""
+    whoever writes can see; None for everything. `act` is an owner's, who may have an operation of its own."""
 
     by: Writer
     at: Place
     op: str
     check: Callable[[View], None] = anyone
     sight: Sight | None = None
+    act: Act = ONCE
 
 
 class Entries:
@@ -65,10 +69,17 @@ class Entries:
     def now(self) -> int:
         return self._clock.now()
 
-    def owner(self, act: Act, verb: str, namespace: str, key: str) -> Authority:
+    def owner(self, act: Act) -> Authority:
         """Give the authority of the workspace's owner, who writes outside any run."""
-        op = act.id(f"{verb}/{namespace}/{key}", self._ground) if act.op else self._ground.ids.new()
-        return Authority(_OWNER, _NOWHERE, op)
+        by = Writer("", person=act.by) if act.by else _OWNER
+        return Authority(by, _NOWHERE, self._ground.ids.new(), act=act)
+
+    async def _transact(
+        self, authority: Authority, content: Callable[[], ActContent], decide: Callable[[View], Decision[T]]
+    ) -> T:
+        if not authority.act.op:  # nearly always
+            return await self._store.tx(authority.op, decide)
+        return (await authority.act.perform(self._ground, content(), decide)).answer
 
     async def done(self, ops: list[str], check: Callable[[View], None] = anyone) -> tuple[Json] | None:
         """Tell what the first of these operations that has happened answered."""
@@ -87,10 +98,10 @@ class Entries:
         def decide(view: View) -> Decision[int]:
             authority.check(view)
             entry = self._written(view, draft, authority, now)
-            events = (entry_set(entry, authority.at),)
+            events = (entry_set(entry, authority.at, authority.by.person),)
             return Decision(entry.version, (*events, *self._expired(view, entry, now)) if tidies else events)
 
-        return await self._store.tx(authority.op, decide)
+        return await self._transact(authority, lambda: _content_of(draft), decide)
 
     @staticmethod
     def _expired(view: View, written: Entry, now: int) -> tuple[Unsealed, ...]:
@@ -132,7 +143,9 @@ class Entries:
                 return Decision(new is not None)
             return Decision(True, (entry_touched(new, authority.by, authority.at, now),))
 
-        return await self._store.tx(authority.op, decide)
+        return await self._transact(
+            authority, lambda: ActContent("context.touch", "/".join(where), [*where, by]), decide
+        )
 
     async def remove(self, namespace: str, key: str, authority: Authority) -> bool:
         entries.address(namespace, key)
@@ -148,7 +161,8 @@ class Entries:
             gone = [(namespace, key, old.version)]
             return Decision(True, (entries_removed(gone, "removed", authority.by, authority.at, now),))
 
-        return await self._store.tx(authority.op, decide)
+        where = (namespace, key)
+        return await self._transact(authority, lambda: ActContent("context.remove", "/".join(where), [*where]), decide)
 
     async def recent(self, wanted: list[Scope], limit: int, check: Callable[[View], None] = anyone) -> list[Entry]:
         """List the most recently updated of all these scopes together, newest first."""
@@ -191,23 +205,41 @@ class Entries:
             rows.sort(key=lambda e: e.key)
         return rows[:limit]
 
-    async def cleanup(self) -> int:
+    async def cleanup(self, act: Act = ONCE) -> int:
         """Remove what has expired; in small steps, between which others get to do something."""
-        removed = 0
-        while await self._store.read(lambda view: view.expired(self._clock.now(), 1)):
-            now = self._clock.now()
-            removed += await self._store.tx(self._ground.ids.new(), lambda view, now=now: _cleaned_up(view, now))
+        by, removed, step = Writer("", person=act.by), 0, 0
+        until = (await act.perform(self._ground, ActContent("cleanup", ""), self._moment)).answer if act.op else None
+        while True:
+            now = self._clock.now() if until is None else until
+            id_ = f"cleanup/{act.op}/{step}" if act.op else ""
+            if id_ and (done := await self._store.read(methodcaller("done", id_))) is not None:
+                removed += done[0]
+            elif await self._store.read(methodcaller("expired", now, 1)):
+                removed += await self._store.tx(id_ or self._ground.ids.new(), partial(_cleaned_up, now=now, by=by))
+            else:
+                return removed
+            step += 1
             await checkpoint()
-        return removed
+
+    def _moment(self, _view: View) -> Decision[int]:
+        """Remember when it was asked for: repeated, it is about what had expired by then."""
+        return Decision(self._clock.now())
 
 
-def _cleaned_up(view: View, now: int) -> Decision[int]:
+def _content_of(draft: Draft) -> ActContent:
+    where = (draft.namespace, draft.key)
+    return ActContent(
+        "context.set", "/".join(where), [*where, draft.value, draft.lifetime, draft.extend, draft.trust, draft.expect]
+    )
+
+
+def _cleaned_up(view: View, now: int, by: Writer) -> Decision[int]:
     keys = view.expired(now, CLEANUP_BATCH)
-    return Decision(len(keys), _removed(keys, now))
+    return Decision(len(keys), _removed(keys, now, by))
 
 
-def _removed(keys: list[tuple[str, str, int]], now: int) -> tuple[Unsealed, ...]:
-    return (entries_removed(keys, "expired", _OWNER, _NOWHERE, now),) if keys else ()
+def _removed(keys: list[tuple[str, str, int]], now: int, by: Writer = _OWNER) -> tuple[Unsealed, ...]:
+    return (entries_removed(keys, "expired", by, _NOWHERE, now),) if keys else ()
 
 
 def _alive(entry: Entry | None, now: int) -> Entry | None:

@@ -10,7 +10,7 @@ from remit.core.breaker import CLOSED, Breaker
 from remit.core.checks import meant
 from remit.core.kinds import Place, breaker_set
 from remit.core.text import canonical, plain
-from remit.engine.acts import ONCE, Act
+from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.ground import Ground
 from remit.errors import NotFound
 from remit.ports import Decision, View
@@ -31,17 +31,17 @@ class Breakers(NamedTuple):
     async def trip(self, agent: str, why: str, act: Act = ONCE) -> bool:
         """Take an agent out: nobody can ask it until it is reset. Tells whether that changed anything."""
         reason = plain(why, "why", WHY_LIMIT)
-        return await self._set("trip", agent, lambda before: breakers.tripped(before, reason), act)
+        content = ActContent("trip", canonical(agent), reason)
+        return await self._set(content, lambda before: breakers.tripped(before, reason), act)
 
     async def reset(self, agent: str, why: str = "", act: Act = ONCE) -> bool:
         """Let an agent be asked again at once. Tells whether that changed anything."""
         reason = plain(why, "why", WHY_LIMIT, empty=True)
-        return await self._set(
-            "reset", agent, lambda before: before if _rests(before) else CLOSED._replace(why=reason), act
-        )
+        content = ActContent("reset", canonical(agent), reason)
+        return await self._set(content, lambda before: before if _rests(before) else CLOSED._replace(why=reason), act)
 
-    async def _set(self, verb: str, agent: str, change: Callable[[Breaker], Breaker], act: Act) -> bool:
-        name, now = canonical(agent), self.ground.clock.now()
+    async def _set(self, content: ActContent, change: Callable[[Breaker], Breaker], act: Act) -> bool:
+        name, now = content.target, self.ground.clock.now()
 
         def decide(view: View) -> Decision[bool]:
             before = view.breaker(name)
@@ -52,7 +52,7 @@ class Breakers(NamedTuple):
                 return Decision(False)
             return Decision(True, (breaker_set(name, after, Place(), now, act.by),))
 
-        return await self.ground.store.tx(act.id(verb, self.ground), decide)
+        return (await act.perform(self.ground, content, decide)).answer
 
     def _must_be_known(self, view: View, name: str) -> None:
         """Refuse a name that nobody here has: a slip of the fingers must not look like an agent that was taken out."""

@@ -149,6 +149,7 @@ _SAYS: Final[dict[str, Callable[[View, Event, Container[str]], bool]]] = {
     "hold.reconciled": _always,
     "ledger.carried": _is_metered,
     "key.set": _key_stands,
+    "owner.acted": _always,  # operations are kept for good, as idempotency keys are
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -11,8 +12,8 @@ from remit.core.recovery import FRESH, OWN_KEY, Resting, cleared, what_rests
 from remit.core.redaction import Redaction
 from remit.core.secret import Secret
 from remit.core.text import endpoint, shown
-from remit.core.values import Json, digest
-from remit.engine.acts import ONCE, Act
+from remit.core.values import Json, digest, encode
+from remit.engine.acts import ONCE, Act, ActContent
 from remit.engine.ground import Ground
 from remit.errors import BadInput, Conflict
 from remit.ports import Decision, KeyChange, KeyInfo, KeyRow, Vault, View
@@ -46,7 +47,9 @@ class Keys(NamedTuple):
             told = (_told_of(row, act.by), *_rested(view, named, now))
             return Decision([named, row.sealed.key_id, now], told, vault=KeyChange(puts=(row,)))
 
-        return KeyInfo._make(await self.ground.store.tx(act.id("key.set", self.ground), decide))
+        told = _fingerprint(self.ground.store.workspace, act.op, secret) if act.op else ""
+        content = ActContent("keys.set", named, told)
+        return KeyInfo._make((await act.perform(self.ground, content, decide)).answer)
 
     async def remove(self, name: str, act: Act = ONCE) -> bool:
         """Keep the key of this name no more: it is deleted, not marked. Tells whether there was one."""
@@ -57,7 +60,7 @@ class Keys(NamedTuple):
                 return Decision(False)
             return Decision(True, (key_removed(named, act.by, now),), vault=KeyChange(drops=(named,)))
 
-        return await self.ground.store.tx(act.id("key.removed", self.ground), decide)
+        return (await act.perform(self.ground, ActContent("keys.remove", named), decide)).answer
 
     async def names(self) -> list[KeyInfo]:
         """List the keys there are, by name, unopened."""
@@ -77,7 +80,7 @@ class Keys(NamedTuple):
             told = [_told_of(row, act.by) for row in puts]
             return Decision(len(puts), told, vault=KeyChange(puts=puts) if puts else None)
 
-        return await store.tx(act.id("keys.rotated", self.ground), decide)
+        return (await act.perform(self.ground, ActContent("keys.rotate", ""), decide)).answer
 
     async def open(self, name: str) -> Secret | None:
         """Open the key of this name; None if there is none."""
@@ -106,15 +109,26 @@ class Coolings(NamedTuple):
         found = [what_rests(name, cooling) for name, cooling in coolings.items() if cooling.until > now]
         return sorted(found, key=lambda one: (-one.until, one.name))
 
-    async def clear(self, chosen: Callable[[Resting], bool], act: Act = ONCE) -> int:
-        """Let those be asked again at once; tells how many that are."""
+    async def clear(self, what: str, act: Act = ONCE) -> int:
+        """Let keys and models be asked again at once: all of them, or those of this model, endpoint or mark of a key.
+        Tells how many that are."""
+        wanted = what.casefold()
+
+        def chosen(one: Resting) -> bool:
+            return not wanted or wanted in {part.casefold() for part in (one.name, one.key, one.model, one.endpoint)}
 
         def decide(view: View) -> Decision[int]:
             now = self.ground.clock.now()
             names = [name for name, cooling in view.coolings().items() if chosen(what_rests(name, cooling))]
-            return Decision(len(names), [cooling_set(name, cleared(now), now) for name in names])
+            return Decision(len(names), [cooling_set(name, cleared(now), now, act.by) for name in names])
 
-        return await self.ground.store.tx(act.id("cooling.cleared", self.ground), decide)
+        return (await act.perform(self.ground, ActContent("cooling.clear", wanted), decide)).answer
+
+
+def _fingerprint(workspace: str, op: str, secret: Secret) -> str:
+    """Tell a secret from another without keeping what it could be guessed from at any speed."""
+    salt = encode([workspace, op]).encode()
+    return hashlib.scrypt(secret.reveal().encode(), salt=salt, n=2**14, r=8, p=1, dklen=16).hex()
 
 
 def own_mark(row: KeyRow) -> str:

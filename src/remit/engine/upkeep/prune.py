@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from operator import methodcaller
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from anyio.lowlevel import checkpoint
 
@@ -19,7 +19,6 @@ from remit.core.events import Event, Mark
 from remit.core.identity import UsedKey
 from remit.core.kinds import MessageSent, PrunedRun, keys_kept, read, runs_pruned
 from remit.core.money import Hold
-from remit.core.values import Json
 from remit.engine.ground import Ground
 from remit.engine.upkeep.carrying import carried, counted_tasks
 from remit.engine.upkeep.cutting import cut, gaps_left_by, outlives
@@ -43,12 +42,13 @@ class Pruning(NamedTuple):
     op: str = ""
     thorough: bool = True
     told: Callable[[int], None] | None = None
+    by: str = ""
 
 
 async def prune(ground: Ground, pruning: Pruning) -> int:
     """Delete the runs in which everything ended before then; tells how many. It may be cancelled between two steps."""
-    store, (before, op, thorough, told) = ground.store, pruning
-    before, pruned = await _done(store, op, before) if op else (before, 0)
+    store, (before, op, thorough, told, by) = ground.store, pruning
+    pruned = await _done(store, op) if op else 0
     kept = False
     async for old in old_runs(store, before, thorough=thorough):
         if not kept:  # their figures stay
@@ -57,10 +57,10 @@ async def prune(ground: Ground, pruning: Pruning) -> int:
         rest = old
         while rest:
             id_ = _id(op, pruned) if op else ground.ids.new()
-            step = partial(_step, old=rest, before=before, now=ground.clock.now())
-            answer, looked_at = await store.transact(id_, step)
+            step = partial(_step, old=rest, before=before, now=ground.clock.now(), by=by)
+            gone, looked_at = await store.transact(id_, step)
             rest = rest[looked_at or 1 :]
-            pruned += _gone(answer)[0]
+            pruned += gone
             if told is not None:
                 told(pruned)
             await checkpoint()
@@ -81,25 +81,19 @@ async def old_runs(store: Store, before: int, *, thorough: bool = True) -> Async
         await checkpoint()
 
 
-async def _done(store: Store, op: str, before: int) -> tuple[int, int]:
-    """Tell which moment it was about when the same was asked for earlier, and how many runs it has deleted."""
+async def _done(store: Store, op: str) -> int:
+    """Tell how many runs it has deleted when the same was asked for earlier."""
     pruned = 0
     while (done := await store.read(methodcaller("done", _id(op, pruned)))) is not None:
-        gone, before = _gone(done[0])
-        pruned += gone
-    return before, pruned
+        pruned += done[0]
+    return pruned
 
 
 def _id(op: str, pruned: int) -> str:
     return f"prune/{op}/{pruned}"
 
 
-def _gone(answer: Json) -> tuple[int, int]:
-    gone, before = cast("list[int]", answer)
-    return gone, before
-
-
-def _step(view: View, old: list[str], before: int, now: int) -> Decision[Json]:
+def _step(view: View, old: list[str], before: int, now: int, by: str) -> Decision[int]:
     """Delete the first of these runs, as many as make a step; aside is how many of them were looked at."""
     runs: list[PrunedRun] = []
     keys: list[UsedKey] = []
@@ -125,12 +119,12 @@ def _step(view: View, old: list[str], before: int, now: int) -> Decision[Json]:
         if size >= _STEP:
             break
     if not runs:
-        return Decision([0, before], aside=looked_at)
-    events = [runs_pruned(runs, gaps_left_by(view, gone), now)]
+        return Decision(0, aside=looked_at)
+    events = [runs_pruned(runs, gaps_left_by(view, gone), now, by)]
     events += carried(view, ledger, holds, now)
     if keys:
         events.append(keys_kept(keys, now))
-    return Decision([len(runs), before], events, aside=looked_at)
+    return Decision(len(runs), events, aside=looked_at)
 
 
 def _summary(view: View, run: str, tasks: list[tuple[str, str, int]], messages: list[str]) -> PrunedRun:
