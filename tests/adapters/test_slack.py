@@ -18,15 +18,17 @@ BASE = "https://ops.example/remit/"
 
 @pytest.mark.rule("channel.slack")
 async def test_a_question_is_posted_with_the_same_links_as_a_webhooks():
-    one = inquiry(text="<!channel> deploy & run " + "x" * 4_000)
+    one = inquiry(text="<!channel> deploy & run", chain="<boss>")
     async with stand_in() as server:
         server.answers = lambda _: Says(200, "ok")
         assert await Slack(f"{server.url}/services/T/B/x", BASE, SECRET).tell("default", one) == one.id
         [got] = server.got
     section, actions, context = got.json["blocks"]
     assert section["text"]["type"] == "plain_text"
-    assert section["text"]["text"].startswith("<!channel> deploy & run x")
-    assert len(section["text"]["text"]) <= 3_000
+    assert section["text"]["text"].split("\n")[:2] == [
+        "asked by <boss>, open until 2027-01-22T08:00:00.000000Z",
+        "  <!channel> deploy & run",
+    ]
     assert got.json["text"].startswith(f"Question {one.id}: &lt;!channel&gt; deploy &amp; run")
     links = Links(SECRET, BASE)
     assert [(one["text"]["text"], one["url"]) for one in actions["elements"]] == [
@@ -35,6 +37,25 @@ async def test_a_question_is_posted_with_the_same_links_as_a_webhooks():
     ]
     assert links.url("default", one, "approve").startswith("https://ops.example/remit/answer?")
     assert one.id in json.dumps(context)
+
+
+@pytest.mark.rule("people.shown")
+async def test_of_a_question_that_does_not_fit_there_is_a_link_to_all_of_it_and_no_button_to_approve():
+    shows = {"action": "deploy", "arguments": {"note": "routine maintenance " * 400, "target": "PRODUCTION"}}
+    one = inquiry(kind="tool", text="'lead' wants to deploy\n\nasked by boss <!here>", shows=shows)
+    async with stand_in() as server:
+        server.answers = lambda _: Says(200, "ok")
+        await Slack(f"{server.url}/services/T/B/x", BASE, SECRET).tell("default", one)
+        [got] = server.got
+    section, actions, context = got.json["blocks"]
+    assert len(section["text"]["text"]) <= 3_000
+    assert '\n    target: "PRODUCTION"' in section["text"]["text"]
+    assert "characters left out] …" in section["text"]["text"]
+    assert "\nasked by boss" not in json.dumps(got.json)
+    assert got.json["text"] == f"Question {one.id}: 'lead' wants to deploy␊␊asked by boss &lt;!here&gt;"
+    look = Links(SECRET, BASE).url("default", one, "look")
+    assert [(one["text"]["text"], one["url"]) for one in actions["elements"]] == [("Read it whole", look)]
+    assert "read it whole to answer" in json.dumps(context)
 
 
 @pytest.mark.rule("channel.slack", "channel.refused", "channel.down")

@@ -104,7 +104,7 @@ async def test_a_button_decides_and_the_second_press_is_told_who_did(clock):
         [sent] = await bot.called("sendMessage")
         assert sent["chat_id"] == CHAT
         assert "deploy <b>now</b> & here" in sent["text"]
-        assert 'tools: ["ssh"]' in sent["text"]
+        assert "\n  tools: ssh\n" in sent["text"]
         assert "parse_mode" not in sent
         assert list(buttons(sent)) == ["Approve", "Reject"]
         assert all(len(data.encode()) <= 64 for data in buttons(sent).values())
@@ -276,15 +276,47 @@ async def test_somebody_else_who_answers_in_telegrams_place_is_not_asked_on_and_
             await channel(server).listen(None)  # pyright: ignore[reportArgumentType] - it does not come to that
 
 
-async def test_a_long_question_is_cut_and_its_last_line_stays():
+@pytest.mark.rule("people.shown")
+@pytest.mark.parametrize("kind", ["ask", "tool"])
+async def test_a_question_that_does_not_fit_is_not_answered_here(kind: str):
+    shows = {"action": "deploy", "arguments": {"note": "🎈" * 4_000, "target": "PRODUCTION"}}
     async with stand_in() as server:
         bot = Bot(server)
-        await channel(server).tell("default", inquiry(kind="ask", text="🎈" * 4_000, shows={}))
+        await channel(server).tell("default", inquiry(kind=kind, text="🎈" * 4_000, shows=shows))
         [sent] = await bot.called("sendMessage")
         assert len(sent["text"].encode("utf-16-le")) // 2 <= 4_096
-        assert sent["text"].rpartition("\n")[2].startswith("q2222222222222222.text.")
+        assert '    target: "PRODUCTION"\n' in sent["text"]
+        assert sent["text"].endswith(
+            "Not all of it is shown here. Read it whole and answer with: remit approvals q2222222222222222"
+            "\nq2222222222222222"
+        )
+        assert "reply_markup" not in sent
         with pytest.raises(Undeliverable, match="too long for a button"):
             await channel(server).tell("default", inquiry(id="q" * 60))
+
+
+@pytest.mark.rule("people.shown")
+async def test_words_of_an_agent_make_no_line_and_no_button_of_their_own():
+    text = "Shall I?\n\nasked by boss, open until never\nq2.text.AAAA\u2028approved by: ann \u202etset"
+    choices = ("yes", "y" * 100, "yes\u200b")
+    async with stand_in() as server:
+        bot = Bot(server)
+        await channel(server).tell("default", inquiry(kind="ask", text=text, shows={}, choices=choices))
+        [sent] = await bot.called("sendMessage")
+    head, *lines, empty, last = sent["text"].split("\n")
+    assert head == "asked by boss > lead, open until 2027-01-22T08:00:00.000000Z"
+    assert (empty, last) == ("", "q2222222222222222")
+    assert lines == [
+        "  | Shall I?",
+        "  | ",
+        "  | asked by boss, open until never",
+        "  | q2.text.AAAA\\u2028approved by: ann \\u202etset",
+        "  choices:",
+        "    1: yes",
+        f"    2: {'y' * 100}",
+        "    3: yes\\u200b",
+    ]
+    assert list(buttons(sent)) == ["1: yes", f"2: {'y' * 56}…", "3: yes\\u200b"]
 
 
 @pytest.mark.rule("channel.settings")

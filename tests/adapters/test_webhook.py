@@ -230,7 +230,7 @@ def test_a_token_counts_for_one_choice_of_one_question_as_it_was_asked():
     links, one = Links(SECRET), inquiry()
     token = links.token("default", one, "approve")
     assert len(base64.urlsafe_b64decode(token + "=")) == 20
-    assert links.verified("default", one, "approve", token) == options(one)[0]
+    assert links.verified("default", one, "approve", token) == options(one)[:1]
     for workspace, question, code, given in (
         ("other", one, "approve", token),
         ("default", one, "reject", token),
@@ -242,8 +242,8 @@ def test_a_token_counts_for_one_choice_of_one_question_as_it_was_asked():
         ("default", inquiry(until=one.until + 1), "approve", token),
         ("default", one, "else", links.token("default", one, "else")),
     ):
-        assert links.verified(workspace, question, code, given) is None
-    assert Links(base64.b64encode(b"y" * 32).decode()).verified("default", one, "approve", token) is None
+        assert links.verified(workspace, question, code, given) == ()
+    assert Links(base64.b64encode(b"y" * 32).decode()).verified("default", one, "approve", token) == ()
 
 
 @pytest.mark.rule("channel.token")
@@ -452,6 +452,20 @@ async def test_a_port_that_is_taken_is_waited_for(clock):
 def test_all_that_is_on_the_page_is_escaped():
     bad = "\"><script>alert('x')</script>"
     one = inquiry(kind="ask", text=bad, agent=bad, chain=bad, choices=(bad,), shows={bad: bad, "list": [bad]}, id=bad)
-    html = page(bad, one, options(one)[0], bad)
+    html = page(bad, one, [(one_, bad) for one_ in options(one)])
     assert "<script" not in html
     assert html.count("&lt;script&gt;") >= 8
+    assert "\u202e" not in page("w", inquiry(text="\u202e"), [])
+
+
+@pytest.mark.rule("people.shown", "channel.token")
+async def test_the_page_that_shows_a_question_whole_has_all_its_answers_and_is_none_itself(office: Office):
+    status, _, text = await request(office.url("look"))
+    assert status == 200
+    assert re.findall("<button>(.*?)</button>", text) == ["Approve", "Reject"]
+    for code in ("approve", "reject"):
+        assert f'value="{office.links.token("default", office.question, code)}"' in text
+    assert (await office.post("look"))[0] == 422
+    assert (await office.post("approve", t=office.links.token("default", office.question, "look")))[0] == 403
+    assert await office.is_open()
+    assert (await office.post("approve"))[0] == 200

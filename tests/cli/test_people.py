@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,15 +14,17 @@ import remit as package
 from commands import Said
 from commands import command as remit
 from remit import Runtime
+from remit.settings import System
+from remit.testing import FakeClock
 from remit.types import Inquiry
 
 pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def waiting(folder: Path, agent: str) -> AsyncGenerator[tuple[Runtime, Inquiry, Awaitable[object]]]:
+async def waiting(folder: Path, agent: str, **how: Any) -> AsyncGenerator[tuple[Runtime, Inquiry, Awaitable[object]]]:
     """A run that waits for a person, in this process."""
-    rt = Runtime(folder / "remit.db")
+    rt = Runtime(folder / "remit.db", **how)
 
     @rt.agent(asks="*")
     async def asking(turn: package.Turn) -> str:
@@ -34,6 +37,11 @@ async def waiting(folder: Path, agent: str) -> AsyncGenerator[tuple[Runtime, Inq
     @rt.agent(approve=True, tools=["exec"])
     async def deployer(turn: package.Turn) -> str:
         return f"did {turn.task}"
+
+    @rt.agent
+    async def padding(turn: package.Turn) -> str:
+        note = "routine maintenance " * 400
+        return str(await turn.approve("deploy", {"note": note, "target": "PRODUCTION"}))
 
     @rt.agent
     async def acting(turn: package.Turn) -> str:
@@ -60,16 +68,48 @@ async def said(folder: Path, *words: str) -> Said:
 async def test_what_waits_for_a_person_is_listed_and_shown(tmp_path: Path):
     async with waiting(tmp_path, "boss") as (_, question, _run):
         listed = (await said(tmp_path, "approvals")).stdout
-        for words in ("'boss' wants to ask 'deployer': ship it", "tools  exec", f"remit approve {question.id}", "left"):
+        for words in ("'boss' wants to ask 'deployer': ship it", "tools: exec", f"remit approve {question.id}", "left"):
             assert words in listed
-        hint = f"waits for a person: 'boss' wants to ask 'deployer': ship it (remit approve {question.id})"
+        hint = f"waits for a person: 'boss' wants to ask 'deployer': ship it (remit approvals {question.id})"
         shown = (await said(tmp_path, "show")).stdout
         assert "? waits for a person: 'boss' wants to ask 'deployer': ship it\n" in shown
-        assert f"── remit approve {question.id}\n" in shown
+        assert f"── remit approvals {question.id}\n" in shown
         assert hint in (await said(tmp_path, "flow")).stdout
         assert hint.removeprefix("waits ") in (await said(tmp_path, "status")).stdout
         (told,) = json.loads((await said(tmp_path, "approvals", "--json")).stdout)
         assert (told["id"], told["shows"]["task"]) == (question.id, "ship it")
+
+
+@pytest.mark.rule("people.shown", "people.commands")
+async def test_a_question_of_which_a_part_is_listed_is_read_whole_before_it_is_approved(tmp_path: Path):
+    async with waiting(tmp_path, "padding") as (rt, question, _run):
+        listed = (await said(tmp_path, "approvals")).stdout
+        assert '\n     target: "PRODUCTION"\n' in listed
+        assert "characters left out]" in listed
+        assert f"   not all of it is shown; read it whole: remit approvals {question.id}\n" in listed
+        assert "remit approve " not in listed
+        assert [line for line in listed.splitlines() if not line.startswith("  ")] == [listed.splitlines()[0]]
+        shown = (await said(tmp_path, "approvals", question.id[-6:])).stdout
+        assert shown.count("routine maintenance") >= 400
+        assert f"   remit approve {question.id}, or: remit reject {question.id} --why ...\n" in shown
+        assert json.loads((await said(tmp_path, "approvals", question.id, "--json")).stdout)["id"] == question.id
+        await rt.workspace.reject(question.id, by="ann", why="no")
+        decided = (await said(tmp_path, "approvals", question.id)).stdout
+        assert "rejected by ann" in decided
+        assert "remit approve " not in decided
+        assert (await said(tmp_path, "approvals", "nope")).returncode == 4
+
+
+@pytest.mark.rule("answer.in-time", "people.commands")
+async def test_of_a_question_whose_time_is_up_no_way_to_answer_is_told(tmp_path: Path):
+    long_ago = FakeClock(1_700_000_000_000_000)
+    async with waiting(tmp_path, "asking", system=System(clock=long_ago)) as (_rt, question, _run):
+        listed = (await said(tmp_path, "approvals")).stdout
+        assert "its time is up" in listed
+        assert "   it has expired at " in listed
+        assert "remit answer" not in listed
+        late = await said(tmp_path, "answer", question.id, "red")
+        assert (late.returncode, "has expired at" in late.stderr) == (3, True)
 
 
 @pytest.mark.rule("people.commands")

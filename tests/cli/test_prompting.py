@@ -17,7 +17,7 @@ from rich.console import Console
 
 import remit as package
 from remit import Runtime
-from remit.cli.prompting import PromptDesk, TypedAnswer, Typist, answering, decided_by, numbered
+from remit.cli.prompting import PromptDesk, TypedAnswer, Typist, answering, decided_by
 from remit.cli.screen import Screen, on_screen
 from remit.types import Inquiry
 
@@ -85,8 +85,19 @@ async def test_arguments_that_are_no_object_are_asked_for_again():
     assert len(said) == 2
 
 
-def test_choices_have_numbers():
-    assert [text.plain for text in numbered(("red", "blue"))] == ["   1  red", "   2  blue"]
+@pytest.mark.rule("people.shown")
+async def test_nothing_is_decided_before_all_of_it_was_shown():
+    rest, hints, shown = iter(("y", "", "w", "y")), list[str](), list[str]()
+
+    async def read(text: str) -> str | None:
+        hints.append(text)
+        return next(rest, None)
+
+    assert await decided_by(TOOL, read, hints.append, lambda: shown.append("whole")) == TypedAnswer("approve")
+    assert shown == ["whole"]
+    assert hints == ["not all of it is shown; w to read it whole: "] * 3 + [
+        "y to approve, n to reject, e to edit the arguments: "
+    ]
 
 
 @pytest.fixture

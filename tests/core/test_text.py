@@ -8,7 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import texts
-from remit.core.text import NAME_LIMIT, SUMMARY_LIMIT, canonical, endpoint, line, plain, shown, summary, tokens_in
+from remit.core.text import (
+    NAME_LIMIT,
+    SUMMARY_LIMIT,
+    canonical,
+    endpoint,
+    excerpt,
+    line,
+    plain,
+    shown,
+    summary,
+    tokens_in,
+)
 from remit.errors import BadInput
 
 LETTERS = string.ascii_lowercase + string.digits
@@ -246,3 +257,8 @@ def test_an_endpoint_is_a_provider_or_a_provider_at_a_host():
             endpoint(wrong)
     with pytest.raises(BadInput, match="named by text"):
         endpoint(7)
+
+
+def test_a_long_text_keeps_its_beginning_and_its_end():
+    assert excerpt("x" * 52, 12) == "x" * 52
+    assert excerpt("abcdefgh" + "." * 80 + "WXYZ", 12) == "abcdefgh … [80 characters left out] … WXYZ"

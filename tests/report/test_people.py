@@ -10,7 +10,7 @@ from remit.core.record import Record
 from remit.errors import StoreError
 from remit.report import flow, wire
 from remit.report.detail import detail
-from remit.report.questions import asked_in, permits
+from remit.report.questions import asked_in
 from remit.report.spend import Spends
 from remit.report.stats import stats
 from remit.report.summary import Subtotal, sentence, subtotals, summary
@@ -72,10 +72,16 @@ def test_a_question_that_is_open_says_how_to_answer_it():
     assert "1 question for a person" in sentence(root)
 
 
-def test_what_is_to_be_approved_is_not_answered():
-    questions = asked_in(journal(asked("q1", kind="hop"), asked("q2")))
+@pytest.mark.rule("people.shown")
+def test_what_is_not_all_on_one_line_is_to_be_read_first():
+    kinds_ = (asked("q1", kind="hop"), asked("q2"), asked("q3", text="x" * 161), asked("q4", text="a\nb"))
 
-    assert [how_to_answer(one) for one in questions] == ["remit approve q1", "remit answer q2 ANSWER"]
+    assert [how_to_answer(one) for one in asked_in(journal(*kinds_))] == [
+        "remit approvals q1",
+        "remit answer q2 ANSWER",
+        "remit approvals q3",
+        "remit approvals q4",
+    ]
 
 
 def test_an_answer_says_who_when_and_over_which_channel():
@@ -86,12 +92,6 @@ def test_an_answer_says_who_when_and_over_which_channel():
     assert (question.state, question.by, question.channel, question.why) == ("approved", "ann", "terminal", "fine")
     assert (question.value, question.answered_at, question.used) == ({"env": "test"}, NOW + 9, True)
     assert run_of(*STARTED, *told).open_questions == []
-
-
-def test_what_an_approval_permits_is_told_in_words():
-    shows = {"action": "deploy", "arguments": {"env": "prod"}, "tools": ["exec", "fs"], "asks": [], "credits": ""}
-
-    assert permits(shows) == [("action", "deploy"), ("arguments", '{"env":"prod"}'), ("tools", "exec, fs")]
 
 
 def test_a_task_in_detail_has_its_questions_and_what_it_spent():

@@ -7,14 +7,17 @@ import json
 from typing import Any, Final
 
 from remit.adapters.asking.http import Http, address, address_hidden
-from remit.adapters.asking.links import Links
+from remit.adapters.asking.links import LOOK, Links, Option, labels
 from remit.adapters.asking.secrecy import SecretGiven, kept
 from remit.core.question import Inquiry
-from remit.core.times import iso
 from remit.errors import BadInput
+from remit.report.inquiries import asked_by, shown_question
+from remit.report.printable import cleaned, seen
 
 _TEXT: Final = 2_900  # characters of a block
 _LABEL: Final = 75
+_NOTICE: Final = 300  # of the line that a phone shows
+_READ: Final = "Read it whole"
 _SAID: Final = 100
 
 
@@ -42,37 +45,39 @@ class Slack:
 
 
 def _message(workspace: str, inquiry: Inquiry, links: Links) -> dict[str, Any]:
-    lines = [inquiry.text, "", f"asked by {inquiry.chain or inquiry.agent}, open until {iso(inquiry.until)}"]
-    lines += [f"{name}: {_spelled(value)}" for name, value in inquiry.shows.items() if name != "chain"]
-    buttons = [
-        {"type": "button", "text": _plain(one.label, _LABEL), "url": url, "action_id": f"choice-{one.code}"}
-        for one, url in links.all(workspace, inquiry)
-    ]
+    head = f"{asked_by(inquiry)}\n"
+    shown = shown_question(inquiry, _TEXT - len(head))
+    if shown.whole:
+        buttons = [_button(label, links.url(workspace, inquiry, one.code), one.code) for one, label in _labels(inquiry)]
+        note = f"question {inquiry.id}"
+    else:  # nobody approves what they have not seen
+        buttons = [_button(_READ, links.url(workspace, inquiry, LOOK), LOOK)]
+        note = f"question {inquiry.id}: not all of it is shown here; read it whole to answer"
     return {
-        "text": _escaped(_cut(f"Question {inquiry.id}: {inquiry.text}", 300)),
+        "text": _escaped(cleaned(seen(f"Question {inquiry.id}: {inquiry.text[:_NOTICE]}"), _NOTICE)),
         "blocks": [
-            {"type": "section", "text": _plain("\n".join(lines), _TEXT)},
+            {"type": "section", "text": _plain(f"{head}{shown.text}")},
             {"type": "actions", "elements": buttons},
-            {"type": "context", "elements": [_plain(f"question {inquiry.id}", _TEXT)]},
+            {"type": "context", "elements": [_plain(note)]},
         ],
     }
 
 
-def _plain(text: str, most: int) -> dict[str, Any]:
+def _labels(inquiry: Inquiry) -> list[tuple[Option, str]]:
+    return labels(inquiry, _LABEL)
+
+
+def _button(label: str, url: str, code: str) -> dict[str, Any]:
+    return {"type": "button", "text": _plain(label), "url": url, "action_id": f"choice-{code}"}
+
+
+def _plain(text: str) -> dict[str, Any]:
     """Give text in which Slack finds nothing to do: no links, no mention of everyone."""
-    return {"type": "plain_text", "text": _cut(text, most), "emoji": False}
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return {"type": "plain_text", "text": text, "emoji": False}
 
 
 def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _spelled(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _why(body: bytes) -> str:

@@ -15,14 +15,15 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
 from remit.adapters.asking.http import SECONDS, Answered, Http, address
-from remit.adapters.asking.links import TEXT, Option, mac, option, options, replied, same
+from remit.adapters.asking.links import TEXT, Option, labels, mac, option, options, replied, same
 from remit.adapters.asking.secrecy import SecretGiven, kept, token_hidden
 from remit.core.checks import between, items
 from remit.core.question import Inquiry
 from remit.core.text import shown
-from remit.core.times import iso
 from remit.errors import BadInput, Conflict, NotFound, RemitError, StoreError
 from remit.ports.channel import Desk, Down, Undeliverable
+from remit.report.inquiries import asked_by, shown_question, to_read
+from remit.report.printable import seen
 
 API: Final = "https://api.telegram.org"
 POLL: Final = 50  # seconds that Telegram holds a request if there is nothing new
@@ -36,6 +37,7 @@ _LABEL: Final = 60
 _ALERT: Final = 190
 _WORDS: Final = 200
 _REPLY: Final = "Reply to this message to answer."
+_PART: Final = "Not all of it is shown here. Read it whole and answer with"
 _NOT_YOURS: Final = "You are not among those who may answer this."
 _WRONG: Final = "This button does not count; nothing was decided."
 
@@ -95,28 +97,27 @@ class Telegram:
     # -- telling --------------------------------------------------------------------------------------------------
 
     async def tell(self, workspace: str, inquiry: Inquiry) -> str:
-        told = {
-            "chat_id": self._chat,
-            "text": self._text(workspace, inquiry),
-            "reply_markup": self._below(workspace, inquiry),
-        }
-        sent = await self._call("sendMessage", told | {"link_preview_options": {"is_disabled": True}})
-        return str(_of(sent, "message_id", int) or "")
-
-    def _text(self, workspace: str, inquiry: Inquiry) -> str:
-        lines = [inquiry.text, "", f"asked by {inquiry.chain or inquiry.agent}, open until {iso(inquiry.until)}"]
-        lines += [f"{name}: {_spelled(value)}" for name, value in inquiry.shows.items() if name != "chain"]
+        head = f"{asked_by(inquiry)}\n"
         wants_words = options(inquiry)[0].code == TEXT
         # The last line says which question it is: that is what comes back with a reply.
         last = f"\n\n{_REPLY}\n{self._carried(workspace, inquiry, TEXT)}" if wants_words else f"\n\n{inquiry.id}"
-        return _cut("\n".join(lines), _MESSAGE - _length(last)) + last
+        part = f"\n\n{_PART}: {to_read(inquiry)}\n{inquiry.id}"
+        room = _MESSAGE - _length(head) - max(_length(last), _length(part))
+        shown = shown_question(inquiry, room, length=_length)
+        told: dict[str, Any] = {
+            "chat_id": self._chat,
+            "text": f"{head}{shown.text}{last if shown.whole else part}",
+            "link_preview_options": {"is_disabled": True},
+        }
+        if shown.whole:  # otherwise nobody answers here: they would not know what
+            told["reply_markup"] = {"force_reply": True} if wants_words else self._buttons(workspace, inquiry)
+        sent = await self._call("sendMessage", told)
+        return str(_of(sent, "message_id", int) or "")
 
-    def _below(self, workspace: str, inquiry: Inquiry) -> dict[str, Any]:
-        if options(inquiry)[0].code == TEXT:
-            return {"force_reply": True}
+    def _buttons(self, workspace: str, inquiry: Inquiry) -> dict[str, Any]:
         rows = [
-            [{"text": _cut(one.label, _LABEL), "callback_data": self._carried(workspace, inquiry, one.code)}]
-            for one in options(inquiry)
+            [{"text": label, "callback_data": self._carried(workspace, inquiry, one.code)}]
+            for one, label in labels(inquiry, _LABEL)
         ]
         return {"inline_keyboard": rows}
 
@@ -211,8 +212,9 @@ class Telegram:
     async def _close(self, press: Press, inquiry: Inquiry, became: str) -> None:
         """Write into the message what became of the question, and take the buttons away."""
         if press.query:
-            last = f"\n\n{became}\n{inquiry.id}"
-            text = _cut(inquiry.text, _MESSAGE - _length(last)) + last
+            head, last = f"{asked_by(inquiry)}\n", f"\n\n{seen(became)}\n{inquiry.id}"
+            shown = shown_question(inquiry, _MESSAGE - _length(head) - _length(last), length=_length)
+            text = f"{head}{shown.text}{last}"
             await self._try("editMessageText", {"chat_id": press.chat, "message_id": press.message, "text": text})
 
     async def _try(self, method: str, says: dict[str, Any]) -> None:
@@ -292,7 +294,3 @@ def _cut(text: str, most: int) -> str:
     if _length(text) <= most:
         return text
     return text.encode("utf-16-le")[: 2 * (most - 1)].decode("utf-16-le", errors="ignore") + "…"
-
-
-def _spelled(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
+from rich.console import Console
 from rich.text import Text
 
 from remit.cli.options import HERE, MYSELF, Acting, AsJson, Where, emit, opened, options_for, out
@@ -17,16 +18,18 @@ from remit.engine.people.listing import Inquiry
 from remit.errors import BadInput
 from remit.report import wire
 from remit.report.figures import age, duration
-from remit.report.printable import block, escaped
-from remit.report.questions import permits
+from remit.report.inquiries import QuestionLine, shown_question, to_read, whole_question, wrapped
+from remit.report.printable import escaped, seen
 from remit.runtime.finding import question_of
 
 CHANNEL: Final = "terminal"
+_LISTED: Final = 2_000  # characters of a question in a list
 _WORDS: Final = {"ask": "question", "hop": "approval", "tool": "approval"}
 _COLOURS: Final = {"approved": "green", "answered": "green", "rejected": "red", "expired": "yellow"}
 
 
 def approvals(
+    question: str | None = None,
     *,
     decided: Annotated[bool, Parameter(negative="")] = False,
     limit: int = 100,
@@ -35,8 +38,12 @@ def approvals(
 ) -> None:
     """List what waits for a person, first what expires first: who asks, what an approval permits, and until when.
 
+    Of what is long, the list shows the beginning and the end, and no way to approve it: read that question whole first.
+
     Parameters
     ----------
+    question
+        Show this question whole, open or decided: its id, the id's beginning or end as long as only one fits.
     decided
         List what was decided instead, the latest first: who, when, over which channel, and why.
     limit
@@ -46,15 +53,38 @@ def approvals(
     """
     most = checked_limit(limit, most=1_000)
     with opened(place) as workspace:
-        found = asyncio.run(workspace.questions(decided=decided, limit=most))
+
+        async def one(written: str) -> list[Inquiry]:
+            return [await workspace.question(await workspace.read(lambda view: question_of(view, written)))]
+
+        found = asyncio.run(workspace.questions(decided=decided, limit=most) if question is None else one(question))
         now = workspace.clock.now()
         where = options_for(workspace.database, workspace.name, place.store)
-    if json:
+    if question is not None:
+        _show(found[0], now, where, as_json=json)
+    elif json:
         emit([wire.named(inquiry) for inquiry in found])
     elif not found:
         out().print(Text("nothing was decided yet" if decided else "nothing waits for a person", "dim"))
-    for inquiry in found if not json else ():
-        for text in _decided(inquiry) if decided else (*described(inquiry, now), _hint(inquiry, where)):
+    for inquiry in found if not json and question is None else ():
+        if decided:
+            for text in _decided(inquiry):
+                out().print(text)
+        else:
+            whole = print_question(out(), inquiry, now, size=_LISTED)
+            out().print(Text(f"   {_hint(inquiry, now, where, whole=whole)}", "dim"))
+
+
+def _show(inquiry: Inquiry, now: int, where: str, *, as_json: bool) -> None:
+    """Show one question whole, and how to answer it or what was answered."""
+    if as_json:
+        emit(wire.named(inquiry))
+        return
+    print_question(out(), inquiry, now)
+    if inquiry.state == "open":
+        out().print(Text(f"   {_hint(inquiry, now, where, whole=True)}", "dim"))
+    else:
+        for text in _decided(inquiry):
             out().print(text)
 
 
@@ -152,25 +182,33 @@ def arguments(typed: str) -> Json:
     return given  # pyright: ignore[reportUnknownVariableType]
 
 
-def described(inquiry: Inquiry, now: int, *, choices: bool = True) -> Iterator[Text]:
-    """Write a question with all that its answer permits."""
+def print_question(
+    console: Console, inquiry: Inquiry, now: int, *, size: int | None = None, choices: bool = True
+) -> bool:
+    """Print a question with all that its answer permits, in at most `size` characters. Return whether all is shown."""
     left = f"{duration(inquiry.until - now)} left" if inquiry.until > now else "its time is up"
-    yield Text.assemble(
+    head = Text.assemble(
         (inquiry.id, "bold"),
         (f"  {_WORDS.get(inquiry.kind, inquiry.kind)} for {escaped(inquiry.agent, 64)}", "cyan"),
         (f"  {age(now - inquiry.asked_at)}, {left}", "dim"),
     )
-    yield Text(f"   {block(inquiry.text)}")
-    if choices and inquiry.choices:
-        yield Text.assemble(("   choices  ", "dim"), escaped(", ".join(inquiry.choices), 400))
-    if inquiry.default is not None:
-        yield Text.assemble(("   if nobody answers  ", "dim"), escaped(str(inquiry.default), 200))
-    for word, value in permits(inquiry.shows):
-        yield Text.assemble((f"   {escaped(word, 20)}  ", "dim"), escaped(value, 400))
+    console.print(head)
+    shown = whole_question(inquiry, choices=choices) if size is None else shown_question(inquiry, size, choices=choices)
+    lines = shown.lines
+    if inquiry.chain and inquiry.chain != inquiry.agent:
+        lines = (*lines, QuestionLine(0, "chain", seen(inquiry.chain)))
+    for line in lines:
+        # Broken here, not by the terminal: a part of an agent's line must not stand where our own lines begin.
+        for part in wrapped(line, console.width) if console.is_terminal else [str(line)]:
+            console.print(Text(f" {part}"), soft_wrap=True)
+    return shown.whole
 
 
-def _hint(inquiry: Inquiry, where: str) -> Text:
-    return Text(f"   {how_to(inquiry, where)}", "dim")
+def _hint(inquiry: Inquiry, now: int, where: str, *, whole: bool) -> str:
+    """Say how to answer; or, if that is to come first, how to read the question whole."""
+    if inquiry.until <= now:
+        return f"it has expired at {moment(inquiry.until)} and is not answered any more"
+    return how_to(inquiry, where) if whole else f"not all of it is shown; read it whole: {to_read(inquiry)}{where}"
 
 
 def how_to(inquiry: Inquiry, where: str) -> str:

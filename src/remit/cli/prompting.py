@@ -5,16 +5,18 @@ import os
 import termios
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from functools import partial
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from rich.console import Console
 from rich.text import Text
 
-from remit.cli.approvals import CHANNEL, arguments, described, how_to
+from remit.cli.approvals import CHANNEL, arguments, how_to, print_question
 from remit.cli.options import at_terminal
 from remit.core.values import Json
 from remit.engine.people.listing import Inquiry
 from remit.errors import BadInput, Conflict, NotFound, StoreError
+from remit.report.inquiries import shown_question, to_read
 from remit.report.printable import escaped
 from remit.runtime.workspace import Workspace
 
@@ -24,6 +26,9 @@ Pause: TypeAlias = Callable[[], AbstractContextManager[None]]
 _CHUNK: Final = 4_096
 _GRACE: Final = 1.0  # seconds for a prompt to say that its question is over
 _LATER: Final = "it stays open; answer it with"
+_TOLD: Final = 200  # and in one line
+_SHOWN: Final = 4_000  # characters of a question that are shown without being asked for
+_PART: Final = "not all of it is shown; w to read it whole: "
 
 
 class TypedAnswer(NamedTuple):
@@ -88,13 +93,21 @@ class PromptDesk(NamedTuple):
 # -- what a person types ----------------------------------------------------------------------------------------------
 
 
-async def decided_by(question: Inquiry, read: Read, say: Callable[[str], None]) -> TypedAnswer | None:
-    """Ask until there is a verdict; None if the person leaves it open."""
+async def decided_by(
+    question: Inquiry, read: Read, say: Callable[[str], None], show: Callable[[], object] | None = None
+) -> TypedAnswer | None:
+    """Ask until there is a verdict; None if the person leaves it open. With `show`, which shows all of a question of
+    which a part was shown, nothing else is taken before that."""
     take = _choice if question.kind == "ask" else _approval
     while True:
-        line = await read(_hint(question))
+        line = await read(_hint(question) if show is None else _PART)
         if line is None:
             return None
+        if show is not None:
+            if line.lower() in ("w", "whole"):
+                show()
+                show = None
+            continue
         try:
             verdict = await take(question, line, read)
         except BadInput as error:
@@ -147,10 +160,6 @@ async def _choice(question: Inquiry, line: str, _read: Read) -> TypedAnswer | No
     raise BadInput(f"it is one of: {', '.join(question.choices)}; type it, or its number")
 
 
-def numbered(choices: Sequence[str]) -> list[Text]:
-    return [Text(f"   {number}  {escaped(choice, 200)}") for number, choice in enumerate(choices, 1)]
-
-
 # -- while a run goes on ---------------------------------------------------------------------------------------------
 
 
@@ -190,17 +199,17 @@ async def _handle(workspace: Workspace, question: Inquiry, desk: PromptDesk) -> 
         return
     with desk.pause():
         console = desk.typist.console
-        for text in described(question, workspace.clock.now(), choices=False):
-            console.print(text)
-        for text in numbered(question.choices):
-            console.print(text)
+        show = partial(print_question, console, question, workspace.clock.now())
+        whole = show(size=_SHOWN)
         desk.typist.forget()
-        await _either(workspace, question, desk)
+        await _either(workspace, question, desk, None if whole else show)
 
 
-async def _either(workspace: Workspace, question: Inquiry, desk: PromptDesk) -> None:
+async def _either(
+    workspace: Workspace, question: Inquiry, desk: PromptDesk, show: Callable[[], object] | None = None
+) -> None:
     """Wait for what is typed here, or for what someone says elsewhere: whichever comes first."""
-    here = asyncio.create_task(_typed(workspace, question, desk))
+    here = asyncio.create_task(_typed(workspace, question, desk, show))
     elsewhere = asyncio.create_task(_elsewhere(workspace, question))
     try:
         await asyncio.wait((here, elsewhere), return_when=asyncio.FIRST_COMPLETED)
@@ -215,10 +224,11 @@ async def _either(workspace: Workspace, question: Inquiry, desk: PromptDesk) -> 
                 await task
 
 
-async def _typed(workspace: Workspace, question: Inquiry, desk: PromptDesk) -> None:
+async def _typed(workspace: Workspace, question: Inquiry, desk: PromptDesk, show: Callable[[], object] | None) -> None:
     assert desk.typist is not None
     while True:
-        verdict = await decided_by(question, desk.typist.read, lambda sentence: _say(desk, sentence))
+        verdict = await decided_by(question, desk.typist.read, lambda sentence: _say(desk, sentence), show)
+        show = None
         if verdict is None:
             _tell(question, desk, left_open=True)
             return
@@ -258,9 +268,12 @@ def _say(desk: PromptDesk, sentence: str) -> None:
 
 def _tell(question: Inquiry, desk: PromptDesk, *, left_open: bool = False) -> None:
     """Say how to answer from elsewhere."""
-    head = _LATER if left_open else f"the run waits for a person: {escaped(question.text, 200)}; answer with"
+    whole = left_open or (question.kind == "ask" and shown_question(question, _TOLD).whole)
+    head = _LATER if left_open else f"the run waits for a person: {escaped(question.text, _TOLD)}; answer with"
     if desk.where is None:
         how = "nobody else can answer, because the run is kept in memory only: add --store FILE"
         _say(desk, f"{head.rpartition(';')[0]}; {how}")
     else:
-        _say(desk, f"{head}: {how_to(question, desk.where)}")
+        head = head if whole else head.removesuffix("answer with") + "read it whole"
+        command = how_to(question, desk.where) if whole else f"{to_read(question)}{desk.where}"
+        _say(desk, f"{head}: {command}")

@@ -11,6 +11,7 @@ INT_LIMIT = 2**63 - 1  # the largest whole number that every store keeps
 TASK_LIMIT = 1_048_576
 SESSION_LIMIT = 56  # leaves room for "board:" in a namespace of 64
 SUMMARY_LIMIT = 200
+EXCERPT_NOTE = 40  # characters that the note about what is left out takes
 
 _WRITTEN_LIMIT = 1_000  # of a name before it is spelled out
 # Letters and marks that nobody sees, which must not tell two agents apart.
@@ -110,6 +111,14 @@ def summary(text: str) -> str:
     """Put text on one line; long text is cut to 197 characters and an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= SUMMARY_LIMIT else f"{line[: SUMMARY_LIMIT - 3]}…"
+
+
+def excerpt(text: str, most: int) -> str:
+    """Keep the beginning and the end of a long text, and say how much is left out between them."""
+    if len(text) <= most + EXCERPT_NOTE:
+        return text
+    tail = most // 3
+    return f"{text[: most - tail]} … [{len(text) - most:,} characters left out] … {text[len(text) - tail :]}"
 
 
 def tokens_in(text: str) -> int:

@@ -3,8 +3,19 @@
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
+_BREAK: Final = "␊"
+_ACCENTS: Final = 3  # on one letter
+_EMOJI_STYLE: Final = "\ufe0f"
+# Letters, marks and symbols that count as printable and show nothing: fillers, selectors, the empty braille cell.
+_UNSEEN: Final = frozenset(
+    chain(
+        "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0",
+        map(chr, chain(range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))),
+    )
+)
 _JOINER: Final = "\u200d"  # holds families of emoji together; the one invisible character that is let through
 # What acts instead of showing: codes of terminals, marks that turn the direction of writing, halves of characters.
 _ACTING: Final = re.compile(
@@ -26,6 +37,23 @@ def escaped(text: str, columns: int) -> str:
 def block(text: str) -> str:
     """Write several lines for a terminal: line breaks stay, everything else that could act becomes an escape."""
     return "\n".join("".join(_visible(char) for char in line) for line in text.split("\n"))
+
+
+def seen(text: str) -> str:
+    """Write one line in which every character shows itself, for whoever decides by it: what acts, what is invisible and
+    every space but the common one is an escape, a line break is ␊, and no pile of accents covers its neighbours."""
+    if text.isascii() and text.isprintable():
+        return text
+    made: list[str] = []
+    accents = 0
+    before = ""
+    for char in text:
+        accents = accents + 1 if unicodedata.combining(char) else 0
+        dressed = char == _EMOJI_STYLE and before not in _UNSEEN and unicodedata.category(before or " ") == "So"
+        shows = char.isprintable() and char not in _UNSEEN and accents <= _ACCENTS
+        made.append(char if shows or dressed else _BREAK if char == "\n" else _written_out(char))
+        before = char
+    return "".join(made)
 
 
 def cleaned(text: str, columns: int) -> str:
@@ -65,6 +93,13 @@ def _within(text: str, columns: int) -> str:
 
 def _prints(char: str) -> bool:
     return char.isprintable() or char == _JOINER
+
+
+def _written_out(char: str) -> str:
+    escape = repr(char)[1:-1]
+    if escape != char:
+        return escape
+    return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"
 
 
 def _visible(char: str) -> str:

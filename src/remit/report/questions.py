@@ -7,7 +7,7 @@ from typing import Final
 from remit.core import kinds
 from remit.core.events import Event
 from remit.core.kinds import read
-from remit.core.values import Json, encode
+from remit.core.values import Json
 
 ASKING: Final = frozenset(("question.asked", "question.answered", "question.used"))
 
@@ -60,11 +60,6 @@ def asked_in(events: Iterable[Event]) -> list[AskedPerson]:
     return questions
 
 
-def permits(shows: dict[str, Json]) -> list[tuple[str, str]]:
-    """List what an approval permits, as words and values; what is empty is left out."""
-    return [(word, _plain(value)) for word, value in shows.items() if value not in ("", [], {}, None)]
-
-
 def _asked(event: Event) -> AskedPerson:
     data = read(event, kinds.QuestionAsked)
     return AskedPerson(
@@ -83,12 +78,3 @@ def _answer(question: AskedPerson, event: Event) -> None:
     data = read(event, kinds.QuestionAnswered)
     question.state, question.by, question.channel = data["state"], data["by"], data["channel"]
     question.why, question.value, question.answered_at = data["why"], data.get("value"), event.at
-
-
-def _plain(value: Json) -> str:
-    """coder, tester; a text as it is; anything else as JSON"""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return ", ".join(map(str, value))
-    return encode(value)

@@ -15,6 +15,7 @@ from remit.report.tree import Node, PlanStep, Refusal, Retry
 
 ASKED: Final = {"submit": "submitted", "async": "submitted", "spawn": "spawned"}  # what nobody waits for
 WAITS: Final = "waits for a person"
+_TOLD: Final = 160  # columns of a question in one line
 _NAMED: Final = 3  # slices of a receipt
 _PLAIN: Final = frozenset(("completed", "running", "failed", "cancelled"))  # states whose marks say enough
 
@@ -75,15 +76,15 @@ def paid(node: Node, whole: Mapping[str, Subtotal]) -> str:
 
 
 def how_to_answer(question: AskedPerson) -> str:
-    """remit approve q123"""
-    if question.kind != "ask":
-        return f"remit approve {question.id}"
+    """remit answer q123 ANSWER; remit approvals q123 if there is more to read before"""
+    if question.kind != "ask" or len(question.text) > _TOLD or not question.text.isprintable():
+        return f"remit approvals {question.id}"
     return f"remit answer {question.id} {'CHOICE' if question.choices else 'ANSWER'}"
 
 
 def waits(question: AskedPerson) -> str:
     """waits for a person: Which colour? (remit answer q123 CHOICE)"""
-    return f"{WAITS}: {escaped(question.text, 160)} ({how_to_answer(question)})"
+    return f"{WAITS}: {escaped(question.text, _TOLD)} ({how_to_answer(question)})"
 
 
 # -- attempts ------------------------------------------------------------------------------------------------

@@ -16,8 +16,10 @@ from remit.adapters.asking.http import address
 from remit.adapters.asking.secrecy import kept
 from remit.core.question import Inquiry, QuestionState, Reply
 from remit.errors import BadInput
+from remit.report.printable import seen
 
 TEXT: Final = "text"  # the choice of who answers in their own words
+LOOK: Final = "look"  # no answer: the link to a page that shows the whole question, with all its answers
 TOKEN_BYTES: Final = 20
 
 _PREFIX: Final = "whsec_"
@@ -39,6 +41,20 @@ def options(inquiry: Inquiry) -> tuple[Option, ...]:
     if inquiry.choices:
         return tuple(Option(str(number), choice) for number, choice in enumerate(inquiry.choices))
     return (Option(TEXT, "Answer"),)
+
+
+def labels(inquiry: Inquiry, most: int) -> list[tuple[Option, str]]:
+    """List the answers with what their buttons say in at most so many characters. If one does not fit or has to be
+    written out, each begins with its number, by which the question lists them."""
+    found = options(inquiry)
+    if all(seen(one.label) == one.label and len(one.label) <= most for one in found):
+        return [(one, one.label) for one in found]
+    room = most - len(f"{len(found)}: …")
+    return [(one, f"{number}: {_cut(seen(one.label), room)}") for number, one in enumerate(found, 1)]
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def option(inquiry: Inquiry, code: str) -> Option | None:
@@ -97,10 +113,12 @@ class Links:
     def token(self, workspace: str, inquiry: Inquiry, code: str) -> str:
         return mac(self._key(), workspace, inquiry, code)
 
-    def verified(self, workspace: str, inquiry: Inquiry, code: str, token: str) -> Option | None:
-        """Give the choice that a token counts for; None if it does not count."""
-        right = same(self.token(workspace, inquiry, code), token)
-        return option(inquiry, code) if right else None
+    def verified(self, workspace: str, inquiry: Inquiry, code: str, token: str) -> tuple[Option, ...]:
+        """Give the choice that a token counts for, all of them for the one to look; none if it does not count."""
+        if not same(self.token(workspace, inquiry, code), token):
+            return ()
+        chosen = option(inquiry, code)
+        return options(inquiry) if code == LOOK else (chosen,) if chosen is not None else ()
 
     def url(self, workspace: str, inquiry: Inquiry, code: str) -> str:
         says = {"w": workspace, "q": inquiry.id, "c": code, "t": self.token(workspace, inquiry, code)}

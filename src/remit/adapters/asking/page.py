@@ -1,14 +1,14 @@
-"""The page behind a link. It shows what is asked and what an approval permits, and asks to be sure: only its form
-decides. All that is on it is text of strangers, so all of it is escaped, and no script runs on it."""
+"""The page behind a link. It shows all that is asked and what an approval permits, and asks to be sure: only its forms
+decide. All that is on it is text of strangers, so all of it is escaped, and no script runs on it."""
 
-import json
+from collections.abc import Sequence
 from html import escape
 from typing import Final
 
 from remit.adapters.asking.links import TEXT, Option
 from remit.core.question import Inquiry
-from remit.core.times import iso
-from remit.core.values import Json
+from remit.report.inquiries import QuestionLine, asked_by, whole_question
+from remit.report.printable import seen
 
 HEADERS: Final = {
     "content-type": "text/html; charset=utf-8",
@@ -23,25 +23,35 @@ HEADERS: Final = {
 
 _STYLE: Final = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:42em;margin:2em auto;padding:0 1em}"
-    "pre{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:plaintext;background:#f4f4f4;padding:.7em}"
-    "th{text-align:left;vertical-align:top;padding-right:1em}textarea,input{width:100%;font:inherit}"
+    "div,pre{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:plaintext}pre,section{background:#f4f4f4;padding:.7em}"
+    "textarea,input{width:100%;font:inherit}"
     "button{font:inherit;padding:.5em 1.5em;margin-top:1em}"
 )
 
 
-def page(workspace: str, inquiry: Inquiry, chosen: Option, token: str) -> str:
-    """Show a question, and one of its answers as a form to post."""
-    rows = [("agent", inquiry.agent), ("chain", inquiry.chain), ("until", iso(inquiry.until)), *_shown(inquiry.shows)]
-    table = "".join(f"<tr><th>{escape(name)}</th><td><pre>{escape(text)}</pre></td></tr>" for name, text in rows)
+def page(workspace: str, inquiry: Inquiry, chosen: Sequence[tuple[Option, str]]) -> str:
+    """Show a question whole, and one or all of its answers as forms to post, each with its token."""
+    lines = "".join(map(_line, whole_question(inquiry).lines))
+    forms = "".join(_form(workspace, inquiry, one, token) for one, token in chosen)
+    return _html("A question for you", f"<p>{escape(asked_by(inquiry))}</p><section>{lines}</section>{forms}")
+
+
+def _line(line: QuestionLine) -> str:
+    """Indent a line with all that it is broken into."""
+    name = f"<strong>{escape(line.name)}</strong>  " if line.name else ""
+    return f'<div style="margin-left:{1.5 * line.depth}em">{name}{escape(line.text) or " "}</div>'
+
+
+def _form(workspace: str, inquiry: Inquiry, chosen: Option, token: str) -> str:
     hidden = {"w": workspace, "q": inquiry.id, "c": chosen.code, "t": token}
     fields = "".join(f'<input type="hidden" name="{name}" value="{escape(value)}">' for name, value in hidden.items())
-    form = f'<form method="post">{fields}{_said(inquiry, chosen)}{_NAME}<button>{escape(chosen.label)}</button></form>'
-    return _html("A question for you", f"<pre>{escape(inquiry.text)}</pre><table>{table}</table>{form}")
+    label = escape(seen(chosen.label))
+    return f'<form method="post">{fields}{_said(inquiry, chosen)}{_NAME}<button>{label}</button></form>'
 
 
 def told(title: str, sentence: str) -> str:
     """Tell what came of it."""
-    return _html(title, f"<pre>{escape(sentence)}</pre>")
+    return _html(title, f"<pre>{escape(seen(sentence))}</pre>")
 
 
 _NAME: Final = '<p><label>Your name, for the record<br><input name="name" maxlength="40"></label></p>'
@@ -56,11 +66,6 @@ def _said(inquiry: Inquiry, chosen: Option) -> str:
     if inquiry.kind == "ask":
         return ""
     return '<p><label>Why, if it matters<br><input name="said" maxlength="500"></label></p>'
-
-
-def _shown(shows: dict[str, Json]) -> list[tuple[str, str]]:
-    told = ((name, value) for name, value in shows.items() if name != "chain")
-    return [(name, value if isinstance(value, str) else json.dumps(value, indent=1)) for name, value in told]
 
 
 def _html(title: str, body: str) -> str:

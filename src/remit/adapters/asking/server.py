@@ -8,8 +8,9 @@ from http import HTTPStatus
 from typing import Final
 
 import anyio
+from anyio import to_thread
 
-from remit.adapters.asking.links import Links, Option, replied
+from remit.adapters.asking.links import LOOK, Links, Option, replied
 from remit.adapters.asking.page import HEADERS, page, told
 from remit.adapters.asking.requests import HEAD_LIMIT, BadRequest, PageRequest, read_request
 from remit.adapters.asking.secrecy import SecretGiven
@@ -118,12 +119,16 @@ class AnswerServer:
             return HTTPStatus.FORBIDDEN, told("This link does not count", wrong)
         inquiry, chosen = found
         if request.method == "POST":
-            return await self._decide(desk, inquiry, chosen, request.fields)
+            if request.fields["c"] == LOOK:
+                return HTTPStatus.UNPROCESSABLE_ENTITY, told("That is no answer", "Nothing was decided.")
+            return await self._decide(desk, inquiry, chosen[0], request.fields)
         if inquiry.state != "open":
             return HTTPStatus.OK, told("Already decided", _became(inquiry))
-        return HTTPStatus.OK, page(desk.workspace, inquiry, chosen, request.fields["t"])
+        tokens = [(one, self._links.token(desk.workspace, inquiry, one.code)) for one in chosen]
+        # In a thread: all that agents wrote is on the page, and that may be a megabyte.
+        return HTTPStatus.OK, await to_thread.run_sync(page, desk.workspace, inquiry, tokens)
 
-    async def _found(self, desk: Desk, fields: dict[str, str]) -> tuple[Inquiry, Option] | None:
+    async def _found(self, desk: Desk, fields: dict[str, str]) -> tuple[Inquiry, tuple[Option, ...]] | None:
         """Find what a link is about; None whatever is wrong with it, so that nobody learns what there is."""
         if fields.get("w") != desk.workspace:
             return None
@@ -132,7 +137,7 @@ class AnswerServer:
         except (BadInput, NotFound):
             return None
         chosen = self._links.verified(desk.workspace, inquiry, fields.get("c", ""), fields.get("t", ""))
-        return None if chosen is None else (inquiry, chosen)
+        return (inquiry, chosen) if chosen else None
 
     async def _decide(
         self, desk: Desk, inquiry: Inquiry, chosen: Option, fields: dict[str, str]

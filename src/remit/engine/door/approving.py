@@ -14,11 +14,12 @@ from remit.core.identity import question
 from remit.core.kinds import place, question_asked, question_used
 from remit.core.question import Expiry, Question, QuestionDraft, Reply
 from remit.core.remit import Pass, Remit
-from remit.core.text import shown
+from remit.core.text import excerpt, shown
 from remit.engine.door.said import answered, rejected, said_of
 from remit.ports import View
 
 POLICY: Final = "policy"
+_TASK: Final = 7_000  # characters of a task in a summary; what the question shows has all of it
 
 
 class WantedHop(NamedTuple):
@@ -70,9 +71,9 @@ class Approving(NamedTuple):
         elif child.bounds.credits is not None:
             shows["credits"] = f"at most {dollars(child.bounds.credits)}, shared"
         word = {"handoff": f"hand this over to '{wish.to}'"}.get(kind, f"ask '{wish.to}'")
-        text = f"'{under.holder}' wants to {word}: {wish.task}"
+        text = f"'{under.holder}' wants to {word}: {excerpt(wish.task, _TASK)}"
         about = (under.id, *under.names, *question(wish))  # without its time, which every life works out anew
-        return QuestionDraft("hop", text[:8_000], expires=self.expires, shows=shows, about=about)
+        return QuestionDraft("hop", text, expires=self.expires, shows=shows, about=about)
 
 
 def _reason(given: object, agent: str, asker: str) -> str:

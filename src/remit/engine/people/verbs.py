@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 from remit.core.question import QuestionDraft, asked_by_agent
-from remit.core.text import NAME_LIMIT, line, shown
+from remit.core.text import NAME_LIMIT, excerpt, line, shown
 from remit.core.times import SECOND, SpanGiven, span
 from remit.core.values import Json, checked, digest, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.door.said import not_answered, rejected
 from remit.engine.people.questions import Questions
 from remit.errors import BadInput, Refused
+
+_NAME, _VALUE = 60, 200  # characters of an argument in a summary
 
 
 class PeopleServices(NamedTuple):
@@ -59,9 +61,9 @@ class PeopleVerbs:
             raise BadInput(f"the arguments of an action are a dict, not {shown(arguments)}")
         given = cast("dict[str, Any]", checked(arguments or {}, "the arguments of an action"))
         live, remit = self._live, self._live.remit
-        text = (
-            f"'{remit.holder}' wants to {action}({', '.join(f'{name}={encode(one)}' for name, one in given.items())})"
-        )
+        # A summary: each value is shortened by itself, so that none hides the next; `shows` has all of them.
+        listed = ", ".join(f"{excerpt(name, _NAME)}={excerpt(encode(one), _VALUE)}" for name, one in given.items())
+        text = f"'{remit.holder}' wants to {action}({listed})"
         shows: dict[str, Json] = {"action": action, "arguments": given, "chain": " > ".join(remit.names)}
         draft = QuestionDraft("tool", text[:8_000], shows=shows, about=(live.operations.origin, *remit.names))
         ops = live.operations.asking("approve", action, digest(encode(given)))

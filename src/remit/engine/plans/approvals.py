@@ -48,6 +48,8 @@ class Approvals(NamedTuple):
         """Have a person approve a step; gives why it was not approved, or nothing if it was."""
         text = f"step '{step.id}' is to be done by '{who}': {step.title}"
         shows = {"action": "step", "agent": who, "step": step.id, "task": step.description or step.title}
+        if step.description:
+            shows["title"] = step.title
         draft = QuestionDraft("tool", text, shows={**shows}, about=(self.live.operations.origin, identity))
         said = await self.questions.ask_once(self.live, draft, self.live.operations.asking("step", identity))
         if not said.approved:
