@@ -65,6 +65,7 @@ _SEES: Final[dict[str, Json]] = {
 }
 _ID: Final = _text("The task's id, as call_agent_async or spawn_agent gave it.")
 _NAMESPACE: Final = _text("The namespace; your own memory if you leave it out.")
+_SAME: Final = 300  # seconds in which a model that asks for the same without waiting gets the same task
 _WAIT: Final = 60  # seconds that a status is waited for at most
 _LISTED: Final = 20  # entries that are recalled at once
 _LONG: Final = 2_000  # characters of each of them; one that is recalled by its key is told whole
@@ -106,7 +107,7 @@ def _value(outcome: Outcome) -> Json:
 
 async def _call_agent_async(turn: TurnLike, given: Given) -> Json:
     whom, sees = _whom("call_agent_async", given), given.get("sees", ())
-    task = await turn.submit(task=given["task"], sees=sees, announce=True, **whom)
+    task = await turn.submit(task=given["task"], sees=sees, announce=True, same_within=_SAME, **whom)
     if task.existing:  # its end may have been announced already
         return {**await _standing(turn, task.id), "existing": True}
     return {"task": task.id, "existing": False}

@@ -173,6 +173,16 @@ def test_submit_prints_the_id_alone_and_a_hint_beside_it(cli, module: str):
     assert (shown["state"], shown["attempt"], shown["agent"]) == ("pending", 0, "quick")
 
 
+@pytest.mark.rule("task.dedup", "task.dedup-person")
+def test_the_same_words_of_one_person_are_the_same_task_for_a_while(cli, module: str):
+    words = ("submit", f"{module}:rt", "quick", "hello", "-s", "team.db", "--json")
+    first = json.loads(cli(*words).out)
+    assert json.loads(cli(*words).out) == {**first, "existing": True}
+    assert json.loads(cli(*words, "--by", "ann").out)["existing"] is False
+    assert json.loads(cli(*words, "--key", "another").out)["existing"] is False
+    assert "it exists: the same was submitted before" in cli(*words[:-1]).err
+
+
 def test_the_same_key_is_the_same_task(cli, module: str):
     words = ("submit", f"{module}:rt", "quick", "hello", "-s", "team.db", "--key", "mine", "--json")
     first = json.loads(cli(*words).out)

@@ -116,12 +116,12 @@ async def test_what_one_branch_may_see_is_not_handed_to_another(rt: Runtime):
 async def test_a_persons_narrower_request_is_not_answered_by_a_wider_one(rt: Runtime):
     rt.add(Card("reader"), looked)
     await rt.workspace.context().set("secrets", "k", "TOP")
-    wide = await rt.submit("reader", "read")
+    wide = await rt.submit("reader", "read", same_within=300)
     assert await wide.result(PATIENCE) == "TOP"
     for narrower in ({"sees": ()}, {"within": Bounds(sees=())}, {"session": "other", "within": Bounds(sees=["x"])}):
-        task = await rt.submit("reader", "read", **narrower)  # pyright: ignore[reportArgumentType]
+        task = await rt.submit("reader", "read", same_within=300, **narrower)  # pyright: ignore[reportArgumentType]
         assert (task.existing, await task.result(PATIENCE) != "TOP") == (False, True)
-    assert (await rt.submit("reader", "read")).id == wide.id
+    assert (await rt.submit("reader", "read", same_within=300)).id == wide.id
 
 
 @pytest.mark.rule("key.identity")
@@ -130,8 +130,8 @@ async def test_a_runtime_with_a_lower_ceiling_is_not_answered_from_under_a_highe
         for rt in (high, low):
             rt.add(Card("reader"), looked)
         await high.workspace.context().set("secrets", "k", "TOP")
-        assert await (await high.submit("reader", "read")).result(PATIENCE) == "TOP"
-        task = await low.submit("reader", "read")
+        assert await (await high.submit("reader", "read", same_within=300)).result(PATIENCE) == "TOP"
+        task = await low.submit("reader", "read", same_within=300)
         assert (task.existing, await task.result(PATIENCE) != "TOP") == (False, True)
 
 

@@ -248,11 +248,11 @@ async def test_a_plan_that_cannot_be_carried_out_is_not_accepted(rt: Runtime, pl
 @pytest.mark.rule("plan.submit-key")
 async def test_the_same_plan_is_the_same_task_and_another_is_not(rt: Runtime):
     listening(rt, "ann", "bob")
-    first = await rt.submit_plan(THREE)
-    assert (await rt.submit_plan(Plan([*THREE.steps], THREE.goal))).id == first.id
+    first = await rt.submit_plan(THREE, same_within=300)
+    assert (await rt.submit_plan(Plan([*THREE.steps], THREE.goal), same_within=300)).id == first.id
     other = Plan([*THREE.steps[:2]], THREE.goal)
-    assert (await rt.submit_plan(other)).id != first.id
-    assert (await rt.submit_plan(THREE, reveal=True)).id != first.id
+    assert (await rt.submit_plan(other, same_within=300)).id != first.id
+    assert (await rt.submit_plan(THREE, reveal=True, same_within=300)).id != first.id
     keyed = await rt.submit_plan(THREE, key="k")
     assert (await rt.submit_plan(THREE, key="k")).existing
     with pytest.raises(Conflict, match="the key 'k' was used for another request"):
@@ -370,12 +370,12 @@ async def test_a_submitted_team_gives_the_coordinators_answer_and_tells_of_its_s
     stage = Stage()
     stage.first = False
     stage.add(rt)
-    task = await rt.submit_team("a book", "boss", reveal=True)
+    task = await rt.submit_team("a book", "boss", reveal=True, same_within=300)
     assert "### C (by ann): completed\nann is done" in await task.result(PATIENCE)
     assert (await task.plan_outcome()).states() == {"a": "completed", "b": "completed", "c": "completed"}
     assert stage.did[0] == "boss: plan"
     assert stage.did[1:4] == ["# Goal: a book"] * 3
-    assert (await rt.submit_team("a book", "boss", reveal=True)).existing
+    assert (await rt.submit_team("a book", "boss", reveal=True, same_within=300)).existing
     await sound(rt)
 
 

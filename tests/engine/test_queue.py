@@ -1,11 +1,13 @@
 """The queue: what is submitted runs, once, within its bounds, and never more of it at a time than allowed."""
 
+from typing import Any
+
 import anyio
 import pytest
 
 from engine.helping import PATIENCE, happened, life, serving, sound, until
 from remit import Bounds, Card, Refused, Runtime, Task, Turn
-from remit.errors import Failed, NotFound
+from remit.errors import Conflict, Failed, NotFound
 from remit.testing import pass_time
 from teams import echo, team
 
@@ -169,18 +171,41 @@ async def test_the_same_key_is_the_same_task_while_it_runs_and_after_it_failed(r
 
 
 @pytest.mark.rule("task.dedup")
-async def test_the_same_words_are_the_same_task_for_five_minutes(rt: Runtime, clock):
+async def test_the_same_words_are_the_same_task_for_as_long_as_is_said(rt: Runtime, clock):
+    async def submit(task: str, session: str, **how: Any) -> str:
+        return (await rt.submit("coder", task, session=session, same_within=300, **how)).id
+
     rt.add(Card("coder"), echo)
-    first = await rt.submit("coder", "x", session="s")
-    assert (await rt.submit("coder", "x", session="s")).id == first.id
+    first = await rt.submit("coder", "x", session="s", same_within=300)
+    assert await submit("x", "s") == first.id
     await first.wait(PATIENCE)
     clock.advance(299)
-    assert (await rt.submit("coder", "x", session="s")).id == first.id
-    assert (await rt.submit("coder", "y", session="s")).id != first.id
-    assert (await rt.submit("coder", "x", session="t")).id != first.id
+    assert await submit("x", "s") == first.id
+    assert await submit("y", "s") != first.id
+    assert await submit("x", "t") != first.id
+    assert await submit("x", "s", by="ann") != first.id
     clock.advance(2)
-    assert (await rt.submit("coder", "x", session="s")).id != first.id
+    assert await submit("x", "s") != first.id
     await sound(rt)
+
+
+@pytest.mark.rule("task.dedup", "task.dedup-person")
+async def test_without_a_key_the_same_words_are_another_task(rt: Runtime):
+    rt.add(Card("coder"), echo)
+    ids = [(await rt.submit("coder", "x", session="s", by=by)).id for by in ("ann", "ann", "bob", "")]
+    assert len({*ids}) == 4
+    assert [line.by for line in await rt.workspace.runs()] == ["", "bob", "ann", "ann"]
+
+
+@pytest.mark.rule("task.dedup-person")
+async def test_two_persons_never_share_a_request(rt: Runtime):
+    rt.add(Card("coder"), echo)
+    ids = [(await rt.submit("coder", "x", session="s", by=by, same_within=300)).id for by in ("ann", "bob", "ann")]
+    assert ids[0] == ids[2] != ids[1]
+    first = await rt.submit("coder", "x", key="k", by="ann")
+    with pytest.raises(Conflict, match="was used for another request"):
+        await rt.submit("coder", "x", key="k", by="bob")
+    assert (await rt.submit("coder", "x", key="k", by="ann")).id == first.id
 
 
 @pytest.mark.rule("task.dedup")
@@ -193,9 +218,9 @@ async def test_what_failed_is_not_given_again_for_the_same_words(rt: Runtime):
             raise ValueError("no")
         return "ok"
 
-    first = await rt.submit("coder", "x", session="s")
+    first = await rt.submit("coder", "x", session="s", same_within=300)
     assert (await first.wait(PATIENCE)).state == "failed"
-    second = await rt.submit("coder", "x", session="s")
+    second = await rt.submit("coder", "x", session="s", same_within=300)
     assert second.id != first.id
     assert await second.result(PATIENCE) == "ok"
 
@@ -204,16 +229,17 @@ async def test_what_failed_is_not_given_again_for_the_same_words(rt: Runtime):
 async def test_an_agents_twins_stay_within_its_run_and_spawned_ones_are_all_different(rt: Runtime):
     @rt.agent(asks="*")
     async def lead(turn: Turn) -> list[list[str]]:
-        submitted = [(await turn.submit("coder", "x")).id for _ in range(3)]
+        submitted = [(await turn.submit("coder", "x", same_within=300)).id for _ in range(3)]
+        apart = [(await turn.submit("coder", "y")).id for _ in range(3)]
         keyed = [(await turn.submit("coder", "k", key="k")).id for _ in range(2)]
         spawned = [(await turn.spawn("coder", "x")).id for _ in range(3)]
-        return [submitted, keyed, spawned]
+        return [submitted, keyed, spawned, apart]
 
     rt.add(Card("coder"), echo)
     one = await rt.run("lead", "go", session="same")
     two = await rt.run("lead", "go", session="same")
-    for submitted, keyed, spawned in (one, two):
-        assert (len(set(submitted)), len(set(keyed)), len(set(spawned))) == (1, 1, 3)
+    for ids in (one, two):
+        assert [len(set(some)) for some in ids] == [1, 1, 3, 3]
     assert not {*one[0], *one[1]} & {*two[0], *two[1]}  # a key of one run opens nothing of another
     await sound(rt)
 

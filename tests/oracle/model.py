@@ -42,7 +42,6 @@ from oracle.scenario import (
 
 Log: TypeAlias = dict[str, list[Any]]
 
-SAME_SECONDS = 300
 REPEATS_WITHIN = 3  # handoffs
 HANDOFFS = 5  # of one task
 STALE = ("refused", "over")
@@ -99,7 +98,6 @@ class Model:
         self.broken: set[str] = set()
         self.queue: list[Task] = []
         self.keys: dict[tuple[object, str], Request] = {}
-        self.same: dict[tuple[object, ...], Request] = {}
 
         rights = self.rights
         self.acts: dict[type[Act], Any] = {
@@ -263,12 +261,7 @@ class Model:
             before = self.keys.get(named)
             other = before is not None and before.content != content
             return before, other, lambda: self.keys.__setitem__(named, Request(content, self.now, task))
-        before = self.same.get(content)
-        if before and (self.now - before.at > SAME_SECONDS or before.task.state in ("failed", "timed-out")):
-            before = None
-        if before and self.now - before.at == SAME_SECONDS:
-            raise Unsaid
-        return before, False, lambda: self.same.__setitem__(content, Request(content, self.now, task))
+        return None, False, lambda: None  # nothing is the same without a key
 
     def _queued(self, task: Task, rule: str, known: Any) -> tuple[str, str]:
         before, other, note = known

@@ -180,7 +180,6 @@ SAFEGUARDS: Final = (
     Safeguard("remit.engine.queue.submitting:_same", nothing),
     Safeguard("remit.core.identity:content_of", one_key),
     Safeguard("remit.core.identity:keyed", one_used_key),
-    Safeguard("remit.core.identity:unkeyed", one_key),
     Safeguard("remit.engine.queue.control:_is_below", true, "spy"),
     Safeguard(f"{_LIVE}.must_be_at_work", nothing),
     Safeguard(f"{_LIVE}.must_hold", nothing, "zombie"),

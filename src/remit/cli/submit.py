@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -15,6 +15,7 @@ from remit.cli.options import (
     InWorkspace,
     OwnStore,
     aside,
+    at_terminal,
     emit,
     options_for,
     out,
@@ -34,12 +35,15 @@ from remit.engine.settings import Serving
 from remit.errors import BadInput
 from remit.runtime.workspace import Workspace
 
+_SAME: Final = 300  # seconds in which who types the same once more gets the same task
+
 
 def submit(
     *request: str,
     store: OwnStore = None,
     workspace: InWorkspace = None,
     key: str = "",
+    by: str = "",
     attempts: int | None = None,
     seconds: float | None = None,
     credits: Credits = None,
@@ -69,7 +73,10 @@ def submit(
     workspace
         The workspace within it, unless a runtime is imported, which has its own.
     key
-        Idempotency key: submitting it again returns the same task.
+        Idempotency key: submitting it again returns the same task. Without one the same request of the same person
+        within five minutes does.
+    by
+        Who asks for it; the user of this terminal unless told otherwise.
     attempts
         How often it is tried before it is dead; as its agent's own policy says unless told otherwise, or 4 times.
     seconds
@@ -87,12 +94,12 @@ def submit(
     json
         Print JSON instead.
     """
-    how: Submitting = {"session": session, "credits": with_unit(credits)}
+    how: Submitting = {"session": session, "credits": with_unit(credits), "by": by or at_terminal()}
     if seconds is not None:
         how["seconds"] = seconds
     if attempts is not None:
         how["attempts"] = attempts
-    how["key"] = key
+    how |= _sameness(key)
     asks = _read(plan) if plan is not None and not team else None
     where, agent, task = _checked(request, plan, team=team)
 
@@ -106,6 +113,11 @@ def submit(
     opened, defaults = _opened(where, store, workspace)
     with opened as owner:
         return asyncio.run(_submit(owner, ask, options=(store, wait, json)))
+
+
+def _sameness(key: str) -> Submitting:
+    """Say what makes two requests the same: their key, or all that is asked within a few minutes."""
+    return {"key": key} if key else {"same_within": _SAME}
 
 
 def _asked(owner: Workspace, asked: AskedFor, how: Submitting) -> Awaitable[Task]:

@@ -64,10 +64,12 @@ class Delegating(Along, total=False):
 
 
 class Queueing(Along, total=False):
-    """The same for a task that nobody waits for: its idempotency key, how often it is tried, and whether its end is
-    announced in the asker's inbox, as that of a spawned task always is."""
+    """The same for a task that nobody waits for: its idempotency key, for how many seconds the same request is the same
+    task without one, how often it is tried, and whether its end is announced in the asker's inbox, as that of a spawned
+    task always is."""
 
     key: str
+    same_within: SpanGiven
     attempts: int
     announce: bool
 
@@ -89,9 +91,11 @@ class Running(Starting, total=False):
 
 
 class Submitting(Starting, total=False):
-    """The same for a run that is put into the queue."""
+    """The same for a run that is put into the queue: its idempotency key, for how many seconds the same request is the
+    same task without one, and how often it is tried."""
 
     key: str
+    same_within: SpanGiven
     attempts: int
 
 
@@ -281,6 +285,7 @@ def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         "timeout": span(how.pop("seconds"), "seconds") if "seconds" in how else ATTEMPT_TIME,
         "attempts": between(how.pop("attempts"), "attempts", 1, MOST_ATTEMPTS) if "attempts" in how else 0,
         "key": how.pop("key", ""),
+        "same_within": span(how.pop("same_within"), "same_within") if "same_within" in how else 0,
     }
     if queue["key"] != "":
         plain(queue["key"], "a key", KEY_LIMIT)

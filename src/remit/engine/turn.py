@@ -254,9 +254,10 @@ class Turn(MoneyVerbs, ModelVerbs):
     ) -> Task:
         """Pass a part on without waiting for it: `status`, `wait`, `cancel` on what it gives back.
 
-        The same task asked for again within five minutes, or under the same `key`, is the same task. `seconds` is the
-        time of one attempt; what fails for a passing reason is tried again, `attempts` times in all. With `announce`
-        its end is announced in this task's inbox, once, as that of a spawned task.
+        The same task asked for again under the same `key`, or with `same_within=300` within five minutes, is the same
+        task; otherwise it is another one. `seconds` is the time of one attempt; what fails for a passing reason is
+        tried again, `attempts` times in all. With `announce` its end is announced in this task's inbox, once, as that
+        of a spawned task.
         """
         return await self._queued("submit", (to, capability), task, how)
 

@@ -163,7 +163,7 @@ class Runtime(HasTeam):
     async def submit(self, agent: str, task: str, *strange: Never, **how: Unpack[Submitting]) -> Task:
         """Put a task into the queue and come back at once; it outlives this process if the store does.
 
-        The same task asked for again within five minutes, or under the same `key`, is the same task. `seconds` is the
+        The same task asked for again under the same `key` is the same task; without one it is another. `seconds` is the
         time of one attempt, 260 unless told otherwise; `within=Bounds(deadline=...)` ends all of it, a day from now at
         the latest.
         """

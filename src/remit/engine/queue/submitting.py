@@ -36,7 +36,7 @@ from remit.engine.timing import move_on_after
 from remit.errors import Conflict, NotFound, Refused
 from remit.ports import Decision, View, Wants
 
-SAME: Final = 300 * SECOND  # how long the same task asked for again is the same task
+SAME: Final = 300 * SECOND  # how long a task that did not complete is taken up when its asker asks for the same
 KEY_LIMIT: Final = 200
 
 
@@ -47,6 +47,7 @@ class Submission(NamedTuple):
     timeout: int
     attempts: int = 0  # as its agent's policy says
     key: str = ""
+    same_within: int = 0  # how long the same request is the same task without a key; never unless it is said
     asked_how: str = "submit"
     by: str = ""
     lead: Lead | None = None  # what is led in its holder's place
@@ -112,7 +113,7 @@ class TaskQueue:
         self._spawn_wait = spawn_wait
 
     async def begin(self, submission: Submission, ceiling: Bounds, session: str) -> Accepted:
-        """Queue a person's task. The same one asked for again is the same task."""
+        """Queue a person's task. The same one asked for again under the same key is the same task."""
         proposal = first_proposed(self._ground, submission.wish, ceiling, session)
         if submission.lead is not None and submission.lead.plan is not None:
             proposal = proposal._replace(brought=PLANNER.card)
@@ -299,12 +300,16 @@ def _child(ground: Ground, parent: Remit, card: Card, wish: Pass, now: int) -> R
 
 
 def _request(passage: Passage, proposal: Proposal, submission: Submission, where: AskedFrom) -> Request:
-    """Put a request together with what makes it the same as another: the caller's key, or all that is asked."""
+    """Put a request together with what makes it the same as another: the caller's key, or all that is asked, and by
+    whom. In code two requests are the same only if the caller says so; what an agent submits is known by its content,
+    too, so that it is taken up if it did not complete."""
     wish, asked_how, key = submission.wish, submission.asked_how, submission.key
-    if not key and asked_how == "spawn":  # several of the same kind at once is what spawning is for
+    if not key and not submission.same_within and (asked_how == "spawn" or not where.task):
         return Request(passage, proposal, submission, "", "")
     how: dict[str, Json] = {"led": submission.written} if submission.written else {}
     how |= {"asked_how": asked_how, "timeout": submission.timeout, "attempts": submission.attempts}
+    if submission.by:
+        how["by"] = submission.by
     content = content_of(wish, where, **how)
     if key:
         return Request(passage, proposal, submission, keyed(key, where), content)
@@ -323,10 +328,10 @@ def _begun(submission: Submission, until: int, lineage: Lineage | None, admitted
 
 
 def _same(view: View, request: Request) -> str | None:
-    """Find the task that the same request made before: under a key for ever, without one for five minutes."""
-    key, content = request.dedup_key, request.content
+    """Find the task that the same request made before: under a key for ever, without one for as long as is said."""
+    key, content, within = request.dedup_key, request.content, request.submission.same_within
     if not content:
-        same = view.same_requests(key, request.proposal.now - SAME) if key else ()
+        same = view.same_requests(key, request.proposal.now - within) if within else ()
         return next((record.id for record in same if record.state not in GONE), None)
     used = view.used_key(key)
     if used is not None and used.content != content:
@@ -339,8 +344,8 @@ def _lineage(view: View, request: Request, asker: LiveTask | None) -> Lineage | 
     the same words a moment ago, and that did not complete."""
     origin, key = request.origin, request.dedup_key
     if asker is not None and not origin and key and not request.content:
-        same = view.same_requests(key, request.proposal.now - SAME)  # all of them are gone, or it were the same task
-        origin = origin_of(same[0]) if same else ""
+        same = view.same_requests(key, request.proposal.now - SAME)
+        origin = origin_of(same[0]) if same and same[0].state in GONE else ""
     return next_of(view, origin) if origin else None
 
 
