@@ -64,6 +64,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("no_cover")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Folders that tests trust are not trusted by whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

@@ -204,6 +204,7 @@ def test_what_is_said_goes_before_what_the_file_says(tmp_path: Path, monkeypatch
     assert (store_at(None), workspace_at(None)) == ("remit.db", "default")
     file = tmp_path / "remit.toml"
     file.write_text('[store]\naddress = "postgresql://ann@db/team"\nworkspace = "shop"\n')
+    monkeypatch.setenv("REMIT_TRUSTED", str(tmp_path))
     assert (store_at(None), workspace_at(None)) == ("postgresql://ann@db/team", "shop")
     assert (store_at("mine.db"), workspace_at("mine")) == ("mine.db", "mine")
     file.write_text("[agents.a]\n")  # in memory: there is nothing to look at

@@ -258,7 +258,7 @@ def test_a_server_that_cannot_be_reached_is_a_warning_and_nothing_to_who_only_su
     first, last = checked(tmp_path)
     assert first == "remit.toml:7: warning: mcp.calc.headers: the environment variable CALC is not set"
     assert last == "remit.toml: 1 agent, nothing is wrong but what is missing here"
-    first, _ = checked(tmp_path, CALC="key")
+    first, _ = checked(tmp_path, CALC="key", REMIT_TRUSTED=str(tmp_path))
     assert first.startswith("remit.toml:4: warning: mcp.calc: the MCP server 'calc' ")
     assert remit(tmp_path, "submit", "go").returncode == 0
     assert remit(tmp_path, "run", "go").returncode == 2

@@ -70,7 +70,7 @@ def _can(card: Card) -> str:
 def _team(where: str, *, as_json: bool) -> None:
     from remit.cli.loading import load_team
 
-    team = load_team(where, runs=False).runtime
+    team = load_team(where, looks=True).runtime
     stacks = [team.stack(card.name) for card in team.cards()]
     if as_json:
         emit([{**one._asdict(), "card": wire.card(one.card)} for one in stacks])

@@ -6,11 +6,14 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import AsJson, emit, out
+from remit.cli.loading import NOT_IMPORTED
+from remit.cli.options import AsJson, aside, emit, out
 from remit.config.places import FILE_NAME
 from remit.config.problems import Problem
 from remit.config.schema import schema as schema_of
 from remit.config.teams import check_team
+from remit.config.trusting import is_trusted
+from remit.errors import BadInput
 from remit.report.figures import count
 
 BAD_INPUT = 2
@@ -20,6 +23,8 @@ def check(
     file: Path = Path(FILE_NAME), *, schema: Annotated[bool, Parameter(negative="")] = False, json: AsJson = False
 ) -> int:
     """Read a team's file, put the team together without running it, and list what is wrong, each with its line.
+
+    Modules are imported and MCP servers are asked for their tools if the folder is trusted: see `remit trust`.
 
     A key that is not set on this machine is a warning: the file is right, and the agent cannot run here. Anything else
     that is wrong is exit code 2.
@@ -36,7 +41,8 @@ def check(
     if schema:
         emit(schema_of())
         return 0
-    team, problems = check_team(file)
+    trusted = _trusted(file)
+    team, problems = check_team(file, trusted=trusted)
     if json:
         emit([_data(one) for one in problems])
     else:
@@ -47,7 +53,16 @@ def check(
             agents = count(len(team.runtime.cards()), "agent")
             rest = "nothing is wrong" if not problems else "nothing is wrong but what is missing here"
             out().print(Text(f"{file}: {agents}, {rest}", "dim"))
+        if team is not None and not trusted:
+            aside().print(Text(f"{NOT_IMPORTED}; to check those too: `remit trust`", "yellow"))
     return 0 if team is not None else BAD_INPUT
+
+
+def _trusted(file: Path) -> bool:
+    try:
+        return is_trusted(file)
+    except BadInput:  # what is wrong with the file is listed
+        return False
 
 
 def _data(one: Problem) -> dict[str, object]:

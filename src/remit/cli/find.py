@@ -1,12 +1,14 @@
 """`remit find`: who can do something, and who would be asked for it."""
 
 import asyncio
+from pathlib import Path
 
 from rich.text import Text
 
-from remit.cli.loading import has_file, load_team
-from remit.cli.options import AsJson, InWorkspace, OwnStore, emit, out, store_at, workspace_at
+from remit.cli.loading import has_file, is_file, load_team
+from remit.cli.options import AsJson, InWorkspace, OwnStore, emit, out, refuse_server, store_at, workspace_at
 from remit.cli.terminal import tabled
+from remit.config.places import FILE_NAME
 from remit.core.checks import between
 from remit.core.match import BEST, MATCHES, Match
 from remit.core.text import shown
@@ -62,7 +64,9 @@ def find(
 def _opened(module: list[str], store: str | None, workspace: str | None) -> Workspace:
     if not module and not has_file():
         return Workspace(store_at(store), workspace_at(workspace), create=False)
-    return load_team(*module, runs=False).runtime.at(store, serving=Serving(hands=0)).workspace
+    if store is None and (not module or is_file(module[0])):
+        refuse_server(Path(*module or [FILE_NAME]))
+    return load_team(*module, looks=True).runtime.at(store, serving=Serving(hands=0)).workspace
 
 
 def _tell(wanted: str, matches: list[Match], chosen: Match | None) -> None:

@@ -12,7 +12,9 @@ from typing import Final, Literal
 from rich.text import Text
 
 from remit.cli.options import aside, out
+from remit.config.places import FILE_NAME
 from remit.config.schema import schema
+from remit.config.trusting import trust_by_running
 from remit.errors import BadInput
 
 Template = Literal["support", "research", "coding"]
@@ -47,6 +49,7 @@ def init(folder: Path = Path(), *, template: Template = "support") -> int:
             _write(folder / name, text)
     except OSError as error:
         raise BadInput(f"{error.filename or folder} cannot be written: {error.strerror}") from error
+    trust_by_running(folder / FILE_NAME)  # remit wrote it
     _tell(folder, template, [*files])
     return 0
 

@@ -2,31 +2,54 @@
 says."""
 
 from pathlib import Path
+from typing import Final
 
+from rich.text import Text
+
+from remit.cli.options import aside
 from remit.config.importing import imported
 from remit.config.places import FILE_NAME
 from remit.config.teams import RunDefaults, Team, team
+from remit.config.trusting import is_trusted, trust_by_running
 from remit.core.text import shown
 from remit.errors import BadInput
 from remit.runtime.runtime import Runtime
 
+NOT_IMPORTED: Final = "this folder is not trusted, so remit imported no module of it and started no server"
+
 _TOML = ".toml"
 
 
-def load_team(where: str = "", *, runs: bool = True) -> Team:
+def load_team(where: str = "", *, runs: bool = True, looks: bool = False) -> Team:
     """Load a team: that of `module:name`, of a file, or of the file in this folder if nothing is said. What is
-    wrong with it is told in sentences. A team that only is looked at needs no keys: it does not run."""
+    wrong with it is told in sentences. A team that does not run needs no keys.
+
+    A command that only `looks` imports no module of a folder that is not trusted. Any other command trusts the folder:
+    its code has been run.
+    """
     if not where and not has_file():
         raise BadInput(
             f"there is no {FILE_NAME} in this folder: `remit init` makes a team to begin with; "
             "or say where the runtime is, as module:name, for example team:rt"
         )
     if not where or is_file(where):
-        return team(Path(where or FILE_NAME), runs=runs)
+        file = Path(where or FILE_NAME)
+        if looks:
+            return _seen(file)
+        made = team(file, runs=runs)
+        trust_by_running(file)
+        return made
     module_name, separator, name = where.partition(":")
     if not separator or not module_name or not name:
         raise BadInput(f"say where the runtime is as module:name, for example team:rt, not {shown(where)}")
     return Team(_in_module(module_name, name), RunDefaults())
+
+
+def _seen(file: Path) -> Team:
+    trusted = is_trusted(file)
+    if not trusted:
+        aside().print(Text(f"{NOT_IMPORTED}: `remit trust` lets it", "yellow"))
+    return team(file, runs=False, trusted=trusted)
 
 
 def is_file(where: str) -> bool:

@@ -58,6 +58,7 @@ _COMMANDS: Final = (
     (LOOK, "ledger", "ledger:app", "List calls of uncertain cost, say what one cost, verify that all adds up."),
     (LOOK, "breakers", "breakers:breakers", "List agents that are not asked because they fail."),
     (LOOK, "cooling", "cooling:app", "List keys and models that rest after a failure, and clear what rests."),
+    (MEND, "trust", "trust:trust", "Trust a folder: commands that look may import its modules and reach its server."),
     (MEND, "cancel", "cancel:cancel", "Stop a task and everything below it, wherever it runs."),
     (MEND, "retry", "retry:retry", "Run a task again that did not complete."),
     (MEND, "prune", "prune:prune", "Delete runs that ended long ago, and what the journal needs no more."),

@@ -16,13 +16,14 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from remit.config.places import FILE_NAME, place_of
+from remit.config.trusting import is_trusted, names_server
 from remit.core.credits import credits as money
 from remit.core.text import shown
 from remit.errors import BadInput
 from remit.ports import Database
-from remit.report.printable import block, harmless
+from remit.report.printable import block, escaped, harmless
 from remit.runtime.workspace import Workspace
-from remit.stores.addresses import is_server
+from remit.stores.addresses import is_server, redacted
 
 DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"
@@ -77,8 +78,27 @@ MYSELF = Acting()
 
 
 def store_at(given: str | None) -> str:
-    """Say which store a command works on: the one that is given, that of the team in this folder, or the usual one."""
-    return given or place_of(Path(FILE_NAME)).store or DEFAULT_STORE
+    """Say which store a command works on: the one that is given, that of the team in this folder, or the usual one.
+    Raise BadInput if the folder is not trusted and its file names a server."""
+    if not given:
+        refuse_server(Path(FILE_NAME))
+    return given or _usual_store()
+
+
+def _usual_store() -> str:
+    return place_of(Path(FILE_NAME)).store or DEFAULT_STORE
+
+
+def refuse_server(file: Path) -> None:
+    """Raise BadInput if a file names a server and its folder is not trusted: a server that is connected to can ask for
+    the password of the environment or of a password file, and gets it."""
+    store = place_of(file).store
+    if store and names_server(store) and not is_trusted(file):
+        raise BadInput(
+            f"{file} names the server {escaped(redacted(store), 200)}, and its folder is not trusted. remit did not "
+            "connect, because the server could ask for your password. `remit trust` shows what the file asks for and "
+            "trusts it; or say --store yourself"
+        )
 
 
 def workspace_at(given: str | None) -> str:
@@ -102,7 +122,7 @@ def options_for(database: Database, workspace: str, given: str | None = None) ->
     """Write what another command needs to find the same place, to be copied: ` --store team.db`."""
     store = given or where_is(database)
     words: list[str] = []
-    if store != store_at(os.environ.get("REMIT_STORE")):
+    if store != (os.environ.get("REMIT_STORE") or _usual_store()):
         words += ["--store", where_is(database) if is_server(store) else store]
     if workspace != workspace_at(os.environ.get("REMIT_WORKSPACE")):
         words += ["--workspace", workspace]

@@ -1,14 +1,20 @@
 """What a user's module has: found by `module:name`, and what is wrong with the module told in one sentence."""
 
+import ast
 import importlib
 import sys
 import traceback
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final, NoReturn
 
+from remit.config.places import text_in
 from remit.core.text import shown
 from remit.errors import BadInput
+
+_DYNAMIC: Final = frozenset({"globals", "exec", "vars", "setattr"})  # by which a module makes names while it runs
 
 
 def imported(name: str, folder: Path) -> ModuleType:
@@ -33,6 +39,65 @@ def found_at(where: str, folder: Path) -> Any:
             raise BadInput(f"module {shown(module_name)} has no {shown(name)}")
         found = getattr(found, part)
     return found
+
+
+class NotImported:
+    """Stands for what a module has that was not imported, because its folder is not trusted."""
+
+    def __init__(self, where: str) -> None:
+        self.__name__ = where.rpartition(":")[2].rpartition(".")[2]
+
+    async def __call__(self, *_: object, **__: object) -> NoReturn:
+        raise BadInput(f"{self.__name__} was not imported: its folder is not trusted")
+
+
+def named_at(where: str, folder: Path) -> Any:
+    """Check that `module:name` is there without importing it: nothing of the module runs.
+
+    A module outside of the folder is only looked for, and names that a module makes while it runs are believed.
+    """
+    module_name, _, name = where.partition(":")
+    path = folder.joinpath(*module_name.split("."))
+    file = next((one for one in (path.with_suffix(".py"), path / "__init__.py") if one.is_file()), None)
+    if file is None:
+        top = module_name.partition(".")[0]
+        if not (folder / top).exists() and not _installed(top):
+            raise BadInput(f"module {shown(module_name)} cannot be imported: No module named {shown(top)}")
+        return NotImported(where)
+    try:
+        tree = ast.parse(text_in(file), str(file))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise BadInput(f"module {shown(module_name)} cannot be imported: {error}") from error
+    made = _names_in(tree.body)
+    if name.partition(".")[0] not in made and not made & {"*", "__getattr__"}:
+        raise BadInput(f"module {shown(module_name)} has no {shown(name)}")
+    return NotImported(where)
+
+
+def _installed(top: str) -> bool:
+    try:
+        return find_spec(top) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _names_in(body: Sequence[ast.stmt]) -> set[str]:
+    """Return the names that statements make, also those within if, try and with; "*" for what cannot be known."""
+    made: set[str] = set()
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            made.add(node.name)
+            continue
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.alias):
+                made.add((inner.asname or inner.name).partition(".")[0])
+            elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                made.add(inner.id)
+            elif isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                made.add(inner.name)
+            elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id in _DYNAMIC:
+                made.add("*")
+    return made
 
 
 def _where(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -23,10 +23,13 @@ _CHANNELS: Final = {
 }
 
 
-def channel(name: str, given: Any, folder: Path) -> Any:
+Find = Callable[[str, Path], Any]  # `found_at`, or `named_at` where nothing is to be imported
+
+
+def channel(name: str, given: Any, folder: Path, find: Find = found_at) -> Any:
     """Make a channel of its table, or find one that is named as module:name."""
     if isinstance(given, str):
-        return found_at(given, folder)
+        return find(given, folder)
     table: dict[str, Any] = filled(given)
     way = next(key for key in _CHANNELS if key in table)
     module, kind, keyword = _CHANNELS[way]
@@ -86,12 +89,12 @@ def placeholders(names: list[str]) -> list[Tool]:
     return [Tool(name, "", {"type": "object"}, call, outside=True) for name in names]
 
 
-def form(given: Any, folder: Path) -> Any:
+def form(given: Any, folder: Path, find: Find = found_at) -> Any:
     """Give the form of an answer: what stands at module:name, or a JSON Schema, which may be in a file."""
     if not isinstance(given, str):
         return _schema(given)
     if not given.endswith(".json"):
-        return found_at(given, folder)
+        return find(given, folder)
     try:
         text = (folder / given).read_text(encoding="utf-8")
         schema = json.loads(text)

@@ -1,5 +1,7 @@
 """Where a team keeps everything, read from its file without the team: what commands need that only look."""
 
+import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +10,9 @@ from typing import Any, Final, NamedTuple, cast
 from remit.errors import BadInput
 
 FILE_NAME: Final = "remit.toml"
+FILE_LIMIT: Final = 1_000_000  # bytes of a team's file, or of a script
+
+_KINDS: Final = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
 class TeamPlace(NamedTuple):
@@ -22,15 +27,54 @@ def store_in(table: Mapping[str, Any], folder: Path) -> str:
     return table.get("address") or (str(folder / table["path"]) if "path" in table else "")
 
 
+def text_in(file: Path) -> str:
+    """Return the text of a file. Raise FileNotFoundError if it does not exist, and BadInput if it cannot be read, is a
+    pipe or a device, which might never end, or has more than `FILE_LIMIT` bytes."""
+    try:
+        data = _data_in(file)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror}") from error
+    if len(data) > FILE_LIMIT:
+        raise BadInput(f"{file} has more than {FILE_LIMIT:,} bytes, which is too much for such a file")
+    try:
+        return data.decode().replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file} is not text in UTF-8: {error.reason} at byte {error.start}; save it as UTF-8") from None
+
+
+def _data_in(file: Path) -> bytes:
+    number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+    try:
+        kind = stat.S_IFMT(os.fstat(number).st_mode)
+        if kind != stat.S_IFREG:
+            raise BadInput(f"{file} cannot be read: it is {_KINDS.get(kind, 'something else')} and not a file")
+        data = b""
+        while len(data) <= FILE_LIMIT and (more := os.read(number, FILE_LIMIT + 1 - len(data))):
+            data += more
+        return data
+    finally:
+        os.close(number)
+
+
+def tables_in(file: Path) -> dict[str, Any]:
+    """Return what a file says, whatever it means; a file that does not exist says nothing."""
+    try:
+        return tomllib.loads(text_in(file))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadInput(f"{file} is not TOML: {error}") from error
+
+
 def place_of(file: Path) -> TeamPlace:
     """Read where the team of a file keeps everything. Raises BadInput if that cannot be read; what else is wrong with
     the file is not looked at, and a file that is not there names nothing."""
     try:
-        found: object = tomllib.loads(file.read_text(encoding="utf-8")).get("store", {})
-    except FileNotFoundError:
-        return TeamPlace()
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"{file} cannot be read for its [store]: {error}; `remit check`, or say --store") from error
+        found: object = tables_in(file).get("store", {})
+    except BadInput as error:
+        raise BadInput(f"there is no finding the store: {error}; `remit check`, or say --store") from error
     table = cast("dict[str, object]", found) if isinstance(found, dict) else {"path": found}
     said = [table.get(name, "") for name in ("address", "path", "workspace")]
     if not all(isinstance(one, str) for one in said):

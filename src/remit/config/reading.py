@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 from remit.config.description import SCRIPT_LINE, TABLES, Setting, TableKind, called
 from remit.config.lines import Path as KeyPath
 from remit.config.lines import lines_of, trouble
+from remit.config.places import text_in
 from remit.config.problems import Problems, dotted, listing, near
 from remit.core.text import shown
 from remit.core.toolgroups import expanded, own_groups
@@ -59,13 +60,9 @@ def right(tables: Mapping[str, Any], problems: Problems) -> bool:
 
 def _parsed(file: Path) -> Document:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = text_in(file)
     except FileNotFoundError:
         raise BadInput(f"there is no {file}; `remit init` makes a team to begin with") from None
-    except OSError as error:
-        raise BadInput(f"{file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{file} is not text in UTF-8: {error.reason} at byte {error.start}; save it as UTF-8") from None
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

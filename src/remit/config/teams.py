@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from remit.config import parts
 from remit.config.description import RULES
-from remit.config.importing import found_at
+from remit.config.importing import NotImported, found_at, named_at
 from remit.config.linking import Script, linked, models_of, tables_of, tables_or_texts, texts
 from remit.config.missing import warn_of_missing
 from remit.config.places import store_in
@@ -61,29 +61,30 @@ class Team(NamedTuple):
     warnings: tuple[Problem, ...] = ()
 
 
-def team(file: Path, *, runs: bool = True) -> Team:
+def team(file: Path, *, runs: bool = True, trusted: bool = True) -> Team:
     """Make the team of a file. Raises BadInput with everything that is wrong; if it `runs`, also with what is missing
-    only here."""
-    made, problems = _made(file, connect=runs)
+    only here. Of a folder that is not `trusted` nothing is imported: such a team cannot run."""
+    made, problems = _made(file, connect=runs, trusted=trusted)
     raised(problems if runs or made is None else ())
     assert made is not None
     return made
 
 
-def check_team(file: Path) -> tuple[Team | None, list[Problem]]:
-    """Give the team of a file, if it is right, and everything that is wrong with it or missing here."""
-    made, problems = _made(file, connect=True, warn=True)
+def check_team(file: Path, *, trusted: bool = True) -> tuple[Team | None, list[Problem]]:
+    """Give the team of a file, if it is right, and everything that is wrong with it or missing here. Of a folder that
+    is not `trusted` no module is imported and no MCP server started."""
+    made, problems = _made(file, connect=trusted, warn=True, trusted=trusted)
     return made, in_order(problems)
 
 
-def _made(file: Path, *, connect: bool, warn: bool = False) -> tuple[Team | None, list[Problem]]:
+def _made(file: Path, *, connect: bool, warn: bool = False, trusted: bool = True) -> tuple[Team | None, list[Problem]]:
     read = document(file)
     scripts = linked(read)
     if not right(read.tables, read.problems):
         return None, read.problems.found
     if warn:
         warn_of_missing(read)
-    runtime = _Building(read, scripts, connect=connect).runtime()
+    runtime = _Building(read, scripts, connect=connect, find=found_at if trusted else named_at).runtime()
     if not right(read.tables, read.problems):
         return None, read.problems.found
     return Team(runtime, _run_defaults(read.tables), tuple(read.problems.found)), read.problems.found
@@ -107,12 +108,13 @@ class _Building:
     """Puts a runtime together out of tables that were checked; what goes wrong now is a problem of that part. MCP
     servers are started only to `connect`: a team that does not run needs no more than the names of their tools."""
 
-    def __init__(self, read: Document, scripts: Mapping[str, Script], *, connect: bool) -> None:
+    def __init__(self, read: Document, scripts: Mapping[str, Script], *, connect: bool, find: parts.Find) -> None:
         self._tables = read.tables
         self._folder = read.file.parent
         self._problems: Problems = read.problems
         self._scripts = scripts
         self._connect = connect
+        self._find = find
         self._agents = tables_of(read.tables, "agents")
 
     def runtime(self) -> Runtime:
@@ -156,7 +158,7 @@ class _Building:
     def _policy(self, said: dict[str, Any]) -> Policy:
         for key in ("approve", "classify"):
             if said.get(key, RULES) != RULES:
-                said[key] = self._part(("policy", key), lambda key=key: found_at(said[key], self._folder))
+                said[key] = self._part(("policy", key), lambda key=key: self._find(said[key], self._folder))
         said["certainty"] = Certainty(**self._tables.get("certainty", {}))
         said["breaker"] = BreakerPolicy(**self._tables.get("breaker", {}))
         said["limits"] = [Limit(**table) for table in self._tables.get("limits", ())]
@@ -167,11 +169,11 @@ class _Building:
     def _serving(self) -> Serving:
         given = tables_or_texts(self._tables, "channels")
         channels = [self._channel(name, one) for name, one in given.items() if not unset(one)]
-        made = [one for one in channels if one is not None]
+        made = [one for one in channels if one is not None and not isinstance(one, NotImported)]
         return Serving(channels=made, **self._tables.get("serving", {}))
 
     def _channel(self, name: str, given: Any) -> Any:
-        return self._part(("channels", name), lambda: parts.channel(name, given, self._folder))
+        return self._part(("channels", name), lambda: parts.channel(name, given, self._folder, self._find))
 
     def _add_servers(self, made: Runtime) -> None:
         """Put the tools of MCP servers on the shelf; a server that cannot be reached is a warning, like a key that is
@@ -206,7 +208,9 @@ class _Building:
     def _tool(self, name: str, given: Any) -> Any:
         if isinstance(given, dict):
             return import_module("remit.config.programs").program_tool(name, given, self._folder)
-        found = found_at(given, self._folder)
+        found = self._find(given, self._folder)
+        if isinstance(found, NotImported):
+            return parts.placeholders([name])[0]
         if not callable(found) and not hasattr(found, "name"):
             raise BadInput(f"{given} is no function")
         called = getattr(found, "name", None) or getattr(found, "__name__", "")
@@ -220,23 +224,33 @@ class _Building:
         for key in ("before", "after"):
             if key in about:
                 at, places = ("agents", name, key), texts(about[key])
-                about[key] = self._part(at, lambda places=places: [found_at(one, self._folder) for one in places]) or ()
-        for key, make in (("output", parts.form), ("deps", found_at)):
+                about[key] = (
+                    self._part(at, lambda places=places: [self._find(one, self._folder) for one in places]) or ()
+                )
+        for key, make in (("output", partial(parts.form, find=self._find)), ("deps", self._find)):
             if key in about:
                 given = about[key]
                 at, there = ("agents", name, key), (given, self._folder)
                 about[key] = self._part(at, lambda make=make, there=there: make(*there))
+                if isinstance(about[key], NotImported):
+                    del about[key]
         if "model" in table:
             about["fallback"] = [self._model(model, name) for model in about.get("fallback", ())]
             made.model_agent(name, self._model(table["model"], name), retry=retry, **about)
         elif "guest" in table:
-            made.add(found_at(table["guest"], self._folder), name=name, retry=retry, **about)
+            self._add_guest(made, name, self._find(table["guest"], self._folder), retry=retry, **about)
         else:
             made.add(Card(name, **_on_card(about)), self._answer(table), retry=retry)
 
+    def _add_guest(self, made: Runtime, name: str, guest: Any, **about: Any) -> None:
+        if isinstance(guest, NotImported):
+            made.add(Card(name), guest)
+        else:
+            made.add(guest, name=name, **about)
+
     def _answer(self, table: Mapping[str, Any]) -> Any:
         if "function" in table:
-            return found_at(table["function"], self._folder)
+            return self._find(table["function"], self._folder)
         return import_module("remit.adapters.process").program(table["program"], cwd=self._folder)
 
     def _model(self, model: str, agent: str) -> Any:

@@ -1,0 +1,173 @@
+"""Folders that the user trusts. A command that only looks connects to no server that a file names, imports no module
+and starts no MCP server of it, unless its folder is trusted.
+
+Trust is kept outside of the folder, in `$XDG_CONFIG_HOME/remit/trusted.json`, by the folder's path and the digest of
+what its file has remit do: another server or another module is to be trusted again. `REMIT_TRUSTED` names folders below
+which everything is trusted, for machines that run only what is built there.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from remit.config.linking import tables_of, tables_or_texts, texts
+from remit.config.places import store_in, tables_in
+from remit.core.text import shown
+from remit.errors import BadInput
+from remit.stores.addresses import is_server, redacted
+
+VARIABLE: Final = "REMIT_TRUSTED"
+
+_AGENT_KEYS: Final = ("function", "guest", "before", "after", "deps", "output")
+_POLICY_KEYS: Final = ("approve", "classify")
+
+
+class Powers(NamedTuple):
+    """What a file has remit do that a folder of someone else must not: a server's address (without its password),
+    modules to import, and MCP servers."""
+
+    server: str = ""
+    modules: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = ()
+    digest: str = ""
+
+    def any(self) -> bool:
+        return bool(self.server or self.modules or self.mcp)
+
+
+def powers_of(file: Path) -> Powers:
+    """Read what a file has remit do. Raise BadInput if the file cannot be read; a file that does not exist does
+    nothing."""
+    tables = tables_in(file)
+    said_of_store = texts_of(tables.get("store"))
+    store = store_in(said_of_store, file.parent)
+    servers = tables_of(tables, "mcp")
+    modules = tuple(sorted(set(_modules(tables))))
+    said = json.dumps([said_of_store, modules, servers], sort_keys=True, default=str)
+    return Powers(
+        redacted(store) if store and names_server(store) else "",
+        modules,
+        tuple(f"{name}: {_reached(table)}" for name, table in sorted(servers.items())),
+        sha256(said.encode(errors="surrogatepass")).hexdigest(),
+    )
+
+
+def is_trusted(file: Path) -> bool:
+    """Whether the user trusts the folder of a file, as the file is now. A file without powers needs no trust."""
+    folder = _folder(file)
+    if any(folder.is_relative_to(one) for one in _named()):
+        return True
+    powers = powers_of(file)
+    return not powers.any() or _kept().get(str(folder)) == powers.digest
+
+
+def trust(file: Path) -> Powers:
+    """Trust the folder of a file, as the file is now; return what that allows."""
+    powers = powers_of(file)
+    kept, folder = _kept(), str(_folder(file))
+    if powers.any() and kept.get(folder) != powers.digest:
+        _keep({**kept, folder: powers.digest})
+    return powers
+
+
+def trust_by_running(file: Path) -> None:
+    """Trust a folder whose team the user runs: its code has run, so looking gives nothing more away. Where nothing can
+    be kept, as in a container without a home, the next command that looks asks for trust."""
+    with suppress(BadInput):
+        if not is_trusted(file):
+            trust(file)
+
+
+def distrust(folder: Path) -> bool:
+    """Trust a folder no more. Whether it was trusted."""
+    kept = _kept()
+    if kept.pop(str(folder.absolute().resolve()), None) is None:
+        return False
+    _keep(kept)
+    return True
+
+
+def trusted_folders() -> list[str]:
+    """Return the folders that are trusted, those that the environment names first."""
+    return [*map(str, _named()), *sorted(_kept())]
+
+
+def names_server(store: str) -> bool:
+    """Whether a store is a server. An address that means nothing is none: nobody can connect to it."""
+    try:
+        return is_server(store)
+    except BadInput:
+        return False
+
+
+# -- inside --------------------------------------------------------------------------------------------------------
+
+
+def _folder(file: Path) -> Path:
+    return file.parent.absolute().resolve()
+
+
+def _named() -> list[Path]:
+    return [Path(one).resolve() for one in os.environ.get(VARIABLE, "").split(os.pathsep) if Path(one).is_absolute()]
+
+
+def _modules(tables: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every `module:name` of a file."""
+    for table in ("tools", "channels"):
+        yield from (one for one in tables_or_texts(tables, table).values() if isinstance(one, str))
+    yield from (one for key, one in texts_of(tables.get("policy")).items() if key in _POLICY_KEYS and ":" in one)
+    for table in tables_of(tables, "agents").values():
+        for key in _AGENT_KEYS:
+            yield from (one for one in texts(table.get(key)) if ":" in one)
+
+
+def texts_of(given: object) -> dict[str, str]:
+    """Return the texts of a table, as far as it is one."""
+    table = cast("dict[str, object]", given) if isinstance(given, dict) else {}
+    return {key: one for key, one in table.items() if isinstance(one, str)}
+
+
+def _reached(table: Mapping[str, Any]) -> str:
+    """Say how an MCP server is reached."""
+    command = texts(table.get("command"))
+    return " ".join(command) if command else redacted(str(table.get("url", "")))
+
+
+def _place() -> Path:
+    above = os.environ.get("XDG_CONFIG_HOME", "")
+    try:
+        return (Path(above) if Path(above).is_absolute() else Path.home() / ".config") / "remit" / "trusted.json"
+    except RuntimeError as error:
+        raise BadInput(f"there is no home folder to keep trust in; set XDG_CONFIG_HOME, or {VARIABLE}") from error
+
+
+def _kept() -> dict[str, str]:
+    place = _place()
+    try:
+        found: object = json.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise BadInput(f"{place} cannot be read: {error.strerror}") from error
+    except ValueError:
+        raise BadInput(f"{place} is not what remit wrote; remove it and trust your folders again") from None
+    return cast("dict[str, str]", found) if isinstance(found, dict) else {}
+
+
+def _keep(kept: Mapping[str, str]) -> None:
+    """Write beside and replace, so that two commands at once leave a whole file."""
+    place = _place()
+    text = json.dumps(kept, indent=2, sort_keys=True)
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number, draft = tempfile.mkstemp(dir=place.parent, prefix=".trusted")  # readable by its owner only
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(draft).replace(place)
+    except OSError as error:
+        raise BadInput(f"{shown(str(place))} cannot be written: {error.strerror}") from error
