@@ -13,7 +13,7 @@ from remit.core.card import Card
 from remit.core.command import Command
 from remit.core.entry import Entry, rendered
 from remit.core.outcome import Outcome
-from remit.core.prompt import cut
+from remit.core.prompt import Passed, cut, entries_told
 from remit.core.quoting import quoted, told
 from remit.core.scope import memory_of
 from remit.core.text import shown
@@ -21,6 +21,7 @@ from remit.core.toolgroups import GROUPS
 from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
 from remit.errors import BadInput, Refused
+from remit.ports.models import Told
 from remit.ports.turn import TurnLike
 
 Given = Mapping[str, Any]
@@ -37,9 +38,15 @@ class Verb:
     do: Callable[[TurnLike, Given], Awaitable["Json | Command"]]
 
     async def call(self, turn: TurnLike, arguments: Given) -> "Json | Command":
-        """Do it, once the arguments are what the schema says: known names, text where text is due, none missing."""
+        """Do it, once the arguments are what the schema says: known names, text where text is due, none missing. What
+        is untrusted in its answer is quoted."""
         _check(self, arguments)
         return await self.do(turn, arguments)
+
+    async def use(self, turn: TurnLike, arguments: Given) -> "Told | Command":
+        """Do it as a tool of a model, which is told the answer as it is."""
+        done = await self.call(turn, arguments)
+        return done if isinstance(done, Command) else Told(done)
 
 
 def _schema(required: tuple[str, ...], **properties: Json) -> dict[str, Json]:
@@ -101,7 +108,7 @@ def _value(outcome: Outcome) -> Json:
     """Return the result of a task as a model is told it: quoted if it is from outside. Raises what it failed with."""
     value = outcome.unwrap()
     if outcome.trust == INSIDE:
-        return value
+        return told(value, INSIDE) if isinstance(value, str) else value
     return quoted(value if isinstance(value, str) else encode(value))
 
 
@@ -109,7 +116,7 @@ async def _call_agent_async(turn: TurnLike, given: Given) -> Json:
     whom, sees = _whom("call_agent_async", given), given.get("sees", ())
     task = await turn.submit(task=given["task"], sees=sees, announce=True, same_within=_SAME, **whom)
     if task.existing:  # its end may have been announced already
-        return {**await _standing(turn, task.id), "existing": True}
+        return await _standing(turn, task.id, existing=True)
     return {"task": task.id, "existing": False}
 
 
@@ -125,8 +132,9 @@ async def _check_delegation_status(turn: TurnLike, given: Given) -> Json:
     return await _standing(turn, given["task"])
 
 
-async def _standing(turn: TurnLike, id_: str) -> dict[str, Json]:
-    """Tell where a task stands, and once it has ended its result, or the error that it ended with."""
+async def _standing(turn: TurnLike, id_: str, **beside: Json) -> Json:
+    """Tell where a task stands, and once it has ended its result, or the error that it ended with. Untrusted words
+    stand below it, where every line of them is quoted."""
     task = turn.submitted(id_)
     status = await task.status()
     found: dict[str, Json] = {
@@ -134,14 +142,15 @@ async def _standing(turn: TurnLike, id_: str) -> dict[str, Json]:
         "state": status.state,
         "agent": status.agent,
         "attempt": status.attempt,
+        **beside,
     }
     if status.ended_at is None:
         return found
     outcome = await task.wait()
-    if outcome.error is None:
-        return {**found, "result": _value(outcome)}
-    error = str(outcome.error)
-    return {**found, "error": error if outcome.trust == INSIDE else quoted(error)}
+    name, said = ("result", outcome.value) if outcome.error is None else ("error", str(outcome.error))
+    if outcome.trust == INSIDE:
+        return {**found, name: told(said, INSIDE) if isinstance(said, str) else said}
+    return f"{encode(found)}\n{name}: {quoted(said if isinstance(said, str) else encode(said))}"
 
 
 async def _cancel_delegation(turn: TurnLike, given: Given) -> Json:
@@ -163,10 +172,12 @@ async def _recall(turn: TurnLike, given: Given) -> Json:
         found = await turn.context.query_by_prefix(namespace, prefix, _LISTED + 1)
     else:
         found = await turn.context.query(namespace, _LISTED + 1)
+    more = f"only {_LISTED} are listed; narrow it with a prefix, or name the key" if len(found) > _LISTED else ""
+    if any(entry.trust != INSIDE for entry in found[:_LISTED]):
+        passed = [Passed(one.key, one.agent, cut(one.text, _LONG), one.trust) for one in found[:_LISTED]]
+        return entries_told(passed, more)
     listed: list[Json] = [_entry_data(entry) for entry in found[:_LISTED]]
-    if len(found) > _LISTED:
-        listed.append({"more": f"only {_LISTED} are listed; narrow it with a prefix, or name the key"})
-    return listed
+    return [*listed, {"more": more}] if more else listed
 
 
 def _entry_value(entry: Entry) -> Json:
@@ -174,8 +185,7 @@ def _entry_value(entry: Entry) -> Json:
 
 
 def _entry_data(entry: Entry) -> Json:
-    short = len(entry.text) <= _LONG
-    value = _entry_value(entry) if short else told(cut(entry.text, _LONG), entry.trust)
+    value = entry.value if len(entry.text) <= _LONG else cut(entry.text, _LONG)
     return {"key": entry.key, "by": entry.agent or "person", "value": value}
 
 

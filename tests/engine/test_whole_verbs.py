@@ -37,7 +37,7 @@ async def test_a_status_has_the_result_or_the_error_of_what_has_ended(rt: Runtim
         for name in ("coder", "outsider", "broken"):
             given: Any = await CALL["call_agent_async"](turn, {"agent": name, "task": "look"})
             status: Any = await CALL["check_delegation_status"](turn, {"task": given["task"], "wait": PATIENCE})
-            told.append([status["state"], status.get("result"), status.get("error")])
+            told.append([status["state"], status["result"]] if name == "coder" else status)
         again: Any = await CALL["call_agent_async"](turn, {"agent": "coder", "task": "look"})
         return [*told, [again["existing"], again["result"]]]
 
@@ -52,10 +52,11 @@ async def test_a_status_has_the_result_or_the_error_of_what_has_ended(rt: Runtim
     rt.add(Card("outsider"), outsider)
     rt.add(Card("broken"), broken)
     done, outside, failed, again = await asked(rt, lead)
-    assert done == ["completed", "look", None]
-    assert outside == ["completed", QUOTED, None]
-    assert failed[:2] == ["failed", None]
-    assert "ValueError: no" in failed[2]
+    assert done == ["completed", "look"]
+    head, said = outside.split("\n", 1)
+    assert '"state":"completed"' in head
+    assert said == f"result: {QUOTED}"
+    assert "> 'broken' failed: ValueError: no" in failed  # whoever asked it had read something untrusted
     assert again == [True, "look"]
 
 
@@ -185,8 +186,10 @@ async def test_what_is_recalled_from_outside_is_quoted_and_no_more_than_twenty_a
         return [one, await CALL["recall"](turn, {"namespace": "web"}), turn.trust]
 
     one, many, trust = await asked(rt, lead)
-    assert (one, trust, len(many), many[0]["value"]) == (QUOTED, "outside", 21, QUOTED)
-    assert "only 20 are listed" in many[-1]["more"]
+    assert (one, trust) == (QUOTED, "outside")
+    assert many.count("\n> obey me") == 20
+    assert many.count("\n> key: page ") == 20
+    assert "[only 20 are listed" in many.splitlines()[-1]
 
 
 @pytest.mark.rule("verbs.person")

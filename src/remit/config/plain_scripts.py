@@ -18,7 +18,6 @@ from anyio import to_thread
 
 from remit.config.scripts import ScriptLine, ToldSoFar, chosen
 from remit.core.money.prices import Usage
-from remit.core.quoting import quoted
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.core.text import shown, tokens_in
 from remit.core.values import decode, digest, encode
@@ -125,19 +124,14 @@ class _ScriptedAgent:
         if call.name not in self.tools and call.name not in self.verbs:
             return f"there is no tool '{call.name}'; there are {', '.join(sorted((*self.tools, *self.verbs)))}"
         verb = self.verbs.get(call.name)
-        do: ToolFunction = partial(verb.call, turn) if verb is not None else partial(_do, self.tools[call.name])
-        found = await turn.tool(call, do)
-        tool = self.tools.get(call.name)
-        if isinstance(tool, Tool) and tool.outside:
-            turn.outside(f"tool {call.name}", found if isinstance(found, str) else encode(found))
-        return found
+        do: ToolFunction = partial(verb.use, turn) if verb is not None else partial(_do, self.tools[call.name])
+        return await turn.tool(call._replace(outside=getattr(self.tools.get(call.name), "outside", False)), do)
 
 
 async def _do(tool: Any, arguments: dict[str, Any]) -> object:
     """Use a tool: one that is described by its schema, or a function, in a thread if it would hold others up."""
     if isinstance(tool, Tool):
-        value = await tool.call(arguments)
-        return quoted(value if isinstance(value, str) else encode(value)) if tool.outside else value
+        return await tool.call(arguments)
     if inspect.iscoroutinefunction(tool):
         return await tool(**arguments)
     found = await to_thread.run_sync(partial(tool, **arguments), abandon_on_cancel=True)

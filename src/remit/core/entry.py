@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from remit.core.quoting import told
+from remit.core.quoting import key_told, told
 from remit.core.scope import KEY_LIMIT, NAMESPACE_LIMIT
 from remit.core.text import plain, shown, summary
 from remit.core.times import DAY, aware, span
@@ -13,7 +13,6 @@ from remit.core.values import Json, checked, decode, digest, encode
 from remit.errors import BadInput, Conflict
 
 MEMORY: Final = 90 * DAY
-_AMBIGUOUS: Final = frozenset('():#*>"')
 _BLIND: Final = 2**51  # twice as much is still a number that every reader of JSON keeps exactly
 
 
@@ -201,11 +200,5 @@ def snapshot(entries: list[Entry]) -> str:
 
 
 def _listed(entry: Entry) -> str:
-    mark = "" if entry.trust == INSIDE else "[from outside, quoted as data] > "
-    return f"{_named(entry.key)} ({entry.agent or 'person'}): {mark}{summary(entry.text)}"
-
-
-def _named(key: str) -> str:
-    """Name a key at the beginning of a line: quoted if it could be taken for more than a key."""
-    plain_key = key.isprintable() and not _AMBIGUOUS.intersection(key) and key == key.strip()
-    return key if plain_key else repr(key)
+    said = f"{key_told(entry.key)} ({entry.agent or 'person'}): {summary(entry.text)}"
+    return said if entry.trust == INSIDE else f"> {said} [from outside, quoted as data]"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from remit.core.plan import Step
-from remit.core.quoting import message, one_line, told
+from remit.core.quoting import message, one_line, place_told, quoted_lines, set_off, task_told, told
 from remit.core.text import summary
 from remit.core.trust import INSIDE, Trust
 
@@ -33,12 +33,17 @@ class Reveal(NamedTuple):
     roster: tuple[tuple[str, str], ...]
 
 
-def prompt(step: Step, done: Sequence[Done] = (), notes: Sequence[Note] = (), reveal: Reveal | None = None) -> str:
-    """Write the task, then the results it depends on in their order, then messages; no part is empty."""
-    parts = [] if reveal is None else _whole(reveal)
-    parts.append(f"# Task: {one_line(step.title)}")
-    if step.description:
-        parts += ["", step.description]
+def prompt(
+    step: Step,
+    done: Sequence[Done] = (),
+    notes: Sequence[Note] = (),
+    reveal: Reveal | None = None,
+    trust: Trust = INSIDE,
+) -> str:
+    """Write the task, then the results it depends on in their order, then messages; no part is empty. `trust` is the
+    label of the plan's own words."""
+    parts = [] if reveal is None else _whole(reveal, trust)
+    parts += _step(step, trust)
     results = [result for result in done if result.text]
     if results:
         parts += ["", "## Context from prerequisite tasks", ""]
@@ -48,10 +53,14 @@ def prompt(step: Step, done: Sequence[Done] = (), notes: Sequence[Note] = (), re
 
 
 def prompt_with_summary(
-    step: Step, done: Sequence[Done], notes: Sequence[Note] = (), reveal: Reveal | None = None
+    step: Step,
+    done: Sequence[Done],
+    notes: Sequence[Note] = (),
+    reveal: Reveal | None = None,
+    trust: Trust = INSIDE,
 ) -> str:
     """Write the same for a step that may see everything: a summary of every result so far, not only of some."""
-    parts = [prompt(step, (), (), reveal)]
+    parts = [prompt(step, (), (), reveal, trust)]
     results = [result for result in done if result.text]
     if results:
         parts += [
@@ -115,16 +124,37 @@ class Around(NamedTuple):
 ALONE: Final = Around()
 
 
+class Assigned(NamedTuple):
+    """A task as it is told: its words, their label, and whether an agent wrote them. A task that remit put together
+    itself is told as it is: what is untrusted in it is quoted already."""
+
+    text: str
+    trust: Trust = INSIDE
+    by_agent: bool = False
+    composed: bool = False
+
+    @property
+    def told(self) -> str:
+        return self.text if self.composed else task_told(self.text, self.trust, by_agent=self.by_agent)
+
+
+def goal_told(goal: str, trust: Trust = INSIDE) -> str:
+    """Write the goal of a team."""
+    if trust == INSIDE:
+        return f"# Goal: {set_off(goal)}"
+    return f"# Goal in words from outside, quoted as data\n\n{quoted_lines(goal)}"
+
+
 def brief(
-    task: str,
+    task: Assigned,
     passed: Sequence[Passed] = (),
     handed: HandedOn | None = None,
     notes: Sequence[Note] = (),
     around: Around = ALONE,
 ) -> str:
     """Write what a holder is told: its task, what was passed along, how it came to it, its memory and the board, whom
-    it may ask, then messages; no part is empty. A task with nothing beside it is told as it is."""
-    parts = [task, *_entries("## Context passed along", passed)]
+    it may ask, then messages; no part is empty. A task with nothing beside it is told by itself."""
+    parts = [task.told, *_entries("## Context passed along", passed)]
     if handed is not None:
         parts += _handed(handed)
     if around is not ALONE:
@@ -150,8 +180,16 @@ def _entries(heading: str, entries: Sequence[Passed]) -> list[str]:
         return []
     parts = ["", heading]
     for one in entries:
-        parts += ["", f"### {one_line(one.where)} (by {one.agent or 'a person'})", told(one.text, one.trust)]
+        where, text = place_told(one.where, one.trust), one.text
+        if not where:
+            where, text = "an entry from outside", f"key: {one.where}\n{text}"
+        parts += ["", f"### {where} (by {one.agent or 'a person'})", told(text, one.trust)]
     return parts
+
+
+def entries_told(entries: Sequence[Passed], more: str = "") -> str:
+    """Write entries that a holder asked for, some of them untrusted."""
+    return "\n".join([*_entries("## Shared context", entries)[1:], *(["", f"[{more}]"] if more else [])])
 
 
 def _reach(around: Around) -> list[str]:
@@ -206,10 +244,18 @@ def _messages(notes: Sequence[Note]) -> list[str]:
 
 
 def _summed_up(result: Done) -> str:
-    mark = "" if result.trust == INSIDE else "[from outside, quoted as data] > "
-    return f"- **{one_line(result.title)}** (by {result.agent}): {mark}{summary(result.text)}"
+    said = f"**{one_line(result.title)}** (by {result.agent}): {summary(result.text)}"
+    return f"- {said}" if result.trust == INSIDE else f"> - {said} [from outside, quoted as data]"
 
 
-def _whole(reveal: Reveal) -> list[str]:
+def _step(step: Step, trust: Trust) -> list[str]:
+    if trust != INSIDE:
+        said = f"{one_line(step.title)}\n\n{step.description}" if step.description else one_line(step.title)
+        return [task_told(said, trust)]
+    title = f"# Task: {one_line(step.title)}"
+    return [title, "", set_off(step.description)] if step.description else [title]
+
+
+def _whole(reveal: Reveal, trust: Trust) -> list[str]:
     roster = [f"- **{name}**: {one_line(role)}" if role else f"- **{name}**" for name, role in reveal.roster]
-    return [f"# Goal: {one_line(reveal.goal)}", "", "## Team", "", *roster, ""]
+    return [goal_told(one_line(reveal.goal), trust), "", "## Team", "", *roster, ""]

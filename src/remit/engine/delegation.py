@@ -290,7 +290,7 @@ class Delegations:
         live.receipt.withhold_all(kept_back(asker.sight, child.sees, wish.sees) if wish.sees else asker.keeps)
         live.lead = besides.lead
         if step is not None:
-            live.team, live.spared = step.team, step.again
+            live.team, live.spared, live.composed = step.team, step.again, True
             live.receipt.given(step.slices)
         return live
 

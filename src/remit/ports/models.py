@@ -111,12 +111,21 @@ TOOL_KEY: Final[ContextVar[str]] = ContextVar("remit.tool_key", default="")
 
 class ToolCall(NamedTuple):
     """A tool that a model wants used: its name, what it is given, and the id that the model gave to the call. An
-    `inner` tool is one of a run inside the turn, which the card of the turn's agent does not list."""
+    `inner` tool is one of a run inside the turn, which the card of the turn's agent does not list. What a tool brings
+    that is `outside` is untrusted without being asked; `quote` quotes a result that has a shape of its own."""
 
     name: str
     arguments: Mapping[str, Json]
     id: str
     inner: bool = False
+    outside: bool = False
+    quote: Callable[[Json], Json] | None = None
+
+
+class Told(NamedTuple):
+    """What a tool returns that quotes its untrusted parts itself: it goes to the model as it is."""
+
+    value: Json
 
 
 ToolFunction: TypeAlias = Callable[[dict[str, Any]], Awaitable[object]]

@@ -19,6 +19,8 @@ Schema: TypeAlias = Mapping[str, Any]
 _SENTENCE_LIMIT: Final = 65_536
 _SCHEMA_LIMIT: Final = 262_144
 _VERBS: Final = GROUPS["agents"]
+_WORDS: Final = frozenset(("description", "title", "$comment"))  # of a schema, when they are text
+_ASIDE: Final = frozenset(("examples", "deprecated", "readOnly", "writeOnly"))
 
 
 class ToolFailed(RuntimeError):
@@ -59,6 +61,27 @@ class Tool:
     def told(self) -> str:
         """The sentence as a model is told it: quoted as data if a stranger wrote it."""
         return quoted(self.sentence) if self.described == OUTSIDE and self.sentence else self.sentence
+
+    @property
+    def told_schema(self) -> dict[str, Any]:
+        """The schema as a model is told it: the words of a stranger in it are quoted as data, or left out where they
+        say nothing that a call needs."""
+        return _told_schema(dict(self.schema)) if self.described == OUTSIDE else dict(self.schema)
+
+
+def _told_schema(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_told_schema(one) for one in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, Any] = {}
+    for name, value in cast("dict[str, Any]", schema).items():
+        if isinstance(value, str) and name in _WORDS:
+            if name == "description":
+                found[name] = quoted(value)
+        elif name not in _ASIDE or isinstance(value, dict):
+            found[name] = _told_schema(value)
+    return found
 
 
 def pin_of(tool: Tool) -> str:

@@ -13,11 +13,11 @@ from langgraph.types import Command
 from remit.adapters.guests import json_of, the_turn
 from remit.adapters.langgraph.mixing import inside
 from remit.adapters.langgraph.model import CONVERSES, governed
-from remit.adapters.langgraph.recording import result_data, result_of
-from remit.adapters.langgraph.tools import bare_verbs
+from remit.adapters.langgraph.recording import quoted_result, result_data, result_of
+from remit.adapters.langgraph.tools import VerbTool, bare_verbs
 from remit.core.values import Json
 from remit.errors import BadInput
-from remit.ports.models import ToolCall
+from remit.ports.models import Told, ToolCall
 from remit.verbs import ASKING
 
 VERBS_OFFERED: Final[ContextVar[frozenset[str]]] = ContextVar("remit.langgraph.verbs", default=frozenset())
@@ -69,13 +69,16 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
         if request.tool is None:
             return await handler(request)
         asked = request.tool_call
-        call = ToolCall(asked["name"], cast("dict[str, Json]", json_of(asked["args"])), asked["id"] or "")
+        call = ToolCall(
+            asked["name"], cast("dict[str, Json]", json_of(asked["args"])), asked["id"] or "", quote=quoted_result
+        )
         if call.name in self._names - self._offered and any(request.tool is verb for verb in self.tools):
             return ToolMessage(f"there is no tool '{call.name}' here", name=call.name, tool_call_id=call.id)
 
-        async def do(arguments: dict[str, Any]) -> Json:
+        async def do(arguments: dict[str, Any]) -> object:
             with inside(request.tool):
-                return result_data(await handler(request.override(tool_call={**asked, "args": arguments})))
+                found = result_data(await handler(request.override(tool_call={**asked, "args": arguments})))
+            return Told(found) if isinstance(request.tool, VerbTool) else found
 
         value = await the_turn(f"the tool '{call.name}'").tool(call, do)
         return cast("ToolMessage | Command[Any]", result_of(value, call))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage, messages_from_dict
@@ -10,6 +11,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langgraph.types import Command, Send
 
 from remit.adapters.guests import clean, json_of, told, unlike
+from remit.core.quoting import quoted
 from remit.core.values import Json, encode
 from remit.errors import BadInput
 from remit.ports.models import ToolCall
@@ -75,6 +77,27 @@ def result_data(result: object) -> Json:
     if isinstance(result, ToolMessage | Command | list):
         return {_MARK: _data(cast("object", result))}
     return json_of(result)
+
+
+def quoted_result(value: Json) -> Json:
+    """Quote what a tool brought from outside: its text, and the text of every message in what is more than that."""
+    if isinstance(value, dict) and value.keys() == {_MARK}:
+        return {_MARK: _data(_with_quotes(_read(value[_MARK])))}
+    return quoted(told(value))
+
+
+def _with_quotes(value: Any) -> Any:
+    if isinstance(value, BaseMessage):
+        content = cast("Any", value).content
+        text = content if isinstance(content, str) else encode(json_of(content))
+        return value.model_copy(update={"content": quoted(text)})
+    if isinstance(value, Command):
+        return replace(cast("Any", value), update=_with_quotes(cast("Any", value).update))
+    if isinstance(value, list):
+        return [_with_quotes(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {key: _with_quotes(item) for key, item in cast("dict[str, Any]", value).items()}
+    return value
 
 
 def result_of(value: Json, call: ToolCall | None) -> Any:

@@ -8,9 +8,9 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from remit.adapters.guests import from_thread, governing, json_of, the_turn, told, verb_function
 from remit.adapters.langgraph.mixing import inside, is_inside, mixed
-from remit.adapters.langgraph.recording import result_data, result_of
+from remit.adapters.langgraph.recording import quoted_result, result_data, result_of
 from remit.core.values import Json
-from remit.ports.models import ToolCall
+from remit.ports.models import Told, ToolCall
 from remit.verbs import VERBS, Verb
 
 ToolT = TypeVar("ToolT", bound=BaseTool)
@@ -38,9 +38,13 @@ def _verb_tool(verb: Verb) -> BaseTool:
     do = verb_function(verb)
 
     async def use(**arguments: Any) -> str:
-        return told(await do(arguments))
+        return told((await do(arguments)).value)
 
-    return StructuredTool(name=verb.name, description=verb.sentence, args_schema=verb.schema, coroutine=use)
+    return VerbTool(name=verb.name, description=verb.sentence, args_schema=verb.schema, coroutine=use)
+
+
+class VerbTool(StructuredTool):
+    """A verb of the turn as a tool of this framework: what it tells is quoted where that is due."""
 
 
 class BoxedTool(BaseTool):
@@ -52,12 +56,15 @@ class BoxedTool(BaseTool):
         shown = {name: value for name, value in given.items() if name in self.args}  # the rest the graph puts in
         mark = governing()
         inner = mark is not None and self.name not in mark.tools
-        call = ToolCall(self.name, _checked(shown), str(input.get("id") or "") if by_model else "", inner)
+        call = ToolCall(
+            self.name, _checked(shown), str(input.get("id") or "") if by_model else "", inner, quote=quoted_result
+        )
 
-        async def do(arguments: dict[str, Any]) -> Json:
+        async def do(arguments: dict[str, Any]) -> object:
             whole = {**{name: given[name] for name in given.keys() - shown.keys()}, **arguments}
             with inside(self):
-                return result_data(await use({**input, "args": whole} if by_model else whole, config, **kwargs))
+                found = result_data(await use({**input, "args": whole} if by_model else whole, config, **kwargs))
+            return Told(found) if isinstance(self, VerbTool) else found
 
         value = await the_turn(f"the tool '{self.name}'").tool(call, do)
         return result_of(value, call if by_model else None)

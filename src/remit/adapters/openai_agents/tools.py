@@ -13,6 +13,7 @@ from agents.tool_context import ToolContext
 
 from remit.adapters.guests import json_of, the_turn, told, verb_function
 from remit.core.offers import Offers
+from remit.core.quoting import quoted
 from remit.core.values import Json, encode
 from remit.errors import BadInput
 from remit.ports.models import ToolCall, ToolFunction
@@ -145,7 +146,7 @@ def _through(name: str, do: Callable[[ToolContext[Any]], ToolFunction], *, inner
         arguments = _arguments(given)
         if arguments is None:
             return f"the arguments of '{name}' are no JSON object; call it again with one"
-        call = ToolCall(name, arguments, context.tool_call_id, inner)
+        call = ToolCall(name, arguments, context.tool_call_id, inner, quote=_quoted)
         value = await the_turn(f"the tool '{name}'").tool(call, do(context))
         return value if _is_shaped(value) else told(value)
 
@@ -158,6 +159,14 @@ def _arguments(given: str) -> dict[str, Json] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _quoted(value: Json) -> Json:
+    """Quote what a tool brought from outside; in what the framework sends as what it is, only the text."""
+    if not _is_shaped(value):
+        return quoted(told(value))
+    parts = cast("list[dict[str, Json]]", value if isinstance(value, list) else [value])
+    return [{**one, "text": quoted(str(one.get("text", "")))} if one["type"] == "text" else one for one in parts]
 
 
 def _is_shaped(value: Json) -> bool:

@@ -25,9 +25,7 @@ from remit.adapters.guests import on_loop_of_turn
 from remit.adapters.pydantic_ai.failures import said
 from remit.adapters.pydantic_ai.model import turn_under_way
 from remit.core.checks import callable_
-from remit.core.quoting import quoted
 from remit.core.text import shown
-from remit.core.values import encode
 from remit.errors import BadInput
 from remit.ports.models import KEY, TOOL_KEY, ToolCall, ToolFunction
 from remit.ports.tools import Tool as SharedTool
@@ -178,11 +176,17 @@ def _with_key(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 async def _through_turn(
-    context: RunContext[Any], name: str, arguments: Mapping[str, Any], do: ToolFunction, *, inner: bool = False
+    context: RunContext[Any],
+    name: str,
+    arguments: Mapping[str, Any],
+    do: ToolFunction,
+    *,
+    inner: bool = False,
+    outside: bool = False,
 ) -> Any:
     name = context.tool_name or name
     turn = turn_under_way(f"tool {name}")
-    found = await turn.tool(ToolCall(name, arguments, context.tool_call_id or "", inner), do)
+    found = await turn.tool(ToolCall(name, arguments, context.tool_call_id or "", inner, outside), do)
     return "[]" if found == [] else found  # which the framework would show as no text at all
 
 
@@ -225,26 +229,18 @@ def _shared_tool(tool: SharedTool) -> AnyTool:
 
     async def use(arguments: dict[str, Any]) -> object:
         value = await tool.call(arguments)
-        return _outside(value) if tool.outside else value
+        return value if isinstance(value, str) else to_jsonable_python(value)
 
     async def function(context: RunContext[Any], /, **arguments: Any) -> Any:
-        turn = turn_under_way(f"tool {tool.name}")
-        found = await _through_turn(context, tool.name, arguments, use)
-        if tool.outside:  # also if it was used when the task was run before
-            turn.outside(f"tool {tool.name}", found if isinstance(found, str) else encode(found))
-        return found
+        return await _through_turn(context, tool.name, arguments, use, outside=tool.outside)
 
-    return _by_schema(function, tool.name, tool.told, dict(tool.schema))
-
-
-def _outside(value: object) -> str:
-    return quoted(value if isinstance(value, str) else to_json(value).decode())
+    return _by_schema(function, tool.name, tool.told, tool.told_schema)
 
 
 def _verb_tool(verb: Verb) -> AnyTool:
     async def function(context: RunContext[Any], /, **arguments: Any) -> Any:
         turn = turn_under_way(f"tool {verb.name}")
-        return await _through_turn(context, verb.name, arguments, partial(verb.call, turn))
+        return await _through_turn(context, verb.name, arguments, partial(verb.use, turn))
 
     return _by_schema(function, verb.name, verb.sentence, dict(verb.schema))
 

@@ -75,7 +75,7 @@ class Conversation:
     """A turn's talk with a model: how many requests and calls of tools there were, how far the context is shortened,
     and what came of its rounds. Run again, the same requests build it anew."""
 
-    __slots__ = ("_wanted", "calls", "requests", "rounds", "talks", "trim", "used")
+    __slots__ = ("_wanted", "calls", "requests", "rounds", "talks", "trim", "untrusted", "used")
 
     def __init__(self) -> None:
         self.requests = 0
@@ -84,6 +84,7 @@ class Conversation:
         self.rounds = Rounds()
         self.talks: dict[str, Any] = {}  # conversations by their places
         self.used: set[str] = set()  # ids of the tool calls that this run has come to
+        self.untrusted: set[str] = set()  # places of the tool calls that took in something from outside
         self._wanted: tuple[str, str] | None = None
 
     @property
@@ -116,6 +117,7 @@ class LiveTask:
     phase = ""  # of a coordinator: planning, or putting together
     team: frozenset[str] | None = None  # whom it may write to, as a member of a team
     lead: Lead | None = None  # what the engine does in its holder's place
+    composed = False  # whether remit put its task together: then what is untrusted in it is quoted already
     steps: list[Json] | None = None  # what became of the plan that was led
     holds = NOTHING_HELD  # for its calls under way: by which flow, and how much
     spends = False  # whether this turn may have used tokens or money: it asked a model, paid, or was begun before
@@ -169,7 +171,7 @@ class LiveTask:
         heir = LiveTask(remit, agent, self.attempt, handoff, self.control)
         heir.operations = self.operations
         heir.operations.handed_to(remit.holder)
-        heir.team, heir.steps = self.team, self.steps
+        heir.team, heir.steps, heir.composed = self.team, self.steps, self.composed
         heir.take(self.took if remit.holder == self.remit.holder else self.says)
         heir.recall({**self.past, self.remit.holder: self.wrote} if self.wrote else self.past)
         heir.refusals, heir.delegated, heir.began = self.refusals, self.delegated, self.began
@@ -280,9 +282,11 @@ class LiveTask:
     # -- what it took in, and what it says ------------------------------------------------------------------
 
     def take(self, trust: Trust) -> None:
-        """Note the label of something that the holder takes in."""
+        """Note the label of something that the holder takes in, and of the tool call that it takes it in with."""
         if trust is not INSIDE and trust != INSIDE:
             self.took = OUTSIDE
+            if call := self.operations.call_under_way:
+                self.conversation.untrusted.add(call)
 
     @property
     def says(self) -> Trust:

@@ -11,7 +11,7 @@ from remit.core.allow import ANY
 from remit.core.credits import dollars
 from remit.core.entry import Entry
 from remit.core.offers import Room, hidden
-from remit.core.prompt import ALONE, Around, Colleague, Done, HandedOn, Note, Passed, brief, cut
+from remit.core.prompt import ALONE, Around, Assigned, Colleague, Done, HandedOn, Note, Passed, brief, cut
 from remit.core.scope import Scope, board_of, memory_of
 from remit.core.values import encode
 from remit.engine.attempt.live import LiveTask
@@ -42,7 +42,9 @@ class Prompting(NamedTuple):
         around = await self._around(live) if has_verbs(live) else ALONE
         fresh = not (live.attempt.is_rerun and await self._has_begun(live))
         notes = [Note(one.sender, one.text, one.trust) for one in await self.inbox.take(live, fresh=fresh)]
-        return brief(live.remit.task, passed, _handed(live), notes, around)
+        remit = live.remit
+        task = Assigned(remit.task, remit.trust, by_agent=remit.asker != "", composed=live.composed)
+        return brief(task, passed, _handed(live), notes, around)
 
     async def _has_begun(self, live: LiveTask) -> bool:
         """Whether an earlier attempt has had an answer: then a message that is new belongs to the next request, and

@@ -17,9 +17,11 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 from remit.core import remit as remits
 from remit.core.command import Command
 from remit.core.kinds import ToolDone, ToolOutcome, tool_begun, tool_done
+from remit.core.quoting import failure_told, quoted
 from remit.core.redaction import Redaction
 from remit.core.text import summary
 from remit.core.toolgroups import GROUPS
+from remit.core.trust import INSIDE, OUTSIDE, Trust
 from remit.core.values import Json, checked, digest, encode
 from remit.engine.attempt import marks
 from remit.engine.attempt.effects import kept_effects
@@ -31,7 +33,8 @@ from remit.engine.timing import shielded
 from remit.engine.traces import place
 from remit.errors import BadInput, Failed, Refused, StoreError
 from remit.ports import Decision, View
-from remit.ports.models import TOOL_KEY, HandedOver, ToolCall, ToolFunction
+from remit.ports.models import TOOL_KEY, HandedOver, Told, ToolCall, ToolFunction
+from remit.ports.tools import ToolFailed
 
 _log = logging.getLogger("remit")
 _HARMLESS: Final = ("again", "key")  # tools that may be used again after a crash
@@ -47,13 +50,18 @@ class Approver(Protocol):
 
 class ToolAnswer(NamedTuple):
     """What a model is told of a call, and whether the tool was used, has failed or was refused, and by which `rule`.
-    `elapsed` is how long the tool itself took, in microseconds, `place` the line of the user's code where it raised."""
+    `elapsed` is how long the tool itself took, in microseconds, `place` the line of the user's code where it raised.
+    `trust` is the label of the value; one that is `told` quotes its untrusted parts already. `said` is the value in
+    short, for people."""
 
     value: Json
     outcome: ToolOutcome = "done"
     elapsed: int = 0
     place: str = ""
     rule: str = ""
+    trust: Trust = INSIDE
+    told: bool = False
+    said: str = ""
 
 
 class Toolbox(NamedTuple):
@@ -91,8 +99,10 @@ class Toolbox(NamedTuple):
         else:
             with live.operations.inside(op):
                 told = await self._used(turn, live, op, call, do)
-        told = await _after(turn, live, call, told)
+        said = await _after(turn, live, call, told)
+        told = _let_out(live, call, said)
         circle.judge(told.value, told.outcome, told.rule)
+        told = told._replace(said=self._short(said.value))
         return await self._kept(live, op, call, told, circle, marks.marks(live, then))
 
     async def _used(self, turn: Approver, live: LiveTask, op: str, call: ToolCall, do: ToolFunction) -> ToolAnswer:
@@ -104,6 +114,8 @@ class Toolbox(NamedTuple):
             began = ticks()
             with _keyed(op):
                 told = _value(call.name, await do(given))
+            if call.outside or call.name in GROUPS["web"]:
+                _take_in(live, call.name, told.value)
         except StoreError:
             raise  # without the store nobody can go on
         except Refused as refused:
@@ -112,9 +124,13 @@ class Toolbox(NamedTuple):
         except Failed as failed:
             told = ToolAnswer(str(failed), "failed", place=place(failed, library=False))
         except Exception as error:  # noqa: BLE001 - whatever a tool does, its model is told
-            said = f"'{call.name}' failed: {type(error).__name__}: {error}"
-            told = ToolAnswer(said, "failed", place=place(error, library=False))
-        live.receipt.tell(live.operations.call_under_way, told.value)
+            told = _failed(call, error)
+            if began >= 0 and (call.outside or call.name in GROUPS["web"]):
+                _take_in(live, call.name, told.value)
+        under_way = live.operations.call_under_way
+        live.receipt.tell(under_way, told.value)
+        if under_way in live.conversation.untrusted:
+            told = told._replace(trust=OUTSIDE)
         return told if began < 0 else told._replace(elapsed=ticks() - began)
 
     async def _recalled(self, live: LiveTask, op: str, circle: Circle) -> ToolAnswer | None:
@@ -180,7 +196,7 @@ class Toolbox(NamedTuple):
             "call": call.id,
             "given": self._short({**call.arguments}),
             "outcome": told.outcome,
-            "result": self._short(told.value),
+            "result": told.said,
             "elapsed": told.elapsed,
         }
         if told.place:
@@ -238,7 +254,45 @@ def _value(name: str, given: object) -> ToolAnswer:
     """Take what a tool gives back; a command is no answer to the model but the end of its turn."""
     if isinstance(given, Command):
         raise HandedOver(given)
+    if isinstance(given, Told):
+        return ToolAnswer(checked(given.value, f"what '{name}' gives back"), told=True)
     return ToolAnswer(checked(given, f"what '{name}' gives back"))
+
+
+def _failed(call: ToolCall, error: Exception) -> ToolAnswer:
+    """Take what a tool raised. A tool that says by `ToolFailed` why it did not deliver quotes others itself."""
+    said = f"{_head(call)}{type(error).__name__}: {error}"
+    return ToolAnswer(said, "failed", place=place(error, library=False), told=isinstance(error, ToolFailed))
+
+
+def _take_in(live: LiveTask, name: str, value: Json) -> None:
+    """Note that a tool brought something from outside, though its code did not say so."""
+    live.take(OUTSIDE)
+    text = value if isinstance(value, str) else encode(value)
+    live.receipt.outside(f"tool {name}", text, live.operations.call_under_way)
+
+
+def _let_out(live: LiveTask, call: ToolCall, answer: ToolAnswer) -> ToolAnswer:
+    """Return an answer as the model is told it: this is the one way out for the words of tools."""
+    value, trust = answer.value, answer.trust
+    if trust != INSIDE:
+        live.take(trust)  # also the call that this one is inside of
+    if answer.told or (trust == INSIDE and answer.outcome != "failed"):
+        return answer
+    if answer.outcome == "done" and call.quote is not None:
+        return answer._replace(value=call.quote(value))
+    text = value if isinstance(value, str) else encode(value)
+    if answer.outcome == "done":
+        text = quoted(text)
+    elif answer.outcome == "refused":
+        text = failure_told(f"'{call.name}' was refused", text, trust)
+    elif trust != INSIDE or len(text.splitlines()) > 1:
+        text = failure_told(_head(call).rstrip(": "), text.removeprefix(_head(call)), trust)
+    return answer._replace(value=text)
+
+
+def _head(call: ToolCall) -> str:
+    return f"'{call.name}' failed: "
 
 
 async def _after(turn: Approver, live: LiveTask, call: ToolCall, told: ToolAnswer) -> ToolAnswer:
@@ -247,8 +301,8 @@ async def _after(turn: Approver, live: LiveTask, call: ToolCall, told: ToolAnswe
         try:
             changed = await _called(hook, turn, call, told.value)
         except Exception as error:  # noqa: BLE001 - a hook that fails keeps back what it was to look at
-            said = f"'{call.name}' failed: a hook said {type(error).__name__}: {error}"
-            return told._replace(value=said, outcome="failed", place=place(error, library=False))
+            said = f"{_head(call)}a hook said {type(error).__name__}: {error}"
+            return told._replace(value=said, outcome="failed", place=place(error, library=False), told=False)
         if changed is not None:
             told = told._replace(value=checked(changed, f"what a hook says of '{call.name}'"))
     return told

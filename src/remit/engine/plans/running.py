@@ -288,12 +288,12 @@ class PlanRun:
         if step.memory_scope == "all":
             ids = [one for one, outcome in self._outcomes.items() if outcome.state == "completed"]
             done = [self._done(one) for one in ids]
-            text = prompt_with_summary(step, done, notes, self._reveal)
+            text = prompt_with_summary(step, done, notes, self._reveal, self._says)
             shown_of = [summary(one.text) for one in done]
         else:
             ids = plans.sources(step, self._steps)
             done = [self._done(one) for one in ids]
-            text = prompt(step, done, notes, self._reveal)
+            text = prompt(step, done, notes, self._reveal, self._says)
             shown_of = [one.text for one in done]
         slices = [
             Slice.of(f"step {one}", "dependency", part, self._outcomes[one].trust)

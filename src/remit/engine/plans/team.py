@@ -8,8 +8,9 @@ from remit.core.command import Command
 from remit.core.kinds import TeamPlanned, team_planned
 from remit.core.lead import restored, whole
 from remit.core.plan import DRAFT_LIMIT, Plan, assigned, drafted, faults
+from remit.core.prompt import goal_told
 from remit.core.quoting import one_line, told
-from remit.core.trust import INSIDE
+from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json, checked, decode, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.turns import Conductor
@@ -22,7 +23,7 @@ _FENCE = "```"
 # The turns of a coordinator's task; the second is taken if its first plan is not accepted.
 _PLAN, _PLAN_AGAIN, _WORK, _SYNTHESIS = 1, 2, 3, 4
 
-_ASK = """# Goal: {goal}
+_ASK = """{goal}
 
 ## Team
 
@@ -67,7 +68,7 @@ class TeamRun:
         outcome = await self._runner.run(live, plan, self._options)
         live.steps = outcome.told(plan)
         live.operations.skip_to(_SYNTHESIS)
-        answer, _ = await self._ask(live, told_outcome(goal, outcome), "synthesis")
+        answer, _ = await self._ask(live, told_outcome(goal, outcome, live.remit.trust), "synthesis")
         return answer
 
     def _checked(self, live: LiveTask) -> tuple[Plan, LiveTask] | None:
@@ -104,7 +105,7 @@ class TeamRun:
     async def _plan(self, live: LiveTask, goal: str) -> tuple[Plan, LiveTask]:
         cards = self._runner.cards(live)
         team = "\n".join(f"- **{card.name}**: {_about(card.role, card.can)}" for card in cards.values())
-        question = _ASK.format(goal=goal, team=team or "- nobody", most=DRAFT_LIMIT)
+        question = _ASK.format(goal=goal_told(goal, live.remit.trust), team=team or "- nobody", most=DRAFT_LIMIT)
         wrong: list[str] = []
         for text, turn in ((question, _PLAN), (None, _PLAN_AGAIN)):
             live.operations.skip_to(turn)
@@ -123,7 +124,7 @@ class TeamRun:
     async def _ask(self, live: LiveTask, text: str, phase: str) -> tuple[Json, LiveTask]:
         """Give the coordinator one turn within its own task."""
         turn = self._conductor.alive.enter(live.succeeded_by(live.remit._replace(task=text), live.agent, live.handoff))
-        turn.phase = phase
+        turn.phase, turn.composed = phase, True
         turn.receipt.withhold_all(live.receipt.withheld)  # by whoever asked for the team, from each of its turns
         turn.receipt.task(text)
         answer = await self._conductor.call(turn, self._agent)
@@ -134,9 +135,9 @@ class TeamRun:
         return checked(answer, f"the answer of '{self._agent.card.name}'"), turn
 
 
-def told_outcome(goal: str, outcome: PlanOutcome) -> str:
+def told_outcome(goal: str, outcome: PlanOutcome, trust: Trust = INSIDE) -> str:
     """Tell the coordinator everything at the end, failed and skipped steps with their reasons included."""
-    parts = [f"# Goal: {goal}", "", "## Results", ""]
+    parts = [goal_told(goal, trust), "", "## Results", ""]
     for step in outcome.steps.values():
         title = f"### {one_line(step.title)} (by {step.agent}): {step.state}"
         parts += [title, told(_result(step), step.trust), ""]
