@@ -21,7 +21,7 @@ from remit.core.toolgroups import GROUPS
 from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
 from remit.errors import BadInput, Refused
-from remit.ports.models import Told
+from remit.ports.models import Rendered
 from remit.ports.turn import TurnLike
 
 Given = Mapping[str, Any]
@@ -43,10 +43,10 @@ class Verb:
         _check(self, arguments)
         return await self.do(turn, arguments)
 
-    async def use(self, turn: TurnLike, arguments: Given) -> "Told | Command":
+    async def use(self, turn: TurnLike, arguments: Given) -> "Rendered | Command":
         """Do it as a tool of a model, which is told the answer as it is."""
         done = await self.call(turn, arguments)
-        return done if isinstance(done, Command) else Told(done)
+        return done if isinstance(done, Command) else Rendered(done)
 
 
 def _schema(required: tuple[str, ...], **properties: Json) -> dict[str, Json]:

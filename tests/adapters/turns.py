@@ -19,7 +19,7 @@ from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.remit import Kit
 from remit.core.values import Json, encode
 from remit.errors import Refused
-from remit.ports.models import HandedOver, Hear, KeptAnswer, ModelAnswer, ModelCall, Told, ToolCall, ToolFunction
+from remit.ports.models import HandedOver, Hear, KeptAnswer, ModelAnswer, ModelCall, Rendered, ToolCall, ToolFunction
 from remit.ports.turn import CURRENT_TURN, TurnLike
 from remit.testing.clock import PATIENCE
 
@@ -92,7 +92,7 @@ class StandInTurn:
     async def _done(self, call: ToolCall, do: ToolFunction) -> Json:
         try:
             found = await do(self.edits.get(call.name, dict(call.arguments)))
-            return cast("Json", found.value if isinstance(found, Told) else found)
+            return cast("Json", found.value if isinstance(found, Rendered) else found)
         except Refused as no:
             return str(no)
         except Exception as error:

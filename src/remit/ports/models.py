@@ -122,7 +122,7 @@ class ToolCall(NamedTuple):
     quote: Callable[[Json], Json] | None = None
 
 
-class Told(NamedTuple):
+class Rendered(NamedTuple):
     """What a tool returns that quotes its untrusted parts itself: it goes to the model as it is."""
 
     value: Json

@@ -15,7 +15,7 @@ from remit.core.offers import Offers
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.remit import Kit
 from remit.errors import Refused
-from remit.ports.models import HandedOver, KeptAnswer, ModelAnswer, ModelCall, Told, ToolCall, ToolFunction
+from remit.ports.models import HandedOver, KeptAnswer, ModelAnswer, ModelCall, Rendered, ToolCall, ToolFunction
 from remit.ports.turn import CURRENT_TURN
 
 
@@ -85,7 +85,7 @@ class StandInTurn:
             return f"{call.name!r} failed: {type(error).__name__}: {error}"
         if isinstance(found, Command):
             raise HandedOver(found)
-        return found.value if isinstance(found, Told) else found
+        return found.value if isinstance(found, Rendered) else found
 
     async def hand_off(self, to: str = "", update: Any = None) -> Command:
         return Command(to, update=update or {})

@@ -12,7 +12,7 @@ from remit.core.recovery import Choice, key_mark
 from remit.core.text import tokens_in
 from remit.core.values import Json, digest, encode
 from remit.errors import BadInput
-from remit.ports.models import HandedOver, Told
+from remit.ports.models import HandedOver, Rendered
 from remit.ports.turn import TurnLike, current_turn
 from remit.verbs import Verb
 
@@ -72,10 +72,10 @@ def usage_of(read: int, written: int, cached: int = 0, cache_written: int = 0) -
         return None
 
 
-def verb_function(verb: Verb) -> Callable[[dict[str, Any]], Awaitable[Told]]:
+def verb_function(verb: Verb) -> Callable[[dict[str, Any]], Awaitable[Rendered]]:
     """Make what a turn's `tool` does for a verb. Raises HandedOver if that hands the task over."""
 
-    async def do(arguments: dict[str, Any]) -> Told:
+    async def do(arguments: dict[str, Any]) -> Rendered:
         done = await verb.use(the_turn(verb.name), _given(arguments))
         if isinstance(done, Command):
             raise HandedOver(done)

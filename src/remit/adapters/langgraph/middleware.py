@@ -17,7 +17,7 @@ from remit.adapters.langgraph.recording import quoted_result, result_data, resul
 from remit.adapters.langgraph.tools import VerbTool, bare_verbs
 from remit.core.values import Json
 from remit.errors import BadInput
-from remit.ports.models import Told, ToolCall
+from remit.ports.models import Rendered, ToolCall
 from remit.verbs import ASKING
 
 VERBS_OFFERED: Final[ContextVar[frozenset[str]]] = ContextVar("remit.langgraph.verbs", default=frozenset())
@@ -78,7 +78,7 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
         async def do(arguments: dict[str, Any]) -> object:
             with inside(request.tool):
                 found = result_data(await handler(request.override(tool_call={**asked, "args": arguments})))
-            return Told(found) if isinstance(request.tool, VerbTool) else found
+            return Rendered(found) if isinstance(request.tool, VerbTool) else found
 
         value = await the_turn(f"the tool '{call.name}'").tool(call, do)
         return cast("ToolMessage | Command[Any]", result_of(value, call))

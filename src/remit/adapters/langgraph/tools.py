@@ -10,7 +10,7 @@ from remit.adapters.guests import from_thread, governing, json_of, the_turn, tol
 from remit.adapters.langgraph.mixing import inside, is_inside, mixed
 from remit.adapters.langgraph.recording import quoted_result, result_data, result_of
 from remit.core.values import Json
-from remit.ports.models import Told, ToolCall
+from remit.ports.models import Rendered, ToolCall
 from remit.verbs import VERBS, Verb
 
 ToolT = TypeVar("ToolT", bound=BaseTool)
@@ -64,7 +64,7 @@ class BoxedTool(BaseTool):
             whole = {**{name: given[name] for name in given.keys() - shown.keys()}, **arguments}
             with inside(self):
                 found = result_data(await use({**input, "args": whole} if by_model else whole, config, **kwargs))
-            return Told(found) if isinstance(self, VerbTool) else found
+            return Rendered(found) if isinstance(self, VerbTool) else found
 
         value = await the_turn(f"the tool '{self.name}'").tool(call, do)
         return result_of(value, call if by_model else None)

@@ -33,7 +33,7 @@ from remit.engine.timing import shielded
 from remit.engine.traces import place
 from remit.errors import BadInput, Failed, Refused, StoreError
 from remit.ports import Decision, View
-from remit.ports.models import TOOL_KEY, HandedOver, Told, ToolCall, ToolFunction
+from remit.ports.models import TOOL_KEY, HandedOver, Rendered, ToolCall, ToolFunction
 from remit.ports.tools import ToolFailed
 
 _log = logging.getLogger("remit")
@@ -254,7 +254,7 @@ def _value(name: str, given: object) -> ToolAnswer:
     """Take what a tool gives back; a command is no answer to the model but the end of its turn."""
     if isinstance(given, Command):
         raise HandedOver(given)
-    if isinstance(given, Told):
+    if isinstance(given, Rendered):
         return ToolAnswer(checked(given.value, f"what '{name}' gives back"), told=True)
     return ToolAnswer(checked(given, f"what '{name}' gives back"))
 
