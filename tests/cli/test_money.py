@@ -96,6 +96,10 @@ async def test_a_frozen_account_says_so_and_can_be_unfrozen(tmp_path: Path):
             return "done"
 
         await rt.run("lead", "go")
+        [hold] = await rt.workspace.uncertain()
+    [line] = [line for line in remit(tmp_path, "ledger").stdout.splitlines() if hold.id in line]
+    assert "$0.08" in line
+    remit(tmp_path, "ledger", "reconcile", hold.id, "0.08USD")
     shown = remit(tmp_path, "credits").stdout
     assert "frozen, because $0.03 more was spent than it had" in shown
     assert "can be spent from again" in remit(tmp_path, "credits", "unfreeze", "--why", "paid").stdout

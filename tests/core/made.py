@@ -70,14 +70,15 @@ RECONCILED = {
     "why": "",
     "by": "",
 }
+OVER = {**BILLED, "billed": {"credits": 900}}
 HOLDS = [
     ("placed", {**HELD, "state": "held", "fence": 1, "until": NOW + 9}),
     ("placed", {**HELD, "state": "started", "fence": 1, "until": NOW + 9, **BILLED}),
     ("started", {"hold": "h1"}),
     ("settled", HELD),
-    ("settled", {**HELD, "costs": {"credits": 12}, "steps": STEPS_UP, "uncertain": True, "because": "", **BILLED}),
+    ("settled", {**HELD, "costs": {"credits": 12}, "steps": STEPS_UP, "uncertain": True, "because": "", **OVER}),
     ("released", HELD),
-    ("released", {**HELD, "costs": {}, "steps": {}, "uncertain": False, "because": "it was not sent", **BILLED}),
+    ("released", {**HELD, "costs": {}, "steps": {}, "uncertain": False, "because": "it was not sent", **OVER}),
     ("reconciled", RECONCILED),
     ("reconciled", {**RECONCILED, "back": {"credits": [5, ["account"]]}, "steps": STEPS_UP, **BILLED}),
 ]

@@ -283,6 +283,8 @@ def test_a_task_owns_what_began_with_it_and_with_its_handoffs():
 
 def test_a_hold_is_of_the_units_that_it_has():
     hold = Hold("h", "t", "r", "s", "a", 1, "held", 5, 0, "{}", 0, "", "x", "", "")
+    assert hold.claimed == {}
+    assert hold._replace(billed='{"tokens":7}').claimed == {"tokens": 7}
     assert hold.amounts == {"credits": 5}
     assert hold._replace(tokens=3).amounts == {"credits": 5, "tokens": 3}
 
@@ -435,8 +437,10 @@ def changed(event: Unsealed) -> list[tuple[str, str, dict[str, Any]]]:
 def test_an_uncertain_call_is_kept_until_someone_says_what_it_cost():
     data: dict[str, Any] = {"hold": "h", "amounts": {"credits": 5}, "purse": {}, "why": "x", "costs": {"credits": 5}}
     counted = ("meter", "count", {"unit": "credits", "hour": HOUR, "agent": "coder", "session": "s", "spent": 5})
-    kept = ("hold", "settle", {"id": "h", "state": "uncertain", "hour": HOUR, "task": "t1"})
-    assert changed(told("hold.settled", **data, uncertain=True)) == [kept, counted]
+    row = {"id": "h", "state": "uncertain", "hour": HOUR, "task": "t1", "credits": 5, "tokens": 0}
+    assert changed(told("hold.settled", **data, uncertain=True)) == [("hold", "settle", {**row, "billed": ""}), counted]
+    billed = told("hold.settled", **data, uncertain=True, billed={"credits": 900})
+    assert changed(billed) == [("hold", "settle", {**row, "billed": '{"credits":900}'}), counted]
     assert changed(told("hold.settled", **data)) == [("hold", "drop", {"id": "h", "task": "t1"}), counted]
 
 

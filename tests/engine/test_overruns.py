@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from bookkeeping import account, correct, figures
-from remit import Bounds, Card, Refused, Runtime, Turn
+from remit import Bounds, Card, Failed, Refused, Runtime, Turn
 from remit.errors import BadInput, Conflict, NotFound
+from remit.settings import Limit, Policy
 
 pytestmark = pytest.mark.anyio
 
@@ -43,27 +44,168 @@ async def test_a_bill_above_its_hold_that_fits_the_lease_hurts_nobody(anywhere: 
 
 @pytest.mark.rule("money.overrun")
 @pytest.mark.parametrize("how", [{"credits": "$0.10"}, {"within": Bounds(credits="$0.10")}], ids=["aside", "cap"])
-async def test_a_bill_beyond_the_lease_is_paid_by_what_it_was_taken_from(rt: Runtime, how: Any):
+@pytest.mark.parametrize("bill", ["$0.11", "$0.70", "$1000"])
+async def test_a_bill_beyond_the_lease_stops_at_the_lease(rt: Runtime, how: Any, bill: str):
     await rt.workspace.grant("$1")
-    await billed(rt, "$0.10", "$0.70", **how)  # more than the lease of the run has, too
-    assert await figures(rt) == (30 * CENT, 0, 70 * CENT)
-    assert (await account(rt)).state == "open"
+    await billed(rt, "$0.04", bill, **how)
+    assert await figures(rt) == (90 * CENT, 0, 10 * CENT)
+    lease = await account(rt)
+    assert (lease.overrun, lease.state) == (0, "open")
+    [hold] = await rt.workspace.uncertain()
+    assert (hold.agent, hold.credits) == ("pays", 10 * CENT)
     await correct(rt)
 
 
-@pytest.mark.rule("money.frozen", "money.overrun")
-async def test_what_is_nowhere_freezes_the_account_until_the_owner_unfreezes_it(anywhere: Runtime):
+@pytest.mark.rule("money.overrun")
+@pytest.mark.parametrize(
+    ("bill", "spent"), [("$0.10", 10), ("$0.11", 5), ("$1000", 5)], ids=["as much again", "more", "absurd"]
+)
+async def test_a_call_that_draws_on_the_account_itself_may_cost_as_much_again(anywhere: Runtime, bill: str, spent: int):
     await anywhere.workspace.grant("$1")
+
+    @anywhere.agent
+    async def pays(turn: Turn) -> None:
+        async with turn.paid_call("$0.05", why="call") as call:
+            call.cost(bill)
+
+    await anywhere.run("pays", "x")
+    assert await figures(anywhere) == ((100 - spent) * CENT, 0, spent * CENT)
+    assert len(await anywhere.workspace.uncertain()) == (spent == 5)
+    await correct(anywhere)
+
+
+@pytest.mark.rule("money.overrun")
+async def test_a_limit_is_not_used_up_by_a_bill_that_nobody_believes():
+    with Runtime(policy=Policy(limits=[Limit("day", credits="$1")])) as rt:
+
+        @rt.agent
+        async def pays(turn: Turn) -> None:
+            async with turn.paid_call("$0.05", why="call") as call:
+                call.cost("$1000")
+
+        await rt.run("pays", "x")
+
+        @rt.agent
+        async def other(turn: Turn) -> None:
+            await turn.spend("$0.40", why="photo")
+
+        await rt.run("other", "x")
+        assert [hold.agent for hold in await rt.workspace.uncertain()] == ["pays"]
+
+
+async def test_where_nothing_is_limited_a_bill_is_only_counted(rt: Runtime):
+    @rt.agent
+    async def pays(turn: Turn) -> None:
+        async with turn.paid_call("$0.05", why="call") as call:
+            call.cost("$1000")
+
+    await rt.run("pays", "x")
+    assert await rt.workspace.uncertain() == []
+    assert (await rt.workspace.spend()).total.credits == 1_000_000_000
+
+
+async def disputed(rt: Runtime) -> str:
+    """A call of 'pays' that says $1000 under a lease of $0.10; the agent's next call is refused."""
+    await rt.workspace.grant("$1")
+    await billed(rt, "$0.05", "$1000", credits="$0.10")
+    [hold] = await rt.workspace.uncertain()
+    assert hold.claimed == {"credits": 1_000_000_000}
+    for _ in range(2):
+        with pytest.raises(Failed, match="'pays' may not pay for this: its money is frozen, because its call for"):
+            await rt.run("pays", "x")
+
+    @rt.agent
+    async def other(turn: Turn) -> None:
+        await turn.spend("$0.01", why="photo")
+
+    await rt.run("other", "x")
+    [question] = await rt.workspace.questions()
+    assert question.text.startswith(
+        "'pays' says that its call for 'call' cost $1000.00; $0.05 was held for it, and $0.10 is charged. Until"
+    )
+    assert question.id == f"q{hold.id}"
+    return hold.id
+
+
+@pytest.mark.rule("money.disputed")
+@pytest.mark.parametrize("how", ["reconcile", "answer", "reject"])
+async def test_an_agent_pays_for_nothing_until_a_person_has_said_what_its_call_cost(anywhere: Runtime, how: str):
+    rt, workspace = anywhere, anywhere.workspace
+    hold = await disputed(rt)
+    if how == "reconcile":
+        await workspace.reconcile(hold, "$0.07", why="the bill came", by="ann")
+    elif how == "answer":
+        for bad in ("a lot", "7", "-$1"):
+            with pytest.raises(BadInput):
+                await workspace.answer(f"q{hold}", bad, by="ann")
+        await workspace.answer(f"q{hold}", "0.07 USD", by="ann")
+    else:
+        await workspace.reject(f"q{hold}", why="it lies", by="ann")
+    assert await workspace.uncertain() == []
+    assert await workspace.questions() == []
+    [question] = await workspace.questions(decided=True)
+    assert question.by == "ann"
+    with pytest.raises(Conflict, match="the first answer counts"):
+        await workspace.answer(f"q{hold}", "$1")
+    cost = 10 if how == "reject" else 7
+    assert await figures(rt) == ((99 - cost) * CENT, 0, (1 + cost) * CENT)
+    if how != "reconcile":
+        with pytest.raises(NotFound, match="there is no uncertain call"):
+            await workspace.reconcile(hold, "$0.02")
+    await correct(rt)
+    with rt.override(pays=fair):
+        await rt.run("pays", "x")
+
+
+@pytest.mark.rule("money.overrun", "money.reconcile")
+async def test_a_bill_that_a_person_confirms_is_paid_by_what_the_lease_was_taken_from(rt: Runtime):
+    hold = await disputed(rt)
+    assert await rt.workspace.reconcile(hold, "$0.70") == {"credits": -60 * CENT}
+    assert await figures(rt) == (29 * CENT, 0, 71 * CENT)
+    await correct(rt)
+
+
+async def fair(turn: Turn) -> None:
+    async with turn.paid_call("$0.05", why="fair") as call:
+        call.cost("$0.05")
+
+
+@pytest.mark.rule("money.overrun")
+@pytest.mark.parametrize("tokens", [3_000, 1_000_000_000_000])
+async def test_tokens_that_an_agent_reports_stop_at_its_lease_too(rt: Runtime, tokens: int):
+    @rt.agent
+    async def thinks(turn: Turn) -> None:
+        await turn.used(tokens)
+
+    await rt.workspace.grant(tokens=10_000)
+    no = await rt.outcome("thinks", "x", within=Bounds(tokens=1_000))
+    assert f"this run has used {tokens:,} of 1,000 tokens" in str(no.error)
+    found = (await rt.workspace.account()).tokens
+    assert found is not None
+    assert (found.spent, found.overrun, found.state) == (1_000, 0, "open")
+    [question] = await rt.workspace.questions()
+    for bad in ("many", "-3", "9" * 13):
+        with pytest.raises(BadInput):
+            await rt.workspace.answer(question.id, bad)
+    await rt.workspace.answer(question.id, "1,500 tokens")
+    assert await rt.workspace.uncertain() == []
+    await correct(rt)
+
+
+@pytest.mark.rule("money.frozen")
+async def test_an_account_that_was_overrun_pays_for_nothing_until_the_owner_unfreezes_it(anywhere: Runtime):
+    await uncertain_call(anywhere, "$1")
     assert not await anywhere.workspace.unfreeze()
-    await billed(anywhere, "$0.05", "$1.30", credits="$0.10")
+    [hold] = await anywhere.workspace.uncertain()
+    await anywhere.workspace.reconcile(hold.id, "$1.30")
     lease = await account(anywhere)
     assert (lease.available, lease.spent, lease.overrun, lease.state) == (0, 1_000_000, 300_000, "frozen")
     await correct(anywhere)
     await anywhere.workspace.grant("$1")
     with pytest.raises(Refused, match=r"the account is frozen, because \$0\.30 more was spent than it had"):
-        await anywhere.run("pays", "x")
+        await anywhere.run("shop", "x")
     assert await anywhere.workspace.unfreeze("paid by hand", by="ann")
-    await anywhere.run("pays", "x", credits="$0.05")
+    await anywhere.run("shop", "x", credits="$0.05")
     await correct(anywhere)
 
 
@@ -71,8 +213,10 @@ async def test_what_is_nowhere_freezes_the_account_until_the_owner_unfreezes_it(
 async def test_a_turn_under_way_is_refused_when_the_account_is_frozen(rt: Runtime):
     @rt.agent
     async def shop(turn: Turn) -> str:
-        async with turn.paid_call("$0.05", why="call") as call:
-            call.cost("$2")
+        async with turn.paid_call("$0.05", why="call"):
+            pass
+        [hold] = await rt.workspace.uncertain()
+        await rt.workspace.reconcile(hold.id, "$2")
         await rt.workspace.grant("$5")  # however much there is
         with pytest.raises(Refused) as no:
             await turn.spend("$0.01", why="more")

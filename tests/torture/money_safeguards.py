@@ -11,6 +11,7 @@ from remit.core import lifecycle
 from remit.core.money import ACCOUNT, LeaseMove, Short, first_line
 from remit.core.money.moves import closed_moves
 from remit.engine.door.resolving import holds_resolve, resolved
+from remit.engine.money.bills import _Room  # pyright: ignore[reportPrivateUsage]
 from remit.ports import Decision
 
 Patch = tuple[str, Callable[..., Any]]
@@ -146,6 +147,10 @@ def first_line_only(self: Any, path: Any, unit: Any, amount: Any) -> Any:
     return [[lease.id, min(lease.available, amount), max(0, amount - lease.available)] for lease in found]
 
 
+def room_for_all(book: Any, purse: Any, unit: Any, held: Any, *, limited: Any) -> Any:
+    return _Room(1 << 63, 1 << 63)
+
+
 async def charged_before_start(self: Any, kind: Any, error: Any, traceback: Any) -> None:
     if not self._sent:
         await self._holding.release(self._live, self.hold, "")
@@ -178,13 +183,14 @@ _LEASES: Final = "remit.core.money.leases"
 _MOVES: Final = "remit.core.money.moves"
 _DOOR: Final = "remit.engine.door.resolving"
 _HOLDING: Final = "remit.engine.money.holding"
+_BILLS: Final = "remit.engine.money.bills"
 _LIVE: Final = "remit.engine.attempt.live:LiveTask"
 _ENDS: Final = "test_money_ends:test_however_a_task_ends_what_was_held_is_released_and_what_left_is_charged"
 _ZOMBIE: Final = "test_money_ends:test_after_a_takeover_the_dead_settle_and_pay_nothing"
 _OUTLIVES: Final = "test_money_ends:test_what_outlives_its_asker_and_its_run_keeps_the_lease_open_and_gives_it_back"
 _GRANTS: Final = "test_money:test_from_the_first_grant_on_nothing_is_spent_that_is_not_there"
 _EIGHT: Final = "test_money:test_eight_at_once"
-_FROZEN: Final = "test_overruns:test_what_is_nowhere_freezes_the_account_until_the_owner_unfreezes_it"
+_FROZEN: Final = "test_overruns:test_an_account_that_was_overrun_pays_for_nothing_until_the_owner_unfreezes_it"
 _UNKNOWN: Final = "test_overruns:test_a_call_that_turns_out_to_have_cost_more_than_there_is_freezes_the_account_too"
 _WORDS: Final = "test_money:test_nothing_said_shares_a_bound_limits_and_credits_are_set_aside"
 _EXACT: Final = "test_money:test_exactly_what_is_there_may_be_held_spent_and_set_aside"
@@ -194,7 +200,9 @@ _LISTED: Final = "test_spending_limits:test_all_limits_that_something_does_not_f
 _OWN_KEY: Final = "test_spending_limits:test_with_a_key_of_its_own_the_workspace_is_charged_nothing_and_limits_hold"
 _EXPIRED: Final = "test_paying:test_what_is_held_and_does_not_start_in_15_minutes_is_released"
 _BEFORE: Final = "test_paying:test_what_is_only_held_is_released_also_when_the_block_ends_with_an_error"
-_BEYOND: Final = "test_overruns:test_a_bill_beyond_the_lease_is_paid_by_what_it_was_taken_from"
+_BEYOND: Final = "test_overruns:test_a_bill_that_a_person_confirms_is_paid_by_what_the_lease_was_taken_from"
+_STOPS: Final = "test_overruns:test_a_bill_beyond_the_lease_stops_at_the_lease"
+_DISPUTED: Final = "test_overruns:test_an_agent_pays_for_nothing_until_a_person_has_said_what_its_call_cost"
 _ONCE: Final = "test_paying:test_a_payment_is_found_again_by_what_it_is_for_and_how_often"
 _PRUNED: Final = "test_money_ends:test_a_call_is_reconciled_after_its_run_is_pruned"
 
@@ -278,8 +286,10 @@ SAFEGUARDS: Final = (
         _BEYOND,
     ),
     _one("an overrun is not spent", f"{_MOVES}:_charged", overrun_is_spent, _FROZEN),
-    _one("an overrun freezes", f"{_HOLDING}:frozen", no_list, _FROZEN),
-    _one("an overrun found later freezes", f"{_HOLDING}:frozen", no_list, _UNKNOWN),
+    _one("an overrun freezes", f"{_BILLS}:frozen", no_list, _FROZEN),
+    _one("an overrun found later freezes", f"{_BILLS}:frozen", no_list, _UNKNOWN),
+    _one("a bill stops at its lease", f"{_BILLS}:_room", room_for_all, _STOPS),
+    _one("a bill is disputed", "remit.stores.views.money:LedgerQueries.disputed", nothing, _DISPUTED),
     _one(
         "a payment is the same in every try",
         "remit.engine.attempt.operations:Operations.spend",

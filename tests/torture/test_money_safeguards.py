@@ -66,7 +66,8 @@ CASES: dict[str, list[dict[str, Any]]] = {
     ],
     "test_eight_at_once": [{"given": "$0.50", "how": {}, "done": 8}],
     "test_a_batch_is_judged_whole_however_quick_its_first_is": [{"unit": "credits"}],
-    "test_a_bill_beyond_the_lease_is_paid_by_what_it_was_taken_from": [{"how": {"credits": "$0.10"}}],
+    "test_a_bill_beyond_the_lease_stops_at_the_lease": [{"how": {"credits": "$0.10"}, "bill": "$0.70"}],
+    "test_an_agent_pays_for_nothing_until_a_person_has_said_what_its_call_cost": [{"how": "reconcile"}],
 }
 
 

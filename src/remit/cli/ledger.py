@@ -99,7 +99,7 @@ def reconcile(
 
 
 def _table(holds: list[Hold]) -> Table:
-    names = ("call", "agent", "run", "charged", "tokens", "hour", "for")
+    names = ("call", "agent", "run", "charged", "tokens", "billed", "hour", "for")
     rows = [
         [
             Text(hold.id),
@@ -107,6 +107,7 @@ def _table(holds: list[Hold]) -> Table:
             Text(hold.run),
             spelled("credits", hold.credits) if hold.credits else "-",
             f"{hold.tokens:,}" if hold.tokens else "-",
+            Text(", ".join(spelled(unit, amount) for unit, amount in hold.claimed.items()) or "-", "red"),
             Text(f"{hold.hour}Z", "dim"),
             Text(escaped(" ".join(dict.fromkeys((hold.why, hold.model))).strip(), 200)),
         ]

@@ -63,6 +63,7 @@ class Wants(NamedTuple):
     runs: tuple[str, ...] = ()
     used_keys: tuple[str, ...] = ()
     leases: tuple[str, ...] = ()
+    disputes: tuple[str, ...] = ()  # of these agents
 
 
 NOTHING: Final = Wants()

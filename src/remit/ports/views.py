@@ -324,6 +324,10 @@ class LedgerView(Protocol):
         """List the same of one run."""
         ...
 
+    def disputed(self, agent: str) -> Hold | None:
+        """Find a call of an agent whose bill was more than its lease had, and that nobody has settled."""
+        ...
+
     def on_hold(self, unit: Unit, agent: str = "*", session: str = "*") -> int:
         """Sum up what is held right now: of all, of an agent, or of a session."""
         ...

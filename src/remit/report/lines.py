@@ -213,10 +213,12 @@ def _held(event: Event) -> str:
 
 
 def _settled(event: Event) -> str:
-    """: $0.01 charged, uncertain (photo)"""
+    """: $0.01 charged, uncertain, billed $5.00 (photo)"""
     data = read(event, kinds.HoldResolved)
     costs = _amounts(data.get("costs", {})) or "nothing"
-    return f": {costs} charged{', uncertain' if data.get('uncertain') else ''}{_about(data['why'])}"
+    uncertain = ", uncertain" if data.get("uncertain") else ""
+    billed = f", billed {_amounts(data['billed'])}" if "billed" in data else ""
+    return f": {costs} charged{uncertain}{billed}{_about(data['why'])}"
 
 
 def _unheld(event: Event) -> str:

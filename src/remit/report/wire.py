@@ -251,7 +251,7 @@ def lease(lease: Lease) -> Data:
 def hold(hold: Hold) -> Data:
     """A call that was charged whole because nobody could say what it cost."""
     names = ("id", "task", "run", "session", "agent", "credits", "tokens", "why", "model", "own_key", "hour")
-    return {name: value(getattr(hold, name)) for name in names}
+    return {**{name: value(getattr(hold, name)) for name in names}, "billed": value(hold.claimed)}
 
 
 def limit_use(use: LimitUse) -> Data:

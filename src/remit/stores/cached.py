@@ -25,7 +25,10 @@ _TIES: Final = {"add": 1, "drop": -1, "settle": -1, "answer": -1}
 class CachedView(SqlView):
     """A view with a memory. Whoever owns it calls `forget` when another process may have written."""
 
-    __slots__ = ("_breakers", "_events", "_leases", "_placed", "_runs", "_same_requests", "_standings", "_used_keys")
+    __slots__ = (
+        *("_breakers", "_disputes", "_events", "_leases", "_placed", "_runs", "_same_requests", "_standings"),
+        "_used_keys",
+    )
 
     def __init__(self, workspace: str, ask: Ask) -> None:
         super().__init__(workspace, ask)
@@ -37,6 +40,7 @@ class CachedView(SqlView):
         self._used_keys: dict[str, UsedKey | None] = {}
         self._leases: dict[tuple[str, Unit], Lease | None] = {}
         self._placed: dict[str, Hold] = {}
+        self._disputes: dict[str, Hold | None] = {}
 
     def prime(
         self, standings: Sequence[Values], keys: Sequence[str], records: Sequence[Values], runs: Sequence[Values]
@@ -61,6 +65,11 @@ class CachedView(SqlView):
                 self._leases.setdefault((id_, unit), None)
         self._leases.update({(row[0], row[1]): lease_of(row) for row in leases})
 
+    def prime_disputes(self, agents: Sequence[str], holds: Sequence[Values]) -> None:
+        """Remember what was fetched in advance of agents' bills that nobody has settled, or that they have none."""
+        self._disputes = dict.fromkeys(agents)
+        self._disputes.update({hold.agent: hold for hold in (Hold(*row) for row in holds)})
+
     def forget(self) -> None:
         """Drop all that was read in advance: after a write, or in another transaction, it may not be true any more."""
         self._standings.clear()
@@ -71,6 +80,7 @@ class CachedView(SqlView):
         self._used_keys.clear()
         self._leases.clear()
         self._placed.clear()
+        self._disputes.clear()
 
     def used_key(self, key: str) -> UsedKey | None:
         return self._used_keys[key] if key in self._used_keys else super().used_key(key)
@@ -114,6 +124,11 @@ class CachedView(SqlView):
 
     def hold(self, hold: str) -> Hold | None:
         return self._placed.get(hold) or super().hold(hold)
+
+    def disputed(self, agent: str) -> Hold | None:
+        if agent not in self._disputes:
+            self._disputes[agent] = super().disputed(agent)
+        return self._disputes[agent]
 
     def breaker(self, name: str) -> Breaker:
         breaker = self._breakers.get(name)
@@ -161,6 +176,7 @@ class CachedView(SqlView):
             self._placed[hold] = Hold(**{name: row[name] for name in Hold._fields})
         else:
             self._placed.pop(hold, None)
+            self._disputes.clear()
 
     def _learn_tie(self, verb: str, row: dict[str, Any]) -> None:
         """Count what is held for a task and asked in it."""

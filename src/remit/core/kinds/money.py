@@ -70,7 +70,7 @@ class HoldNamed(TypedDict):
 
 class HoldResolved(TypedDict):
     """The data of `hold.settled` and `hold.released`. `costs` are what was billed; `uncertain` says that nobody told,
-    and that the whole hold was charged; `because` is why it was released."""
+    or that a bill was more than its lease had: then `billed` is the bill; `because` is why it was released."""
 
     hold: str
     amounts: dict[str, int]
@@ -78,6 +78,7 @@ class HoldResolved(TypedDict):
     costs: NotRequired[dict[str, int]]
     steps: NotRequired[dict[str, list[list[Any]]]]
     uncertain: NotRequired[bool]
+    billed: NotRequired[dict[str, int]]
     because: NotRequired[str]
     why: str
     model: NotRequired[str]

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from remit.core.credits import dollars
-from remit.core.values import encode
+from remit.core.values import decode, encode
 
 Unit = Literal["credits", "tokens"]
 Kind = Literal["account", "carve", "cap"]
@@ -90,7 +90,8 @@ class LeaseMove(NamedTuple):
 
 class Hold(NamedTuple):
     """What is held for one call: `held` before it leaves, `started` from then on, `uncertain` if nobody said what it
-    cost. `until` is when it expires if it has not started; `hour` is when it was charged."""
+    cost. `until` is when it expires if it has not started; `hour` is when it was charged. `billed` is a bill, as JSON,
+    of which not all was charged: it was more than the lease had."""
 
     id: str
     task: str
@@ -107,6 +108,12 @@ class Hold(NamedTuple):
     why: str
     model: str
     own_key: str
+    billed: str = ""
+
+    @property
+    def claimed(self) -> dict[Unit, int]:
+        """The bill that was not believed, by unit; nothing if there is none."""
+        return cast("dict[Unit, int]", decode(self.billed)) if self.billed else {}
 
     @property
     def amounts(self) -> dict[Unit, int]:

@@ -61,6 +61,7 @@ def hold_placed(event: Event) -> list[Change]:
         "why": data["why"],
         "model": data.get("model", ""),
         "own_key": data.get("own_key", ""),
+        "billed": "",
     }
     return [Change("hold", "add", (data["hold"],), row)]
 
@@ -74,7 +75,10 @@ def hold_settled(event: Event) -> list[Change]:
     data = read(event, HoldResolved)
     hold, hour = data["hold"], hour_of(event.at)
     if data.get("uncertain"):
+        costs = data.get("costs", {})
         row: Row = {"id": hold, "state": "uncertain", "hour": hour, "task": event.task}
+        row |= {"credits": costs.get("credits", 0), "tokens": costs.get("tokens", 0)}
+        row["billed"] = encode(data["billed"]) if "billed" in data else ""
         changes = [Change("hold", "settle", (hold,), row)]
     else:
         changes = [Change("hold", "drop", (hold,), {"id": hold, "task": event.task})]
@@ -133,7 +137,7 @@ def counted_in(row: Row) -> list[tuple[str, ...]]:
 def carried(event: Event) -> list[Change]:
     data = read(event, LedgerCarried)
     changes = [Change("lease", "put", (str(row["id"]), str(row["unit"])), {**row}) for row in data["leases"]]
-    changes += [Change("hold", "put", (str(row["id"]),), {**row}) for row in data["holds"]]
+    changes += [Change("hold", "put", (str(row["id"]),), {"billed": "", **row}) for row in data["holds"]]
     for row in data["meters"]:
         key = (str(row["scope"]), str(row["name"]), str(row["unit"]), str(row["hour"]))
         changes.append(Change("meter", "put", key, {**row}))

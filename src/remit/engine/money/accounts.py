@@ -6,13 +6,12 @@ from typing import Any, Final, NamedTuple
 
 from remit.core.events import Unsealed
 from remit.core.kinds import Place, ledger_event
-from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Lease, Unit, spelled
+from remit.core.money import ACCOUNT, UNITS, Amounts, Hold, Lease, Unit, spelled
 from remit.core.text import line, shown
 from remit.engine.acts import ONCE, Act, ActContent
-from remit.engine.door.funding import purse_of
 from remit.engine.door.resolving import resolved
 from remit.engine.ground import Ground
-from remit.engine.money.holding import frozen
+from remit.engine.money.bills import question_answered, reconciled
 from remit.errors import Conflict, NotFound
 from remit.ports import Decision, View
 
@@ -85,10 +84,11 @@ class Accounts(NamedTuple):
 
         def decide(view: View) -> Decision[list[dict[Unit, int]]]:
             found = _uncertain(view, hold)
-            now = self.ground.clock.now()
+            now, note = self.ground.clock.now(), {"why": why, "by": act.by}
             said: dict[Unit, int] = {**found.amounts, **costs}  # what nothing is said about was charged rightly
             back: dict[Unit, int] = {unit: found.amounts.get(unit, 0) - cost for unit, cost in said.items()}
-            return Decision([said, back], self._reconciled(view, found, said, {"why": why, "by": act.by}, now))
+            answer = question_answered(view, found, said, note, now)
+            return Decision([said, back], [*reconciled(view, found, costs, note, now), *answer])
 
         def possible(view: View) -> Decision[None]:
             if view.done(id_) is None:
@@ -102,31 +102,6 @@ class Accounts(NamedTuple):
         if {**charged, **costs} != first:
             raise _reconciled_already(hold, first)
         return back
-
-    @staticmethod
-    def _reconciled(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now: int) -> list[Unsealed]:
-        book, purse = Book(view.lease), purse_of(hold.purse)
-        data: dict[str, Any] = {"hold": hold.id, "charged": {**hold.amounts}, "hour": hold.hour, **said}
-        data["costs"] = {**costs}
-        if hold.model:
-            data["model"] = hold.model
-        if hold.own_key:
-            data["own_key"] = hold.own_key
-        steps: dict[Unit, list[list[Any]]] = {}
-        for unit, cost in costs.items():
-            path, differ = purse.get(unit, ()), hold.amounts.get(unit, 0) - cost
-            if differ > 0:
-                line_ = next((line for line in path if book.lease(line[-1], unit) is not None), ())
-                there = [lease for lease in line_ if book.lease(lease, unit) is not None]
-                data.setdefault("back", {})[unit] = [differ, there]
-            elif differ < 0:
-                steps[unit] = book.charge(path, unit, -differ)
-        if steps:
-            data["steps"] = steps
-        run = hold.run if view.record(hold.run) is not None else ""  # it may be pruned by now
-        place = Place(run, hold.session, hold.task if run else "")
-        event = ledger_event("hold.reconciled", place, hold.agent, now, data)
-        return [event, *frozen(steps, place, hold.agent, now)]
 
     async def expire(self, limit: int = PAGE) -> int:
         """Release what was held for calls that did not leave in time; tells how many."""

@@ -7,16 +7,17 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from remit.core.events import Unsealed
-from remit.core.kinds import Place, ledger_event
+from remit.core.kinds import ledger_event
 from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Purse, Unit, figures, purse_data
 from remit.core.money.limits import Exceeded, Limit
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.engine.attempt.live import NOTHING_HELD, LiveTask
 from remit.engine.attempt.slots import Slots
-from remit.engine.door.funding import purse_in, purse_of
+from remit.engine.door.funding import purse_in
 from remit.engine.door.resolving import resolution
 from remit.engine.ground import Ground
+from remit.engine.money.bills import Charge, asked_about, charged, frozen_because
 from remit.engine.presence.bell import MONEY
 from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import move_on_after, shielded
@@ -96,7 +97,7 @@ class Holding(NamedTuple):
 
     async def _placed(self, live: LiveTask, bill: Bill, mine: Amounts, op: str, decide: Placing) -> str:
         """Wait while others hold what is wanted. Whoever was quicker than us is waited for again."""
-        wants, clock, until = Wants((live.remit.id,), leases=(ACCOUNT,)), self.ground.clock, 0
+        wants, clock, until = paying_wants(live), self.ground.clock, 0
         patient = self.wait > 0
         while True:
             placed = await self.ground.store.tx(op, lambda view, patient=patient: decide(view, patient), wants)
@@ -121,6 +122,9 @@ class Holding(NamedTuple):
         purse, book = bill.paid_from(purse_in(view, live.remit.id)), Book(view.lease)
         sentences: list[str] = []
         passes = True
+        if (purse or self.limits) and (disputed := view.disputed(live.remit.holder)) is not None:
+            sentences.append(frozen_because(disputed))
+            passes = False
         for unit, amount in bill.amounts.items():
             for short in book.shorts(purse.get(unit, ()), unit, amount, mine.get(unit, 0)):
                 sentences.append(figures(short, live.remit.root))
@@ -195,6 +199,23 @@ class Holding(NamedTuple):
             live.holds.pop(hold, None)
         return done
 
+    def disputed(self, live: LiveTask, id_: str, purse: Purse, taken: int, said: int) -> list[Unsealed]:
+        """Give the events of tokens that an agent says it has used, more than its lease has: a call that was made and
+        is uncertain."""
+        now, remit, fence = self.ground.clock.now(), live.remit, live.attempt.fence
+        amounts: dict[Unit, int] = {"tokens": taken} if taken else {}
+        data: dict[str, Any] = {"hold": id_, "amounts": amounts, "purse": purse_data(purse), "why": _REPORTED}
+        placed = {**data, "state": "started", "fence": fence, "until": now}
+        charge = Charge(amounts, {}, {"tokens": said})
+        settled = {**data, "costs": charge.costs, "uncertain": True, "billed": charge.billed}
+        where = (remit.id, remit.root, remit.session, remit.holder)
+        hold = Hold(id_, *where, fence, "uncertain", 0, taken, "", now, "", _REPORTED, "", "")
+        return [
+            ledger_event("hold.placed", live.place, remit.holder, now, placed),
+            ledger_event("hold.settled", live.place, remit.holder, now, settled),
+            asked_about(hold, charge, live.place, now),
+        ]
+
     def settled(self, view: View, live: LiveTask, hold: Hold, costs: Amounts | None) -> list[Unsealed]:
         """Give the events that charge a call."""
         data = resolution(hold)
@@ -204,18 +225,24 @@ class Holding(NamedTuple):
             data["costs"] = {unit: cost for unit, cost in costs.items() if cost}
         now = self.ground.clock.now()
         event = ledger_event("hold.settled", live.place, live.remit.holder, now, data)
-        over: dict[Unit, int] = {unit: cost - hold.amounts.get(unit, 0) for unit, cost in (costs or {}).items()}
-        if not any(more > 0 for more in over.values()):
+        if costs is None or all(cost <= hold.amounts.get(unit, 0) for unit, cost in costs.items()):
             return [event]
-        book = Book(view.lease)
-        book.note(event)
-        purse = purse_of(hold.purse)
-        steps: dict[Unit, list[list[Any]]] = {}
-        for unit, more in over.items():
-            if more > 0:
-                steps[unit] = book.charge(purse.get(unit, ()), unit, more)
-        data["steps"] = {unit: charged for unit, charged in steps.items() if charged}
-        return [event, *frozen(steps, live.place, live.remit.holder, now)]
+        charge = charged(
+            view, hold, costs, [unit for unit in UNITS if any(one.most(unit) is not None for one in self.limits)]
+        )
+        data |= {"costs": charge.costs, "steps": charge.steps}
+        if not charge.billed:
+            return [event]
+        data |= {"uncertain": True, "billed": charge.billed}
+        return [event, asked_about(hold, charge, live.place, now)]
+
+
+_REPORTED: Final = "tokens that it reported"
+
+
+def paying_wants(live: LiveTask) -> Wants:
+    """Tell what deciding about a payment asks its view for."""
+    return Wants((live.remit.id,), leases=(ACCOUNT,), disputes=(live.remit.holder,))
 
 
 def _held_by_flow(live: LiveTask) -> dict[Unit, int]:
@@ -230,16 +257,6 @@ def _note(live: LiveTask, hold: str, amounts: Amounts) -> None:
         live.holds = {}
     live.holds[hold] = (asyncio.current_task(), amounts)
     live.spends = True
-
-
-def frozen(steps: dict[Unit, list[list[Any]]], place: Place, agent: str, now: int) -> list[Unsealed]:
-    """Freeze the account if it was charged more than it had."""
-    events: list[Unsealed] = []
-    for unit, charged in steps.items():
-        if any(lease == ACCOUNT and lacked for lease, _, lacked in charged):
-            data = {"unit": unit, "state": "frozen", "why": "more was spent than it had"}
-            events.append(ledger_event("account.set", place, agent, now, data))
-    return events
 
 
 def _unpaid(live: LiveTask, lack: Lack) -> Refused:

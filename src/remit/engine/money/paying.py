@@ -11,15 +11,16 @@ from remit.core.credits import CreditsGiven, amount
 from remit.core.credits import credits as read_credits
 from remit.core.events import Unsealed
 from remit.core.kinds import ledger_event, tokens_used
-from remit.core.money import ACCOUNT, Book, Lease, Unit, called, out_of
+from remit.core.money import Book, Lease, Unit, called, out_of
 from remit.core.money.prices import Usage
 from remit.core.text import NAME_LIMIT, endpoint, line
 from remit.engine.attempt.live import LiveTask
 from remit.engine.door.funding import purse_in
 from remit.engine.ground import Ground
-from remit.engine.money.holding import RULE, Bill, Holding, frozen
+from remit.engine.money.bills import reported
+from remit.engine.money.holding import RULE, Bill, Holding, paying_wants
 from remit.errors import BadInput, Conflict, Refused
-from remit.ports import Decision, Prices, View, Wants
+from remit.ports import Decision, Prices, View
 
 WHY_LIMIT = 200
 NOT_SENT = "it was not sent"
@@ -160,23 +161,24 @@ class Paying(NamedTuple):
             data = {"costs": {**bill.amounts}, "steps": steps, **bill.said}
             return Decision(True, (ledger_event("credits.spent", live.place, live.remit.holder, now, data),))
 
-        await self.ground.store.tx(op, decide, Wants((live.remit.id,), leases=(ACCOUNT,)))
+        await self.ground.store.tx(op, decide, paying_wants(live))
         live.spends = True
 
     async def used(self, live: LiveTask, tokens: int) -> None:
         """Record the tokens, and refuse to go on if that is more than there were: what was used was used."""
         live.must_be_at_work()
         between(tokens, "tokens", 0, MOST_TOKENS)
-        remit, now = live.remit, self.ground.clock.now()
+        remit, now, new = live.remit, self.ground.clock.now(), self.ground.ids.new()
 
         def decide(view: View) -> Decision[str]:
-            book, path = Book(view.lease), purse_in(view, remit.id).get("tokens", ())
-            steps = book.charge(path, "tokens", tokens)
-            event = tokens_used(remit, tokens, now, steps)
-            book.note(event)
-            over = next((book.lease(lease, "tokens") for lease, _, lacked in steps if lacked), None)
-            events = [event, *frozen({"tokens": steps}, live.place, remit.holder, now)] if tokens else ()
-            return Decision(_used_up(over, remit.root), events)
+            if not tokens:
+                return Decision("")
+            purse = purse_in(view, remit.id)
+            report = reported(view, purse, tokens)
+            told = _used_up(report.short, tokens, remit.root) if report.short is not None else ""
+            if report.believed:
+                return Decision(told, (tokens_used(remit, tokens, now, report.steps),))
+            return Decision(told, self.holding.disputed(live, new, purse, report.taken, tokens))
 
         used = await self.ground.store.tx(live.op("used", str(tokens)), live.guarded(decide), live.wants)
         live.tokens += tokens
@@ -185,11 +187,9 @@ class Paying(NamedTuple):
             raise Refused(f"{used}; '{remit.holder}' has to finish with what it has", rule="tier")
 
 
-def _used_up(lease: Lease | None, run: str) -> str:
-    """Say that more was used than there was; nothing if it was not."""
-    if lease is None:
-        return ""
-    return f"{called(lease, run)} has used {out_of(lease.unit, lease.spent + lease.overrun, lease.granted)}"
+def _used_up(lease: Lease, tokens: int, run: str) -> str:
+    """Say that more was used than there was."""
+    return f"{called(lease, run)} has used {out_of(lease.unit, lease.spent + tokens, lease.granted)}"
 
 
 # -- what is asked for ------------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, cast
 
+from remit.core.events import Unsealed
 from remit.core.kinds import QuestionAnswered, QuestionAsked, read
 from remit.core.question import Question, Reply, accepted, decided
 from remit.core.text import NAME_LIMIT, TASK_LIMIT, line, plain, shown
@@ -13,6 +15,7 @@ from remit.engine.acts import ActContent, act_of
 from remit.engine.door.parking import unparked
 from remit.engine.door.said import answered
 from remit.engine.ground import Ground
+from remit.engine.money.bills import settled_by_answer
 from remit.errors import BadInput, Conflict, NotFound
 from remit.ports import Decision, View
 
@@ -36,8 +39,8 @@ class Answers(NamedTuple):
             found = _open(view, question)
             if found.until <= self.ground.clock.now():  # its expiry may not be on record: there may be no worker
                 raise Conflict(f"question {question} has expired at {iso(found.until)}; it is not answered any more")
-            value = _value(view, found, reply)
-            return self._decided(view, found, reply._replace(value=value))
+            answer = reply._replace(value=_value(view, found, reply))
+            return self._decided(view, found, answer, _settles(view, found, answer, self.ground.clock.now()))
 
         act = act_of(op, reply.by)
         if act.op:
@@ -74,12 +77,12 @@ class Answers(NamedTuple):
                 raise _missing(question)
             raise Conflict(decided(found._replace(state=state), by, channel, at))
 
-    def _decided(self, view: View, question: Question, reply: Reply) -> Decision[Json]:
+    def _decided(
+        self, view: View, question: Question, reply: Reply, settles: Sequence[Unsealed] = ()
+    ) -> Decision[Json]:
         now = self.ground.clock.now()
-        event = answered(question, reply, now)
-        return Decision(
-            [reply.state, reply.by, reply.channel, now], (event, *unparked(view, question.task, now)), aside=True
-        )
+        events = (answered(question, reply, now), *settles, *unparked(view, question.task, now))
+        return Decision([reply.state, reply.by, reply.channel, now], events, aside=True)
 
 
 def _open(view: View, question: str) -> Question:
@@ -115,6 +118,15 @@ def _value(view: View, question: Question, reply: Reply) -> Json:
     if reply.state == "rejected" or reply.value is None:
         return None
     return _changed(question, asked.get("shows", {}), reply.value)
+
+
+def _settles(view: View, question: Question, reply: Reply, now: int) -> list[Unsealed]:
+    """Give the events that follow from an answer about what a call cost."""
+    if question.kind != "ask":
+        return []
+    event = view.event(question.asked)
+    assert event is not None  # a row points at the event that made it
+    return settled_by_answer(view, read(event, QuestionAsked).get("shows", {}), reply, now)
 
 
 def _changed(question: Question, shows: dict[str, Json], value: Json) -> Json:

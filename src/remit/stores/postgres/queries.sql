@@ -35,6 +35,10 @@ SELECT @used_key FROM used_key WHERE workspace = :workspace AND key = ANY(:keys:
 -- name: leases_of
 SELECT @lease FROM lease WHERE workspace = :workspace AND id = ANY(:leases::text[]);
 
+-- name: holds_disputed_of
+SELECT DISTINCT ON (agent) @hold FROM hold
+WHERE workspace = :workspace AND agent = ANY(:agents::text[]) AND billed <> '' ORDER BY agent, id;
+
 -- name: run_facts_of
 SELECT t.id, e.agent, t.led_as, r.members, r.tasks, r.handoffs, r.tokens, r.refusals, r.credits, r.requests
 FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began

@@ -37,6 +37,8 @@ class _Asked(NamedTuple):
     used_keys: _Cursor | None
     lease_ids: list[str]
     leases: _Cursor | None
+    agents: list[str]
+    disputes: _Cursor | None
 
 
 class Transactions:
@@ -70,6 +72,7 @@ class Transactions:
             view.prime(_rows(each.standings), each.same, _rows(each.same_requests), _rows(each.runs))
             view.prime_keys(each.keys, _rows(each.used_keys))
             view.prime_leases(each.lease_ids, _rows(each.leases))
+            view.prime_disputes(each.agents, _rows(each.disputes))
 
     def _ask(self, workspace: str, operations: Sequence[tuple[str, Wants]]) -> _Asked:
         ops = [op for op, _ in operations]
@@ -78,6 +81,7 @@ class Transactions:
         keys = [key for _, wants in operations for key in wants.used_keys]
         runs = [run for _, wants in operations for run in wants.runs]
         leases = [lease for _, wants in operations for lease in wants.leases]
+        agents = [agent for _, wants in operations for agent in wants.disputes]
         return _Asked(
             workspace,
             ops,
@@ -91,6 +95,8 @@ class Transactions:
             self._send("used_keys_of", (workspace, keys)) if keys else None,
             leases,
             self._send("leases_of", (workspace, leases)) if leases else None,
+            agents,
+            self._send("holds_disputed_of", (workspace, agents)) if agents else None,
         )
 
     def _head(self, cursor: _Cursor) -> Head:

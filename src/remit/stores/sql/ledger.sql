@@ -42,7 +42,8 @@ UPDATE hold SET state = :state WHERE workspace = :workspace AND id = :id;
 
 -- name: hold_settle
 -- Charged whole, and kept until someone says what it really cost.
-UPDATE hold SET state = :state, hour = :hour WHERE workspace = :workspace AND id = :id;
+UPDATE hold SET state = :state, hour = :hour, credits = :credits, tokens = :tokens, billed = :billed
+WHERE workspace = :workspace AND id = :id;
 
 -- name: hold_drop
 DELETE FROM hold WHERE workspace = :workspace AND id = :id;
@@ -60,6 +61,10 @@ SELECT @hold FROM hold WHERE workspace = :workspace AND state = 'held' AND until
 -- name: holds_uncertain
 SELECT @hold
 FROM hold WHERE workspace = :workspace AND state = 'uncertain' AND run > :run ORDER BY run, id LIMIT :limit;
+
+-- name: hold_disputed
+-- A bill of an agent that nobody has settled yet.
+SELECT @hold FROM hold WHERE workspace = :workspace AND agent = :agent AND billed <> '' ORDER BY id LIMIT 1;
 
 -- name: holds_of_run
 SELECT @hold FROM hold WHERE workspace = :workspace AND state = 'uncertain' AND run = :run ORDER BY id;

@@ -35,6 +35,10 @@ class LedgerQueries(Queries):
     def holds_of_run(self, run: str) -> list[Hold]:
         return self._holds("holds_of_run", run=run)
 
+    def disputed(self, agent: str) -> Hold | None:
+        row = self._one("hold_disputed", agent=agent)
+        return Hold(*row) if row else None
+
     def on_hold(self, unit: Unit, agent: str = "*", session: str = "*") -> int:
         row = self._one("on_hold", agent=agent, session=session)
         assert row is not None  # a sum always answers

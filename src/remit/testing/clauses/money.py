@@ -116,9 +116,12 @@ async def calls_are_held_until_they_end(database: Database) -> None:
     equal(await look(store, lambda view: view.on_hold("credits", agent="lead")), 0, "and for one agent")
     await append(store, "start", _told("hold.started", _PART, {"hold": "h1"}))
     await append(store, "release", _told("hold.released", _PART, _held("h2", 5)))
-    charged = _held("h1", 5, costs={"credits": 5}, uncertain=True)
+    charged = _held("h1", 5, costs={"credits": 5}, uncertain=True, billed={"credits": 9})
+    equal(await look(store, lambda view: view.disputed("helper")), None, "no bill is doubted")
     await append(store, "charge", _told("hold.settled", _PART, charged))
     equal(await _ties(store, "part"), [0], "once they have ended it has none")
+    doubted = await both_ways(store, lambda view: [one.claimed if (one := view.disputed("helper")) else None])
+    equal(doubted, [{"credits": 9}], "a bill of which not all was charged is doubted")
     uncertain = await look(store, lambda view: view.holds_uncertain("", 9))
     equal([(one.id, one.state) for one in uncertain], [("h1", "uncertain")], "nobody knows what one of them cost")
     equal(await look(store, lambda view: view.holds_of_run("root")), uncertain, "in this run")
@@ -133,6 +136,7 @@ async def calls_are_held_until_they_end(database: Database) -> None:
     back = {**settled, "back": {"credits": [3, ["part"]]}}
     await append(store, "reconcile", _told("hold.reconciled", _PART, back))
     equal(await look(store, lambda view: view.hold("h1")), None, "until someone says so")
+    equal(await look(store, lambda view: view.disputed("helper")), None, "and the bill is settled with it")
     equal(await _figures(store, "part"), [30, 28, 0, 0, 2, 0, 0], "and the rest goes back")
     await sound(store)
 

@@ -158,6 +158,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "holds_expired": lambda view: view.holds_expired(NOW + 10, 10),
     "holds_uncertain": lambda view: view.holds_uncertain("", 10),
     "holds_of_run": lambda view: view.holds_of_run("root"),
+    "disputed": lambda view: view.disputed("lead"),
     "on_hold": lambda view: view.on_hold("credits"),
     "metered": lambda view: view.metered("workspace", "", "credits", ""),
     "meter": lambda view: view.meter("workspace", "", "credits", hour_of(NOW)),
@@ -211,6 +212,7 @@ def _money(mark: str, place: Place) -> tuple[Unsealed, ...]:
     purse = {"credits": [["account"]]}
     held = {"amounts": {"credits": 3}, "purse": purse, "why": mark}
     placed = {**held, "state": "held", "fence": 1, "until": NOW}
+    unsure = {"hold": "unsure", "uncertain": True, "costs": {"credits": 3}, "billed": {"credits": 4}}
     asked: dict[str, Json] = {
         "question": "question",
         "kind": "ask",
@@ -223,9 +225,7 @@ def _money(mark: str, place: Place) -> tuple[Unsealed, ...]:
         ledger_event("account.granted", Place(), "", NOW, granted),
         ledger_event("hold.placed", place, "lead", NOW, {**placed, "hold": "hold"}),
         ledger_event("hold.placed", place, "lead", NOW, {**placed, "hold": "unsure"}),
-        ledger_event(
-            "hold.settled", place, "lead", NOW, {**held, "hold": "unsure", "uncertain": True, "costs": {"credits": 3}}
-        ),
+        ledger_event("hold.settled", place, "lead", NOW, {**held, **unsure}),
         question_event("question.asked", place, "lead", NOW, {**asked, "expires": "reject"}),
         cooling_set("key:A", Cooling(1 + len(mark), NOW, "auth", NOW), NOW),
         Unsealed("tool.done", NOW, _asked(mark), "root", "s", "root", "lead"),

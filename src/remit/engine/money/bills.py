@@ -1,0 +1,216 @@
+"""Bills that are more than was held: how much of one is charged, and what a person says about the rest.
+
+A bill is believed as far as the call's lease has the money. Beyond that it is charged what the lease has, and the call
+is uncertain: an agent or a provider that says $1000 must not empty the account. Until a person has said what the call
+really cost, the agent pays for nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final, NamedTuple
+
+from remit.core.credits import credits  # noqa: A004 - the word of the domain
+from remit.core.events import Unsealed
+from remit.core.kinds import Place, ledger_event, question_asked
+from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Lease, Purse, Unit, first_line, spelled
+from remit.core.question import Question, QuestionDraft, Reply
+from remit.core.text import shown
+from remit.core.times import DAY
+from remit.core.values import Json
+from remit.engine.door.funding import purse_of
+from remit.engine.door.said import answered
+from remit.errors import BadInput
+from remit.ports import View
+
+ASKS_FOR: Final = 3_650 * DAY  # a person may take their time: nothing is decided by waiting
+_DIGITS: Final = 12  # of a number of tokens
+CALL: Final = "call"  # under this word a question shows which call it is about
+
+
+class Charge(NamedTuple):
+    """What is charged of a bill, unit by unit, and from which leases beyond the hold. `billed` is the whole bill if not
+    all of it is charged."""
+
+    costs: dict[Unit, int]
+    steps: dict[Unit, list[list[Any]]]
+    billed: dict[Unit, int]
+
+
+def charged(view: View, hold: Hold, costs: Amounts, limited: Collection[Unit]) -> Charge:
+    """Work out what a call is charged. In units that are `limited`, a limit counts what is spent, whatever pays it."""
+    book, purse = Book(view.lease), purse_of(hold.purse)
+    over: dict[Unit, int] = {unit: cost - hold.amounts.get(unit, 0) for unit, cost in costs.items()}
+    over = {unit: more for unit, more in over.items() if more > 0}
+    rooms = {unit: _room(book, purse, unit, hold.amounts.get(unit, 0), limited=unit in limited) for unit in over}
+    if all(more <= rooms[unit].most for unit, more in over.items()):
+        return Charge({unit: cost for unit, cost in costs.items() if cost}, _steps(book, purse, over), {})
+    taken: dict[Unit, int] = {unit: min(more, rooms[unit].taken) for unit, more in over.items()}
+    spent: dict[Unit, int] = {
+        unit: cost if unit not in over else hold.amounts.get(unit, 0) + taken[unit] for unit, cost in costs.items()
+    }
+    return Charge(spent, _steps(book, purse, taken), {**costs})
+
+
+class _Room(NamedTuple):
+    """How much more than was held may be charged: up to `most` a bill is believed; one that is not takes `taken`."""
+
+    most: int
+    taken: int
+
+
+def _room(book: Book, purse: Purse, unit: Unit, held: int, *, limited: bool) -> _Room:
+    """Tell how much there is beyond a hold. Under a lease it is what the lease has. A call that draws on the account
+    itself may cost as much again as was held for it, and not more: another call of that size could be made too."""
+    found = [lease for id_ in first_line(purse.get(unit, ())) if (lease := book.lease(id_, unit)) is not None]
+    if not found:
+        return _Room(held, 0) if limited else _Room(_UNLIMITED, 0)
+    has = min(lease.available for lease in found)
+    if all(lease.id == ACCOUNT for lease in found):
+        return _Room(min(has, held), 0)
+    return _Room(has, has)
+
+
+_UNLIMITED: Final = 1 << 63
+
+
+def _steps(book: Book, purse: Purse, taken: Amounts) -> dict[Unit, list[list[Any]]]:
+    """Write down what each lease of the line gives beyond the hold."""
+    steps: dict[Unit, list[list[Any]]] = {}
+    for unit, amount in taken.items():
+        there = [id_ for id_ in first_line(purse.get(unit, ())) if book.lease(id_, unit) is not None]
+        if amount and there:
+            steps[unit] = [[id_, amount, 0] for id_ in there]
+    return steps
+
+
+class Reported(NamedTuple):
+    """What is charged of tokens that an agent says it has used, step by step; `short` is the lease that has less. An
+    agent whose report is not `believed` is charged `taken`."""
+
+    steps: list[list[Any]]
+    short: Lease | None
+    believed: bool
+    taken: int
+
+
+def reported(view: View, purse: Purse, tokens: int) -> Reported:
+    """Work out what is charged. A report comes after the fact, so it may be more than a lease has: up to as much again
+    as the lease was granted it is believed, and paid by the money above, if that is there."""
+    book, path = Book(view.lease), purse.get("tokens", ())
+    found = [one for id_ in first_line(path) if (one := book.lease(id_, "tokens")) is not None]
+    short = next((lease for lease in found if lease.available < tokens), None)
+    steps = book.charge(path, "tokens", tokens)
+    own = [lease for lease in found if lease.id != ACCOUNT]
+    near = all(tokens <= lease.available + lease.granted for lease in own)
+    paid = not any(lease == ACCOUNT and lacked for lease, _, lacked in steps)
+    return Reported(steps, short, near and paid, min((lease.available for lease in found), default=0) if own else 0)
+
+
+# -- asking a person ------------------------------------------------------------------------------------------------
+
+
+def question_of(hold: str) -> str:
+    """Name the question about a call."""
+    return f"q{hold}"
+
+
+def asked_about(hold: Hold, charge: Charge, place: Place, now: int) -> Unsealed:
+    """Ask a person what a call really cost. The question belongs to no task: it stays open when the task ends."""
+    billed, charged_ = _said(charge.billed), _said(charge.costs)
+    text = (
+        f"'{hold.agent}' says that its call for {shown(hold.why)} cost {billed}; {_said(hold.amounts)} was held for "
+        f"it, and {charged_} is charged. Until you say what it really cost, '{hold.agent}' pays for nothing. Answer "
+        f"with {_how(charge.billed)}, or reject the bill: then it stays at {charged_}"
+    )
+    shows: dict[str, Json] = {CALL: hold.id, "billed": billed, "held": _said(hold.amounts), "charged": charged_}
+    draft = QuestionDraft("ask", text, shows=shows, about=(hold.id,))
+    at = Place(place.run, place.session, "")
+    return question_asked(question_of(hold.id), draft, now + ASKS_FOR, at, hold.agent, now)
+
+
+def _said(amounts: Amounts) -> str:
+    return " and ".join(spelled(unit, amounts[unit]) for unit in UNITS if amounts.get(unit)) or "nothing"
+
+
+def _how(billed: Amounts) -> str:
+    return "an amount such as 0.20USD" if billed.get("credits") else "a number of tokens such as 1500"
+
+
+def frozen_because(hold: Hold) -> str:
+    """Say why an agent pays for nothing."""
+    billed = _said(hold.claimed)
+    return (
+        f"its money is frozen, because its call for {shown(hold.why)} was billed {billed}, more than its lease had; a "
+        f"person says what it really cost with `remit ledger reconcile {hold.id}`, or answers question "
+        f"{question_of(hold.id)}"
+    )
+
+
+def settled_by_answer(view: View, asked: dict[str, Json], reply: Reply, now: int) -> list[Unsealed]:
+    """Give the events of an answer that says what a call cost; none if the question was about something else. A
+    rejected bill stays at what was charged."""
+    hold = view.hold(str(asked[CALL])) if CALL in asked else None
+    if hold is None:
+        return []
+    costs = {} if reply.state == "rejected" else _read(hold, reply.value)
+    why = reply.why or "answered by a person"
+    return reconciled(view, hold, costs, {"why": why, "by": reply.by}, now)
+
+
+def _read(hold: Hold, value: Json) -> dict[Unit, int]:
+    """Read an answer as what a call cost: an amount, or tokens if the bill was only about those."""
+    if "credits" in hold.claimed:
+        return {"credits": credits(value, "what the call cost") or 0}
+    text = str(value).replace(",", "").removesuffix("tokens").strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise BadInput(f"what the call cost is a number of tokens such as 1500, not {shown(value)}")
+    return {"tokens": int(text)}
+
+
+# -- what a person says ---------------------------------------------------------------------------------------------
+
+
+def reconciled(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now: int) -> list[Unsealed]:
+    """Give the events of what an uncertain call really cost. A unit that is left out was charged rightly."""
+    book, purse = Book(view.lease), purse_of(hold.purse)
+    costs = {**hold.amounts, **costs}
+    data: dict[str, Any] = {"hold": hold.id, "charged": {**hold.amounts}, "hour": hold.hour, **said}
+    data["costs"] = {**costs}
+    if hold.model:
+        data["model"] = hold.model
+    if hold.own_key:
+        data["own_key"] = hold.own_key
+    steps: dict[Unit, list[list[Any]]] = {}
+    for unit, cost in costs.items():
+        path, differ = purse.get(unit, ()), hold.amounts.get(unit, 0) - cost
+        if differ > 0:
+            line_ = next((line for line in path if book.lease(line[-1], unit) is not None), ())
+            there = [lease for lease in line_ if book.lease(lease, unit) is not None]
+            data.setdefault("back", {})[unit] = [differ, there]
+        elif differ < 0:
+            steps[unit] = book.charge(path, unit, -differ)
+    if steps:
+        data["steps"] = steps
+    run = hold.run if view.record(hold.run) is not None else ""  # it may be pruned by now
+    place = Place(run, hold.session, hold.task if run else "")
+    event = ledger_event("hold.reconciled", place, hold.agent, now, data)
+    return [event, *frozen(steps, place, hold.agent, now)]
+
+
+def question_answered(view: View, hold: Hold, costs: Amounts, said: dict[str, Any], now: int) -> list[Unsealed]:
+    """Answer the question about a call that someone has reconciled without it."""
+    found: Question | None = view.question(question_of(hold.id)) if hold.billed else None
+    if found is None or not found.is_open:
+        return []
+    return [answered(found, Reply("answered", said["by"], "", said["why"], _said(costs)), now)]
+
+
+def frozen(steps: dict[Unit, list[list[Any]]], place: Place, agent: str, now: int) -> list[Unsealed]:
+    """Freeze the account if it was charged more than it had."""
+    events: list[Unsealed] = []
+    for unit, taken in steps.items():
+        if any(lease == ACCOUNT and lacked for lease, _, lacked in taken):
+            data = {"unit": unit, "state": "frozen", "why": "more was spent than it had"}
+            events.append(ledger_event("account.set", place, agent, now, data))
+    return events
