@@ -127,6 +127,27 @@ async def test_a_conversation_fits_a_narrow_terminal_and_its_errors_are_red():
     assert "\x1b[" not in printed(talk)
 
 
+@pytest.mark.rule("talk.anew")
+async def test_a_conversation_that_could_not_be_continued_is_marked():
+    lines = [
+        TalkLine(0, "prompt", "", "go", lost=True),
+        TalkLine(0, "model", "m", "hi", lost=True),
+        TalkLine(0, "anew", "", "it cannot be read"),
+        TalkLine(0, "model", "m", "hello"),
+    ]
+    told = [line.strip() for line in printed(TaskTalk("t1", "clerk", "go", lines)).splitlines()]
+    assert told[1:] == [
+        "> told (lost)",
+        "go",
+        "◆ m  lost",
+        "hi",
+        "-- begins again: the earlier one cannot be continued",
+        "it cannot be read",
+        "◆ m",
+        "hello",
+    ]
+
+
 @pytest.mark.rule("show.models")
 async def test_a_flow_in_a_terminal_has_what_went_wrong_in_red():
     console = Console(force_terminal=True, color_system="standard", width=80)

@@ -53,6 +53,10 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("model.failed", ': openai:gpt-5: rate-limit (429), "slower"'),
         ("model.waiting", " waits 7.0 s for openai:gpt-5, second try"),
         ("tool.begun", ": look"),
+        (
+            "talk.begun_anew",
+            ": the conversation begins again after 2 answers and 1 tool call: a recorded answer cannot be read",
+        ),
         ("tool.done", ": look({}), failed: KeyError: 'a' (2 ms, at team.py:8 in look)"),
         ("cooling.set", ": key:A answers again (by ann)"),
         ("plan.started", ": 1 steps: Gather"),

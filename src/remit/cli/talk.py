@@ -37,13 +37,16 @@ def _indented(console: Console, text: Text, columns: int) -> RenderableType:
 
 def _head(line: TalkLine) -> Text:
     """◆ openai:gpt-5  86 tokens"""
+    if line.who == "anew":
+        return Text("-- begins again: the earlier one cannot be continued", "bold")
     if line.who == "prompt":
-        return Text("> told", "dim")
+        return Text("> told (lost)" if line.lost else "> told", "dim")
     bad = line.outcome != "done"
     sign, look = (mark(line.outcome), colour(line.outcome)) if bad else (MODEL if line.who == "model" else TOOL, "blue")
     head = Text.assemble((f"{sign} ", look), (escaped(line.name, _NAME) or line.who, look if bad else "bold"))
     figures = [count(line.tokens, "token") if line.tokens else "", money(line.credits) if line.credits else ""]
     figures += [duration(line.elapsed) if line.elapsed else "", line.outcome if bad and line.who == "tool" else ""]
+    figures += ["lost"] if line.lost else []
     return head.append("".join(f"  {figure}" for figure in figures if figure), "dim")
 
 

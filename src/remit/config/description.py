@@ -381,6 +381,13 @@ AGENT: Final = TableKind(
             _repeat,
             _ASKING,
         ),
+        "on_lost": Setting(
+            "What becomes of a task whose conversation with its model cannot be continued after a crash: it fails, or "
+            "the conversation begins again and the model is told which tools were used.",
+            word_of("fail", "anew"),
+            None,
+            _ASKING,
+        ),
         "before": Setting("Functions called before each tool call, as module:name.", NAMES, _places, _ASKING),
         "after": Setting("Functions called after each tool call, as module:name.", NAMES, _places, _ASKING),
         "retry": TableKind("How its tasks from the queue are tried again.", _RETRY, judge=_with(RetryPolicy)),

@@ -232,6 +232,45 @@ def _handed(handed: HandedOn) -> list[str]:
     return parts
 
 
+class UsedBefore(NamedTuple):
+    """A tool that an earlier conversation about the same task used: what it was given, what it returned, both
+    shortened, and whether it has failed, or was begun and may have been done."""
+
+    tool: str
+    given: str
+    result: str = ""
+    outcome: str = "done"
+    trust: Trust = INSIDE
+
+
+def begun_anew(used: Sequence[UsedBefore], more: int, notes: Sequence[Note]) -> str:
+    """Write what a model is told when its conversation begins again: the tools that were used before, of which `more`
+    are left out, and the messages that had arrived."""
+    parts = [
+        "## This task was begun before",
+        "",
+        "An earlier conversation about this task cannot be continued, so it begins again here.",
+    ]
+    if used:
+        parts += ["These tools were used in it. What they did stands: do not do the same again.", ""]
+        parts += [f"[{more:,} earlier calls left out]"] if more else []
+        parts += [message(*_used_before(one)) for one in used]
+    else:
+        parts.append("No tools were used in it.")
+    return "\n".join([*parts, *_messages(notes)])
+
+
+_OUTCOMES: Final = {"failed": "failed: ", "begun": "it was begun and may have been done; find out before you repeat it"}
+
+
+def _used_before(one: UsedBefore) -> tuple[str, str, Trust]:
+    """Arguments are a model's words: if it had read something from outside, they are quoted like a result."""
+    said = _OUTCOMES.get(one.outcome, "") + one.result
+    if one.trust == INSIDE:
+        return f"{one.tool}({one_line(one.given)})", said, INSIDE
+    return one.tool, f"{one_line(one.given)}\n{said}", one.trust
+
+
 def messages_told(notes: Sequence[Note]) -> str:
     """Write messages that arrive while a holder is at work."""
     return "\n".join(_messages(notes)).strip()

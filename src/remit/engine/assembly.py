@@ -22,6 +22,7 @@ from remit.engine.directory import Directory
 from remit.engine.door.approving import Approving
 from remit.engine.finding import Finder
 from remit.engine.ground import Ground
+from remit.engine.models.anew import Anew
 from remit.engine.models.asking import Models
 from remit.engine.models.circling import Circles
 from remit.engine.models.costs import Costs
@@ -177,6 +178,7 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
     insisting = Insisting(ground.clock, serving.pace.insist)
     endings = Endings(ground, bell, insisting, settings.redaction)
     conductor = Conductor(ground, handoffs, endings, alive, grace=serving.pace.grace)
+    conductor.anew = Anew(ground)
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, bell, heartbeat)
     busy = BusyAgents(ground, admission, slots, serving.pace.busy_wait)

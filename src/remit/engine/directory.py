@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.allow import ANY
 from remit.core.backoff import USUAL, RetryPolicy
@@ -17,12 +17,13 @@ from remit.errors import BadInput
 
 # Called with a Turn. It is not named here, because a turn knows the directory and not the other way round.
 AgentFunction: TypeAlias = Callable[[Any], Awaitable[object]]
+OnLost: TypeAlias = Literal["fail", "anew"]  # what becomes of a turn whose conversation cannot be continued
 
 
 class AgentRules(NamedTuple):
     """How an agent goes about its models and tools: which tools a person approves each time, what is called before and
-    after a tool is used, how often its model is asked for one task, and what happens with a call of each tool that may
-    have been made before a crash."""
+    after a tool is used, how often its model is asked for one task, what happens with a call of each tool that may have
+    been made before a crash, and with a conversation that cannot be continued."""
 
     approve: frozenset[str] = frozenset()
     before: tuple[Callable[..., Any], ...] = ()
@@ -30,6 +31,7 @@ class AgentRules(NamedTuple):
     iterations: int = 50
     repeat: Mapping[str, Repeat] = MappingProxyType({})
     converses: bool = False  # whether a turn is one conversation with a model
+    on_lost: OnLost = "fail"
 
     def repeats(self, tool: str) -> Repeat:
         """What the tool says of itself. Verbs are found on record by themselves; of any other tool the model is

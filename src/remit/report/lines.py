@@ -135,6 +135,13 @@ def _tool_done(event: Event) -> str:
     return f": {data['tool']}({data['given']}){outcome}{said}" + (f" ({', '.join(facts)})" if facts else "")
 
 
+def _begun_anew(event: Event) -> str:
+    """: the conversation begins again after 3 answers and 2 tool calls: a recorded answer cannot be read"""
+    data = read(event, kinds.TalkBegunAnew)
+    before = f"{count(data['positions'], 'answer')} and {count(len(data['tools']), 'tool call')}"
+    return f": the conversation begins again after {before}: {data['why']}"
+
+
 def _cooling(event: Event) -> str:
     """: key:A rests after rate-limit until 2026-11-15T22:13:20Z"""
     data = read(event, kinds.CoolingSet)
@@ -290,6 +297,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "model.failed": _model_failed,
     "model.waiting": _model_waiting,
     "tool.begun": lambda event: f": {read(event, kinds.ToolBegun)['tool']}",
+    "talk.begun_anew": _begun_anew,
     "tool.done": _tool_done,
     "cooling.set": _cooling,
     "plan.started": _planned,

@@ -12,7 +12,7 @@ from remit.core.events import Event, is_blob
 from remit.core.kinds import ToolOutcome, read
 from remit.core.values import Json, decode, encode
 
-Who: TypeAlias = Literal["prompt", "model", "tool"]
+Who: TypeAlias = Literal["prompt", "model", "tool", "anew"]
 
 GONE: Final = "[what was said is not in the journal any more]"
 
@@ -36,7 +36,9 @@ class Utterance(NamedTuple):
 
 class TalkLine(NamedTuple):
     """One line of a conversation, with its place. `name` is the model or the tool. `tokens` and `credits` are those of
-    an answer. `outcome`, `elapsed` and `place` are those of a tool; a model that does not answer has `failed`, too."""
+    an answer. `outcome`, `elapsed` and `place` are those of a tool; a model that does not answer has `failed`, too.
+    `lost` lines belong to a conversation that could not be continued; a line of `anew` says where and why the next one
+    begins."""
 
     at: int
     who: Who
@@ -48,6 +50,7 @@ class TalkLine(NamedTuple):
     outcome: ToolOutcome = "done"
     elapsed: int = 0
     place: str = ""
+    lost: bool = False
 
 
 @dataclass(slots=True)
@@ -59,17 +62,26 @@ class TaskTalk:
     about: str
     lines: list[TalkLine] = field(default_factory=list[TalkLine])
 
+    def begin_anew(self, turn: int) -> None:
+        """Mark the lines of a turn, from this one on, as lost: another conversation takes their place."""
+        self.lines[turn:] = [line._replace(lost=True) for line in self.lines[turn:]]
+
 
 def conversations(events: Iterable[Event], long: Mapping[int, str]) -> list[TaskTalk]:
     """Fold the conversations of a run, one for each task that has one. `long` are the answers that are kept beside
     their events, by the number of the event."""
     found: dict[str, TaskTalk] = {}
+    turns: dict[str, int] = {}  # where the lines of each task's current turn begin
     for event in events:
         if event.kind in ("task.started", "task.submitted"):
             begun = TaskTalk(event.task, event.agent, read(event, kinds.FirstData)["task"])
             found.setdefault(event.task, begun)
         elif event.kind in _READERS and (talk := found.get(event.task)) is not None:
+            if event.kind == "talk.begun_anew":
+                talk.begin_anew(turns.get(event.task, 0))
             talk.lines += _READERS[event.kind](event, answer_of(event, long.get(event.seq)), talk)
+        elif event.kind == "task.handed" and (talk := found.get(event.task)) is not None:
+            turns[event.task] = len(talk.lines)
     return [talk for talk in found.values() if talk.lines]
 
 
@@ -131,7 +143,16 @@ def _value(value: Json) -> str:
             return encode(value)
 
 
-_READERS: Final = {"model.answered": _answered, "model.failed": _failed, "tool.done": _used}
+def _begun_anew(event: Event, _answer: Json, _talk: TaskTalk) -> Iterator[TalkLine]:
+    yield TalkLine(event.at, "anew", "", read(event, kinds.TalkBegunAnew)["why"])
+
+
+_READERS: Final = {
+    "model.answered": _answered,
+    "model.failed": _failed,
+    "tool.done": _used,
+    "talk.begun_anew": _begun_anew,
+}
 
 
 # -- what frameworks write -------------------------------------------------------------------------------------------

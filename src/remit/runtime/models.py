@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, cast, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, cast, get_args, get_type_hints
 
 from remit.core import allow
 from remit.core.allow import ANY, NamesGiven
@@ -20,7 +20,7 @@ from remit.core.scope import SeesGiven
 from remit.core.text import canonical, shown
 from remit.core.toolgroups import GROUP, GROUPS, Repeat, repeat_word
 from remit.core.toolgroups import tools as tools_of
-from remit.engine.directory import AgentFunction, AgentRules
+from remit.engine.directory import AgentFunction, AgentRules, OnLost
 from remit.errors import BadInput
 from remit.ports.models import KEY
 
@@ -52,6 +52,7 @@ class AboutModel(TypedDict, total=False):
     after: Iterable[Callable[..., Any]]
     iterations: int
     repeat: Mapping[str, Repeat] | Repeat
+    on_lost: OnLost
     fallback: Iterable[Any]
     keys: Any
     base_url: Any
@@ -73,6 +74,7 @@ Said: TypeAlias = Mapping[str, Any]  # the same, as it was given
 # A guest is left as it was made, unless its owner gives it something to share: then it has the verbs of context.
 _SHARES: Final = ("asks", "reads", "writes", "ask_person")
 _UNGOVERNED: Final = ("refuse", "allow")
+_ON_LOST: Final = get_args(OnLost)
 # What a guest brings along itself: it would say nothing if it were said here.
 _BROUGHT: Final = ("tools", "fallback", "keys", "base_url", "output", "max_tokens", "temperature", "settings")
 _CARD: Final = ("role", "can", "asks", "reads", "writes", "vouches", "concurrency", "instructions", "ask_person")
@@ -325,7 +327,9 @@ def _rules(tools: frozenset[str] | None, about: Said, own: Mapping[str, Repeat])
     wanted |= grouped if tools is None else grouped & names  # of a group, those that the agent has
     before, after = _hooks(about.get("before", ()), "before"), _hooks(about.get("after", ()), "after")
     most = counted(about.get("iterations", ITERATIONS), "iterations", least=1)
-    return AgentRules(wanted, before, after, most, {**own, **_repeats(about.get("repeat", {}), tools)}, converses=True)
+    repeat: dict[str, Repeat] = {**own, **_repeats(about.get("repeat", {}), tools)}
+    on_lost = cast("OnLost", one_of(about.get("on_lost", "fail"), _ON_LOST, "on_lost"))
+    return AgentRules(wanted, before, after, most, repeat, converses=True, on_lost=on_lost)
 
 
 def _repeats(given: object, tools: frozenset[str] | None) -> dict[str, Repeat]:

@@ -188,10 +188,15 @@ class Workspace(HasAgents, HasLedger, HasQuestions, HasKeys):
         """Stop a task or a whole run, and everything below it, wherever it runs; tells how many tasks that is."""
         return await self._opening.engine.control.cancel(_id(task), why, act=act_of(op, by))
 
-    async def retry(self, task: str, *, op: str = "", by: str = "") -> Task:
-        """Run a task again that did not complete, as a new task; what it had finished is not done again."""
+    async def retry(self, task: str, *, anew: bool = False, op: str = "", by: str = "") -> Task:
+        """Run a task again that did not complete, as a new task; what it had finished is not done again.
+
+        With `anew`, a conversation with a model that cannot be continued begins again, in this task and in those that
+        it asks for; the model is told which tools were used before.
+        """
+        of_type(anew, bool, "anew is True or False")
         control = self._opening.engine.control
-        return Task(control, await control.retry(_id(task), act=act_of(op, by)))
+        return Task(control, await control.retry(_id(task), act=act_of(op, by), anew=anew))
 
     async def orphans(self, limit: int = 100) -> list[Message]:
         """List announcements of spawned tasks whose asker had ended before it could read them."""

@@ -7,13 +7,14 @@ told and answered, and of what is new; instructions, tools and settings are thos
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from remit.adapters.guests.asking import digest_of
 from remit.core.values import Json, encode
 from remit.ports.models import ModelAnswer, ModelCall, Position
 from remit.ports.turn import TalkLike, TurnLike
 
+_UNREADABLE: Final = "the record of {} cannot be read ({})"
 Message = TypeVar("Message")
 Answer = TypeVar("Answer")
 
@@ -141,21 +142,37 @@ async def _read(talk: TalkLike, dialect: Dialect[Message, Answer], told: str, ne
     """Read what was told. Results are those that this run was given for the same calls, or, of tools that it did not
     come to, what the record says."""
     own = dialect.results(new)
+    written = _decoded(talk, told)
+    results: dict[str, Any] = {}
+    for call in written.results:
+        if talk.was_used(call) and call in own:
+            results[call] = own[call]
+        elif (kept := await talk.result(call)) is not None:
+            results[call] = dialect.result(kept[0], call)
     try:
-        written = json.loads(told)
-        results: dict[str, Any] = {}
-        for call in written["results"]:
-            if talk.was_used(call) and call in own:
-                results[call] = own[call]
-            elif (kept := await talk.result(call)) is not None:
-                results[call] = dialect.result(kept[0], call)
-        return dialect.read(written["messages"], results)
+        return dialect.read(written.messages, results)
+    except Exception as error:
+        raise talk.lost(_UNREADABLE.format("what its model was told", type(error).__name__)) from error
+
+
+class _Written(NamedTuple):
+    """What a position was told, as it is kept: messages, and the ids of the calls whose results are kept elsewhere."""
+
+    messages: Any
+    results: list[str]
+
+
+def _decoded(talk: TalkLike, told: str) -> _Written:
+    try:
+        kept = json.loads(told)
+        return _Written(kept["messages"], [str(call) for call in kept["results"]])
     except (ValueError, TypeError, LookupError) as error:
-        raise talk.lost(f"what it was told cannot be read ({type(error).__name__})") from error
+        raise talk.lost(_UNREADABLE.format("what its model was told", type(error).__name__)) from error
 
 
 def _answered(talk: TalkLike, dialect: Dialect[Message, Answer], reply: ModelAnswer) -> Answer:
+    """Read a recorded answer. Whatever its framework raises, it cannot read what it or another version has written."""
     try:
         return dialect.answer(reply)
-    except (ValueError, TypeError, LookupError) as error:
-        raise talk.lost(f"a recorded answer cannot be read ({type(error).__name__})") from error
+    except Exception as error:
+        raise talk.lost(_UNREADABLE.format("what its model answered", type(error).__name__)) from error

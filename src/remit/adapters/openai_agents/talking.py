@@ -39,7 +39,10 @@ class OpenAIDialect:
         return json_of(plain)
 
     def read(self, told: Any, results: Mapping[str, Any]) -> list[Item]:
-        return [_with(one, results.get(str(one.get("call_id")))) for one in cast("list[Item]", told)]
+        items = cast("list[Item]", told)
+        if any("role" not in one and "type" not in one for one in items):
+            raise ValueError("an item of a conversation has a role or a type")
+        return [_with(one, results.get(str(one.get("call_id")))) for one in items]
 
     def result(self, value: Any, call: str) -> Any:
         return told(value)

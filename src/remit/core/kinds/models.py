@@ -68,11 +68,31 @@ class ModelWaiting(TypedDict):
 
 
 class ToolBegun(TypedDict):
-    """The data of `tool.begun`: a tool that is about to be used, and the id of its call. It is recorded for tools that
-    must not be used twice, so that a later attempt knows which may have been."""
+    """The data of `tool.begun`: a tool that is about to be used, the id of its call and what it is given, shortened. It
+    is recorded for tools that must not be used twice, so that a later attempt knows which may have been."""
 
     tool: str
     call: str
+    given: str
+
+
+class ToolUsed(TypedDict):
+    """A tool that a conversation used, what it was given, shortened, and whether it was done, has failed, or was begun
+    and may have been done."""
+
+    tool: str
+    given: str
+    outcome: str
+
+
+class TalkBegunAnew(TypedDict):
+    """The data of `talk.begun_anew`: the turn whose conversation with its model begins again, why the record of the
+    earlier one cannot be continued, how many answers it has, and the tools that it used."""
+
+    turn: str
+    why: str
+    positions: int
+    tools: list[ToolUsed]
 
 
 class CoolingSet(TypedDict):
@@ -107,8 +127,12 @@ def tool_done(remit: Remit, data: ToolDone, now: int) -> Unsealed:
     return _of_task("tool.done", remit, now, cast("dict[str, Json]", data))
 
 
-def tool_begun(remit: Remit, tool: str, call: str, now: int) -> Unsealed:
-    return _of_task("tool.begun", remit, now, {"tool": tool, "call": call})
+def tool_begun(remit: Remit, data: ToolBegun, now: int) -> Unsealed:
+    return _of_task("tool.begun", remit, now, cast("dict[str, Json]", data))
+
+
+def talk_begun_anew(remit: Remit, data: TalkBegunAnew, now: int) -> Unsealed:
+    return _of_task("talk.begun_anew", remit, now, cast("dict[str, Json]", data))
 
 
 def cooling_set(name: str, cooling: Cooling, now: int, by: str = "") -> Unsealed:

@@ -60,7 +60,8 @@ class Queued(NamedTuple):
 class FirstData(RemitData, Opens, total=False):
     """The data of `task.started` and `task.submitted`. `origin` is the first task of those that were tried for the
     same, by themselves or by hand; `lead` is what whoever runs it leads in its holder's place, a plan or a team;
-    `metered` is there if the task counts for limits on tasks."""
+    `metered` is there if the task counts for limits on tasks, `anew` if conversations that cannot be continued may
+    begin again."""
 
     worker: str
     step: str
@@ -79,6 +80,7 @@ class FirstData(RemitData, Opens, total=False):
     until: int
     lead: LeadData
     metered: bool
+    anew: bool
 
 
 BEGUN: Final = Begun()

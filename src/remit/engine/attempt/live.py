@@ -32,7 +32,7 @@ from remit.core.values import Json
 from remit.engine.attempt.control import Control
 from remit.engine.attempt.operations import FIRST, Attempt, Operations
 from remit.engine.directory import Agent
-from remit.errors import Refused
+from remit.errors import Failed, Refused
 from remit.ports import Clock, Decide, Decision, View, Wants
 
 T = TypeVar("T")
@@ -75,7 +75,19 @@ class Conversation:
     """A turn's talk with a model: how many requests and calls of tools there were, how far the context is shortened,
     and what came of its rounds. Run again, the same requests build it anew."""
 
-    __slots__ = ("_wanted", "calls", "requests", "rounds", "talks", "trim", "untrusted", "used")
+    __slots__ = (
+        "_wanted",
+        "before",
+        "calls",
+        "lost",
+        "requests",
+        "rounds",
+        "talks",
+        "trim",
+        "untrusted",
+        "used",
+        "why_lost",
+    )
 
     def __init__(self) -> None:
         self.requests = 0
@@ -85,12 +97,20 @@ class Conversation:
         self.talks: dict[str, Any] = {}  # conversations by their places
         self.used: set[str] = set()  # ids of the tool calls that this run has come to
         self.untrusted: set[str] = set()  # places of the tool calls that took in something from outside
+        self.before = ""  # what a conversation that begins again is told of the earlier one
+        self.lost: Failed | None = None  # the error, once its record cannot be continued
+        self.why_lost = ""
         self._wanted: tuple[str, str] | None = None
 
     @property
     def round(self) -> int:
         """The number of the round: that of the answer in which tools are called. Who asks no model has one for each."""
         return self.requests or -self.calls
+
+    def must_go_on(self) -> None:
+        """Raise the error of a record that cannot be continued again: an agent may have caught it."""
+        if self.lost is not None:
+            raise self.lost
 
     def wanted(self, task: str) -> str:
         """Reduce the text of its task to what is wanted, once."""
@@ -189,6 +209,13 @@ class LiveTask:
         self.receipt, self.tokens, self.spends = Receipt(), 0, False
         self.refusals.more = 0
         self.operations.next_turn()
+
+    def begin_anew(self, generation: int) -> None:
+        """Have the agent answer this turn again, with a conversation that begins from the start."""
+        self.operations.begin_anew(generation)
+        self.returned = False
+        for name in ("conversation", "delegated", "echoes"):
+            self.__dict__.pop(name, None)
 
     @property
     def card(self) -> Card:

@@ -76,6 +76,10 @@ class KeptEffects:
         for op in [op for op in self._left if op.startswith(prefix)]:
             del self._left[op]
 
+    def put_back(self, events: Iterable[Event]) -> None:
+        """Return these again to those that ask for them: their turn begins again in this run."""
+        self._left |= {event.op: event for event in events if event.op is not None and event.text}
+
     def left(self, prefixes: Iterable[str]) -> EffectDone | None:
         """Return the first effect not taken yet whose id begins with one of these prefixes."""
         begins = tuple(prefixes)
@@ -97,6 +101,7 @@ class Operations:
     """
 
     __slots__ = (
+        "_anew",
         "_counts",
         "_failed",
         "_failures",
@@ -105,9 +110,10 @@ class Operations:
         "_holder",
         "_origin",
         "_turn",
-        "_visited",
+        "generation",
         "kept",
         "turns",
+        "visited",
     )
 
     def __init__(self, task: str, attempt: Attempt, turns: int = 0, holder: str = "") -> None:
@@ -119,7 +125,8 @@ class Operations:
         self.turns = turns  # how often it has changed hands, or gone out and come back
         self.kept: KeptEffects | None = None  # what earlier runs kept, once someone asks
         self._given: set[str] | None = None  # the tasks of earlier tries whose results this one got
-        self._visited: list[str] | None = [] if attempt.is_rerun else None  # the turns that it has come through
+        # The turns that it has come through; None if the task is run for the first time.
+        self.visited: list[str] | None = [] if attempt.is_rerun else None
         self._begin()
 
     @property
@@ -144,11 +151,20 @@ class Operations:
             self._holder = holder
             self._begin()
 
+    def begin_anew(self, generation: int) -> None:
+        """Give the conversation of this turn and its tool calls ids of their own: it begins again, for this many times
+        by now. Everything else in the turn is counted from the start and found under the same ids."""
+        self.generation = generation
+        self._anew = f"/anew/{generation}"
+        self._counts = {}
+
     def _begin(self) -> None:
         self._turn = self._named(self.turns)
+        self.generation = 0  # how often the conversation of this turn has begun again
+        self._anew = ""  # the place of one that has
         self._counts: dict[str, int] = {}
-        if self._visited is not None:
-            self._visited.append(self._turn)
+        if self.visited is not None:
+            self.visited.append(self._turn)
 
     def _named(self, turns: int) -> str:
         return f"{turns}.{self._holder}" if turns else "0"
@@ -181,7 +197,7 @@ class Operations:
     @property
     def came_through(self) -> list[str]:
         """The prefixes of the ids of the effects that belong to the turns of this run."""
-        return [f"{self.effects}{turn}/" for turn in self._visited or ()]
+        return [f"{self.effects}{turn}/" for turn in self.visited or ()]
 
     def effect(self, name: str, args: str) -> str:
         """Return the id of the next effect with this name and these arguments."""
@@ -193,9 +209,36 @@ class Operations:
         return f"{self._origin}/models/{self._next(f'{self._turn}/{digest_}')}"
 
     @property
+    def turn(self) -> str:
+        """The name of the turn."""
+        return self._turn
+
+    @property
     def where(self) -> str:
-        """Where this flow is: in a turn, or in the call of a tool within it."""
-        return self._where
+        """Where conversations of this flow are: in a turn, or in the call of a tool within it."""
+        inside = _INSIDE.get()
+        return f"{self._turn}{self._anew}" if inside is None or inside[0] is not self else f"{self._turn}{inside[1]}"
+
+    @property
+    def generations(self) -> str:
+        """The prefix of the ids under which the conversation of this turn begins again; the number follows."""
+        return f"{self._origin}/anew/{self._turn}/"
+
+    def of_conversations(self, what: str) -> str:
+        """The prefix of the ids of all `models` or `tools` of this turn, in every generation of its conversation; those
+        of one generation follow as `anew/{number}/`, but for the first."""
+        return f"{self._origin}/{what}/{self._turn}/"
+
+    @property
+    def effects_of_turn(self) -> str:
+        """The prefix of the ids of the effects of this turn."""
+        return f"{self.effects}{self._turn}/"
+
+    @property
+    def effects_left_behind(self) -> list[str]:
+        """The prefixes of the ids of effects inside tool calls of earlier generations."""
+        before = ["", *(f"anew/{number}/" for number in range(1, self.generation))] if self.generation else []
+        return [f"{self.effects_of_turn}{one}tool/" for one in before]
 
     @property
     def inside_tool(self) -> bool:
@@ -205,27 +248,27 @@ class Operations:
     def position(self, talk: str) -> str:
         """Return the id of the next answer in a conversation. Its number says how many answers there were before, so it
         is the same in every try, whatever the model is told."""
-        place = f"{self._where}/talk/{talk}"
+        place = f"{self.where}/talk/{talk}"
         return f"{self._origin}/models/{place}/{self._counts.get(place, 0) + 1}"
 
     def answered(self, talk: str) -> None:
         """Move on to the next position of a conversation."""
-        self._next(f"{self._where}/talk/{talk}")
+        self._next(f"{self.where}/talk/{talk}")
 
     def tools_of(self, call: str) -> str:
         """The prefix of the ids of all calls of tools that a model made under this id."""
-        return f"{self._origin}/tools/{self._where}/{digest(call)}/"
+        return f"{self._origin}/tools/{self.where}/{digest(call)}/"
 
     def tool(self, call: str, about: str) -> str:
         """Return the id of the next call of a tool with this id and these arguments; the same in every try."""
-        return f"{self._origin}/tools/{self._next(f'{self._where}/{digest(call)}/{about}')}"
+        return f"{self._origin}/tools/{self._next(f'{self.where}/{digest(call)}/{about}')}"
 
     @contextmanager
     def inside(self, tool: str) -> Generator[None]:
         """Name what this flow does after the call of a tool that it is part of. Run again, calls that are kept are
         skipped, and what the others do must not be counted from the beginning."""
         self._has_tools = True
-        token = _INSIDE.set((self, f"/tool/{digest(tool)}"))
+        token = _INSIDE.set((self, f"{self._anew}/tool/{digest(tool)}"))
         try:
             yield
         finally:
@@ -239,7 +282,7 @@ class Operations:
 
     def effects_inside(self, tool: str) -> str:
         """The prefix of the ids of all effects that the call of a tool has."""
-        return f"{self.effects}{self._turn}/tool/{digest(tool)}/"
+        return f"{self.effects}{self._turn}{self._anew}/tool/{digest(tool)}/"
 
     def spend(self, why: str, *amounts: str) -> str:
         """Return the id of the next payment of this kind. Like an effect it is the same in every try."""

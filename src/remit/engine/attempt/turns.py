@@ -3,7 +3,7 @@
 import asyncio
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 from anyio import CancelScope
 from anyio.lowlevel import checkpoint
@@ -21,7 +21,7 @@ from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.outcomes import Ending
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
-from remit.errors import BadInput, Refused, StoreBusy, StoreError
+from remit.errors import BadInput, Failed, Refused, StoreBusy, StoreError
 from remit.ports import NOTHING, Decide, Decided, Wants
 from remit.ports.models import HandedOver
 from remit.ports.turn import CURRENT_TURN, TurnLike
@@ -42,10 +42,29 @@ class Superseded(Refused):
     """Another process has the task now; what happened here after that does not count."""
 
 
+class BeginsAnew(Protocol):
+    """Who decides what becomes of a turn whose conversation cannot be continued."""
+
+    async def find(self, live: LiveTask) -> Failed | None:
+        """Find the conversation of a turn that is run again; return an error if the agent cannot continue it."""
+        ...
+
+    async def lost(self, live: LiveTask, *, ended: bool) -> Failed | None:
+        """Return the error of a conversation that this run could not continue, or, if its turn has `ended` without an
+        error, has left unfinished."""
+        ...
+
+    async def begin(self, live: LiveTask) -> bool:
+        """Begin the conversation of this turn again, if that is allowed; return whether it is."""
+        ...
+
+
 class Conductor:
     """Admits tasks and runs them to their end. `take_turn` makes the handle an agent gets; `led` gives who answers
     in the holder's place when a plan or a team is led; `closing` says whether this process is putting its work back
     into the queue. These knots are tied where the engine is put together."""
+
+    anew: BeginsAnew
 
     def __init__(self, ground: Ground, handoffs: Handoffs, endings: Endings, alive: LiveTasks, *, grace: float) -> None:
         self.alive = alive
@@ -141,7 +160,7 @@ class Conductor:
         if sends is not None:
             live = await self._handoffs.join(live, sends)
         while True:
-            answer = await self.turn(live)
+            answer = await (self.turn(live) if live.operations.visited is None else self._turn_again(live))
             if isinstance(answer, Ending):
                 back = await self._handoffs.give_back(live, answer) if self._handoffs.gives_back else None
                 if back is None:
@@ -159,10 +178,20 @@ class Conductor:
         """Fail a rerun that would complete without asking for every effect that earlier runs recorded."""
         if ending.kind != "task.completed" or not live.attempt.is_rerun:
             return ending
-        left: Exception | None = await unaccounted(self._ground, live)
-        for talk in live.talks:
-            left = left or await talk.unfinished()
+        left = await unaccounted(self._ground, live)
         return ending if left is None else outcomes.failed(live.remit, left)
+
+    async def _turn_again(self, live: LiveTask) -> Ending | Command:
+        """Call an agent whose task was run before. If it cannot continue the conversation that is on record, the turn
+        fails, or the conversation begins again where that is allowed: never silently."""
+        lost = await self.anew.find(live)
+        if lost is None:
+            answer = await self.turn(live)
+            ended = not isinstance(answer, Ending) or answer.kind == "task.completed"
+            lost = await self.anew.lost(live, ended=ended)
+            if lost is None:
+                return answer
+        return await self.turn(live) if await self.anew.begin(live) else outcomes.failed(live.remit, lost)
 
     async def turn(self, live: LiveTask) -> Ending | Command:
         """Call the agent. Whatever it does, this says truthfully how it ended."""

@@ -87,16 +87,14 @@ class Models(NamedTuple):
             await self.circles.unknown(live, strange)
         return reply
 
-    async def recalled(self, live: LiveTask, talk: str) -> tuple[KeptAnswer, str] | None:
-        """Return what is on record at the next position of a conversation and who wrote it, and move on past it."""
-        kept = await self.record(live, talk)
-        if kept is None:
-            return None
+    async def recalled(self, live: LiveTask, talk: str, kept: dict[str, Any]) -> KeptAnswer:
+        """Return what is on record at the next position of a conversation, and move on past it."""
+        answer = KeptAnswer(kept.get("told", ""), _answer(live, kept))
         live.operations.answered(talk)
         live.conversation.requests += 1
         if strange := kept.get("strange"):
             await self.circles.unknown(live, strange)
-        return KeptAnswer(kept.get("told", ""), _answer(live, kept)), kept.get("framework", "")
+        return answer
 
     async def record(self, live: LiveTask, talk: str) -> dict[str, Any] | None:
         """Return the record at the next position of a conversation; None if there is none."""

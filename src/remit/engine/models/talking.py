@@ -31,6 +31,7 @@ class KeptTalks(NamedTuple):
         """Begin a conversation; in a later attempt, find the one that began so."""
         if name is None:
             name = await self._name(live, begins)
+        live.conversation.must_go_on()
         found = live.conversation.talks.get(_place(live, name))
         return found or self._put(live, name, begins)
 
@@ -60,7 +61,7 @@ class KeptTalks(NamedTuple):
 class KeptTalk:
     """One conversation. `sent` is what was sent and answered so far, as messages of the framework."""
 
-    __slots__ = ("_all_recalled", "_live", "_next", "_saw", "_services", "begins", "name", "sent")
+    __slots__ = ("_all_recalled", "_before", "_live", "_next", "_saw", "_services", "begins", "name", "sent")
 
     def __init__(self, services: KeptTalks, live: LiveTask, name: str, begins: str) -> None:
         self._services = services
@@ -71,37 +72,45 @@ class KeptTalk:
         self._all_recalled = False  # whether every answer so far came from the record
         self._saw: list[Any] = []  # slices of the receipt that came with the news
         self._next = ""  # the id of the position that was looked at last
+        # What it is told of an earlier conversation in its place; what is inside of a tool call belongs to that.
+        self._before = "" if live.operations.inside_tool else live.conversation.before
 
     async def recall(self, framework: str) -> KeptAnswer | None:
         """Return what is on record at the next position and move on past it; None if the model is to be asked. Raises
         Failed if the record is of another framework."""
         live = self._live
         live.must_be_at_work()
+        live.conversation.must_go_on()
         self._next = live.operations.position(self.name)
         if not live.attempt.is_rerun:
             return None
-        found = await self._services.models.recalled(live, self.name)
-        self._all_recalled = found is not None
-        if found is None:
+        record = await self._services.models.record(live, self.name)
+        self._all_recalled = record is not None
+        if record is None:
             return None
-        kept, written_by = found
-        if written_by != framework:
+        if (written_by := record.get("framework", "")) != framework:
             raise self.lost(f"its record is one of {written_by or 'no framework'}, and the agent is {framework} now")
+        try:
+            kept = await self._services.models.recalled(live, self.name, record)
+        except (LookupError, TypeError, ValueError) as error:
+            raise self.lost(f"the record of what its model answered cannot be read ({type(error).__name__})") from error
+        self._before = ""
         return kept
 
-    async def unfinished(self) -> Failed | None:
-        """Return an error if the turn ended although the record goes on: the framework took another way this time."""
+    async def check_finished(self) -> None:
+        """Note that the conversation is lost if its turn ended although the record goes on: the framework took another
+        way this time."""
         place, _, number = self._next.rpartition("/")
         following = f"{place}/{int(number or 0) + 1}"
         if self._all_recalled and await self._services.models.ground.store.read(lambda view: view.done(following)):
-            return self.lost("the agent ended before it came to all that its model had answered")
-        return None
+            self.lost("the agent ended before it came to all that its model had answered")
 
     async def news(self) -> str:
-        """Take what has arrived, at this position; empty if nothing has. The first prompt has what was there."""
+        """Take what has arrived, at this position; empty if nothing has. The first prompt has what was there; in a
+        conversation that begins again, what the earlier one did comes with it."""
         live = self._live
         if not self.sent or self.name != OWN:
-            return ""
+            return self._before
         then = marks.before(live)
         arrived = await self._services.inbox.take(live, at=f"{live.operations.position(self.name)}/news")
         self._saw = cast("list[Any]", marks.marks(live, then).get("saw", []))
@@ -112,7 +121,9 @@ class KeptTalk:
         begins = "" if self.sent else self.begins
         framework = call.at.framework if call.at is not None else ""
         at = Position(self.name, begins, told, framework, tuple(self._saw))
-        return await self._services.models.ask(self._live, call._replace(at=at))
+        answer = await self._services.models.ask(self._live, call._replace(at=at))
+        self._before = ""
+        return answer
 
     async def result(self, call: str) -> tuple[Json] | None:
         """Return what an earlier run told the model of a tool call that this run does not come to: its tool may be
@@ -140,14 +151,21 @@ class KeptTalk:
 
     def lost(self, why: str) -> Failed:
         """Return the error to raise when the record cannot be continued: nothing begins again silently."""
-        remit = self._live.remit
-        return Failed(
-            f"the conversation of '{remit.holder}' with its model cannot be continued: {why}. See what was done with "
-            f"remit show {remit.id}, and ask for what is left as a new task",
-            agent=remit.holder,
-            task=remit.id,
-            retryable=False,
-        )
+        return lost(self._live, why)
+
+
+def lost(live: LiveTask, why: str) -> Failed:
+    """Note that the conversation of a turn cannot be continued, and return the error that says so."""
+    remit, conversation = live.remit, live.conversation
+    conversation.why_lost = why
+    conversation.lost = Failed(
+        f"the conversation of '{remit.holder}' with its model cannot be continued: {why}. See what was done with "
+        f"remit show {remit.id} --talk; to begin the conversation again: remit retry {remit.id} --anew",
+        agent=remit.holder,
+        task=remit.id,
+        retryable=False,
+    )
+    return conversation.lost
 
 
 def _place(live: LiveTask, name: str) -> str:

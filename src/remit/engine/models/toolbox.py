@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 
 from remit.core import remit as remits
 from remit.core.command import Command
-from remit.core.kinds import ToolDone, ToolOutcome, tool_begun, tool_done
+from remit.core.kinds import ToolBegun, ToolDone, ToolOutcome, tool_begun, tool_done
 from remit.core.quoting import failure_told, quoted
 from remit.core.redaction import Redaction
 from remit.core.text import summary
@@ -73,6 +73,7 @@ class Toolbox(NamedTuple):
     async def use(self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction) -> Json:
         """Use a tool, and give back what the model is told. Raises HandedOver when the call hands the task over."""
         live.must_be_at_work()
+        live.conversation.must_go_on()
         call, wrong = _read(call)
         with live.verb():
             circle = self.circles.around(live, call)
@@ -127,6 +128,7 @@ class Toolbox(NamedTuple):
             told = _failed(call, error)
             if began >= 0 and (call.outside or call.name in GROUPS["web"]):
                 _take_in(live, call.name, told.value)
+        live.conversation.must_go_on()  # a conversation inside of the tool, which caught the error or passed it on
         under_way = live.operations.call_under_way
         live.receipt.tell(under_way, told.value)
         if under_way in live.conversation.untrusted:
@@ -176,15 +178,16 @@ class Toolbox(NamedTuple):
     async def _begin(self, live: LiveTask, op: str, call: ToolCall) -> None:
         """Look whether the task is still this process's right before the tool is used. A tool that must not be used
         twice is recorded as begun."""
+        if live.agent.rules.repeats(call.name) in _HARMLESS:
+            await self.ground.store.read(live.must_hold)
+            return
+        data: ToolBegun = {"tool": call.name, "call": call.id, "given": self._short({**call.arguments})}
 
         def decide(view: View) -> Decision[Json]:
             live.must_hold(view)
-            return Decision(None, (tool_begun(live.remit, call.name, call.id, self.ground.clock.now()),))
+            return Decision(None, (tool_begun(live.remit, data, self.ground.clock.now()),))
 
-        if live.agent.rules.repeats(call.name) in _HARMLESS:
-            await self.ground.store.read(live.must_hold)
-        else:
-            await self.ground.store.tx(_begin(op), decide)
+        await self.ground.store.tx(_begin(op), decide)
 
     async def _kept(
         self, live: LiveTask, op: str, call: ToolCall, told: ToolAnswer, circle: Circle, marked: dict[str, Json]

@@ -34,7 +34,8 @@ from remit.engine.timing import fail_after
 from remit.errors import Conflict, NotFound, StoreError
 from remit.ports import Decision, TaskLine, View, Which
 
-_OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered"))  # what a task that is tried again does not take over
+# What a task that is tried again does not take over.
+_OF_ITS_OWN: Final = frozenset(("purse", "opens", "metered", "anew"))
 
 
 class TaskControl:
@@ -171,9 +172,9 @@ class TaskControl:
 
     # -- retrying -----------------------------------------------------------------------------------------------
 
-    async def retry(self, task: str, asker: LiveTask | None = None, act: Act = ONCE) -> str:
+    async def retry(self, task: str, asker: LiveTask | None = None, act: Act = ONCE, *, anew: bool = False) -> str:
         """Run the same assignment again, as a new task: what it finished before is not done again. An agent cannot give
-        it more time than it has itself."""
+        it more time than it has itself. With `anew`, conversations that cannot be continued begin again."""
         ground = self._ground
         until = asker.remit.bounds.deadline if asker is not None else None
         if asker is not None:
@@ -190,12 +191,14 @@ class TaskControl:
             data = {name: said for name, said in data.items() if name not in _OF_ITS_OWN} | (funds or {})
             if act.by:
                 data["by"] = act.by
+            if anew:
+                data["anew"] = True
             run = record.run if record.parent else again
             now = ground.clock.now()
             return Decision(again, (Unsealed("task.submitted", now, data, run, record.session, again, began.agent),))
 
         self.lend()
-        return (await act.perform(ground, ActContent("retry", task), decide)).answer
+        return (await act.perform(ground, ActContent("retry", task, {"anew": True} if anew else None), decide)).answer
 
     # -- inside -----------------------------------------------------------------------------------------------
 
