@@ -168,7 +168,7 @@ async def test_the_line_is_that_of_the_users_code_and_of_no_library(rt: Runtime)
     add(rt, Card("coder", tools="look"), coder)
     add(rt, Card("tester", tools="look"), tester, after=(stumbles,))
     for name in ("coder", "tester"):
-        await rt.run(name, "x")
+        await rt.outcome(name, "x")
     places = [event.data.get("place") for event in await rt.workspace.history() if event.kind == "tool.done"]
     lines = [function.__code__.co_firstlineno + 1 for function in (reads, waits, stumbles)]
     assert places[0] == f"test_toolbox.py:{lines[0]} in reads"
@@ -548,18 +548,19 @@ async def test_hooks_before_change_or_refuse_and_hooks_after_always_run(rt: Runt
 
 
 @pytest.mark.rule("tool.hooks")
-async def test_a_hook_that_fails_lets_nothing_through(rt: Runtime):
-    def broken(*_: Any) -> Any:
-        raise KeyError("mine")
+async def test_a_hook_that_says_no_or_nothing_sensible_lets_nothing_through(rt: Runtime):
+    def keeps_back(*_: Any) -> Any:
+        raise Refused("keep that to yourself", rule="mine")
 
     def strange(*_: Any) -> Any:
         return 7
 
     tool = Tool("private")
-    before = using(rt, tool, look(), before=(broken,))
-    assert await rt.run("coder", "x") == before == ["'look' failed: KeyError: 'mine'"]
     for number, (rules, sentence) in enumerate(
-        (({"before": (strange,)}, "gives back None or its arguments as a dict"), ({"after": (broken,)}, "a hook said"))
+        (
+            ({"before": (strange,)}, "gives back None or its arguments as a dict"),
+            ({"after": (keeps_back,)}, "a hook said Refused: keep that to yourself"),
+        )
     ):
         told: list[Any] = []
 

@@ -33,7 +33,7 @@ from remit.engine.models.toolbox import Toolbox
 from remit.engine.models.verbs import ModelServices
 from remit.engine.money.accounts import Accounts
 from remit.engine.money.holding import Holding
-from remit.engine.money.paying import InstalledPrices, Paying, Tariff
+from remit.engine.money.paying import InstalledPrices, OwnersPrices, Paying, Tariff
 from remit.engine.money.verbs import MoneyServices
 from remit.engine.people.answers import Answers
 from remit.engine.people.questions import Questions
@@ -138,7 +138,8 @@ def _money(services: Services, settings: EngineSettings) -> MoneyServices:
     async def has_key(provider: str) -> bool:
         return await ground.store.read(lambda view: view.secret(provider) is not None)
 
-    prices = settings.system.prices or InstalledPrices(settings.prices)
+    given = settings.system.prices
+    prices = InstalledPrices(settings.prices) if given is None else OwnersPrices(given)
     tariff = Tariff(prices, policy.unknown_price == "refuse", has_key, settings.system.in_file)
     return MoneyServices(Paying(ground, holding, tariff), Effects(ground, services.insisting))
 

@@ -17,6 +17,7 @@ from remit.core.remit import Remit
 from remit.core.trust import INSIDE
 from remit.core.values import Json
 from remit.engine import traces
+from remit.engine.owners import owners_fault
 from remit.engine.presence.bell import Bell
 from remit.errors import BadInput, Cancelled, Failed, NoAnswer, OutOfRequests, Refused, RemitError, StoreError, TimedOut
 from remit.ports import View
@@ -55,9 +56,14 @@ def refused(remit: Remit, refusal: Refused) -> Outcome:
 
 def failed(remit: Remit, error: BaseException) -> Ending:
     again = retryable(error) or isinstance(error, StoreError)  # what the store cannot do now it may do later
-    own = is_own(error, remit.id)
-    where = traces.place(error) if own else ""  # of another's failure, its own sentence says where it was
-    sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said(error)}"
+    fault = owners_fault(error)
+    if fault is not None:
+        error = fault.error
+    own = fault is None and is_own(error, remit.id)
+    # Of another's failure, its own sentence says where it was.
+    where = traces.place(error) if own or fault is not None else ""
+    whose = f" in {fault.role}" if fault is not None else ""
+    sentence = f"'{remit.holder}' failed: {type(error).__name__}: {said(error)}{whose}"
     if isinstance(error, Circled):
         sentence = str(error)
     failure = Failed(

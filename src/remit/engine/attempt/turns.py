@@ -132,7 +132,7 @@ class Conductor:
         try:
             with control.limited(self._ground.clock):
                 ending = await self._turns(live, sends)
-        except StoreError as error:  # a handoff could not be recorded: that is a failure like others, and is told
+        except Exception as error:  # noqa: BLE001 - a handoff could not be recorded or decided: a failure like others
             return outcomes.failed(self.alive.latest(live).remit, error)
         finally:
             control.settle()

@@ -16,6 +16,7 @@ from remit.core.question import Expiry, Question, QuestionDraft, Reply
 from remit.core.remit import Pass, Remit
 from remit.core.text import excerpt, shown
 from remit.engine.door.said import answered, rejected, said_of
+from remit.engine.owners import owners_function
 from remit.ports import View
 
 POLICY: Final = "policy"
@@ -52,7 +53,8 @@ class Approving(NamedTuple):
             return f"'{card.name}' works only after an approval"
         if self.approve is None:
             return ""
-        given = self.approve(WantedHop(kind, under.holder, wish.to, wish.task, wish.credits, card))
+        with owners_function("Policy(approve=...)"):
+            given = self.approve(WantedHop(kind, under.holder, wish.to, wish.task, wish.credits, card))
         return "" if given is False else _reason(given, card.name, under.holder)
 
     def draft(self, kind: str, child: Remit, under: Remit, wish: Pass, card: Card, why: str) -> QuestionDraft:

@@ -40,6 +40,7 @@ from remit.engine.door.funding import purse_in
 from remit.engine.ground import Ground
 from remit.engine.models.circling import Circles
 from remit.engine.models.costs import Costs, PaidRequest
+from remit.engine.owners import OwnersFunctionFailed
 from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import move_on_after, shielded
 from remit.engine.upkeep.keys import Keys, own_mark
@@ -188,7 +189,13 @@ class Models(NamedTuple):
     ) -> ModelAnswer:
         """Record an answer and charge it, in one transaction, and insist until the store has it. Gives it back as it is
         kept: if it had a secret in it, whoever goes on must not know that either, now or when the task is run again."""
-        attempt, cost = request.attempt, self.costs.cost(request.attempt, reply.usage)
+        attempt = request.attempt
+        try:
+            cost = self.costs.cost(attempt, reply.usage)
+        except OwnersFunctionFailed as failed:  # what was held is charged, as uncertain
+            await self._record_failure(live, request, None)
+            live.control.give_up(failed)
+            raise
         kept: dict[str, Json] = {
             "text": reply.text,
             "model": reply.model,

@@ -12,7 +12,9 @@ import logging
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
+
+from anyio.lowlevel import checkpoint
 
 from remit.core import remit as remits
 from remit.core.command import Command
@@ -28,10 +30,11 @@ from remit.engine.attempt.effects import kept_effects
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
 from remit.engine.models.circling import Circle, Circles
+from remit.engine.owners import OwnersFunctionFailed, owners_function
 from remit.engine.presence.insisting import Insisting
 from remit.engine.timing import shielded
 from remit.engine.traces import place
-from remit.errors import BadInput, Failed, Refused, StoreError
+from remit.errors import BadInput, Failed, Refused, RemitError, StoreError
 from remit.ports import Decision, View
 from remit.ports.models import TOOL_KEY, HandedOver, Rendered, ToolCall, ToolFunction
 from remit.ports.tools import ToolFailed
@@ -62,6 +65,7 @@ class ToolAnswer(NamedTuple):
     trust: Trust = INSIDE
     told: bool = False
     said: str = ""
+    fault: OwnersFunctionFailed | None = None  # a hook that raised: what came of the call is kept, and the task fails
 
 
 class Toolbox(NamedTuple):
@@ -104,7 +108,10 @@ class Toolbox(NamedTuple):
         told = _let_out(live, call, said)
         circle.judge(told.value, told.outcome, told.rule)
         told = told._replace(said=self._short(said.value))
-        return await self._kept(live, op, call, told, circle, marks.marks(live, then))
+        kept = await self._kept(live, op, call, told, circle, marks.marks(live, then))
+        if said.fault is not None:
+            await _give_up(live, said.fault)
+        return kept
 
     async def _used(self, turn: Approver, live: LiveTask, op: str, call: ToolCall, do: ToolFunction) -> ToolAnswer:
         """Call what comes before it, have it approved, and use the tool. Only the tool's own time is counted."""
@@ -119,10 +126,12 @@ class Toolbox(NamedTuple):
                 _take_in(live, call.name, told.value)
         except StoreError:
             raise  # without the store nobody can go on
+        except OwnersFunctionFailed as failed:
+            await _give_up(live, failed)
         except Refused as refused:
             live.must_be_at_work()  # or it is the turn that is over
             told = ToolAnswer(str(refused), "refused", rule=refused.rule)
-        except Failed as failed:
+        except Failed as failed:  # of someone whom the tool asked
             told = ToolAnswer(str(failed), "failed", place=place(failed, library=False))
         except Exception as error:  # noqa: BLE001 - whatever a tool does, its model is told
             told = _failed(call, error)
@@ -248,7 +257,7 @@ async def _hooked(turn: Approver, live: LiveTask, call: ToolCall) -> dict[str, A
     """Have a call looked at by the hooks before it; return the arguments as they leave them."""
     given = cast("dict[str, Any]", call.arguments)
     for hook in live.agent.rules.before:
-        changed = await _called(hook, turn, call._replace(arguments=given))
+        changed = await _called("a before= hook", hook, turn, call._replace(arguments=given))
         given = given if changed is None else _arguments(call.name, changed)
     return given
 
@@ -302,18 +311,29 @@ async def _after(turn: Approver, live: LiveTask, call: ToolCall, told: ToolAnswe
     """Call what comes after a tool, whatever came of it; each may give back what the model is told instead."""
     for hook in live.agent.rules.after:
         try:
-            changed = await _called(hook, turn, call, told.value)
-        except Exception as error:  # noqa: BLE001 - a hook that fails keeps back what it was to look at
+            changed = await _called("an after= hook", hook, turn, call, told.value)
+        except (RemitError, OwnersFunctionFailed) as no:  # it keeps back what it was to look at
+            fault = no if isinstance(no, OwnersFunctionFailed) else None
+            error = no if fault is None else fault.error
             said = f"{_head(call)}a hook said {type(error).__name__}: {error}"
-            return told._replace(value=said, outcome="failed", place=place(error, library=False), told=False)
+            where = place(error, library=False)
+            return told._replace(value=said, outcome="failed", place=where, told=False, fault=fault)
         if changed is not None:
             told = told._replace(value=checked(changed, f"what a hook says of '{call.name}'"))
     return told
 
 
-async def _called(hook: Any, *args: object) -> Any:
-    result = hook(*args)
-    return await result if inspect.isawaitable(result) else result
+async def _called(role: str, hook: Any, *args: object) -> Any:
+    with owners_function(role):
+        result = hook(*args)
+        return await result if inspect.isawaitable(result) else result
+
+
+async def _give_up(live: LiveTask, failed: OwnersFunctionFailed) -> NoReturn:
+    """Fail the task: what its owner's function would have said is not known, and no model can mend that."""
+    live.control.give_up(failed)
+    await checkpoint()
+    raise failed
 
 
 def _arguments(name: str, changed: object) -> dict[str, Any]:

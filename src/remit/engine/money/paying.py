@@ -19,6 +19,7 @@ from remit.engine.door.funding import purse_in
 from remit.engine.ground import Ground
 from remit.engine.money.bills import reported
 from remit.engine.money.holding import RULE, Bill, Holding, paying_wants
+from remit.engine.owners import owners_function
 from remit.errors import BadInput, Conflict, Refused
 from remit.ports import Decision, Prices, View
 
@@ -52,6 +53,20 @@ class InstalledPrices:
     def is_there(self) -> bool:
         """Whether the package is installed."""
         return self._found is not None
+
+
+class OwnersPrices(NamedTuple):
+    """The prices that an owner gave."""
+
+    given: Prices
+
+    def cost(self, model: str, usage: Usage) -> int | None:
+        with owners_function("System(prices=...)"):
+            return self.given.cost(model, usage)
+
+    def worst(self, model: str, input_tokens: int, max_output: int) -> int | None:
+        with owners_function("System(prices=...)"):
+            return self.given.worst(model, input_tokens, max_output)
 
 
 class Tariff(NamedTuple):
