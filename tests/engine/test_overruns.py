@@ -93,6 +93,25 @@ async def test_a_limit_is_not_used_up_by_a_bill_that_nobody_believes():
         assert [hold.agent for hold in await rt.workspace.uncertain()] == ["pays"]
 
 
+@pytest.mark.rule("money.overrun")
+@pytest.mark.parametrize(("tokens", "believed"), [(900, True), (1_001, False)])
+async def test_tokens_of_a_call_that_held_none_count_as_far_as_the_account_has_them(
+    rt: Runtime, tokens: int, believed: bool
+):
+    @rt.agent
+    async def pays(turn: Turn) -> None:
+        async with turn.paid_call("$0.05", why="call") as call:
+            call.cost("$0.04", tokens=tokens)
+
+    await rt.workspace.grant("$1", tokens=1_000)
+    await rt.run("pays", "x")
+    found = (await rt.workspace.account()).tokens
+    assert found is not None
+    assert (found.spent, found.state) == (tokens if believed else 0, "open")
+    assert (await rt.workspace.uncertain() == []) == believed
+    await correct(rt)
+
+
 async def test_where_nothing_is_limited_a_bill_is_only_counted(rt: Runtime):
     @rt.agent
     async def pays(turn: Turn) -> None:

@@ -61,13 +61,14 @@ class _Room(NamedTuple):
 
 def _room(book: Book, purse: Purse, unit: Unit, held: int, *, limited: bool) -> _Room:
     """Tell how much there is beyond a hold. Under a lease it is what the lease has. A call that draws on the account
-    itself may cost as much again as was held for it, and not more: another call of that size could be made too."""
+    itself may cost as much again as was held for it, and not more: another call of that size could be made too. In a
+    unit in which nothing was held, nothing was estimated, and what the account has counts."""
     found = [lease for id_ in first_line(purse.get(unit, ())) if (lease := book.lease(id_, unit)) is not None]
     if not found:
-        return _Room(held, 0) if limited else _Room(_UNLIMITED, 0)
+        return _Room(held, 0) if limited and held else _Room(_UNLIMITED, 0)
     has = min(lease.available for lease in found)
     if all(lease.id == ACCOUNT for lease in found):
-        return _Room(min(has, held), 0)
+        return _Room(min(has, held) if held else has, 0)
     return _Room(has, has)
 
 
