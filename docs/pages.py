@@ -29,6 +29,7 @@ KEYWORDS = {
     "trust": '`"outside"`: the text of the task comes from strangers',
     "seconds": "how long it may take: 300, or 260 an attempt for what is submitted or spawned",
     "key": "idempotency key: what is submitted under it again is the same task",
+    "same_within": "for how many seconds the same request is the same task without a key",
     "attempts": "how often it is tried before it is dead: 4",
     "announce": "`True`: its end is announced in the asker's inbox, as that of a spawned task",
     "session": "what several runs have in common: a board and inboxes",

@@ -36,9 +36,8 @@ PURSE = {"credits": [["t2", "account"]]}
 FUNDS = {"purse": PURSE, "opens": [["credits", "cap", 50]]}
 BACK = Requeue("w1", 2, NOW + 9, 1, 1)
 QUEUED = Queued("submit", 260, 4, NOW, "key/d")
-BEGUN = Begun(
-    "w1", "draft", "plan", "ann", joins=True, until=NOW + 9, repeats=10, lead=Lead(PLAN, 2, True).data, funds=FUNDS
-)
+LEAD = Lead(PLAN, 2, True).data
+BEGUN = Begun("w1", "draft", "plan", "ann", True, NOW + 9, 10, lead=LEAD, funds=FUNDS, position="0/delegate/ab/1")
 FAILED = {"error": "no disk", "type": "OSError"}
 ENDED = ("failed", "cancelled", "died")
 FAILED_FULLY = {**TURN, **FAILED, "retryable": True, "spared": True, "trace": "team.py:3 in coder"}

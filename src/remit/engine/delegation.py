@@ -255,6 +255,7 @@ class Delegations:
         proposal = proposal._replace(wish=wish, op=op, repetition=again, again=tried)
         child, live = proposal.child, self._made_alive(asker, proposal, besides)
         admission, worker, slots = services.admission, services.heartbeat.worker, services.slots
+        position = asker.operations.position_to_keep(op) if asker.operations.has_tools else ""
 
         def decide(view: View) -> Decision[Json]:
             asker.must_hold(view)
@@ -264,6 +265,7 @@ class Delegations:
             now, until = proposal.now, expires(child.bounds, proposal.now)
             lineage = next_of(view, origin) if origin else None
             begun = wanted.begun(worker, until, lineage, admitted)
+            begun = begun._replace(position=position) if position else begun
             taken = step.taken(view, child, now) if step else ()
             events = (started(child, now, begun), *taken, *admitted.events)
             passing = slots.passing_on(view, asker, now) if slots.concerns(asker) else ()

@@ -30,7 +30,8 @@ class Begun(NamedTuple):
     `by` who started the run, `joins` whether its holder is new to the run, `until` when it expires, `repeats` how often
     its asker has asked for the very same by now, with the same result, once that is worth a warning; `lineage` is there
     if it is tried again for another, `lead` if any process can go on with what is led: its data; `funds`
-    if it pays along a path: its purse, and the leases that begin with it, and whether it counts for limits on tasks.
+    if it pays along a path: its purse, and the leases that begin with it, and whether it counts for limits on tasks;
+    `position` is where in its asker it was asked for, if its operation does not tell.
     """
 
     worker: str = ""
@@ -43,6 +44,7 @@ class Begun(NamedTuple):
     lineage: Lineage | None = None
     lead: dict[str, Json] | None = None
     funds: dict[str, Any] | None = None
+    position: str = ""
 
 
 class Queued(NamedTuple):
@@ -61,7 +63,7 @@ class FirstData(RemitData, Opens, total=False):
     """The data of `task.started` and `task.submitted`. `origin` is the first task of those that were tried for the
     same, by themselves or by hand; `lead` is what whoever runs it leads in its holder's place, a plan or a team;
     `metered` is there if the task counts for limits on tasks, `anew` if conversations that cannot be continued may
-    begin again."""
+    begin again; `position` is where in its asker it was asked for, if its operation does not tell."""
 
     worker: str
     step: str
@@ -81,6 +83,7 @@ class FirstData(RemitData, Opens, total=False):
     lead: LeadData
     metered: bool
     anew: bool
+    position: str
 
 
 BEGUN: Final = Begun()
@@ -104,7 +107,8 @@ def submitted(remit: Remit, now: int, queued: Queued, begun: Begun = BEGUN) -> U
 
 
 def _add(data: dict[str, Json], begun: Begun) -> None:
-    worker, step, led_as, by, joins, until, repeats, lineage, lead, funds = begun  # one by one: done for every task
+    # One by one: this is done for every task.
+    worker, step, led_as, by, joins, until, repeats, lineage, lead, funds, position = begun
     if worker:
         data["worker"] = worker
     if step:
@@ -121,8 +125,16 @@ def _add(data: dict[str, Json], begun: Begun) -> None:
         data["repeats"] = repeats
     if lineage is not None:
         data["origin"], data["failures"] = lineage
-    if lead is not None or funds is not None:
-        data |= {"lead": lead, **(funds or {})} if lead is not None else funds or {}
+    if lead is not None or funds is not None or position:
+        data |= funds if funds and lead is None and not position else _seldom(lead, funds, position)
+
+
+def _seldom(lead: dict[str, Json] | None, funds: dict[str, Any] | None, position: str) -> dict[str, Any]:
+    """Put together what most tasks do not have."""
+    data: dict[str, Any] = {"lead": lead} if lead is not None else {}
+    if position:
+        data["position"] = position
+    return {**data, **(funds or {})}
 
 
 def _asked(remit: Remit) -> dict[str, Json]:

@@ -8,7 +8,6 @@ then it may be one of those with other arguments, and doing it would be doing it
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
 from collections.abc import Awaitable, Callable
 from types import TracebackType
@@ -21,6 +20,7 @@ from remit.core.kinds import EffectDone, effect_done
 from remit.core.text import line, shown
 from remit.core.values import Json, checked
 from remit.engine.attempt import marks
+from remit.engine.attempt.chains import key_of
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import KeptEffects
 from remit.engine.ground import Ground
@@ -81,9 +81,11 @@ class Effects(NamedTuple):
 
     async def _done(self, live: LiveTask, effect: Effect, call: Paid | None = None) -> Json:
         op, name, told, do, args = effect
-        given = {PAID: call} if call is not None and _takes(do, args, PAID) else {}
+        given: dict[str, Any] = {PAID: call} if call is not None and _takes(do, args, PAID) else {}
+        if _takes(do, args, KEY):
+            given[KEY] = await key_of(self.ground, live, op)
         then = marks.before(live)
-        result = do(*args, **_key(do, args, op), **given)
+        result = do(*args, **given)
         value = checked(await result if inspect.isawaitable(result) else result, f"the result of effect '{name}'")
         event = effect_done(live.remit, name, told, value, self.ground.clock.now(), marks.marks(live, then))
         return await self._keep(live, op, event, value, call)
@@ -159,11 +161,6 @@ class Paid(Protocol):
     def charged(self, view: View) -> list[Unsealed]:
         """Give the events that charge it, for the transaction that keeps its result."""
         ...
-
-
-def _key(do: Do, args: tuple[object, ...], op: str) -> dict[str, str]:
-    """Return the idempotency key as a keyword argument, if the function takes one."""
-    return {KEY: hashlib.sha256(op.encode()).hexdigest()[:32]} if _takes(do, args, KEY) else {}
 
 
 def _takes(do: Do, args: tuple[object, ...], name: str) -> bool:

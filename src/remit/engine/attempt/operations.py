@@ -13,8 +13,9 @@ from remit.core.events import Event
 from remit.core.kinds import EffectDone, Lineage, Queued, read
 from remit.core.values import digest
 
-# The call of a tool that this flow is part of, and of whose: a child may run in the flow of its asker.
-_INSIDE: Final[ContextVar[tuple[Operations, str] | None]] = ContextVar("remit.inside", default=None)
+# The call of a tool that this flow is part of, and of whose: a child may run in the flow of its asker. Its place is
+# named after its id, and its position without what is random in that.
+_INSIDE: Final[ContextVar[tuple[Operations, str, str] | None]] = ContextVar("remit.inside", default=None)
 
 
 class Attempt(NamedTuple):
@@ -106,11 +107,13 @@ class Operations:
         "_failed",
         "_failures",
         "_given",
-        "_has_tools",
         "_holder",
         "_origin",
+        "_positions",
         "_turn",
+        "chain",
         "generation",
+        "has_tools",
         "kept",
         "turns",
         "visited",
@@ -120,13 +123,15 @@ class Operations:
         self._origin = attempt.origin or task
         self._failures = attempt.failures
         self._holder = holder
-        self._has_tools = False  # whether any was called: of most tasks none is
+        self.has_tools = False  # whether any was called: of most tasks none is
         self._failed: dict[str, list[str]] | None = None
         self.turns = turns  # how often it has changed hands, or gone out and come back
         self.kept: KeptEffects | None = None  # what earlier runs kept, once someone asks
         self._given: set[str] | None = None  # the tasks of earlier tries whose results this one got
         # The turns that it has come through; None if the task is run for the first time.
         self.visited: list[str] | None = [] if attempt.is_rerun else None
+        self._positions: dict[str, str] | None = None  # of the calls of tools, by their ids
+        self.chain: str | None = None  # what led to this task, once someone asks
         self._begin()
 
     @property
@@ -180,7 +185,7 @@ class Operations:
         return self._of_every_try(f"{name}/{self._counts.get(name, 0) + 1}")
 
     def _about(self, what: str, about: tuple[str, ...]) -> str:
-        where = self._where if self._has_tools else self._turn
+        where = self._where if self.has_tools else self._turn
         return f"{where}/{what}/{digest(chr(0).join(about))}" if about else f"{where}/{what}"
 
     def _of_every_try(self, counted: str) -> list[str]:
@@ -254,6 +259,7 @@ class Operations:
     def answered(self, talk: str) -> None:
         """Move on to the next position of a conversation."""
         self._next(f"{self.where}/talk/{talk}")
+        self._next(f"{self.where}/answers")
 
     def tools_of(self, call: str) -> str:
         """The prefix of the ids of all calls of tools that a model made under this id."""
@@ -261,18 +267,42 @@ class Operations:
 
     def tool(self, call: str, about: str) -> str:
         """Return the id of the next call of a tool with this id and these arguments; the same in every try."""
-        return f"{self._origin}/tools/{self._next(f'{self.where}/{digest(call)}/{about}')}"
+        op = f"{self._origin}/tools/{self._next(f'{self.where}/{digest(call)}/{about}')}"
+        if self._positions is None:
+            self._positions = {}
+        answers = self._counts.get(f"{self.where}/answers", 0)
+        at = f"{self.where}/tools/{answers}/{about}"
+        self._positions[op] = self._without_chance(f"tools/{self._next(at)}")
+        return op
 
     @contextmanager
     def inside(self, tool: str) -> Generator[None]:
         """Name what this flow does after the call of a tool that it is part of. Run again, calls that are kept are
         skipped, and what the others do must not be counted from the beginning."""
-        self._has_tools = True
-        token = _INSIDE.set((self, f"{self._anew}/tool/{digest(tool)}"))
+        self.has_tools = True
+        place, position = digest(tool), digest(self.position_of(tool))
+        token = _INSIDE.set((self, f"{self._anew}/tool/{place}", f"{self._anew}/tool/{position}"))
         try:
             yield
         finally:
             _INSIDE.reset(token)
+
+    def position_of(self, op: str) -> str:
+        """Return where an operation of this task stands, without anything random: neither the task's id, nor the try,
+        nor the ids that a model gave its calls. Done again from a copy of the store, it is the same."""
+        if self._positions is not None and op in self._positions:
+            return self._positions[op]
+        kind, _, rest = op.removeprefix(f"{self._origin}/").partition("/")
+        return self._without_chance(rest if kind.isdecimal() else f"{kind}/{rest}")
+
+    def position_to_keep(self, op: str) -> str:
+        """Return the position of an operation whose id does not tell it: inside of a tool, ids are named after the call
+        of that tool. Empty for any other."""
+        return self.position_of(op) if self.inside_tool else ""
+
+    def _without_chance(self, named: str) -> str:
+        inside = _INSIDE.get()
+        return named if inside is None or inside[0] is not self else named.replace(inside[1], inside[2])
 
     @property
     def call_under_way(self) -> str:

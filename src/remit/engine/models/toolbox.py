@@ -11,7 +11,6 @@ import inspect
 import logging
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from hashlib import sha256
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
 
 from anyio.lowlevel import checkpoint
@@ -26,6 +25,7 @@ from remit.core.toolgroups import GROUPS
 from remit.core.trust import INSIDE, OUTSIDE, Trust
 from remit.core.values import Json, checked, digest, encode
 from remit.engine.attempt import marks
+from remit.engine.attempt.chains import key_of
 from remit.engine.attempt.effects import kept_effects
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
@@ -119,8 +119,9 @@ class Toolbox(NamedTuple):
         try:
             given = await self._approved(turn, live, call._replace(arguments=await _hooked(turn, live, call)), op)
             await self._begin(live, op, call)
+            key = await key_of(self.ground, live, op) if call.name in live.agent.rules.repeat else ""
             began = ticks()
-            with _keyed(op):
+            with _keyed(key):
                 told = _value(call.name, await do(given))
             if call.outside or call.name in GROUPS["web"]:
                 _take_in(live, call.name, told.value)
@@ -244,9 +245,9 @@ def _warning(live: LiveTask, data: ToolDone) -> str:
 
 
 @contextmanager
-def _keyed(op: str) -> Generator[None]:
+def _keyed(key: str) -> Generator[None]:
     """Give the tool that is used inside the key of its call."""
-    token = TOOL_KEY.set(sha256(op.encode()).hexdigest()[:32])
+    token = TOOL_KEY.set(key)
     try:
         yield
     finally:

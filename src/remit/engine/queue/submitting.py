@@ -64,7 +64,8 @@ class Accepted(NamedTuple):
 class Request(NamedTuple):
     """What is brought to the door: which way, what is wanted, how it is queued, and what makes it the same request as
     another: its dedup key, and its content if the caller gave a key. `origin` is the first task of those that were
-    tried for it before and did not complete."""
+    tried for it before and did not complete, `position` where in its asker it is asked for, if its operation does not
+    tell."""
 
     passage: Passage
     proposal: Proposal
@@ -72,6 +73,7 @@ class Request(NamedTuple):
     dedup_key: str
     content: str
     origin: str = ""
+    position: str = ""
 
 
 class TakesTasks(Protocol):
@@ -149,7 +151,11 @@ class TaskQueue:
             await self._wait_for_spawned(asker)
         where = AskedFrom(asker.remit.id, asker.remit.session, asker.remit.holder)
         request = _request(SPAWN if spawns else SUBMIT, proposal, submission, where)
-        request = request._replace(origin=origin, proposal=proposal._replace(op=ops[0], again=origin != ""))
+        request = request._replace(
+            origin=origin,
+            position=asker.operations.position_to_keep(ops[0]),
+            proposal=proposal._replace(op=ops[0], again=origin != ""),
+        )
         while (accepted := await self._accepted(request, ops[0], asker)) is None:  # a person has said something
             request = await self._as_approved(asker, request, ops[0])
         return accepted
@@ -234,7 +240,7 @@ class TaskQueue:
             return Decision([same, True])
         if admitted.asks is not None:
             return Decision(None, aside=admitted.asks)
-        begun = _begun(submission, expires(child.bounds, now, LASTS), _lineage(view, request, asker), admitted)
+        begun = _begun(request, expires(child.bounds, now, LASTS), _lineage(view, request, asker), admitted)
         if hands is not None and hands.free() and self._may_begin_now(view, child.holder, now, submission.lead):
             return self._begun_at_once(view, proposal, queued, begun, admitted)
         return Decision([child.id, False], (submitted(child, now, queued, begun), *admitted.events))
@@ -321,9 +327,10 @@ def _wants(request: Request, asker: LiveTask | None) -> Wants:
     return Wants(standings, used_keys=(key,)) if request.content else Wants(standings, (key,) if key else ())
 
 
-def _begun(submission: Submission, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
-    lead = submission.lead
-    begun = Begun(by=submission.by, joins=admitted.joins, until=until, lineage=lineage, funds=admitted.funds)
+def _begun(request: Request, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
+    lead, by = request.submission.lead, request.submission.by
+    joins, funds = admitted.joins, admitted.funds
+    begun = Begun(by=by, joins=joins, until=until, lineage=lineage, funds=funds, position=request.position)
     return begun if lead is None else begun._replace(led_as=lead.led_as, lead=lead.data)
 
 
