@@ -3,6 +3,7 @@
 It runs inside the transaction that decides. Everything that is not a plain yes is refused.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from remit.core import breaker as breakers
@@ -267,6 +268,7 @@ class Admission:
         self.approving = approving
         self._breaker_policy = breaker_policy
         self._concurrency = concurrency
+        self.about_to_refuse: Callable[[View, str, str], None] | None = None  # may stop the decision: a holder is gone
         self.asked_for: dict[str, int] = {}  # agents that someone here waits for, and how many do
 
     def admit(self, view: View, passage: Passage, proposal: Proposal) -> Admitted:
@@ -277,6 +279,8 @@ class Admission:
         if facts.draft is not None and verdict.answer is Answer.ASK:
             return Admitted(verdict, asks=facts.draft)
         if verdict is not ALLOW:
+            if self.about_to_refuse is not None:
+                self.about_to_refuse(view, verdict.rule, verdict.sentence)
             return Admitted(verdict, self._refused(passage, proposal, verdict))
         joins = under is not proposal.child and wish.to not in view.run(under.root).members
         # What is only queued, or sent out in parts, is not the one probe of a breaker.
@@ -286,6 +290,11 @@ class Admission:
             funds = {**(funds or {}), "metered": True}
         events = self.probe(view, proposal) if probes else ()
         return Admitted(verdict, (*events, *facts.permit.events) if facts.permit.events else events, joins, funds)
+
+    def refuses_payment(self, view: View, sentences: Sequence[str]) -> None:
+        """Do the same before a payment is refused, or waits for what others hold."""
+        if self.about_to_refuse is not None:
+            self.about_to_refuse(view, "credits", "; ".join(sentences))
 
     @staticmethod
     def _refused(passage: Passage, proposal: Proposal, verdict: Verdict) -> tuple[Unsealed, ...]:

@@ -43,10 +43,12 @@ from remit.engine.plans.running import PlanRunner, Schemas
 from remit.engine.presence.bell import Bell
 from remit.engine.presence.heartbeat import Heartbeat
 from remit.engine.presence.insisting import Insisting
+from remit.engine.presence.peers import Peers
 from remit.engine.presence.timely import TimelyStore
 from remit.engine.queue.control import TaskControl
 from remit.engine.queue.serving import ResidentWorker
 from remit.engine.queue.submitting import TaskQueue
+from remit.engine.queue.succession import Succession
 from remit.engine.services import Services
 from remit.engine.settings import Policy, Serving, System
 from remit.engine.sharing.entries import Entries
@@ -90,8 +92,7 @@ class Engine(NamedTuple):
 def assembled(database: Database, workspace: str, directory: Directory, settings: EngineSettings) -> Engine:
     """Put the parts together. All they write goes through the consequences."""
     policy, serving, system = settings.policy, settings.serving, settings.system
-    store = Consequent(_timely(database, workspace, system), policy.breaker, settings.redaction)
-    ground = Ground(store, system.clock, system.ids, directory)
+    ground = Ground(_store(database, workspace, settings), system.clock, system.ids, directory)
     services = _services(ground, database, settings)
     delegations = Delegations(services)
     queue = TaskQueue(services, spawns=policy.spawns, spawn_wait=serving.pace.spawn_wait)
@@ -159,6 +160,17 @@ def _timely(database: Database, workspace: str, system: System) -> Store:
     return TimelyStore(store, system.clock, database.server_time)
 
 
+def _store(database: Database, workspace: str, settings: EngineSettings) -> Store:
+    """Give a store that brings all consequences, and frees what processes hold that are gone; in memory there is only
+    this one."""
+    system, serving = settings.system, settings.serving
+    store = Consequent(_timely(database, workspace, system), settings.policy.breaker, settings.redaction)
+    if not database.lasting:
+        return store
+    peers = Peers(system.clock, serving.silence, serving.pace.look)
+    return Succession(store, system.clock, system.ids, peers)
+
+
 def _services(ground: Ground, database: Database, settings: EngineSettings) -> Services:
     policy, serving = settings.policy, settings.serving
     begun = tuple(limit for limit in policy.limits if limit.tasks is not None)
@@ -183,6 +195,9 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
     stops = StopListener(ground.store, alive, heartbeat.worker)
     slots = Slots(ground, admission, bell, heartbeat)
     busy = BusyAgents(ground, admission, slots, serving.pace.busy_wait)
+    if isinstance(ground.store, Succession):
+        ground.store.own = heartbeat.worker
+        admission.about_to_refuse, busy.relieve = ground.store.check, ground.store.relieve
     questions = Questions(ground, slots, Answers(ground), policy.answer_within)
     handoffs.ask = questions.ask
     return Services(ground, admission, conductor, handoffs, bell, heartbeat, stops, slots, busy, insisting, questions)

@@ -79,6 +79,7 @@ class BusyAgents:
         self._admission = admission
         self._slots = slots
         self._patience = round(patience * SECOND)
+        self.relieve: Callable[[], Awaitable[object]] | None = None  # frees what processes hold that are gone
         self._places: dict[str, deque[asyncio.Event]] = {}
 
     async def admitted(
@@ -150,3 +151,5 @@ class BusyAgents:
             async with self._slots.bell.listen() as listener:
                 while not await self._ground.store.read(is_free):
                     await listener.wait(_LOOK_SECONDS)
+                    if self.relieve is not None:
+                        await self.relieve()

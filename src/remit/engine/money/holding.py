@@ -82,6 +82,7 @@ class Holding(NamedTuple):
             live.must_hold(view)
             lack = self.lacking(view, live, bill, mine)
             if lack.sentences:
+                self.slots.admission.refuses_payment(view, lack.sentences)
                 if patient and lack.may_pass:
                     return Decision(None)
                 raise _unpaid(live, lack)

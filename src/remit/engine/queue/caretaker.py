@@ -11,7 +11,8 @@ from remit.engine.consequences import ended_unrun
 from remit.engine.money.accounts import Accounts
 from remit.engine.people.messenger import AnswerDesk, Messenger
 from remit.engine.presence.peers import Peers
-from remit.engine.queue.losses import all_left_behind, ended_when_alone, not_run
+from remit.engine.queue.losses import ended_when_alone, not_run
+from remit.engine.queue.succession import take_over
 from remit.engine.services import Services
 from remit.engine.settings import Serving
 from remit.engine.upkeep.keeping import Upkeep
@@ -151,19 +152,8 @@ class Caretaker:
             await self.requeue(strays)
 
     async def _take_over(self, gone: Beat) -> None:
-        ground, died = self._ground, self._peers.may_have_died(gone)
-
-        def decide(view: View) -> Decision[int]:
-            heard = next((beat.count for beat in view.workers() if beat.worker == gone.worker), 0)
-            if heard != gone.count:  # it has said something since, or someone else was quicker
-                return Decision(0)
-            taken = all_left_behind(view, view.held(gone.worker), ground.clock.now(), died=died)
-            events = [event for some in taken for event in some]
-            # What waits for others to stop is looked at again.
-            return Decision(len(events), events, gone._replace(count=0) if all(taken) else None)
-
-        if await ground.store.tx(ground.ids.new(), decide):
-            _log.info("took over what a process left behind that is gone: %s", gone.worker)
+        ground = self._ground
+        await take_over(ground.store, ground.ids, ground.clock, gone, died=self._peers.may_have_died(gone))
 
 
 def _messengers(services: Services, serving: Serving) -> list[Callable[[], Coroutine[Any, Any, None]]]:

@@ -29,6 +29,7 @@ from remit.engine.hops import place_of
 from remit.engine.plans.running import PlanOutcome
 from remit.engine.plans.told import steps_told
 from remit.engine.presence.bell import Bell
+from remit.engine.queue.succession import Succession
 from remit.engine.queue.task import Status
 from remit.engine.timing import fail_after
 from remit.errors import Conflict, NotFound, StoreError
@@ -145,6 +146,8 @@ class TaskControl:
             live = self._alive.get(one)
             if live is not None:
                 live.control.stop(why)
+        if isinstance(self._ground.store, Succession):  # whoever ran it may be gone, and there may be no worker
+            await self._ground.store.take_over_all()
         return count
 
     def _cancelled(self, view: View, below: list[Record], why: str, by: str) -> list[Unsealed]:

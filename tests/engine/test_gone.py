@@ -1,0 +1,143 @@
+"""Processes that were killed: what they held is free as soon as someone needs it, without a worker."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from engine.helping import PATIENCE
+from remit import Card, Refused, Turn
+from teams import echo, team
+from workers.crew import as_url
+
+pytestmark = pytest.mark.anyio
+
+# A script that holds money and the one slot of its agent, until it is killed.
+SCRIPT = """
+import asyncio, sys
+import remit
+
+rt = remit.Runtime(sys.argv[1])
+
+
+@rt.agent(concurrency=1)
+async def slow(turn):
+    async with turn.paid_call("$0.50", why="call"):
+        print(turn.remit.id, flush=True)
+        await asyncio.sleep(1000)
+
+
+async def main():
+    if sys.argv[2] == "submit":
+        await (await rt.submit("slow", "x", credits="$5")).wait()
+    else:
+        await rt.run("slow", "x", **({"credits": "$5"} if sys.argv[2] == "aside" else {}))
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(params=["file", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(tmp_path / "team.db") if request.param == "file" else as_url(request.getfixturevalue("address"))
+
+
+def killed(where: str, how: str) -> str:
+    """Run the script until it is in its call, and kill it; gives the id of its task."""
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, where, how], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        return process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def killed_here(where: str, how: str) -> str:
+    return await anyio.to_thread.run_sync(killed, where, how)
+
+
+async def quick(turn: Turn) -> str:
+    async with turn.paid_call("$0.10", why="call") as call:
+        call.cost("$0.10")
+    return "done"
+
+
+@pytest.mark.rule("gone.money")
+async def test_money_that_a_killed_script_had_set_aside_is_free_when_someone_needs_it(where: str):
+    with team(where) as rt:
+        rt.add(Card("slow", concurrency=1), quick)
+        await rt.workspace.grant("$10")
+        task = await killed_here(where, "aside")
+        assert await rt.run("slow", "quick", credits="$8") == "done"
+        account = (await rt.workspace.account()).credits
+        assert account is not None
+        assert (account.lent, account.spent) == (0, 600_000)  # the call that was begun stays uncertain
+        assert [hold.credits for hold in await rt.workspace.uncertain()] == [500_000]
+        status = await rt.workspace.task(task).status()
+        assert status.state == "failed"
+        assert (await rt.workspace.audit()).sound
+        assert (await rt.workspace.examine()).sound
+
+
+@pytest.mark.rule("gone.money")
+async def test_money_that_a_killed_script_held_for_a_call_is_free_for_the_next_call(where: str):
+    with team(where) as rt:
+        rt.add(Card("shop"), quick)
+        await rt.workspace.grant("$0.55")
+        await killed_here(where, "shared")
+        with pytest.raises(Exception, match="has \\$0.05 left of \\$0.55"):  # what was begun is charged whole
+            await rt.run("shop", "x")
+        await rt.workspace.reconcile((await rt.workspace.uncertain())[0].id, "$0.01")
+        assert await rt.run("shop", "x") == "done"
+
+
+@pytest.mark.rule("gone.money")
+async def test_what_was_submitted_keeps_its_money_until_it_is_done(where: str):
+    with team(where, hands=0) as rt:
+        rt.add(Card("slow", concurrency=1), quick)
+        await rt.workspace.grant("$10")
+        task = await killed_here(where, "submit")
+        with pytest.raises(Refused, match="was not asked"):
+            await rt.run("slow", "quick", credits="$8")
+        assert (await rt.workspace.task(task).status()).state == "pending"
+
+
+@pytest.mark.rule("gone.slots")
+@pytest.mark.parametrize("patience", [0, None])
+async def test_the_slot_of_a_killed_script_is_free_when_someone_needs_it(where: str, patience: int | None):
+    await killed_here(where, "shared")
+    with team(where) as rt:
+        rt.add(Card("slow", concurrency=1), echo)
+        with anyio.fail_after(PATIENCE):
+            assert await rt.run("slow", "next", wait=patience) == "next"
+
+
+@pytest.mark.rule("gone.cancel")
+@pytest.mark.parametrize("how", ["shared", "aside"])
+async def test_cancelling_ends_what_nobody_runs_at_once(where: str, how: str):
+    with team(where) as owner:
+        await owner.workspace.grant("$10")
+        task = await killed_here(where, how)
+        await owner.workspace.task(task).cancel("not needed")
+        assert (await owner.workspace.task(task).status()).state == "cancelled"
+        account = (await owner.workspace.account()).credits
+        assert account is not None
+        assert (account.reserved, account.lent) == (0, 0)
+
+
+@pytest.mark.rule("gone.money")
+async def test_a_worker_without_the_agents_gives_the_money_back_too(where: str):
+    with team(where, silence=1) as worker, team(where) as rt:
+        worker.add(Card("other"), echo)
+        rt.add(Card("slow", concurrency=1), quick)
+        await rt.workspace.grant("$10")
+        async with worker.serving():
+            task = await killed_here(where, "aside")
+            with anyio.fail_after(PATIENCE):
+                while (await rt.workspace.task(task).status()).state != "pending":  # noqa: ASYNC110
+                    await anyio.sleep(0.05)
+            assert await rt.run("slow", "quick", credits="$8") == "done"
