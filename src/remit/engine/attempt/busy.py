@@ -149,7 +149,9 @@ class BusyAgents:
         with move_on_after(self._ground.clock, seconds):
             await first.wait()
             async with self._slots.bell.listen() as listener:
+                looked = self._ground.clock.ticks()
                 while not await self._ground.store.read(is_free):
                     await listener.wait(_LOOK_SECONDS)
-                    if self.relieve is not None:
-                        await self.relieve()
+                    if self.relieve is not None and self._ground.clock.ticks() - looked >= SECOND:
+                        await self.relieve()  # the door looked before; a holder may have died since
+                        looked = self._ground.clock.ticks()
