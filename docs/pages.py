@@ -151,8 +151,8 @@ def settings_page() -> str:
     for function in filter(inspect.isfunction, given):
         parts += [f"## {function.__name__}\n", f"{_sections(function.__doc__)}\n"]
     parts.append(
-        "`tools` are recorded and passed on narrowed, but nothing is called by remit yet. `credits` and `tokens` count "
-        "what agents pay for and what they report with `await turn.used(1_200)`.\n"
+        "`tools` bound what models and guests can call; a function that uses tools looks them up in `turn.tools`. "
+        "`credits` and `tokens` count what agents pay for and what they report with `await turn.used(1_200)`.\n"
     )
     return "\n".join(parts)
 

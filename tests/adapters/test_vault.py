@@ -193,3 +193,11 @@ def test_without_the_package_a_sentence_says_what_to_install(monkeypatch: pytest
         vault(OLD)
     assert OLD not in shown(no.value, but_for=__file__)
     assert fresh_master()
+
+
+@pytest.mark.rule("keys.master")
+@pytest.mark.parametrize("given", ["plain-text-of-a-master-key", b"bytes", None])
+def test_a_master_key_that_is_no_secret_is_refused_and_not_shown(given: object):
+    with pytest.raises(BadInput, match="MasterVault takes a Secret") as info:
+        MasterVault(given)  # pyright: ignore[reportArgumentType]
+    assert "plain-text" not in str(info.value)

@@ -169,3 +169,11 @@ def test_ctrl_c_ends_a_talk_when_nothing_is_being_done(folder: Path):
         until(master, "> ")
         child.send_signal(signal.SIGINT)
         assert child.wait(timeout=30) == 130
+
+
+@pytest.mark.rule("chat.ends")
+def test_a_line_that_cannot_be_sent_is_told_and_the_talk_goes_on(folder: Path):
+    done = said(folder, "a\0b", "hello")
+    assert done.returncode == 0
+    assert "NUL" in done.stderr
+    assert "hello" in done.stdout

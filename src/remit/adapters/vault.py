@@ -40,6 +40,9 @@ class MasterVault:
     """
 
     def __init__(self, masters: Secret) -> None:
+        if not isinstance(masters, Secret):  # pyright: ignore[reportUnnecessaryIsInstance] - from programs without types
+            masters = None
+            raise BadInput('MasterVault takes a Secret, which nothing prints: MasterVault(Secret(os.environ["NAME"]))')
         aead = _aead()  # first: what is raised below must find no master key in a variable
         made = [_made(text, aead) for text in _parts(masters)]
         wrong = [number for number, one in enumerate(made, 1) if one is None]

@@ -108,7 +108,10 @@ async def _chat(talk: Talk) -> int:
             if line is None:
                 break
             if line:
-                await _answer(talk, line, typist if prompt else None, heard)
+                try:
+                    await _answer(talk, line, typist if prompt else None, heard)
+                except BadInput as no:  # such as NUL in what was typed: the talk goes on
+                    aside().print(Text(f"remit: {no}", "red"))
         await talk.runtime.drain(0.0 if heard.count else _HAND_BACK_SECONDS)
     _part(talk, prompt)
     return INTERRUPTED if heard.count else 0

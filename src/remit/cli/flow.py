@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 from cyclopts import Parameter
 from rich.text import Text
 
-from remit.cli.options import HERE, Where, out
+from remit.cli.options import HERE, Where, out, write_beside
 from remit.cli.show import root_of
 from remit.cli.terminal import colour
 from remit.engine.system import SystemClock
@@ -41,7 +41,7 @@ def flow(
     if output is None:
         out().print(coloured(picture) if format == "text" else picture, markup=False, soft_wrap=True)
     else:
-        output.write_text(picture, encoding="utf-8")
+        write_beside(output, picture)
         out().print(Text(f"written to {output}"))
 
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias, TypedDict
@@ -150,6 +150,23 @@ def with_unit(given: str | None, what: str = "--credits") -> str | None:
         )
     money(text, what)
     return text
+
+
+def write_beside(file: Path, text: str) -> None:
+    """Write a file by the umask, whole or not at all: beside it, then in its place. A link is replaced and not
+    followed: it may lead to a file that nobody meant."""
+    if file.is_dir():
+        raise BadInput(f"{file} is a folder; name a file in it")
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        with os.fdopen(number, "w", encoding="utf-8") as opened:
+            opened.write(text)
+        draft.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise BadInput(f"{file} cannot be written: {error.strerror}") from error
 
 
 class Output(Console):

@@ -1,6 +1,7 @@
 """Where a team keeps everything, read from its file without the team: what commands need that only look."""
 
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -10,6 +11,8 @@ from typing import Any, Final, NamedTuple, cast
 from remit.errors import BadInput
 
 FILE_NAME: Final = "remit.toml"
+_PARTS: Final = 200
+_APART: Final = re.compile(r"[^\w.\-\"']")  # what stands between the names of a file
 FILE_LIMIT: Final = 1_000_000  # bytes of a team's file, or of a script
 
 _KINDS: Final = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
@@ -39,9 +42,13 @@ def text_in(file: Path) -> str:
     if len(data) > FILE_LIMIT:
         raise BadInput(f"{file} has more than {FILE_LIMIT:,} bytes, which is too much for such a file")
     try:
-        return data.decode().replace("\r\n", "\n").replace("\r", "\n")
+        text = data.decode().replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise BadInput(f"{file} is not text in UTF-8: {error.reason} at byte {error.start}; save it as UTF-8") from None
+    # tomllib takes hours for a key of a hundred thousand parts.
+    if any(one.count(".") > _PARTS for one in _APART.split(text.replace(" ", "").replace("\t", ""))):
+        raise BadInput(f"{file} has a name of more than {_PARTS} parts with dots between them; shorten it")
+    return text
 
 
 def _data_in(file: Path) -> bytes:

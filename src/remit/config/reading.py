@@ -14,6 +14,10 @@ from remit.core.text import shown
 from remit.core.toolgroups import expanded, own_groups
 from remit.errors import BadInput
 
+_MOST: Final = 10_000  # settings and items of lists
+_DEEPEST: Final = 50
+_HINTS: Final = 20  # hints for names that are wrong: each is compared with all that there are
+
 _NAMING_TOOLS: Final = ("tools", "deny", "approve")
 
 
@@ -72,7 +76,27 @@ def _parsed(file: Path) -> Document:
         return Document(file, {}, problems)
     except RecursionError:
         raise BadInput(f"{file} is nested too deeply to be read") from None
+    _refuse_too_much(file, tables)
     return Document(file, tables, Problems(str(file), lines_of(text)))
+
+
+def _refuse_too_much(file: Path, tables: dict[str, Any]) -> None:
+    """Refuse more than anyone writes: each setting is looked up, and there is a line to find for it."""
+    number, level = 0, list[object]([tables])
+    for _ in range(_DEEPEST):
+        level = [each for one in level for each in _within(one)]
+        number += len(level)
+        if number > _MOST:
+            raise BadInput(f"{file} has more than {_MOST:,} settings; a team of that size is made by a program")
+        if not level:
+            return
+    raise BadInput(f"{file} is nested too deeply to be read")
+
+
+def _within(given: object) -> list[object]:
+    if isinstance(given, dict):
+        return [*cast("dict[str, object]", given).values()]
+    return cast("list[object]", given) if isinstance(given, list) else []
 
 
 def _expand_groups(read: Document) -> None:
@@ -157,10 +181,9 @@ def _setting(problems: Problems, path: KeyPath, given: object, setting: Setting 
 
 
 def _strange(problems: Problems, path: KeyPath, given: dict[str, Any], known: Mapping[str, object], word: str) -> None:
-    for name in given:
-        if name not in known:
-            hint = near(name, known) or f"; there are {listing(known)}"
-            problems.add((*path, name), f"there is no such {word}{hint}")
+    for number, name in enumerate(name for name in given if name not in known):
+        hint = (near(name, known) or f"; there are {listing(known)}") if number < _HINTS else ""
+        problems.add((*path, name), f"there is no such {word}{hint}")
 
 
 def _value(problems: Problems, path: KeyPath, given: object, setting: Setting) -> None:

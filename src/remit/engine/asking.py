@@ -282,7 +282,7 @@ def _options(given: dict[str, Any]) -> PlanOptions:
 def _queue(how: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Check what is said about the queue, and take it apart from the rest."""
     queue: dict[str, Any] = {
-        "timeout": span(how.pop("seconds"), "seconds") if "seconds" in how else ATTEMPT_TIME,
+        "timeout": span(seconds, "seconds") if (seconds := how.pop("seconds", None)) is not None else ATTEMPT_TIME,
         "attempts": between(how.pop("attempts"), "attempts", 1, MOST_ATTEMPTS) if "attempts" in how else 0,
         "key": how.pop("key", ""),
         "same_within": span(how.pop("same_within"), "same_within") if "same_within" in how else 0,

@@ -164,8 +164,8 @@ class Runtime(HasTeam):
         """Put a task into the queue and come back at once; it outlives this process if the store does.
 
         The same task asked for again under the same `key` is the same task; without one it is another. `seconds` is the
-        time of one attempt, 260 unless told otherwise; `within=Bounds(deadline=...)` ends all of it, a day from now at
-        the latest.
+        time of one attempt, 260 unless told otherwise; `within=Bounds(deadline=...)` ends all of it, 30 days from now
+        at the latest.
         """
         asking.nothing_more("submit", "an agent and a task", strange)
         return await self.workspace.submit(agent, task, **how)
