@@ -319,6 +319,32 @@ async def test_an_expired_question_is_not_answered_although_nobody_has_written_i
     assert await counted(rt) == {"asked": 1, "answered": 1, "used": 0}
 
 
+@pytest.mark.rule("answer.in-time")
+async def test_a_question_of_a_task_that_is_being_cancelled_is_not_answered(rt: Runtime):
+    clean, asked_again = anyio.Event(), anyio.Event()
+
+    @rt.agent
+    async def careful(turn: Turn) -> str:
+        try:
+            return await turn.ask_human("Which?")
+        except asyncio.CancelledError:
+            asked_again.set()
+            with anyio.CancelScope(shield=True):
+                await clean.wait()
+            raise
+
+    task = await rt.submit("careful", "go")
+    question = await the_question(rt)
+    await rt.workspace.cancel(task.id)
+    with anyio.fail_after(PATIENCE):
+        await asked_again.wait()
+    with pytest.raises(Conflict, match="is not answered any more: its task is being cancelled"):
+        await rt.workspace.answer(question.id, "red", by="ann")
+    clean.set()
+    assert (await task.wait(PATIENCE)).state == "cancelled"
+    assert (await rt.workspace.question(question.id)).state == "withdrawn"
+
+
 @pytest.mark.rule("ask.expires")
 async def test_an_answer_and_the_expiry_race_fairly(rt: Runtime, clock: FakeClock):
     """Whichever is first on record counts, and the other is told or does nothing."""

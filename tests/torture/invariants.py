@@ -102,7 +102,7 @@ async def broken(rt: Runtime, world: World, deaths: list[Death], expected: Any) 
         *(finding.sentence for finding in health.findings),
         *_acknowledged(found, world),
         *_once(found, world),
-        *_asked_once(found),
+        *_asked_once(found, world),
         *_cancelled(found, world),
         *_paid(found, world),
         *(sentence for one in deaths for sentence in _not_again(found, world, one)),
@@ -158,8 +158,15 @@ def _once(found: Seen, world: World) -> Iterator[str]:
             yield f"effect '{what}' was done {count} times in {lives} lives"
 
 
-def _asked_once(found: Seen) -> Iterator[str]:
-    """Each question is asked once, answered once and used once at most."""
+def _asked_once(found: Seen, world: World) -> Iterator[str]:
+    """Each question is asked once, answered once and used once at most; what was acknowledged is its answer, and what
+    was not approved is not used."""
+    for _, question, state in world.notes("said"):
+        if (kept := found.tables["question"][question,]["state"]) != state:
+            yield f"question {question} was acknowledged as {state} and is {kept}"
+    for key, row in found.tables["question"].items():
+        if row["used"] and row["state"] != "approved":
+            yield f"question {key[0]} is {row['state']} and was used"
     for kind in ("question.asked", "question.answered", "question.used"):
         asked = Counter(str(event.data["question"]) for event in found.events if event.kind == kind)
         yield from (f"there are {count} {kind} of {one}" for one, count in asked.items() if count > 1)
@@ -178,7 +185,8 @@ def _cancelled(found: Seen, world: World) -> Iterator[str]:
     someone wanted it cancelled."""
     over: dict[str, str] = {}
     for event in found.events:
-        if event.task in over and event.kind not in _FOLLOWS:
+        withdrawn = event.kind == "question.answered" and event.data["state"] == "withdrawn"
+        if event.task in over and event.kind not in _FOLLOWS and not withdrawn:
             yield f"event {event.seq} ({event.kind}) came after {over[event.task]} of its task"
         if event.kind in ("task.cancelling", "task.cancelled"):
             over[event.task] = event.kind
@@ -187,7 +195,7 @@ def _cancelled(found: Seen, world: World) -> Iterator[str]:
             yield f"task {task} was acknowledged as cancelled and is {found.tables['task'][task,]['state']}"
 
 
-_FOLLOWS = ("task.cancelled", "message.sent", "hold.settled", "hold.released")
+_FOLLOWS = ("task.cancelled", "message.sent", "hold.settled", "hold.released", "hold.reconciled")
 
 
 def _paid(found: Seen, world: World) -> Iterator[str]:

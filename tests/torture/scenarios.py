@@ -17,7 +17,7 @@ import anyio
 
 from remit import END, Card, Command, Plan, Runtime, Send, Step, Task, Turn
 from remit.core.lifecycle import TERMINAL
-from remit.errors import Conflict
+from remit.errors import Conflict, Refused
 from remit.ports import FAULTS, Fault, no_fault
 
 # Where a process is killed: in the store, and at what its agents and its clients do.
@@ -79,9 +79,10 @@ class World:
 
 
 class Scenario:
-    """`concurrency` is the runtime's."""
+    """`concurrency` is the runtime's. `varies` if it may end in several ways, so that no two runs are compared."""
 
     concurrency: int | None = None
+    varies = False
 
     def agents(self, rt: Runtime, world: World) -> None:
         raise NotImplementedError
@@ -476,6 +477,68 @@ class Paid(Scenario):
         await world.submit(rt, "lead", "a present", credits="$3")
 
 
+class Disputed(Scenario):
+    """Ann and Bob disagree about everything, at the same time: one approves, the other rejects or cancels, and each has
+    another bill for the same call. Whose side a process takes first changes from life to life."""
+
+    varies = True
+
+    def agents(self, rt: Runtime, world: World) -> None:
+        @world.agent(rt)
+        async def clerk(turn: Turn) -> object:
+            async with turn.paid_call("$0.10", why=f"advice on {turn.task}"):
+                pass  # nobody says what it cost
+            try:
+                await turn.approve("deploy", {"what": turn.task})
+            except Refused:
+                return "rejected"
+            return await turn.once("deploy", world.effect, f"deploy {turn.task}")
+
+    async def ask(self, rt: Runtime, world: World) -> None:
+        if await rt.workspace.account() is None:
+            await rt.workspace.grant("$1", why="for all of it")
+        tasks = [rt.workspace.task(await world.submit(rt, "clerk", name)) for name in ("one", "two", "three")]
+        async with rt.workspace.following() as follow:
+            while None in [(await task.status()).ended for task in tasks]:
+                for question in await rt.workspace.questions():
+                    number = [task.id for task in tasks].index(question.task)
+                    await self._both(world, self._answers(rt, world, question.id, question.task, tasks[-1].id), number)
+                await follow.next()
+        for number, hold in enumerate(await rt.workspace.uncertain()):
+            await self._both(world, [self._bill(rt, hold.id, cost) for cost in ("$0.04", "$0.07")], number)
+
+    async def _both(self, world: World, acts: list[Callable[[], Awaitable[None]]], number: int) -> None:
+        async def perform(act: Callable[[], Awaitable[None]]) -> None:
+            world.at("client.asks")
+            with suppress(Conflict):  # the other was first, in this life or in an earlier one
+                await act()
+            world.at("client.acked")
+
+        await asyncio.gather(*map(perform, acts if (world.life + number) % 2 else acts[::-1]))
+
+    def _answers(
+        self, rt: Runtime, world: World, question: str, task: str, last: str
+    ) -> list[Callable[[], Awaitable[None]]]:
+        async def approve() -> None:
+            await rt.workspace.approve(question, by="ann")
+            world.note("said", question, "approved")
+
+        async def reject() -> None:
+            await rt.workspace.reject(question, by="bob", why="no")
+            world.note("said", question, "rejected")
+
+        async def cancel() -> None:
+            await rt.workspace.cancel(task, "bob does not want it")
+
+        return [approve, cancel if task == last else reject]
+
+    def _bill(self, rt: Runtime, hold: str, cost: str) -> Callable[[], Awaitable[None]]:
+        async def reconcile() -> None:
+            await rt.workspace.reconcile(hold, cost, why="the bill")
+
+        return reconcile
+
+
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "submit": Submit,
     "tree": Tree,
@@ -489,4 +552,5 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "drained": Drained,
     "asking": Asking,
     "paid": Paid,
+    "disputed": Disputed,
 }

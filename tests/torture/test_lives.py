@@ -27,6 +27,14 @@ def test_what_is_killed_is_carried_on_by_the_next_process_which_may_be_killed_as
     assert later > TWICE * 1.2, "some of the second lives were killed too"
 
 
+@pytest.mark.rule("answer.first", "approval.used", "crash.enumerated")
+def test_so_it_is_on_a_server_when_two_people_disagree(memory_folder: Path, address: str):
+    found = measured(memory_folder, "disputed", server=address)
+    assert found["broken"] == []
+    first = spread(points(found["reached"]), ON_A_SERVER)
+    assert sum(check(memory_folder, "disputed", [*first, *twice(first[::3])], server=address)) >= ON_A_SERVER * 0.9
+
+
 @pytest.mark.rule("crash.enumerated")
 def test_the_scenarios_reach_every_hook(memory_folder: Path):
     reached = {hook for scenario in ("submit", "tree") for hook in measured(memory_folder, scenario)["reached"]}

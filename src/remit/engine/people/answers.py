@@ -39,6 +39,9 @@ class Answers(NamedTuple):
             found = _open(view, question)
             if found.until <= self.ground.clock.now():  # its expiry may not be on record: there may be no worker
                 raise Conflict(f"question {question} has expired at {iso(found.until)}; it is not answered any more")
+            standing = view.standing(found.task)
+            if standing is not None and standing.state == "cancelling":
+                raise Conflict(f"question {question} is not answered any more: its task is being cancelled")
             answer = reply._replace(value=_value(view, found, reply))
             return self._decided(view, found, answer, _settles(view, found, answer, self.ground.clock.now()))
 
