@@ -1,5 +1,6 @@
 """What a step of a plan is told: to the byte what it needs, and nothing else."""
 
+import anyio
 import pytest
 
 from engine.helping import listening
@@ -67,6 +68,26 @@ async def test_memory_scope_all_is_a_summary_of_everything_so_far(rt: Runtime):
     assert told["zed"] == [
         "# Task: Z\n\n## Shared memory\n\n- **A** (by ann): result of ann\n- **L** (by long): " + "x" * 197 + "…"
     ]
+
+
+@pytest.mark.rule("plan.transitive")
+async def test_a_summary_is_in_the_order_of_the_plan_whoever_was_quicker(rt: Runtime):
+    told = listening(rt, "zed")
+    quick = anyio.Event()
+
+    @rt.agent
+    async def first(turn: Turn) -> str:
+        await quick.wait()
+        return "slow"
+
+    @rt.agent
+    async def second(turn: Turn) -> str:
+        quick.set()
+        return "quick"
+
+    steps = [Step("a", "A", agent="first"), Step("b", "B", agent="second")]
+    await rt.run_plan(Plan([*steps, Step("z", "Z", agent="zed", after=["a", "b"], memory_scope="all")]))
+    assert told["zed"] == ["# Task: Z\n\n## Shared memory\n\n- **A** (by first): slow\n- **B** (by second): quick"]
 
 
 @pytest.mark.rule("plan.isolation")

@@ -286,7 +286,9 @@ class PlanRun:
     def _told(self, step: Step, notes: Sequence[Note]) -> tuple[str, list[Slice]]:
         """Make the step's prompt, and list what of it came from elsewhere."""
         if step.memory_scope == "all":
-            ids = [one for one, outcome in self._outcomes.items() if outcome.state == "completed"]
+            # In the order of the plan: that in which steps end differs from run to run, and after a crash.
+            done_so_far = self._outcomes
+            ids = [one for one in self._steps if one in done_so_far and done_so_far[one].state == "completed"]
             done = [self._done(one) for one in ids]
             text = prompt_with_summary(step, done, notes, self._reveal, self._says)
             shown_of = [summary(one.text) for one in done]
