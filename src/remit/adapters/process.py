@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from signal import SIGKILL
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
@@ -111,6 +111,7 @@ def program(
             raise ProgramFailed(f"{ending(name, done)}{f': {said}' if said else ' and said nothing'}", code=done.code)
         return said
 
+    cast("Any", answer).polices_tools = False
     return answer
 
 

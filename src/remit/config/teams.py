@@ -164,6 +164,8 @@ class _Building:
         said["limits"] = [Limit(**table) for table in self._tables.get("limits", ())]
         if "loops" in self._tables:
             said["loops"] = self._loops()
+        if groups := self._tables.get("groups"):
+            said["groups"] = groups
         return Policy(**said)
 
     def _serving(self) -> Serving:

@@ -23,7 +23,9 @@ OnLost: TypeAlias = Literal["fail", "anew"]  # what becomes of a turn whose conv
 class AgentRules(NamedTuple):
     """How an agent goes about its models and tools: which tools a person approves each time, what is called before and
     after a tool is used, how often its model is asked for one task, what happens with a call of each tool that may have
-    been made before a crash, and with a conversation that cannot be continued."""
+    been made before a crash, and with a conversation that cannot be continued. `expects` are tools that the owner named
+    although nobody could tell yet which tools the agent has; `varies` says that the tools are not the same in all its
+    requests."""
 
     approve: frozenset[str] = frozenset()
     before: tuple[Callable[..., Any], ...] = ()
@@ -32,6 +34,8 @@ class AgentRules(NamedTuple):
     repeat: Mapping[str, Repeat] = MappingProxyType({})
     converses: bool = False  # whether a turn is one conversation with a model
     on_lost: OnLost = "fail"
+    expects: frozenset[str] = frozenset()
+    varies: bool = False
 
     def repeats(self, tool: str) -> Repeat:
         """What the tool says of itself. Verbs are found on record by themselves; of any other tool the model is

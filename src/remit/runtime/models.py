@@ -27,6 +27,12 @@ from remit.ports.models import KEY
 VERBS: Final = f"{GROUP}agents"
 CONTEXT: Final = f"{GROUP}context"
 PEOPLE: Final = f"{GROUP}people"
+_GROUPED: Final[frozenset[str]] = frozenset[str]().union(*GROUPS.values())
+# Names that something else has in an agent: who took one would stand in its place.
+_RESERVED: Final = {
+    **dict.fromkeys(sorted(GROUPS["agents"] | GROUPS["context"] | GROUPS["people"]), "a verb of remit"),
+    "final_result": "how a model hands in its result",
+}
 _HAD: Final = GROUPS["agents"] | GROUPS["context"] | GROUPS["people"]  # verbs that models have without being given them
 ITERATIONS: Final = 50
 
@@ -92,9 +98,15 @@ class Registered(NamedTuple):
 class ToolShelf:
     """Tools that agents may name instead of bringing them along."""
 
-    def __init__(self) -> None:
+    def __init__(self, grouped: Iterable[Iterable[str]] = ()) -> None:
+        self._grouped = frozenset[str]().union(*grouped)  # names in groups of the owner
         self._tools: dict[str, Any] = {}
         self._repeat: dict[str, Repeat] = {}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every name of a tool that the owner has said."""
+        return self._grouped | self._tools.keys()
 
     def put(self, tool: Any, repeat: Repeat | None = None) -> None:
         name = tool_name(tool)
@@ -110,7 +122,11 @@ class ToolShelf:
         listed: dict[str, Any] = {}
         for one in items(given, "tools takes a list of functions and of names"):
             for tool in self._named(one) if isinstance(one, str) else (one,):
-                listed[tool_name(tool)] = tool
+                name = tool_name(tool)
+                if listed.setdefault(name, tool) is not tool:
+                    raise BadInput(f"two of the tools are called {shown(name)}; a model cannot tell them apart")
+                if name in _RESERVED:
+                    raise BadInput(f"{shown(name)} is {_RESERVED[name]}; give your tool another name")
         return [*listed.values()]
 
     def repeats(self, tools: Iterable[Any]) -> dict[str, Repeat]:
@@ -171,7 +187,7 @@ def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any =
     """Put an agent together that is a model with tools."""
     tools = shelf.found(about.get("tools", ()))
     names = frozenset(map(tool_name, tools))
-    card, rules = _card(name, names, about), _rules(names, about, shelf.repeats(tools))
+    card, rules = _card(name, names, about), _rules(names, about, shelf.repeats(tools), shelf.names)
     if callable(plain := getattr(model, "answering", None)):  # a script, where there is no framework to ask it through
         answer = cast("AgentFunction", plain(tools, verbs=_asks(card), prompt=prompt or _prompt))
         return Registered(card, answer, about.get("retry", USUAL), rules)
@@ -232,7 +248,8 @@ def joined(guest: Any, about: Said) -> Registered:
     names = cast("frozenset[str] | None", answer.tool_names)
     about = {"instructions": _storable(getattr(answer, "instructions", "")), **about}
     made = _card(str(name), names, about, shares=shares)
-    return Registered(made, answer, about.get("retry", USUAL), _rules(names, about, {}))
+    rules = _rules(names, about, {})._replace(varies=bool(getattr(answer, "tools_vary", False)))
+    return Registered(made, answer, about.get("retry", USUAL), rules)
 
 
 def members(guest: Registered) -> list[Registered]:
@@ -316,20 +333,66 @@ def _verb_groups(*, asks: bool, person: bool) -> list[str]:
     return [CONTEXT, *((VERBS,) if asks else ()), *((PEOPLE,) if person else ())]
 
 
-def _rules(tools: frozenset[str] | None, about: Said, own: Mapping[str, Repeat]) -> AgentRules:
+def _rules(
+    tools: frozenset[str] | None, about: Said, own: Mapping[str, Repeat], elsewhere: frozenset[str] | None = None
+) -> AgentRules:
+    """Read the rules for tools. Every tool that is named must be there; if nobody can tell yet, `expects` has its name.
+    What is denied may also be a tool that other agents have (`elsewhere`), or one that a group has. A guest (None) may
+    run agents inside its tools, which nobody sees yet: there only what looks like a slip is one."""
     approve = about.get("approve", False)
     given = () if isinstance(approve, bool) else [str(one) for one in items(approve, "approve takes a list of tools")]
     names = (tools or frozenset()) | _HAD
-    wanted = frozenset(one for one in given if not one.startswith(GROUP))
-    if tools is not None and (strange := sorted(wanted - names)):
-        raise BadInput(f"approve names '{strange[0]}', which is no tool of this agent{meant(strange[0], names)}")
-    grouped = cast("frozenset[str]", tools_of([one for one in given if one.startswith(GROUP)], "approve"))
-    wanted |= grouped if tools is None else grouped & names  # of a group, those that the agent has
+    wanted, denied = _single(given), _single(_listed(about.get("deny", ())))
+    expects = frozenset[str]()
+    if tools is None:
+        expects = ((wanted | denied) - names) | _named_in(about.get("repeat", {}))
+    else:
+        _must_be_there("approve", wanted, names)
+        known = names | (elsewhere or frozenset()) | _GROUPED
+        _must_be_there("deny", denied if elsewhere is not None else _slips(denied, known), known)
     before, after = _hooks(about.get("before", ()), "before"), _hooks(about.get("after", ()), "after")
     most = counted(about.get("iterations", ITERATIONS), "iterations", least=1)
     repeat: dict[str, Repeat] = {**own, **_repeats(about.get("repeat", {}), tools)}
     on_lost = cast("OnLost", one_of(about.get("on_lost", "fail"), _ON_LOST, "on_lost"))
-    return AgentRules(wanted, before, after, most, repeat, converses=True, on_lost=on_lost)
+    wanted |= _approved_groups(given, None if tools is None else names)
+    return AgentRules(wanted, before, after, most, repeat, converses=True, on_lost=on_lost, expects=expects)
+
+
+def _listed(deny: Any) -> Iterable[object]:
+    """Return what is denied by name. A single name stands for a list of one; who denies everything names nothing."""
+    if deny is ANY:
+        return ()
+    return (deny,) if isinstance(deny, str) else items(deny, "deny takes a list of tools")
+
+
+def _single(given: Iterable[object]) -> frozenset[str]:
+    """Return the names of tools among names of tools and of groups. Whoever denies everything names none."""
+    return frozenset(str(one) for one in given if not str(one).startswith(GROUP) and one != "*")
+
+
+def _named_in(repeat: object) -> frozenset[str]:
+    return frozenset(map(str, cast("Mapping[object, object]", repeat))) if isinstance(repeat, Mapping) else frozenset()
+
+
+def _slips(named: frozenset[str], names: frozenset[str]) -> frozenset[str]:
+    return frozenset(one for one in named if meant(one, names))
+
+
+def _must_be_there(word: str, named: frozenset[str], names: frozenset[str]) -> None:
+    if strange := sorted(named - names):
+        raise BadInput(f"{word} names '{strange[0]}', which is no tool of this agent{meant(strange[0], names)}")
+
+
+def _approved_groups(given: Iterable[str], names: frozenset[str] | None) -> frozenset[str]:
+    """Return the tools of the groups that a person approves: those that the agent has, at least one of each group."""
+    found = frozenset[str]()
+    for group in (one for one in given if one.startswith(GROUP)):
+        members = cast("frozenset[str]", tools_of([group], "approve"))
+        if names is not None and not members & names:
+            there = ", ".join(sorted(names))
+            raise BadInput(f"approve names '{group}', of which this agent has no tool; it has {there}")
+        found |= members if names is None else members & names
+    return found
 
 
 def _repeats(given: object, tools: frozenset[str] | None) -> dict[str, Repeat]:

@@ -96,6 +96,11 @@ class HasTeam:
         checks.refuse_strange("add", about, ("retry", "rules"))
         retry, rules = about.get("retry", USUAL), about.get("rules", USUAL_RULES)
         of_type(retry, RetryPolicy, "retry takes RetryPolicy(...)")
+        if not getattr(answer, "polices_tools", True) and (card.tools or card.denies or rules.approve):
+            raise BadInput(
+                f"'{card.name}' is a program, and remit does not see which tools a program uses: leave out tools and "
+                "denies, and say them to the program; approve=True on the card asks a person before it works at all"
+            )
         agent = models.asking_members(Registered(card, cast("AgentFunction", answer), retry, rules))
         fresh = [one for one in models.members(agent) if not self._has(one)]
         for one in (agent, *fresh):

@@ -68,7 +68,7 @@ class Runtime(HasTeam):
             parts = settings(policy, serving, system, Redaction(private.get("secrets", ())))
             self._opening = Opening(store, workspace, Directory(), parts)
         self.workspace = Workspace(self._opening, bounds=self._ceiling)
-        self._shelf = ToolShelf()
+        self._shelf = ToolShelf(self._opening.settings.policy.tool_groups.values())
         self._starting: set[anyio.CancelScope] = set()  # those who want to serve and wait for the store
 
     def __repr__(self) -> str:

@@ -105,6 +105,11 @@ class OpenAIAgentsGuest:
         return self._family.tool_names
 
     @property
+    def tools_vary(self) -> bool:
+        """Whether the framework may hand the task to an agent with other tools."""
+        return bool(cast("Any", self._agent).handoffs)
+
+    @property
     def choices(self) -> tuple[Choice, ...]:
         """The model that it asks, if the agent or the configuration names one."""
         return _choices(self._config.model or self._agent.model)

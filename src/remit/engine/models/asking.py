@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Generator
 from typing import Any, NamedTuple, cast
 
+from remit.core.checks import meant
 from remit.core.events import Unsealed
 from remit.core.kinds import cooling_set, model_answered, model_failed, model_waiting
 from remit.core.money import Purse
@@ -74,6 +75,8 @@ class Models(NamedTuple):
     async def ask(self, live: LiveTask, call: ModelCall) -> ModelAnswer:
         """Ask a model; when the task is run again, give back what it answered, without asking or paying again."""
         live.must_be_at_work()
+        if live.agent.rules.expects:
+            _must_have_what_was_named(live, call.tools)
         at = call.at
         op = live.operations.model(call.digest) if at is None else live.operations.position(at.talk)
         with live.verb():
@@ -318,6 +321,24 @@ def _answer(live: LiveTask, kept: dict[str, Any]) -> ModelAnswer:
     live.conversation.trim = max(live.conversation.trim, kept["trim"])
     marks.apply(live, kept)
     return ModelAnswer(kept["text"], kept["model"], None, tuple(kept["calls"]))
+
+
+def _must_have_what_was_named(live: LiveTask, tools: frozenset[str]) -> None:
+    """Stop the turn if the owner denied or approves a tool that the agent does not have: a slip there would protect
+    nothing. Where the tools vary from request to request, only what looks like a slip is one."""
+    if live.operations.inside_tool:
+        return  # another agent's request, which has tools of its own
+    rules = live.agent.rules
+    for name in sorted(rules.expects - tools):
+        hint = meant(name, tools)
+        if hint or not rules.varies:
+            raise Failed(
+                f"'{name}' is named in deny, approve or repeat of '{live.remit.holder}', which has no such tool{hint}; "
+                f"it has {', '.join(sorted(tools)) or 'none'}",
+                agent=live.remit.holder,
+                task=live.remit.id,
+                retryable=False,
+            )
 
 
 def _strange(call: ModelCall, reply: ModelAnswer) -> list[str]:
