@@ -215,3 +215,21 @@ def test_a_link_to_a_trusted_folder_is_that_folder(folder: Path, config: Path, l
     (folder.parent / "link").symlink_to(folder)
     remit(folder.parent / "link", config, "runs")
     assert listener.heard
+
+
+@pytest.mark.rule("store.address")
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:SECRET@h/x",
+        "postgresql://me:SEC/RET@h/x",
+        "postgresql://me:SEC RET@h/x",
+        "postgresql://h/x?password=SECRET",
+        "host=h password='SEC RET'",
+    ],
+)
+@pytest.mark.parametrize("words", [("runs",), ("trust",), ("trust", "--json"), ("check",)], ids=" ".join)
+def test_no_password_of_an_address_is_shown(words: tuple[str, ...], address: str, folder: Path, config: Path):
+    (folder / "remit.toml").write_text(f'{AGENT}[store]\naddress = "{address}"\n')
+    done = remit(folder, config, *words)
+    assert "RET" not in done.stdout + done.stderr

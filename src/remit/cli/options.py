@@ -16,14 +16,14 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from remit.config.places import FILE_NAME, place_of
-from remit.config.trusting import is_trusted, names_server
+from remit.config.trusting import is_trusted, names_server, server_shown
 from remit.core.credits import credits as money
 from remit.core.text import shown
 from remit.errors import BadInput
 from remit.ports import Database
 from remit.report.printable import block, escaped, harmless
 from remit.runtime.workspace import Workspace
-from remit.stores.addresses import is_server, redacted
+from remit.stores.addresses import is_server
 
 DEFAULT_STORE: Final = "remit.db"
 DEFAULT_WORKSPACE: Final = "default"
@@ -95,8 +95,8 @@ def refuse_server(file: Path) -> None:
     store = place_of(file).store
     if store and names_server(store) and not is_trusted(file):
         raise BadInput(
-            f"{file} names the server {escaped(redacted(store), 200)}, and its folder is not trusted. remit did not "
-            "connect, because the server could ask for your password. `remit trust` shows what the file asks for and "
+            f"{file} names the server {escaped(server_shown(store), 200)}, and its folder is not trusted. remit did "
+            "not connect, because the server could ask for your password. `remit trust` shows what the file asks for and "
             "trusts it; or say --store yourself"
         )
 

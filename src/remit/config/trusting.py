@@ -50,7 +50,7 @@ def powers_of(file: Path) -> Powers:
     modules = tuple(sorted(set(_modules(tables))))
     said = json.dumps([said_of_store, modules, servers], sort_keys=True, default=str)
     return Powers(
-        redacted(store) if store and names_server(store) else "",
+        server_shown(store) if store and names_server(store) else "",
         modules,
         tuple(f"{name}: {_reached(table)}" for name, table in sorted(servers.items())),
         sha256(said.encode(errors="surrogatepass")).hexdigest(),
@@ -95,6 +95,14 @@ def distrust(folder: Path) -> bool:
 def trusted_folders() -> list[str]:
     """Return the folders that are trusted, those that the environment names first."""
     return [*map(str, _named()), *sorted(_kept())]
+
+
+def server_shown(store: str) -> str:
+    """Return a server's address as people may see it. Of one that is written so oddly that its password cannot be told
+    from the rest, only the end is left."""
+    text = redacted(store)
+    head, at, tail = text.rpartition("@")
+    return f"***@{tail}" if at and ":" in head.partition("://")[2].replace(":***", "") else text
 
 
 def names_server(store: str) -> bool:
