@@ -96,8 +96,8 @@ def refuse_server(file: Path) -> None:
     if store and names_server(store) and not is_trusted(file):
         raise BadInput(
             f"{file} names the server {escaped(server_shown(store), 200)}, and its folder is not trusted. remit did "
-            "not connect, because the server could ask for your password. `remit trust` shows what the file asks for and "
-            "trusts it; or say --store yourself"
+            "not connect, because the server could ask for your password. `remit trust` shows what the file asks for "
+            "and trusts it; or say --store yourself"
         )
 
 
