@@ -186,6 +186,7 @@ MADE = [
     kinds.model_failed(CODER, ModelTry("openai:gpt-5", "A", 2), ModelFailure("rate-limit", 429, said="slower"), NOW),
     kinds.model_waiting(CODER, ModelTry("openai:gpt-5", "A", 2, 7_000_000), 2, NOW),
     kinds.model_waiting(CODER, ModelTry("openai:gpt-5", wait=7_000_000), 2, NOW),
+    kinds.work_left(CODER, ["$0.01 paid for stamps"], NOW),
     kinds.tool_begun(CODER, {"tool": "look", "call": "c1", "given": "{}"}, NOW),
     kinds.talk_begun_anew(CODER, BEGUN_ANEW, NOW),
     kinds.tool_done(CODER, {"tool": "look", "call": "c1", "given": "{}", "outcome": "done"}, NOW),

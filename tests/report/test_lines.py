@@ -64,6 +64,7 @@ def test_every_kind_of_event_is_one_harmless_line():
         ("step.ended", ": step a skipped: stop"),
         ("breaker.set", ": half-open after 3 failures: it broke (by ann)"),
         ("key.set", ": openai, sealed with master key 1a2b3c4d (by ann)"),
+        ("work.left", ": $0.01 paid for stamps"),
         ("owner.acted", ": cancel t1 (by ann)"),
         ("key.removed", ": openai (by ann)"),
         ("entry.set", ": codebase/auth v1"),

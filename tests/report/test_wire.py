@@ -103,6 +103,7 @@ def test_the_tree_as_data_has_everything_in_its_place():
         "with_below": {"credits": 0, "tokens": 0},
         "questions": [],
         "models": [],
+        "left_over": [],
         "tools": [],
     }
     assert (child["id"], child["state"], child["error"], child["children"]) == (  # pyright: ignore[reportCallIssue]

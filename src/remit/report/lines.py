@@ -293,6 +293,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "hop.refused": _refused,
     "tokens.used": lambda event: f": {read(event, kinds.TokensUsed)['tokens']:,}",
     "effect.done": lambda event: f": {read(event, kinds.EffectDone)['key']}",
+    "work.left": lambda event: f": {'; '.join(read(event, kinds.WorkLeft)['left'])}",
     "model.answered": _model_answered,
     "model.failed": _model_failed,
     "model.waiting": _model_waiting,

@@ -85,7 +85,8 @@ class Node:
     first begun, and the same until then. `attempts` is which attempt it is in: 0 before the first.
 
     `tokens` and `credits` are what this task used and spent itself, without what is below it. `questions` are what it
-    asked people, `models` which models it asked, `tools` which tools these used.
+    asked people, `models` which models it asked, `tools` which tools these used. `left_over` is what earlier attempts
+    finished and the one that completed never asked for.
 
     A tree grows with its run, so a node changes as long as events are fed to its `Growing`.
     """
@@ -118,6 +119,7 @@ class Node:
     questions: list[AskedPerson] = field(default_factory=list[AskedPerson])
     models: list[ModelUse] = field(default_factory=list[ModelUse])
     tools: list[ToolUse] = field(default_factory=list[ToolUse])
+    left_over: list[str] = field(default_factory=list[str])
 
     @property
     def drawn_tools(self) -> list[ToolUse]:
@@ -371,12 +373,17 @@ def _hop_refused(node: Node, event: Event) -> None:
     )
 
 
+def _work_left(node: Node, event: Event) -> None:
+    node.left_over += read(event, kinds.WorkLeft)["left"]
+
+
 _NOTES: Final[dict[str, Callable[[Node, Event], None]]] = {
     "task.claimed": _claimed,
     "task.handed": _handed,
     "task.retrying": _retrying,
     "task.lost": _lost,
     "hop.refused": _hop_refused,
+    "work.left": _work_left,
 }
 # What may be told of a task that has ended: calls that were under way are recorded and charged then, and questions
 # withdrawn.

@@ -156,6 +156,7 @@ def _node(node: Node, whole: Subtotal) -> Data:
         "questions": value(node.questions),
         "models": value(node.models),
         "tools": value(node.tools),
+        "left_over": [*node.left_over],
     }
 
 

@@ -61,7 +61,8 @@ def notes(node: Node) -> list[str]:
     spoken = node.state if node.state in LOOKS and node.state not in _PLAIN else ""
     if node.open_questions and spoken == "waiting":
         spoken = WAITS
-    return [note for note in (ASKED.get(node.asked_how), spoken, attempt(node)) if note]
+    left = f"left over: {'; '.join(escaped(one, 120) for one in node.left_over)}" if node.left_over else ""
+    return [note for note in (ASKED.get(node.asked_how), spoken, attempt(node), left) if note]
 
 
 # -- money and people ------------------------------------------------------------------------------------------

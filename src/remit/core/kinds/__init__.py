@@ -123,6 +123,7 @@ from remit.core.kinds.workspace import (
     StepData,
     StepEnded,
     TeamPlanned,
+    WorkLeft,
     breaker_set,
     cards_published,
     effect_done,
@@ -132,6 +133,7 @@ from remit.core.kinds.workspace import (
     plan_started,
     step_ended,
     team_planned,
+    work_left,
 )
 
 __all__ = [
@@ -205,6 +207,7 @@ __all__ = [
     "ToolOutcome",
     "ToolUsed",
     "TurnData",
+    "WorkLeft",
     "breaker_set",
     "cards_published",
     "claimed",
@@ -246,6 +249,7 @@ __all__ = [
     "tokens_used",
     "tool_begun",
     "tool_done",
+    "work_left",
 ]
 
 SHAPES: Final[dict[str, type]] = {
@@ -283,6 +287,7 @@ SHAPES: Final[dict[str, type]] = {
     "notice.claimed": NoticeClaimed,
     "notice.sent": NoticeSent,
     "effect.done": EffectDone,
+    "work.left": WorkLeft,
     "model.answered": ModelAnswered,
     "model.failed": ModelFailed,
     "model.waiting": ModelWaiting,

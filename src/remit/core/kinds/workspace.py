@@ -31,6 +31,16 @@ def effect_done(
     return Unsealed("effect.done", now, data, remit.root, remit.session, remit.id, remit.holder)
 
 
+class WorkLeft(TypedDict):
+    """The data of `work.left`: what earlier runs of the task finished, and the one that completed never asked for."""
+
+    left: list[str]
+
+
+def work_left(remit: Remit, left: list[str], now: int) -> Unsealed:
+    return Unsealed("work.left", now, {"left": [*left]}, remit.root, remit.session, remit.id, remit.holder)
+
+
 class StepData(TypedDict):
     """One step of a plan in `plan.started`."""
 

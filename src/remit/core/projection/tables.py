@@ -346,6 +346,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "notice.claimed": _no_table,
     "notice.sent": _no_table,
     "effect.done": _no_table,
+    "work.left": _no_table,
     "model.answered": _no_table,
     "model.failed": _no_table,
     "model.waiting": _no_table,

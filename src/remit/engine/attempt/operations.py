@@ -204,6 +204,25 @@ class Operations:
         """The prefixes of the ids of the effects that belong to the turns of this run."""
         return [f"{self.effects}{turn}/" for turn in self.visited or ()]
 
+    @property
+    def of_turn(self) -> list[str]:
+        """The prefixes of the ids of all delegations and payments of this turn, in every try."""
+        tries = [f"{self._origin}/{failures}/{self._turn}/" for failures in range(self._failures + 1)]
+        return [*tries, f"{self._origin}/spends/{self._turn}/"]
+
+    @property
+    def left_over(self) -> str:
+        """The id under which it is recorded what this turn left over."""
+        return f"{self._origin}/{self._failures}/{self._turn}/left"
+
+    def was_asked(self, op: str) -> bool:
+        """Whether this run came to an operation of its turn. What is inside of a tool call is found with that call."""
+        counted = op.removeprefix(f"{self._origin}/").partition("/")[2].partition("/again/")[0]
+        name, _, number = counted.rpartition("/")
+        if "/tool/" in name or "/anew/" in name or not number.isdecimal():
+            return True
+        return self._counts.get(name, 0) >= int(number)
+
     def effect(self, name: str, args: str) -> str:
         """Return the id of the next effect with this name and these arguments."""
         return f"{self.effects}{self._next(f'{self._where}/{digest(name)}/{args}')}"

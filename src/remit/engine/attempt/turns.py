@@ -17,6 +17,7 @@ from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
 from remit.engine.attempt.effects import unaccounted
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
+from remit.engine.attempt.leftover import tell_left_over
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.outcomes import Ending
 from remit.engine.directory import Agent
@@ -179,7 +180,10 @@ class Conductor:
         if ending.kind != "task.completed" or not live.attempt.is_rerun:
             return ending
         left = await unaccounted(self._ground, live)
-        return ending if left is None else outcomes.failed(live.remit, left)
+        if left is None:
+            await tell_left_over(self._ground, live)
+            return ending
+        return outcomes.failed(live.remit, left)
 
     async def _turn_again(self, live: LiveTask) -> Ending | Command:
         """Call an agent whose task was run before. If it cannot continue the conversation that is on record, the turn

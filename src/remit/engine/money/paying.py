@@ -14,6 +14,7 @@ from remit.core.kinds import ledger_event, tokens_used
 from remit.core.money import Book, Lease, Unit, called, out_of
 from remit.core.money.prices import Usage
 from remit.core.text import NAME_LIMIT, endpoint, line
+from remit.engine.attempt.leftover import must_not_differ
 from remit.engine.attempt.live import LiveTask
 from remit.engine.door.funding import purse_in
 from remit.engine.ground import Ground
@@ -176,6 +177,8 @@ class Paying(NamedTuple):
             data = {"costs": {**bill.amounts}, "steps": steps, **bill.said}
             return Decision(True, (ledger_event("credits.spent", live.place, live.remit.holder, now, data),))
 
+        if live.attempt.is_rerun:
+            await must_not_differ(self.ground, live, op, bill.why)
         await self.ground.store.tx(op, decide, paying_wants(live))
         live.spends = True
 
