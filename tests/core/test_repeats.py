@@ -6,7 +6,18 @@ from hypothesis import strategies as st
 
 from core.make import agent_names, texts
 from remit.core.command import Move
-from remit.core.repeats import BLOCK, HANDOFF_WINDOW, ONCE, STOP, WARN, WINDOW, Repeats, Repetition, Sign, repeated
+from remit.core.repeats import (
+    HANDOFF_WINDOW,
+    LONGEST,
+    ONCE,
+    USUAL,
+    WINDOW,
+    Repeats,
+    Repetition,
+    Sign,
+    Thresholds,
+    repeated,
+)
 
 SIGNS = [*[Sign.NONE] * 9, *[Sign.WARN] * 10, *[Sign.BLOCK] * 10, Sign.STOP, Sign.STOP]
 
@@ -26,7 +37,7 @@ def signs(repeats: Repeats, actions, outcome="ok") -> list[Sign]:
 
 @pytest.mark.rule("repeat.same")
 def test_the_same_with_the_same_outcome_is_warned_of_blocked_and_stopped():
-    assert (WINDOW, WARN, BLOCK, STOP) == (30, 10, 20, 30)
+    assert (WINDOW, *USUAL) == (30, 10, 20, 30)
     assert signs(Repeats(), ["a"] * 31) == SIGNS
 
 
@@ -127,3 +138,22 @@ def test_exactly_the_last_three_are_looked_at():
 
     assert [repeated(trail, one) for one in trail] == [False, False, True, True, True]
     assert not repeated([], trail[0])
+
+
+@pytest.mark.rule("repeat.settings")
+def test_thresholds_of_ones_own_are_judged_by_and_enough_is_remembered_for_them():
+    repeats = Repeats()
+    repeats.judge_by(Thresholds(2, 3, 40))
+    signs = [repeats.seen("a", "same").sign for _ in range(41)]
+    assert signs == [Sign.NONE, Sign.WARN, *[Sign.BLOCK] * 37, Sign.STOP, Sign.STOP]
+    assert Repetition(5, at=Thresholds(10, 20, 5)).sign is Sign.STOP
+    assert Repetition(5, at=Thresholds(10, 5, 20)).sign is Sign.BLOCK
+    repeats.judge_by(Thresholds(2, 3, LONGEST + 1))
+    assert repeats.asks("a").times == 41
+
+
+@pytest.mark.rule("repeat.settings")
+def test_among_how_many_handoffs_the_same_is_refused_can_be_said():
+    first, other = Move("a", "b", "x"), Move("b", "a", "y")
+    trail = [first, *[other] * 4]
+    assert [repeated(trail, first, window) for window in (3, 4, 5, None)] == [False, False, True, False]

@@ -7,8 +7,9 @@ import pytest
 
 from engine.helping import PATIENCE, Shaky, doomed, ends, happened, sound, take_over
 from remit import Card, Refused, Runtime, Turn
+from remit.errors import BadInput
 from remit.ports.models import ToolCall
-from remit.settings import Loops
+from remit.settings import Loops, Policy
 from remit.verbs import VERBS
 from teams import team
 
@@ -204,3 +205,67 @@ async def test_a_program_whose_text_only_grows_is_refused_and_stopped_if_it_goes
         "'worker' was not asked: 6 times in a row it said again what it had said before, to a text that only grew; "
         "finish with what you have"
     )
+
+
+@pytest.mark.rule("loops.capability")
+async def test_an_agent_that_is_asked_for_by_a_capability_counts_as_the_one_that_was_found(rt: Runtime):
+    asked, told = list[str](), list[str]()
+
+    async def work(turn: Turn) -> str:
+        asked.append(turn.task)
+        return LONG
+
+    rt.add(Card("worker", can=["translate french texts"]), work)
+
+    @rt.agent(asks="*", tools="call_agent")
+    async def lead(turn: Turn) -> None:
+        for number in range(5):
+            whom = {"agent": "worker"} if number % 2 else {"capability": "translate french texts"}
+            call = ToolCall("call_agent", {**whom, "task": "look"}, f"c{number}")
+            told.append(str(await turn.tool(call, lambda given: CALL.call(turn, given))))
+
+    await rt.run("lead", "go")
+    assert len(asked) == 3
+    assert all(one.startswith("'worker' was not asked: you have asked it for this 3 times") for one in told[3:])
+
+
+@pytest.mark.rule("repeat.settings")
+@pytest.mark.parametrize(("loops", "times"), [(Loops(repeat_refused=3, repeat_stopped=5), 2), (Loops.off(), 40)])
+async def test_a_program_that_repeats_itself_is_refused_when_its_settings_say(loops: Loops, times: int):
+    with team(loops=loops) as rt:
+        asked = worker(rt)
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> list[str]:
+            return [(await turn.outcome("worker", "the same")).rule for _ in range(40)]
+
+        outcome = await rt.outcome("lead", "go")
+        assert len(asked) == times
+        assert outcome.state == ("failed" if times == 2 else "completed")
+
+
+@pytest.mark.rule("repeat.settings")
+def test_thresholds_that_cannot_be_are_refused_with_a_sentence():
+    with pytest.raises(BadInput, match="repeat_stopped is at most 1,000, not 2,000; None switches the rule off"):
+        Loops(repeat_stopped=2_000)
+    with pytest.raises(BadInput, match="inbox"):
+        Policy(inbox=0)
+
+
+@pytest.mark.rule("repeat.settings")
+async def test_an_inbox_holds_as_many_messages_as_its_setting_says():
+    with Runtime(policy=Policy(inbox=2)) as few:
+
+        @few.agent(asks="*")
+        async def lead(turn: Turn) -> str:
+            await turn.send("worker", "one")
+            await turn.send("worker", "two")
+            with pytest.raises(Refused, match="2 of 2 messages of 'lead' wait for 'worker'"):
+                await turn.send("worker", "three")
+            return await turn.delegate("worker", "read")
+
+        @few.agent
+        async def worker(turn: Turn) -> int:
+            return len(await turn.inbox())
+
+        assert await few.run("lead", "go") == 2

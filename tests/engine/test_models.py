@@ -12,7 +12,7 @@ from remit.core.recovery import Choice
 from remit.errors import Failed, NoAnswer, Refused
 from remit.ports.models import ModelAnswer
 from remit.report.lines import detail
-from remit.settings import Limit, Policy, System
+from remit.settings import Limit, Loops, Policy, System
 from remit.testing import FakeClock, pass_time
 from teams import team
 
@@ -416,3 +416,30 @@ async def test_of_eight_that_ask_at_once_all_are_paid_and_nothing_is_overspent(c
         assert outcome.value == "all"
         assert sum(one["costs"]["credits"] for one in await events(rt, "hold.settled")) == 160
         await sound(rt)
+
+
+@pytest.mark.rule("loops.bounds")
+@pytest.mark.parametrize(
+    ("rule", "run", "child", "asked"),
+    [
+        *((3, None, None, 3), (3, 5, None, 5), (3, 2, None, 2), (None, 2, None, 2)),
+        *((3, None, 5, 3), (3, None, 2, 2), (3, 5, 4, 4), (5, 2, 4, 2), (None, None, 4, 4)),
+    ],
+)
+async def test_the_bounds_of_a_run_say_how_often_it_asks_models_and_those_below_only_narrow_it(
+    rule: int | None, run: int | None, child: int | None, asked: int
+):
+    talk = Talk(*["yes"] * 9)
+    with team(loops=Loops(requests=rule)) as rt:
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> None:
+            await turn.outcome("coder", "x", within=Bounds(requests=child))
+
+        asking(rt, talk, times=9)
+        await rt.run("lead", "x", within=Bounds(requests=run))
+        assert len(talk.asked) == asked
+        talk.asked.clear()
+        talk.script[:] = ["yes"] * 9
+        await rt.outcome("coder", "x", within=Bounds(requests=7))
+        assert len(talk.asked) == 7

@@ -478,6 +478,10 @@ LOOPS: Final = TableKind(
         "echo": _loop("How often an agent repeats an answer to a text that only grows; 6.", "echo"),
         "requests": _loop("How often a run asks models, in all its tasks together; 1,000.", "requests"),
         "hide": Setting("Verbs that cannot succeed are not offered to models; true unless told otherwise.", YES),
+        "repeat_told": _loop("How often a task asks for the same before it is warned; 10.", "repeat_told"),
+        "repeat_refused": _loop("How often a task asks for the same before it is refused; 20.", "repeat_refused"),
+        "repeat_stopped": _loop("How often a task asks for the same before it is stopped; 30.", "repeat_stopped"),
+        "same_handoff": _loop("Among how many latest handoffs the same one is refused; 3.", "same_handoff"),
         "polls": Setting("Tools that ask how far something is: their answers need not be new.", TEXTS),
     },
 )
@@ -568,6 +572,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "handoffs": _bound(WHOLE, "handoffs", "How often tasks of a run may change hands."),
             "members": _bound(WHOLE, "members", "How many different agents a run may have."),
             "tasks": _bound(WHOLE, "tasks", "How many tasks a run may have; 1,000 unless told otherwise."),
+            "requests": _bound(WHOLE, "requests", "How often a run may ask models, instead of the 1,000 of loops."),
         },
     ),
     "policy": TableKind(
@@ -576,6 +581,7 @@ TABLES: Final[Mapping[str, TableKind]] = {
             "concurrency": _policy(WHOLE, "concurrency", "How many submitted tasks run at a time, in all processes."),
             "handoffs": _policy(WHOLE, "handoffs", "How often one task may change hands."),
             "sends": _policy(WHOLE, "sends", "Into how many parts a task may go out at once."),
+            "inbox": _policy(WHOLE, "inbox", "How many messages of one sender may wait for one reader; 32."),
             "spawns": _policy(WHOLE, "spawns", "How many spawned tasks a task may have at a time; 5 by default."),
             "unknown_price": _policy(
                 word_of("refuse", "tokens"), "unknown_price", "A model whose price is not known: not asked, or counted."

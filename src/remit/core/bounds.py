@@ -17,7 +17,7 @@ from remit.core.values import Json
 DEFAULT_DEPTH = 3
 DEFAULT_HANDOFFS = 5  # of one task
 DEFAULT_TASKS = 1_000
-_FIGURES = ("depth", "deadline", "credits", "tokens", "handoffs", "members", "tasks")
+_FIGURES = ("depth", "deadline", "credits", "tokens", "handoffs", "members", "tasks", "requests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class Bounds:
     `agents` who may take part, `tools` what may be used, `sees` and `writes` which stored context may be read and
     written, `depth` how many hops, `deadline` until when, `credits` and `tokens` how much may be spent at and
     below it, `handoffs` how often tasks may change hands, `members` how many different agents and `tasks` how many
-    tasks there may be. From `handoffs` on they are counted for the whole run, at once.
+    tasks there may be, `requests` how often models may be asked. From `handoffs` on they are counted for the whole run,
+    at once. What a run is begun with for `requests` stands in place of `Loops(requests=...)`, also if it is more.
     """
 
     agents: Names = ANY
@@ -41,6 +42,7 @@ class Bounds:
     handoffs: int | None = None
     members: int | None = None
     tasks: int | None = None
+    requests: int | None = None
     _data: dict[str, Json] | None = field(default=None, init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
@@ -59,6 +61,7 @@ class Bounds:
             handoffs: int | None = None,
             members: int | None = None,
             tasks: int | None = None,
+            requests: int | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -75,6 +78,7 @@ class Bounds:
         put(self, "handoffs", whole(self.handoffs, "handoffs"))
         put(self, "members", whole(self.members, "members", least=1))
         put(self, "tasks", whole(self.tasks, "tasks", least=1))
+        put(self, "requests", whole(self.requests, "requests"))
 
     def __and__(self, other: "Bounds") -> "Bounds":
         if other is TOP or other is self:
@@ -93,6 +97,7 @@ class Bounds:
             handoffs=_least(self.handoffs, other.handoffs),
             members=_least(self.members, other.members),
             tasks=_least(self.tasks, other.tasks),
+            requests=self.requests if other.requests is None else _least(self.requests, other.requests),
         )
 
     def __le__(self, other: "Bounds") -> bool:
@@ -121,6 +126,7 @@ class Bounds:
             self.handoffs,
             self.members,
             self.tasks,
+            self.requests,
         )
 
     def at_most(self, credits: int) -> "Bounds":
@@ -186,6 +192,7 @@ def _exact(
     handoffs: int | None = None,
     members: int | None = None,
     tasks: int | None = None,
+    requests: int | None = None,
 ) -> Bounds:
     """Make bounds from parts that are already in their inside form: no second check on the hot path."""
     made = object.__new__(Bounds)
@@ -201,6 +208,7 @@ def _exact(
     put(made, "handoffs", handoffs)
     put(made, "members", members)
     put(made, "tasks", tasks)
+    put(made, "requests", requests)
     put(made, "_data", None)
     return made
 

@@ -16,7 +16,7 @@ from remit.core.chain import path
 from remit.core.loops import echo_sentence
 from remit.core.record import RunFacts
 from remit.core.remit import Pass, Remit
-from remit.core.repeats import STOP, Repetition, Sign
+from remit.core.repeats import Repetition, Sign
 
 SPAWNED: Final = 5  # at a time, by one asker
 BUSY: Final = "concurrency"  # the one rule that time may change: whoever is patient waits for it
@@ -248,7 +248,7 @@ def room_for_task(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 def not_again(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     """The same delegation with the same result again and again gets nobody anywhere."""
-    times, in_turn, echo = facts.repetition
+    times, in_turn, echo, at = facts.repetition
     sign = facts.repetition.sign
     if sign < Sign.BLOCK:
         return ALLOW
@@ -258,7 +258,7 @@ def not_again(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     made = f"'{remit.holder}' has asked for {what} {times} times by now, '{wish.to}' last, and nothing changes"
     if sign is Sign.STOP:
         return deny("repeat", f"{made}; its task is stopped")
-    return deny("repeat", f"{made}; do something else or finish with what you have: at {STOP} its task is stopped")
+    return deny("repeat", f"{made}; do something else or finish with what you have: at {at.stop} its task is stopped")
 
 
 def few_spawned(remit: Remit, _wish: Pass, facts: Facts) -> Verdict:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from remit.core.checks import items, of_type, whole
+from remit.core.repeats import HANDOFF_WINDOW, LONGEST, NEVER_REACHED, USUAL, Thresholds
 from remit.core.text import canonical, shown
 from remit.core.values import digest
 from remit.errors import BadInput
@@ -35,6 +36,8 @@ _TRIES: Final = re.compile(  # and no other numbers: what is done for each of ma
     r"\b(?:attempt|try|retry|retries)\s*[#:.]?\s*\d+\b|\b\d+(?:st|nd|rd|th) (?:time|try|attempt)\b"
     r"|\b(?:again|please|once more)\b"
 )
+_REPEATS: Final = ("repeat_told", "repeat_refused", "repeat_stopped")
+_TWICE: Final = ("same_ask", "any_ask", *_REPEATS)
 _POLLS: Final = frozenset(("check_delegation_status",))  # asks how far something is
 
 
@@ -50,6 +53,10 @@ class Loops:
     often an agent gives an answer again that it gave before, to a text that only grows. `requests`: so often a run asks
     models, in all its tasks together. `hide`: verbs that cannot succeed are not offered. `polls`: tools that `stale`
     leaves alone, as they ask how far something is, or their answer does not show what they do.
+
+    For programs and models alike: `repeat_told`, `repeat_refused` and `repeat_stopped` are how often a task asks for
+    the same with the same outcome before it is warned, refused and stopped, and `same_handoff` is among how many of the
+    latest handoffs of a task the same one, with the same content, is refused.
     """
 
     same_ask: int | None = 4
@@ -62,6 +69,10 @@ class Loops:
     requests: int | None = 1_000
     hide: bool = True
     polls: frozenset[str] = frozenset()
+    repeat_told: int | None = USUAL.warn
+    repeat_refused: int | None = USUAL.block
+    repeat_stopped: int | None = USUAL.stop
+    same_handoff: int | None = HANDOFF_WINDOW
 
     if TYPE_CHECKING:  # what people may write; inside there is one form of each
 
@@ -78,12 +89,18 @@ class Loops:
             requests: int | None = 1_000,
             hide: bool = True,
             polls: Iterable[str] = (),
+            repeat_told: int | None = USUAL.warn,
+            repeat_refused: int | None = USUAL.block,
+            repeat_stopped: int | None = USUAL.stop,
+            same_handoff: int | None = HANDOFF_WINDOW,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         for one in fields(self):
             if one.name not in ("hide", "polls"):
-                whole(getattr(self, one.name), one.name, least=2 if one.name in ("same_ask", "any_ask") else 1)
+                given = whole(getattr(self, one.name), one.name, least=2 if one.name in _TWICE else 1)
+                if one.name in _REPEATS and given is not None and given > LONGEST:
+                    raise BadInput(f"{one.name} is at most {LONGEST:,}, not {given:,}; None switches the rule off")
         of_type(self.hide, bool, "hide is True or False")
         names = items(self.polls, "polls is a list of names of tools")
         for name in names:
@@ -104,7 +121,17 @@ class Loops:
             echo=None,
             requests=None,
             hide=False,
+            repeat_told=None,
+            repeat_refused=None,
+            repeat_stopped=None,
+            same_handoff=None,
         )
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """Return when a task that asks for the same again and again is warned, refused and stopped."""
+        said = (self.repeat_told, self.repeat_refused, self.repeat_stopped)
+        return USUAL if said == USUAL else Thresholds(*(NEVER_REACHED if one is None else one for one in said))
 
     def is_poll(self, tool: str) -> bool:
         return tool in _POLLS or tool in self.polls

@@ -11,10 +11,20 @@ from typing import Final, NamedTuple
 from remit.core.command import Move
 
 WINDOW: Final = 30
-WARN: Final = 10
-BLOCK: Final = 20
-STOP: Final = 30
 HANDOFF_WINDOW: Final = 3
+NEVER_REACHED: Final = 1_000_000_000
+LONGEST: Final = 1_000  # of what was done is remembered at most
+
+
+class Thresholds(NamedTuple):
+    """How often the same is done before an asker is warned, refused, and stopped."""
+
+    warn: int = 10
+    block: int = 20
+    stop: int = 30
+
+
+USUAL: Final = Thresholds()
 
 
 class Sign(IntEnum):
@@ -28,19 +38,22 @@ class Sign(IntEnum):
 
 class Repetition(NamedTuple):
     """How often the same was done, the present time included; `in_turn` if it is two things in turn. `echo` is not 0 if
-    it is an answer that comes again, and says after how many of them nobody is asked any more."""
+    it is an answer that comes again, and says after how many of them nobody is asked any more. `at` is when what is
+    done about it."""
 
     times: int = 1
     in_turn: bool = False
     echo: int = 0
+    at: Thresholds = USUAL
 
     @property
     def sign(self) -> Sign:
-        if self.times < WARN:
+        times, at = self.times, self.at
+        if times < at.warn and times < at.block and times < at.stop:
             return Sign.NONE
-        if self.times < BLOCK:
+        if times < at.block and times < at.stop:
             return Sign.WARN
-        return Sign.BLOCK if self.times < STOP else Sign.STOP
+        return Sign.BLOCK if times < at.stop else Sign.STOP
 
 
 ONCE: Final = Repetition()
@@ -49,11 +62,18 @@ ONCE: Final = Repetition()
 class Repeats:
     """What was done of late, and what came of it. It lives with what does it, and is not kept."""
 
-    __slots__ = ("_latest", "_window")
+    __slots__ = ("_at", "_latest", "_most", "_window")
 
     def __init__(self) -> None:
+        self._at = USUAL
+        self._most = WINDOW
         self._window: list[tuple[str, str]] = []  # short; a deque takes ten times the room
         self._latest: dict[str, list[str]] = {}  # of each action in the window: its outcomes, in order
+
+    def judge_by(self, at: Thresholds) -> None:
+        """Judge by these thresholds, and remember enough for them."""
+        self._at = at
+        self._most = min(max(WINDOW, at.stop), LONGEST)
 
     def asks(self, action: str) -> Repetition:
         """Tell how often this would have been done, with one and the same outcome, if it were done now."""
@@ -61,7 +81,7 @@ class Repeats:
         if outcomes is None:  # nearly always
             return ONCE
         same, in_turn = _equal_at_end(outcomes) + 1, self._in_turn(action) + 1
-        return Repetition(in_turn, in_turn=True) if in_turn > same else Repetition(same)
+        return Repetition(in_turn, True, 0, self._at) if in_turn > same else Repetition(same, at=self._at)
 
     def seen(self, action: str, outcome: str) -> Repetition:
         """Note what came of an action, and tell how often that has been so by now."""
@@ -83,7 +103,7 @@ class Repeats:
             self._latest[action] = [outcome]
         else:
             outcomes.append(outcome)
-        if len(self._window) > WINDOW:
+        if len(self._window) > self._most:
             oldest, _ = self._window.pop(0)
             outcomes = self._latest[oldest]
             if len(outcomes) == 1:
@@ -113,6 +133,6 @@ def _equal_at_end(outcomes: Sequence[str]) -> int:
     return times
 
 
-def repeated(trail: Sequence[Move], wanted: Move) -> bool:
-    """Tell whether the same handoff with the same content was made just before: nobody is getting anywhere."""
-    return wanted in trail[-HANDOFF_WINDOW:]
+def repeated(trail: Sequence[Move], wanted: Move, window: int | None = HANDOFF_WINDOW) -> bool:
+    """Whether the same handoff with the same content is among the latest: nobody is getting anywhere."""
+    return window is not None and wanted in trail[-window:]

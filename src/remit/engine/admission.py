@@ -19,7 +19,7 @@ from remit.core.question import QuestionDraft
 from remit.core.record import RunFacts
 from remit.core.refusals import Refusable
 from remit.core.remit import Pass, Remit
-from remit.core.repeats import ONCE, Repetition
+from remit.core.repeats import HANDOFF_WINDOW, ONCE, USUAL, Repetition, Thresholds
 from remit.engine.directory import Directory, askable
 from remit.engine.door.approving import Approving, Permit, analysis_only, automatic, permit
 from remit.engine.door.funding import Funding, funded
@@ -33,13 +33,16 @@ _MANY: Final = 1_000_000
 class TaskLimits(NamedTuple):
     """How often one task may change hands, into how many parts it may go out at once, and how many spawned tasks it
     may have at a time; `echo` is how often an agent may say again what it said, to a text that only grows; `begun` are
-    the limits on how many tasks begin in a time."""
+    the limits on how many tasks begin in a time; `repeats` is when a program that asks for the same again and again is
+    warned, refused and stopped, and `same_handoff` among how many handoffs the same one is refused."""
 
     handoffs: int = DEFAULT_HANDOFFS
     sends: int = SENDS
     spawns: int = SPAWNED
     echo: int | None = None
     begun: tuple[Limit, ...] = ()
+    repeats: Thresholds = USUAL
+    same_handoff: int | None = HANDOFF_WINDOW
 
 
 _LIMITS: Final = TaskLimits()

@@ -94,10 +94,10 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
     policy, serving, system = settings.policy, settings.serving, settings.system
     ground = Ground(_store(database, workspace, settings), system.clock, system.ids, directory)
     services = _services(ground, database, settings)
-    delegations = Delegations(services)
+    delegations, inbox = Delegations(services), Inbox(ground, policy.inbox)
     queue = TaskQueue(services, spawns=policy.spawns, spawn_wait=serving.pace.spawn_wait)
     control = TaskControl(ground, services.bell, services.slots, services.conductor.alive, services.heartbeat.worker)
-    inbox, entries, keys = Inbox(ground), Entries(ground), Keys(ground, settings.vault, settings.redaction)
+    entries, keys = Entries(ground), Keys(ground, settings.vault, settings.redaction)
     plans = PlanRunner(ground, delegations, inbox, services.questions, settings.schemas)
     resident = ResidentWorker(services, serving, lambda: database.dispatcher(workspace))
     finder, money = Finder(ground, system.embed, policy.certainty), _money(services, settings)
@@ -114,7 +114,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         inbox,
         money,
         PeopleServices(services.questions),
-        _talking(services, money, Prompting(entries, inbox, offering), keys, policy.loops),
+        _talking(services, money, Prompting(entries, inbox, offering), keys, finder, policy.loops),
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
@@ -145,8 +145,11 @@ def _money(services: Services, settings: EngineSettings) -> MoneyServices:
     return MoneyServices(Paying(ground, holding, tariff), Effects(ground, services.insisting))
 
 
-def _talking(services: Services, money: MoneyServices, prompting: Prompting, keys: Keys, loops: Loops) -> ModelServices:
-    ground, insisting, circles = services.ground, services.insisting, Circles(services.ground, loops, OrderedDict())
+def _talking(
+    services: Services, money: MoneyServices, prompting: Prompting, keys: Keys, finder: Finder, loops: Loops
+) -> ModelServices:
+    ground, insisting = services.ground, services.insisting
+    circles = Circles(ground, finder, loops, OrderedDict())
     models = Models(ground, Costs(money.paying), keys, insisting, services.slots, {}, circles)
     toolbox = Toolbox(ground, insisting, keys.redaction, circles)
     return ModelServices(models, toolbox, prompting, prompting.offering, KeptTalks(models, prompting.inbox))
@@ -178,7 +181,15 @@ def _services(ground: Ground, database: Database, settings: EngineSettings) -> S
         ground.directory,
         policy.breaker,
         policy.concurrency,
-        TaskLimits(policy.handoffs, policy.sends, policy.spawns, policy.loops.echo, begun),
+        TaskLimits(
+            policy.handoffs,
+            policy.sends,
+            policy.spawns,
+            policy.loops.echo,
+            begun,
+            policy.loops.thresholds,
+            policy.loops.same_handoff,
+        ),
         Approving(policy.approve, policy.unanswered),
     )
     bell = Bell(ground.store, ground.clock)

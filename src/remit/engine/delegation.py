@@ -21,7 +21,7 @@ from remit.core.question import QuestionDraft
 from remit.core.receipt import Slice, kept_back
 from remit.core.record import Record
 from remit.core.remit import Pass, Remit, expires, known_pass
-from remit.core.repeats import ONCE, WARN, Repetition
+from remit.core.repeats import ONCE, Repetition
 from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json, encode
 from remit.engine.admission import Admitted, Proposal
@@ -109,7 +109,7 @@ class Wanted(NamedTuple):
     def begun(self, worker: str, until: int, lineage: Lineage | None, admitted: Admitted) -> Begun:
         """Make the fields of the task's first event besides its remit."""
         step, again, lead, _ = self.besides
-        repeats = again.times if again.times >= WARN else 0
+        repeats = again.times if again.times >= again.at.warn else 0
         name, joins, funds = step.id if step else "", admitted.joins, admitted.funds
         begun = Begun(worker, name, "", "", joins, until, repeats, lineage, None, funds)
         return begun if lead is None else begun._replace(led_as=lead.led_as, lead=lead.data)
@@ -140,11 +140,11 @@ class Led(NamedTuple):
 class Delegations:
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._echo = services.admission.limits.echo
+        self._echo, self._repeats = services.admission.limits.echo, services.admission.limits.repeats
 
     def watch(self, asker: LiveTask, passes: list[Pass]) -> Watch:
         """Watch what goes out at once."""
-        return Watch(asker, action_of_all(passes), passes[0] if len(passes) == 1 else None, self._echo)
+        return Watch(asker, action_of_all(passes), self._repeats, passes[0] if len(passes) == 1 else None, self._echo)
 
     async def begin(
         self, wish: Pass, ceiling: Bounds, session: str, *, by: str = "", led: Led | None = None
@@ -188,7 +188,7 @@ class Delegations:
         if step is not None:  # a plan does not repeat itself
             return await self._delegated(asker, wish, asker.operations.ids("step", step.identity), Besides(step))
         ops = asker.operations.ids("delegate", *question(wish))
-        watch = Watch(asker, action_of(ops[0], wish), wish, self._echo)
+        watch = Watch(asker, action_of(ops[0], wish), self._repeats, wish, self._echo)
         outcome = await self._delegated(asker, wish, ops, Besides(again=watch.again))
         watch.learn((outcome,))
         if outcome.state == "refused":
@@ -198,7 +198,7 @@ class Delegations:
     async def lead(self, asker: LiveTask, wish: Pass, lead: Lead) -> Outcome:
         """Delegate a goal to a team, through its coordinator."""
         ops = asker.operations.ids(lead.led_as, *question(wish), encode(lead.data))
-        watch = Watch(asker, f"{lead.led_as}/{action_of(ops[0], wish)}")
+        watch = Watch(asker, f"{lead.led_as}/{action_of(ops[0], wish)}", self._repeats)
         outcome = await self._delegated(asker, wish, ops, Besides(again=watch.again, lead=lead))
         watch.learn((outcome,))
         if outcome.state == "refused":

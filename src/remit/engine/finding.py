@@ -90,6 +90,11 @@ class Finder:
             self._read = (cards, Index(cards))
         return await self._ranked(wanted, self._read[1], frozenset(card.name for card in cards))
 
+    async def chosen(self, wanted: str, live: LiveTask) -> str:
+        """Return whom a holder would ask for a capability now; empty if that is not clear."""
+        found = await self.find(wanted, live)
+        return next((match.card.name for match in found if match.chosen), "")
+
     async def choose(self, wanted: str, live: LiveTask, ops: Callable[[str], list[str]]) -> str:
         """Choose whom a holder asks. `ops` gives the operations that asking an agent would be: when a task is run
         again whoever was asked before is asked again, also if another is free by now."""

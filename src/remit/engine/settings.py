@@ -20,6 +20,7 @@ from remit.core.times import DAY, SECOND, patience, span
 from remit.core.toolgroups import Groups, own_groups
 from remit.engine.door.approving import Approve
 from remit.engine.finding import Embed
+from remit.engine.sharing.inbox import INBOX
 from remit.engine.system import SystemClock, TimedIds
 from remit.errors import BadInput
 from remit.ports import Channel, Clock, Ids, Prices, Vault
@@ -27,6 +28,7 @@ from remit.ports import Channel, Clock, Ids, Prices, Vault
 HANDS: Final = 100
 SILENCE_SECONDS: Final = 15.0
 _MANY: Final = 1_000_000
+_INBOX_MOST: Final = 10_000
 _EITHER: Final = {
     "unanswered": ("reject", "approve"),
     "on_failed_handoff": ("fail", "back"),
@@ -50,7 +52,8 @@ class Policy:
     `certainty` is how sure it must be who can do something, to be asked by a capability.
     `groups` are names for sets of tools: with `{"db": ["query", "dump"]}` an agent may be given or denied "group:db".
     `on_failed_handoff="back"` gives a task back to the agent that handed it over when the new holder fails, with why.
-    `loops` says when a model that gets nowhere is told, refused and stopped.
+    `loops` says when a model that gets nowhere is told, refused and stopped. `inbox` is how many messages of one sender
+    may wait for one reader, and how many one look into the inbox brings.
     """
 
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
@@ -68,6 +71,7 @@ class Policy:
     answer_days: float = 7.0
     on_failed_handoff: Literal["fail", "back"] = "fail"
     loops: Loops = field(default_factory=Loops)
+    inbox: int = INBOX
 
     def __post_init__(self) -> None:
         breaker = of_type(self.breaker, BreakerPolicy, "breaker takes BreakerPolicy(...)")
@@ -80,6 +84,7 @@ class Policy:
         between(self.handoffs, "handoffs", 0, _MANY)
         between(self.sends, "sends", 1, _MANY)
         between(self.spawns, "spawns", 1, _MANY)
+        between(self.inbox, "inbox", 1, _INBOX_MOST)
         of_type(self.certainty, Certainty, "certainty takes Certainty(...)")
         for name, value in self.certainty._asdict().items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:

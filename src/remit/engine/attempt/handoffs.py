@@ -247,7 +247,7 @@ class Handoffs:
             wish = known_pass(str(command.goto), remit.task, along)
             called, heir = wish.to, remits.handed_to(remit, wish.to, along)
         move = commands.move(remit.holder, called, command.update)
-        handing = Handing(len(trail), repeated(trail, move), sends, of_parts)
+        handing = Handing(len(trail), repeated(trail, move, self._admission.limits.same_handoff), sends, of_parts)
         now, tally = self._ground.clock.now(), Refusable(live.refusals)
         op = live.operations.handing(f"{called}/{move.content}", of_parts=of_parts)
         return Proposal(heir, remit, wish, live.card, now, handing, tally=tally, op=op), move

@@ -11,7 +11,7 @@ from remit.core.identity import said
 from remit.core.loops import GROWN
 from remit.core.outcome import Outcome
 from remit.core.remit import Pass
-from remit.core.repeats import BLOCK, Repetition, Sign
+from remit.core.repeats import USUAL, Repetition, Sign, Thresholds
 from remit.core.values import digest, encode
 from remit.engine.attempt.live import LiveTask
 from remit.errors import Refused
@@ -25,16 +25,21 @@ class Watch:
 
     __slots__ = ("_action", "_task", "_wish", "again")
 
-    def __init__(self, task: LiveTask, action: str, wish: Pass | None = None, echo: int | None = None) -> None:
-        """`wish` is what goes out, if it is one thing; `echo` how often an answer may come again if the text grows."""
+    def __init__(
+        self, task: LiveTask, action: str, at: Thresholds, wish: Pass | None = None, echo: int | None = None
+    ) -> None:
+        """`at` is when the same is too often; `wish` is what goes out, if it is one thing; `echo` how often an answer
+        may come again if the text grows."""
         self._task = task
+        if at is not USUAL:
+            task.delegated.judge_by(at)
         self._action = action
         self._wish = wish if echo is not None and wish is not None and len(wish.task) >= GROWN else None
         self.again = task.delegated.asks(action)
         if self._wish is not None and echo is not None:
             times = task.echoes.times(self._wish.to, self._wish.task)
             if times >= echo:
-                self.again = Repetition(max(self.again.times, BLOCK + times - echo), echo=echo)
+                self.again = Repetition(max(self.again.times, at.block + times - echo), echo=echo, at=at)
 
     def learn(self, outcomes: Sequence[Outcome]) -> None:
         """Note what came of it. Whoever goes on with what is blocked, or refused each time, is stopped."""

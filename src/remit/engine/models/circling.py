@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, cast
 
 from anyio.lowlevel import checkpoint
 
@@ -29,6 +29,7 @@ from remit.core.text import canonical
 from remit.core.values import Json, encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.outcomes import Circled
+from remit.engine.finding import Finder
 from remit.engine.ground import Ground
 from remit.errors import Refused
 from remit.ports import View
@@ -38,14 +39,16 @@ RUNS: Final = 256  # of which a process remembers what tools have told
 _LATER: Final = frozenset(("call_agent_async", "spawn_agent"))
 _ASKS: Final = _LATER | {"call_agent"}
 _HANDS_OVER: Final = "handoff"
+_CAPABLE: Final = "?"  # stands before a capability in the place of an agent's name
 # Refusals that are nobody's own failure, however often they are met.
-_NOT_ITS_OWN: Final = frozenset(("credits", "tokens", "price", "approval", "deadline"))
+_NOT_ITS_OWN: Final = frozenset(("credits", "tokens", "price", "approval", "deadline", "limit"))
 
 
 class Circles(NamedTuple):
     """What all calls of models share. `runs` is what this process has seen of each run."""
 
     ground: Ground
+    finder: Finder
     rules: Loops
     runs: OrderedDict[str, SeenOutcomes]
 
@@ -65,7 +68,10 @@ class Circles(NamedTuple):
     def must_go_on(self, view: View, live: LiveTask) -> None:
         """Raise Refused if the models of a run have been asked often enough, or if others like this task were stopped
         and it has come to nothing new either."""
-        remit, talk, most = live.remit, live.conversation, self.rules.requests
+        remit, talk = live.remit, live.conversation
+        most = (
+            self.rules.requests if remit.bounds.requests is None else self._requests(view, live, remit.bounds.requests)
+        )
         if most is not None and view.run(remit.root).requests >= most:
             raise Refused(
                 f"the models of this run have been asked {most:,} times, which is all they may be; '{remit.holder}' "
@@ -81,6 +87,17 @@ class Circles(NamedTuple):
                 "new either",
                 rule="repeat",
             )
+
+    def _requests(self, view: View, live: LiveTask, own: int) -> int:
+        """Return how often the run may ask models if bounds say so: those that it began with may widen the rule, those
+        of a task within it can only narrow it."""
+        if not live.remit.parent:
+            return own
+        root = view.record(live.remit.root)
+        began = view.event(root.began) if root is not None else None
+        first = cast("dict[str, int]", began.data["bounds"]).get("requests") if began is not None else None
+        most = self.rules.requests if first is None else first
+        return own if most is None else min(most, own)
 
     async def unknown(self, live: LiveTask, names: list[str]) -> None:
         """Count calls of tools that a model was not offered: nobody else sees them. Raises Refused when it insists."""
@@ -113,7 +130,8 @@ class Circle:
         """Say why this is not done; empty if it may be."""
         rules, stale = self._circles.rules, self._live.conversation.rounds.stale
         if self._wanted is not None:
-            wanted, run = self._wanted, self._live.remit.root
+            wanted = self._wanted = await self._resolved(self._wanted)
+            run = self._live.remit.root
             rows = await self._circles.ground.store.read(lambda view: view.asks(run, wanted.keys))
             if why := not_asked(rules, wanted, rows):
                 return why
@@ -121,6 +139,13 @@ class Circle:
         if self._call.name == _HANDS_OVER or self.is_poll or most is None or stale < most:
             return ""
         return stale_sentence(self._call.name, stale, asks=self.asks)
+
+    async def _resolved(self, wanted: ModelAsk) -> ModelAsk:
+        """Name the agent that is asked for by a capability: it counts like one that is asked by its name."""
+        if not wanted.agent.startswith(_CAPABLE):
+            return wanted
+        chosen = await self._circles.finder.chosen(wanted.agent[len(_CAPABLE) :], self._live)
+        return wanted._replace(agent=chosen) if chosen else wanted
 
     @property
     def _action(self) -> str:
@@ -201,9 +226,9 @@ class Circle:
     async def _refused(self, value: Json) -> None:
         rules, talk = self._circles.rules, self._live.conversation
         hop = self.asks or self._call.name == _HANDS_OVER
-        whom = str(self._call.arguments.get("agent") or self._call.arguments.get("capability") or "")
+        whom = (await self._resolved(_wanted(self._live, self._call))).agent if hop else self._call.name
         stale = talk.rounds.in_vain(talk.round)
-        times = talk.rounds.refused(self.rule, whom if hop else self._call.name, talk.round)
+        times = talk.rounds.refused(self.rule, whom, talk.round)
         if rules.refusals is not None and times >= rules.refusals:
             await stop(self._live, f"it was refused again and again: {value}", self.rule)
         most = rules.most(asks=self.asks)
@@ -235,6 +260,6 @@ async def stop(live: LiveTask, why: str, rule: str) -> NoReturn:
 
 def _wanted(live: LiveTask, call: ToolCall) -> ModelAsk:
     whom = call.arguments.get("agent") or ""
-    agent = canonical(whom) if isinstance(whom, str) and whom else f"?{call.arguments.get('capability', '')}"
+    agent = canonical(whom) if isinstance(whom, str) and whom else f"{_CAPABLE}{call.arguments.get('capability', '')}"
     text = call.arguments.get("task", "")
     return ModelAsk(live.remit.holder, agent, same(text if isinstance(text, str) else ""), call.name in _LATER)

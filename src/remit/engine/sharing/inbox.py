@@ -18,14 +18,17 @@ from remit.engine.ground import Ground
 from remit.errors import Refused
 from remit.ports import Decide, Decision, View
 
-WAITING = 32  # of one sender, for one reader
+INBOX = 32
 TEXT_BYTES = 16_384
-INBOX = 32  # what one look into the inbox brings; the rest stays for the next look
 
 
 class Inbox:
-    def __init__(self, ground: Ground) -> None:
+    """`most` messages of one sender may wait for one reader, and as many does one look bring; the rest stays for the
+    next look."""
+
+    def __init__(self, ground: Ground, most: int = INBOX) -> None:
         self.ground = ground
+        self._most = most
 
     async def send(self, live: LiveTask, to: str, text: str) -> None:
         live.must_be_at_work()
@@ -40,12 +43,12 @@ class Inbox:
         sent = message_sent(message, live.place)
 
         def decide(view: View) -> Decision[bool]:
-            full = view.unread(live.remit.root, name, message.sender) >= WAITING
+            full = view.unread(live.remit.root, name, message.sender) >= self._most
             return Decision(full, () if full else (sent,))
 
         # Under the same name in every try: what has been sent is not sent again.
         if await self.ground.store.tx(live.operations.ids("send", name, text)[-1], live.guarded(decide)):
-            waiting = f"{WAITING} of {WAITING} messages of '{message.sender}' wait for '{name}'"
+            waiting = f"{self._most} of {self._most} messages of '{message.sender}' wait for '{name}'"
             await checkpoint()  # whoever sends in vain for ever can be stopped, and holds up nobody else
             raise Refused(f"{waiting} already; try again when it has read some", rule="inbox-full")
 
@@ -58,7 +61,7 @@ class Inbox:
 
         def look(view: View) -> list[Message]:
             live.must_hold(view)
-            return view.waiting(remit.root, agent, live.attempt.origin or remit.id, INBOX)
+            return view.waiting(remit.root, agent, live.attempt.origin or remit.id, self._most)
 
         def decide(view: View) -> Decision[Json]:
             waiting = look(view)
@@ -100,7 +103,7 @@ class Inbox:
 
         def look(view: View) -> list[Message]:
             live.must_hold(view)
-            return view.waiting(live.remit.root, agent, "", INBOX)
+            return view.waiting(live.remit.root, agent, "", self._most)
 
         return await self.ground.store.read(look)
 
