@@ -55,6 +55,27 @@ async def test_an_agent_answers_and_the_answer_is_paid_for_by_its_usage(kind: st
         assert (answered["usage"], answered["calls"]) == ({"input": 12, "output": 3}, [])
 
 
+@pytest.mark.rule("input.calls")
+@kinds
+@both
+async def test_of_the_tool_calls_of_one_answer_64_are_used_and_the_rest_is_told_to_the_model(kind: str, dialect: str):
+    used: list[int] = []
+
+    def note(number: int) -> str:
+        """Note a number."""
+        used.append(number)
+        return f"noted {number}"
+
+    many = Calls("note", {"number": 0}, also=[Calls("note", {"number": number}) for number in range(1, 100)])
+    async with served([many, Says("enough")], dialect) as place, Runtime() as rt:
+        join(rt, kind, place, tools=[note])
+        assert await rt.run("it", "go") == "enough"
+        told_next = str(place.server.requests[1].messages)
+    assert sorted(used) == list(range(64))
+    assert "[36 more tool calls of this answer left out, not used: at most 64 of one answer are used]" in told_next
+    assert "noted 63" in told_next
+
+
 @pytest.mark.rule("show.stack")
 @kinds
 async def test_how_an_agent_is_put_together_can_be_looked_at(kind: str):

@@ -25,10 +25,11 @@ from remit.adapters.guests.nested import (
     run_of,
 )
 from remit.adapters.guests.talking import NextRequest, conversed
-from remit.adapters.guests.text import clean, clean_json, json_of, shortened, unlike, without
+from remit.adapters.guests.text import MOST_CALLS, clean, clean_json, json_of, left_out, shortened, unlike, without
 
 __all__ = [
     "MAX_TOKENS",
+    "MOST_CALLS",
     "NO_DEPS",
     "Governing",
     "NextRequest",
@@ -46,6 +47,7 @@ __all__ = [
     "governing",
     "is_own",
     "json_of",
+    "left_out",
     "on_loop_of_turn",
     "prompted",
     "run_of",

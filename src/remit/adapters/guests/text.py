@@ -12,6 +12,7 @@ from remit.core.values import Json, encode
 _UNKEPT: Final = re.compile("[\0\ud800-\udfff]")  # what no store keeps: NUL, and halves of a pair
 _SPELLED: Final = re.compile(r"\\u(0000|[dD][89a-fA-F])")
 _RECENT: Final = 4  # results of tools that a model is most likely still at work with
+MOST_CALLS: Final = 64  # tool calls of one answer that are used
 _LIMITS: Final = ((16_000, 4_000), (4_000, 500), (1_000, 100))  # characters of a recent result, and of an older one
 
 
@@ -53,6 +54,12 @@ def unlike(name: str, seen: set[str]) -> str:
     found = name if name not in seen else next(other for other in others if other not in seen)
     seen.add(found)
     return found
+
+
+def left_out(more: int) -> str:
+    """Say in an answer that some of its tool calls are not used: it is what the model reads of itself next."""
+    calls = "1 more tool call" if more == 1 else f"{more:,} more tool calls"
+    return f"[{calls} of this answer left out, not used: at most {MOST_CALLS} of one answer are used]"
 
 
 def without(value: Any, names: Collection[str]) -> Any:

@@ -10,7 +10,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langgraph.types import Command, Send
 
-from remit.adapters.guests import clean, json_of, told, unlike
+from remit.adapters.guests import MOST_CALLS, clean, json_of, left_out, told, unlike
 from remit.core.quoting import quoted
 from remit.core.values import Json, encode
 from remit.errors import BadInput
@@ -21,15 +21,39 @@ _MARK: Final = "langgraph"  # around what is more than the text that a model is 
 
 def recorded(result: ChatResult, taken: Iterable[str] = ()) -> tuple[str, ChatResult]:
     """Give the text of an answer and the answer that it is: without what no store keeps, and with calls told apart that
-    came under one id, here or among those `taken` earlier in the conversation."""
+    came under one id, here or among those `taken` earlier in the conversation. Calls beyond those that one answer may
+    have are left out, which is said in their place."""
     told = [{"message": dumped(one.message), "info": one.generation_info} for one in result.generations]
     kept = cast("list[dict[str, Any]]", json_of(told))
+    _use_few_calls(kept[0]["message"]["data"])
     ids = {*taken}
     for call in kept[0]["message"]["data"].get("tool_calls") or ():
         if isinstance(call.get("id"), str):
             call["id"] = unlike(call["id"], ids)
     text = encode(kept)
     return text, result if kept == told else restored(text)
+
+
+def _use_few_calls(message: dict[str, Any]) -> None:
+    """Leave calls out where they are, and where a provider's client has written them a second time."""
+    kinds = ("tool_calls", "invalid_tool_calls")
+    calls: list[dict[str, Any]] = [call for kind in kinds for call in message.get(kind) or ()]
+    more = calls[MOST_CALLS:]
+    if not more:
+        return
+    used = {id(call) for call in calls[:MOST_CALLS]}
+    ids = {call.get("id") for call in more} - {None, *(call.get("id") for call in calls[:MOST_CALLS])}
+    for kind in kinds:
+        message[kind] = [call for call in message.get(kind) or () if id(call) in used]
+    also = cast("dict[str, Any]", message.get("additional_kwargs") or {})
+    also.pop("tool_calls", None)
+    content, note = message.get("content") or "", left_out(len(more))
+    if isinstance(content, str):
+        message["content"] = f"{content}\n{note}" if content else note
+        return
+    parts = cast("list[Any]", content)
+    parts = [one for one in parts if isinstance(one, str) or not {one.get("id"), one.get("call_id")} & ids]
+    message["content"] = [*parts, {"type": "text", "text": note}]
 
 
 def restored(text: str) -> ChatResult:

@@ -12,6 +12,7 @@ from agents.usage import Usage, deserialize_usage, serialize_usage
 from openai.types.responses import (
     Response,
     ResponseCompletedEvent,
+    ResponseFunctionToolCall,
     ResponseOutputItem,
     ResponseOutputItemDoneEvent,
     ResponseOutputMessage,
@@ -21,7 +22,7 @@ from openai.types.responses import (
 )
 from pydantic import BaseModel, TypeAdapter
 
-from remit.adapters.guests import clean_json, json_of, unlike
+from remit.adapters.guests import MOST_CALLS, clean_json, json_of, left_out, unlike
 from remit.core.values import encode
 
 _ITEM: Final[TypeAdapter[TResponseOutputItem]] = TypeAdapter(ResponseOutputItem)
@@ -29,9 +30,10 @@ _ITEM: Final[TypeAdapter[TResponseOutputItem]] = TypeAdapter(ResponseOutputItem)
 
 def recorded(response: ModelResponse, taken: Iterable[str] = ()) -> tuple[str, ModelResponse]:
     """Give the text of a response and the response that it is: without what no store keeps, and with calls told apart
-    that came under one id, here or among those `taken` earlier in the conversation."""
+    that came under one id, here or among those `taken` earlier in the conversation. Calls beyond those that one answer
+    may have are left out, which is said in their place."""
     told: dict[str, Any] = {
-        "output": [_dumped(item) for item in response.output],
+        "output": [_dumped(item) for item in _with_few_calls(response.output)],
         "usage": serialize_usage(response.usage),
         "response_id": response.response_id,
         "request_id": response.request_id,
@@ -44,7 +46,20 @@ def recorded(response: ModelResponse, taken: Iterable[str] = ()) -> tuple[str, M
         if isinstance(item.get("call_id"), str):
             item["call_id"] = unlike(item["call_id"], ids)
     text = encode(kept)
-    return text, response if kept == told else restored(text)
+    same = kept == told and len(kept["output"]) == len(response.output)
+    return text, response if same else restored(text)
+
+
+def _with_few_calls(output: list[TResponseOutputItem]) -> list[TResponseOutputItem]:
+    more = [id(item) for item in output if isinstance(item, ResponseFunctionToolCall)][MOST_CALLS:]
+    if not more:
+        return output
+    unused = frozenset(more)
+    said = ResponseOutputText(type="output_text", text=left_out(len(more)), annotations=[])
+    note = ResponseOutputMessage(
+        id=FAKE_RESPONSES_ID, type="message", role="assistant", status="completed", content=[said]
+    )
+    return [*(item for item in output if id(item) not in unused), note]
 
 
 def _dumped(item: TResponseOutputItem | dict[str, Any]) -> dict[str, Any]:

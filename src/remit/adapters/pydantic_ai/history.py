@@ -29,7 +29,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 from pydantic_core import to_jsonable_python
 
-from remit.adapters.guests import unlike
+from remit.adapters.guests import MOST_CALLS, left_out, unlike
 from remit.codec import encode
 from remit.core.money.prices import PER_MESSAGE
 from remit.core.text import tokens_in
@@ -296,11 +296,21 @@ def _calls(answer: ModelResponse) -> Iterable[ToolCallPart]:
 
 def cleaned(answer: ModelResponse, taken: Iterable[str] = ()) -> ModelResponse:
     """Take out of an answer what no store keeps and no client sends, NUL and halves of surrogate pairs, and tell calls
-    apart that came under the same id, in this answer or among those `taken` earlier in the conversation."""
-    seen = {*taken}
+    apart that came under the same id, in this answer or among those `taken` earlier in the conversation. Calls beyond
+    those that one answer may have are left out, which is said in their place."""
+    answer, seen = _with_few_calls(answer), {*taken}
     parts = [_clean_part(part, seen) for part in answer.parts]
     same = all(part is before for part, before in zip(parts, answer.parts, strict=True))
     return answer if same else replace(answer, parts=parts)
+
+
+def _with_few_calls(answer: ModelResponse) -> ModelResponse:
+    more = [id(call) for call in _calls(answer)][MOST_CALLS:]
+    if not more:
+        return answer
+    unused = frozenset(more)
+    used = [part for part in answer.parts if id(part) not in unused]
+    return replace(answer, parts=[*used, TextPart(left_out(len(more)))])
 
 
 def _clean_part(part: Any, seen: set[str]) -> Any:
