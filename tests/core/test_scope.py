@@ -1,12 +1,13 @@
 """Scopes: literal parts of the stored context that nest or are apart."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from core.make import keys, namespaces, scope_sets, scopes
 from remit.core import scope
 from remit.core.allow import ANY
+from remit.core.remit import Pass
 from remit.core.scope import BOARD, NOTHING, Scope, board_of, covers, memory_of, normal, on_board, parts
 from remit.core.values import digest
 from remit.errors import BadInput
@@ -389,3 +390,27 @@ def test_scopes_with_slashes_stars_and_backslashes_are_restored(one):
 def test_a_scope_is_told_to_a_model_as_a_namespace_a_key_or_a_prefix():
     told = [one.written for one in (Scope("notes"), Scope("notes", key="today"), Scope("notes", prefix="2026"))]
     assert told == ["notes", "notes/today", "notes/2026*"]
+
+
+# --- how many ----------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("input.scopes")
+def test_a_pass_names_at_most_64_scopes_and_says_what_to_pass_instead():
+    names = [f"n{number}" for number in range(scope.MOST_PASSED + 1)]
+
+    assert scope.passed(names[:-1]) == {Scope(name) for name in names[:-1]}
+    assert scope.passed("*") is ANY
+    assert scope.passed([Scope("n"), *(Scope("n", key=name) for name in names)]) == {Scope("n")}
+    with pytest.raises(BadInput, match="writes lists 65 scopes, and a pass has at most 64; pass a prefix"):
+        scope.passed(names, "writes")
+    with pytest.raises(BadInput, match="sees lists 65 scopes"):
+        Pass("reviewer", "review", sees=names)
+
+
+@pytest.mark.rule("input.scopes")
+@given(sights, sights)
+def test_what_lies_outside_is_what_no_scope_of_the_other_contains(a, b):
+    assume(a is not ANY)
+    alone = {one for one in a if b is not ANY and not any(big.contains(one) for big in b)}
+    assert scope.outside(a, b) == alone

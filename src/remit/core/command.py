@@ -97,9 +97,9 @@ class Command:
         put(self, "join", canonical(self.join) if self.join else "")
         put(self, "result", checked(self.result, "a result"))
         if self.sees is not NOTHING:
-            put(self, "sees", scope.scopes(self.sees))
+            put(self, "sees", scope.passed(self.sees))
         if self.writes is not NOTHING:
-            put(self, "writes", scope.scopes(self.writes, "writes"))
+            put(self, "writes", scope.passed(self.writes, "writes"))
         if self.tools is not NONE:
             put(self, "tools", tools(self.tools))
         of_type(self.within, Bounds, "within takes Bounds(...)")

@@ -132,9 +132,9 @@ def kept_back(sight: Sees, passed: Sees, wished: Sees) -> dict[str, str]:
         if passed is not ANY:
             reasons["everything else"] = "not passed"
     else:
-        kept = (seen for seen in sight if not scope.within(frozenset((seen,)), passed)) if passed else sight
+        kept = scope.outside(sight, passed) if passed else sight
         reasons |= dict.fromkeys(sorted(map(str, kept)), "not passed")
     if wished is not ANY:
-        unseen = (wish for wish in wished if not scope.within(frozenset((wish,)), sight))
+        unseen = scope.outside(wished, sight)
         reasons |= {str(scope_): "the asker does not see all of it" for scope_ in sorted(unseen, key=str)}
     return reasons

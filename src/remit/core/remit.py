@@ -71,9 +71,9 @@ class Pass:
         put(self, "to", canonical(self.to))
         plain(self.task, "a task", TASK_LIMIT)
         if self.sees is not NOTHING and self.sees is not ANY:
-            put(self, "sees", scope.scopes(self.sees))
+            put(self, "sees", scope.passed(self.sees))
         if self.writes is not NOTHING and self.writes is not ANY:
-            put(self, "writes", scope.scopes(self.writes, "writes"))
+            put(self, "writes", scope.passed(self.writes, "writes"))
         if self.tools is not NONE and self.tools is not ANY:
             put(self, "tools", tools(self.tools))
         _ceiling(self.within)

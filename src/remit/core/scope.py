@@ -11,6 +11,7 @@ from remit.core.values import digest
 from remit.errors import BadInput
 
 NAMESPACE_LIMIT = 64
+MOST_PASSED: Final = 64  # scopes that one pass names
 KEY_LIMIT = 128
 BOARD_PREFIX: Final = "board:"
 
@@ -111,6 +112,17 @@ def scopes(given: object, what: str = "sees") -> Sees:
     return normal(listed(given, what, _scope))
 
 
+def passed(given: object, what: str = "sees") -> Sees:
+    """Read the scopes of a pass. Raises BadInput if they are more than anyone can look through."""
+    found = scopes(given, what)
+    if found is not ANY and len(found) > MOST_PASSED:
+        raise BadInput(
+            f"{what} lists {len(found):,} scopes, and a pass has at most {MOST_PASSED}; pass a prefix of the keys, "
+            f'Scope("namespace", prefix="..."), or the whole namespace'
+        )
+    return found
+
+
 def _scope(item: object) -> Scope:
     scope = item if isinstance(item, Scope) else Scope(plain(item, "a namespace", NAMESPACE_LIMIT))
     if scope.namespace.startswith(BOARD_PREFIX) and scope != BOARD:
@@ -124,14 +136,35 @@ def normal(sees: Sees) -> Sees:
     """Drop the scopes that another one contains, so that equal sights are equal values."""
     if sees is ANY or len(sees) < 2:
         return sees
-    wide = [one for one in sees if one.key is None]  # one key contains nothing but its own versions
-    return frozenset(one for one in sees if not _in_another(one, sees, wide))
+    wide = _Wide(sees)
+    return frozenset(one for one in sees if not (_held_loosely(one, sees) or wide.above(one)))
 
 
-def _in_another(one: Scope, sees: frozenset[Scope], wide: list[Scope]) -> bool:
-    if one.version is not None and one.address in sees:
-        return True
-    return any(big != one and big.contains(one) for big in wide)
+def _held_loosely(one: Scope, sees: frozenset[Scope]) -> bool:
+    """Whether the same entry is seen at whatever version."""
+    return one.version is not None and one.address in sees
+
+
+class _Wide:
+    """The whole namespaces and prefixes among scopes, found by what they begin with: what contains a scope is looked up
+    for each length that a prefix has, and never compared with all of them."""
+
+    __slots__ = ("_lengths", "_prefixes")
+
+    def __init__(self, sees: frozenset[Scope]) -> None:
+        self._prefixes: set[tuple[str, str]] = set()
+        self._lengths: set[int] = set()
+        for one in sees:
+            if one.key is None:
+                self._prefixes.add((one.namespace, one.prefix))
+                self._lengths.add(len(one.prefix))
+
+    def above(self, one: Scope) -> bool:
+        """Whether one of them, other than this very scope, contains it."""
+        if not self._prefixes:
+            return False
+        text, longest = (one.prefix, len(one.prefix) - 1) if one.key is None else (one.key, len(one.key))
+        return any(length <= longest and (one.namespace, text[:length]) in self._prefixes for length in self._lengths)
 
 
 def both(a: Sees, b: Sees) -> Sees:
@@ -142,7 +175,7 @@ def both(a: Sees, b: Sees) -> Sees:
         return a
     if not a or not b:
         return NOTHING
-    return normal(frozenset(part for x in a for y in b if (part := x & y) is not None))
+    return normal((a - outside(a, b)) | (b - outside(b, a)))
 
 
 def either(a: Sees, b: Sees) -> Sees:
@@ -158,7 +191,15 @@ def within(a: Sees, b: Sees) -> bool:
     """Tell whether `a` sees nothing that `b` does not."""
     if b is ANY:
         return True
-    return a is not ANY and all(any(big.contains(small) for big in b) for small in a)
+    return a is not ANY and not outside(a, b)
+
+
+def outside(a: frozenset[Scope], b: Sees) -> frozenset[Scope]:
+    """Give the scopes of `a` that no scope of `b` contains."""
+    if b is ANY:
+        return NOTHING
+    wide = _Wide(b)
+    return frozenset(one for one in a if not (one in b or _held_loosely(one, b) or wide.above(one)))
 
 
 def covers(sees: Sees, namespace: str, key: str, version: int | None = None) -> bool:
