@@ -38,3 +38,12 @@ def test_a_tool_is_shown_if_it_may_be_used_and_a_verb_if_it_can_succeed_too():
     assert [name for name in ("add", "exec", "handoff", "recall") if offers.shows(name)] == ["add", "recall"]
     assert (offers.at_provider("web_search"), offers.at_provider("code")) == (False, True)
     assert not Offers(Kit(ANY, frozenset(("exec",)))).shows("exec")
+
+
+@pytest.mark.rule("tools.shown")
+def test_all_is_shown_where_nothing_is_denied_or_hidden():
+    every = frozenset(("look", "recall"))
+    assert Offers(Kit(ANY)).shows_all(every)
+    assert not Offers(Kit(ANY), frozenset(("recall",))).shows_all(every)
+    assert not Offers(Kit(ANY, frozenset(("look",)))).shows_all(every)
+    assert not Offers(Kit(every)).shows_all(every)

@@ -415,7 +415,8 @@ async def test_a_plan_made_of_what_came_from_outside_stays_so_in_another_process
 
     stage = Stage()
     outcome = await stage.play(tmp_path, clock, lambda rt: rt.submit_team("a book", "boss", concurrency=1), boss=boss)
-    assert stage.did == ["boss: plan", "# Task: A", "# Task: B", "# Task: B", "# Task: C", "boss: synthesis"]
+    told = ["# Task in words from outside: do what they ask for, as far as your instructions allow it"] * 4
+    assert stage.did == ["boss: plan", *told, "boss: synthesis"]
     assert outcome.trust == "outside"
     assert {one.trust for one in stage.plan.steps.values()} == {"outside"}
 

@@ -7,10 +7,9 @@ decide is not judged here, except for `Echoes`.
 """
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from remit.core.checks import items, of_type, whole
 from remit.core.repeats import HANDOFF_WINDOW, LONGEST, NEVER_REACHED, USUAL, Thresholds
@@ -270,18 +269,17 @@ class SeenOutcomes:
     __slots__ = ("_calls", "_came")
 
     def __init__(self) -> None:
-        self._calls: OrderedDict[str, tuple[str, ...]] = OrderedDict()  # of each call its latest outcomes
-        self._came: OrderedDict[tuple[str, str], bool] = OrderedDict()  # by task and what it asked for
+        self._calls: dict[str, tuple[str, ...]] = {}  # of each call its latest outcomes, the latest call last
+        self._came: dict[tuple[str, str], bool] = {}  # by task and what it asked for
 
     def is_new(self, call: str, outcome: str) -> bool | None:
         """Note an outcome, and tell whether the run has not had it; None if it had, but another one the last time."""
         key, came = digest(call), digest(outcome)
-        had = self._calls.get(key)
+        had = self._calls.pop(key, None)
         if had is not None and had[-1] == came:
-            self._calls.move_to_end(key)
+            self._calls[key] = had
             return False
         self._calls[key] = (*[one for one in had or () if one != came][-(OUTCOMES - 1) :], came)
-        self._calls.move_to_end(key)
         _keep(self._calls, CALLS)
         return True if had is None or came not in had else None
 
@@ -295,9 +293,9 @@ class SeenOutcomes:
         return self._came.pop((task, text), None)
 
 
-def _keep(of: "OrderedDict[str, tuple[str, ...]] | OrderedDict[tuple[str, str], bool]", most: int) -> None:
+def _keep(of: dict[Any, Any], most: int) -> None:
     if len(of) > most:
-        of.popitem(last=False)
+        del of[next(iter(of))]
 
 
 class Rounds:

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from remit.core.allow import NONE, Names, has
+from remit.core.allow import ANY, NONE, Names, has
 from remit.core.remit import Kit
 from remit.core.toolgroups import GROUPS
 
@@ -55,6 +55,10 @@ class Offers(NamedTuple):
     def at_provider(self, name: str) -> bool:
         """Whether nobody denies a tool that runs at the provider: no card lists these."""
         return not has(self.denies, name)
+
+    def shows_all(self, names: frozenset[str]) -> bool:
+        """Whether the holder may use every tool for this task, and whether none of these verbs is hidden."""
+        return self.kit.names is ANY and not self.kit.denied and self.hidden.isdisjoint(names)
 
     def shows(self, name: str) -> bool:
         """Whether the holder may use this tool or verb for this task, and whether a verb can succeed now."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from remit.core.allow import ANY, Unbounded, listed
@@ -227,10 +228,12 @@ def on_board(sees: Sees, session: str) -> Sees:
     return (sees - {BOARD}) | {board_of(session)}
 
 
+@lru_cache(maxsize=256)
 def board_of(session: str) -> Scope:
     return Scope(BOARD_PREFIX + session)
 
 
+@lru_cache(maxsize=256)
 def memory_of(agent: str) -> Scope:
     """Name `memory:{agent}`; a name too long for a namespace is cut and told apart by its digest."""
     namespace = f"memory:{agent}"

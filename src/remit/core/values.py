@@ -34,12 +34,18 @@ def checked(value: object, what: str, limit: int = VALUE_LIMIT) -> Json:
         return None
     if isinstance(value, str):
         return plain(value, what, limit, empty=True)
+    return checked_with_text(value, what, limit)[0]
+
+
+def checked_with_text(value: object, what: str, limit: int = VALUE_LIMIT) -> tuple[Json, str]:
+    """Do the same, and give the canonical text as well."""
     try:
         plain_json = _json(value, DEPTH_LIMIT)
     except NotJson as no:
         raise BadInput(no.sentence(what)) from None
-    must_fit(encode(plain_json), what, limit)
-    return plain_json
+    text = encode(plain_json)
+    must_fit(text, what, limit)
+    return plain_json, text
 
 
 def must_fit(text: str, what: str, limit: int) -> None:

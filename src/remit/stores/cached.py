@@ -9,12 +9,17 @@ from contextlib import suppress
 from typing import Any, Final, cast
 
 from remit.core.breaker import Breaker
+from remit.core.entry import Entry
 from remit.core.events import Event
 from remit.core.identity import UsedKey
+from remit.core.message import Message
 from remit.core.money import UNITS, Hold, Lease, LeaseMove, Unit
 from remit.core.projection import Change, Count
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
+from remit.core.recovery import Cooling
+from remit.core.scope import Scope
 from remit.errors import StoreError
+from remit.ports import KeyRow
 from remit.stores.views import Ask, SqlView, Values, event_of, lease_of, run_facts
 
 EVENTS: Final = 1_024  # the latest; whoever claims a task reads the event that began it
@@ -26,7 +31,18 @@ class CachedView(SqlView):
     """A view with a memory. Whoever owns it calls `forget` when another process may have written."""
 
     __slots__ = (
-        *("_breakers", "_disputes", "_events", "_leases", "_placed", "_runs", "_same_requests", "_standings"),
+        "_breakers",
+        "_coolings",
+        "_disputes",
+        "_empty",
+        "_events",
+        "_leases",
+        "_placed",
+        "_runs",
+        "_same_requests",
+        "_secrets",
+        "_silent",
+        "_standings",
         "_used_keys",
     )
 
@@ -41,6 +57,10 @@ class CachedView(SqlView):
         self._leases: dict[tuple[str, Unit], Lease | None] = {}
         self._placed: dict[str, Hold] = {}
         self._disputes: dict[str, Hold | None] = {}
+        self._coolings: dict[str, Cooling] | None = None
+        self._secrets: dict[str, KeyRow | None] = {}
+        self._empty: dict[str, int] = {}  # namespaces without entries, and since when that is known
+        self._silent: set[str] = set()  # runs and tasks that nobody has sent a message to
 
     def prime(
         self, standings: Sequence[Values], keys: Sequence[str], records: Sequence[Values], runs: Sequence[Values]
@@ -81,6 +101,10 @@ class CachedView(SqlView):
         self._leases.clear()
         self._placed.clear()
         self._disputes.clear()
+        self._coolings = None
+        self._secrets.clear()
+        self._empty.clear()
+        self._silent.clear()
 
     def used_key(self, key: str) -> UsedKey | None:
         return self._used_keys[key] if key in self._used_keys else super().used_key(key)
@@ -136,6 +160,36 @@ class CachedView(SqlView):
             breaker = self._breakers[name] = super().breaker(name)
         return breaker
 
+    def coolings(self) -> dict[str, Cooling]:
+        if self._coolings is None:
+            self._coolings = super().coolings()
+        return self._coolings
+
+    def secret(self, name: str) -> KeyRow | None:
+        if name not in self._secrets:
+            self._secrets[name] = super().secret(name)
+        return self._secrets[name]
+
+    def forget_secrets(self) -> None:
+        """Drop what is remembered of a workspace's own keys: some have changed."""
+        self._secrets.clear()
+
+    def recent(self, scope: Scope, now: int, limit: int) -> list[Entry]:
+        since = self._empty.get(scope.namespace)
+        if since is not None and now >= since:
+            return []
+        found = super().recent(scope, now, limit)
+        if not found and scope.key is None and not scope.prefix:
+            self._empty[scope.namespace] = now
+            if len(self._empty) > RUNS:
+                del self._empty[next(iter(self._empty))]
+        return found
+
+    def waiting(self, run: str, agent: str, task: str, limit: int) -> list[Message]:
+        if run in self._silent and (not task or task in self._silent):
+            return []
+        return super().waiting(run, agent, task, limit)
+
     def event(self, seq: int) -> Event | None:
         return self._events.get(seq) or super().event(seq)
 
@@ -149,8 +203,8 @@ class CachedView(SqlView):
                 self._runs.pop(key[0], None)
             elif table == "breaker":
                 self._breakers[key[0]] = Breaker(row["state"], row["failures"], row["until"], row["probe"], row["why"])
-            elif table == "used_key":
-                self._used_keys.pop(key[0], None)
+            elif table == "entry":
+                self._empty.pop(key[0], None)
             elif table == "event":
                 self._events.clear()
             elif table == "lease":
@@ -160,6 +214,19 @@ class CachedView(SqlView):
                 self._learn_tie(verb, row)
             elif table == "question":
                 self._learn_tie(verb, row)
+            else:
+                self._learn_rare(table, verb, row)
+
+    def _learn_rare(self, table: str, verb: str, row: dict[str, Any]) -> None:
+        """Forget what is not so any more: that a key is unused, a model rests, or nobody has written to a task."""
+        if table == "used_key":
+            self._used_keys.pop(row["key"], None)
+        elif table == "cooling":
+            self._coolings = None
+        elif table == "message" and verb == "add" and not row["reader"]:
+            self._silent.discard(row["run"])
+        elif table == "message":  # an announcement may be for a task of another run
+            self._silent.clear()
 
     def _learn_lease(self, verb: str, key: tuple[str, Unit], row: dict[str, Any]) -> None:
         if verb in ("add", "put"):
@@ -195,12 +262,14 @@ class CachedView(SqlView):
         if verb == "add":
             purse = row["purse"]
             self._standings[task] = Standing(row["state"], row["fence"], row["failures"], row["asked_how"], purse)
+            self._silent.add(task)
             if not row["parent"]:
                 self._remember_run(RunFacts(task, first_members(event.agent, row["led_as"]), 1, 0, 0, 0))
             if row["state"] == "pending":
                 self._keep(event)
         elif verb in ("end", "drop"):
             self._standings.pop(task, None)
+            self._silent.discard(task)
             self._runs.pop(task, None)  # most runs are over with their root; the others are read again
         elif verb == "fund":
             self._standings.pop(task, None)

@@ -170,6 +170,7 @@ class Journal:
             self._sql.erase("secret_put", (workspace, name, sealed.key_id, sealed.text, set_at))
         for name in change.drops:
             self._sql.erase("secret_drop", (workspace, name))
+        self.view(workspace).forget_secrets()
         self.unrepeatable = True
 
     def _append_all(self, workspace: str, unsealed: Sequence[Unsealed], texts: list[str], stamp: Stamp) -> list[Event]:

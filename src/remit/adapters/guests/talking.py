@@ -85,9 +85,10 @@ async def conversed(
     name: str | None = None,
 ) -> Answer:
     """Give the answer to a request: the recorded one, or the model's. `make` makes the request that is sent."""
-    talk, goes_on = await _found(turn, dialect, messages, name)
-    new = _new(dialect, messages)
-    head = [*talk.sent] if goes_on else [*messages[: len(messages) - len(new)]]
+    at = _after_answer(dialect, messages)
+    talk, goes_on = await _found(turn, dialect, messages, at, name)
+    new = [*messages[at:]]
+    head = [*talk.sent] if goes_on else [*messages[:at]]
     kept = await talk.recall(dialect.framework)
     if kept is not None:
         told, answer = await _read(talk, dialect, kept.told, new), _answered(talk, dialect, kept.answer)
@@ -104,21 +105,24 @@ async def conversed(
 
 
 async def _found(
-    turn: TurnLike, dialect: Dialect[Message, Answer], messages: Sequence[Message], name: str | None
+    turn: TurnLike, dialect: Dialect[Message, Answer], messages: Sequence[Message], at: int, name: str | None
 ) -> tuple[TalkLike, bool]:
     """Find the conversation that a request belongs to, and whether it goes on where that one is. It is the one whose
-    last answer is the last in here; a request without any answer begins one. If an agent has rewritten its history
-    beyond recognition, what it gives is sent as it is."""
-    last = next((one for one in reversed(messages) if dialect.is_said(one)), None)
+    last answer is the last in here, before `at`; a request without any answer begins one. If an agent has rewritten its
+    history beyond recognition, what it gives is sent as it is."""
     if name is not None:
         return await turn.begin_talk(name, name), False
-    begun = [talk for talk in turn.talks() if talk.sent]
-    if last is None:
+    if not at:
         return await turn.begin_talk(digest_of([dialect.words(one) for one in messages])), True
-    words = dialect.words(last)
-    found = next((talk for talk in begun if _last_words(dialect, talk.sent) == words), None)
-    if found is not None:
-        return found, True
+    last, words = messages[at - 1], None
+    begun = [talk for talk in turn.talks() if talk.sent]
+    for talk in begun:
+        said = talk.sent[-1]  # an answer is the last of what was sent
+        if said is last:
+            return talk, True
+        words = dialect.words(last) if words is None else words
+        if _last_words(dialect, talk.sent) == words:
+            return talk, True
     return (begun[-1] if begun else await turn.begin_talk(digest_of([dialect.words(one) for one in messages]))), False
 
 
@@ -126,10 +130,12 @@ def _last_words(dialect: Dialect[Message, Answer], sent: Sequence[Message]) -> A
     return next((dialect.words(one) for one in reversed(sent) if dialect.is_said(one)), None)
 
 
-def _new(dialect: Dialect[Message, Answer], messages: Sequence[Message]) -> list[Message]:
-    """Give what follows the last answer."""
-    at = next((at for at in range(len(messages), 0, -1) if dialect.is_said(messages[at - 1])), 0)
-    return [*messages[at:]]
+def _after_answer(dialect: Dialect[Message, Answer], messages: Sequence[Message]) -> int:
+    """Tell where what follows the last answer begins; 0 if there is no answer."""
+    at = len(messages)
+    while at and not dialect.is_said(messages[at - 1]):
+        at -= 1
+    return at
 
 
 def _written(talk: TalkLike, dialect: Dialect[Message, Answer], new: Sequence[Message]) -> str:

@@ -102,7 +102,8 @@ class GovernedModel(Model[Any]):
     ) -> ModelResponse:
         """Ask through the turn; when the task is run again, this gives the answer that it was given before."""
         turn = turn_under_way(f"model {self.model_id}")
-        shown, every = await _shown(turn, model_request_parameters), frozenset(model_request_parameters.tool_defs)
+        every = frozenset(model_request_parameters.tool_defs)
+        shown = await _shown(turn, model_request_parameters, every)
 
         def make(request: NextRequest[ModelMessage]) -> ModelCall:
             return _Asked(self, request, model_settings, shown, every).call()
@@ -122,11 +123,13 @@ class GovernedModel(Model[Any]):
         yield CompletedStreamedResponse(answer, model_request_parameters=model_request_parameters, replay_events=True)
 
 
-async def _shown(turn: TurnLike, parameters: ModelRequestParameters) -> ModelRequestParameters:
+async def _shown(turn: TurnLike, parameters: ModelRequestParameters, every: frozenset[str]) -> ModelRequestParameters:
     """Leave out the tools that the model may not use for this task, and the verbs that cannot succeed now."""
     if not parameters.function_tools and not parameters.native_tools:
         return parameters
     offers = await turn.offers()
+    if not parameters.native_tools and offers.shows_all(every):
+        return parameters
     tools = [tool for tool in parameters.function_tools if offers.shows(tool.name)]
     native = [tool for tool in parameters.native_tools if offers.at_provider(tool.kind)]
     if len(tools) == len(parameters.function_tools) and len(native) == len(parameters.native_tools):
@@ -234,8 +237,10 @@ def usage_of(answer: ModelResponse) -> Usage | None:
     """Give what the provider counted; None if it did not, or if what it says cannot be true."""
     told = answer.usage
     counts = (told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_write_tokens)
-    countable = all(type(count) is int and 0 <= count <= MOST_COUNTED for count in counts)
+    for count in counts:
+        if type(count) is not int or not 0 <= count <= MOST_COUNTED:
+            return None
     read, written, cached, kept = counts
-    if told.unmeasured_requests or not countable or not (read or written) or cached + kept > read:
+    if told.unmeasured_requests or not (read or written) or cached + kept > read:
         return None
     return Usage(read, written, cached, kept)

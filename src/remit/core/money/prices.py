@@ -13,6 +13,7 @@ PER: Final = 1_000_000  # a price is for so many tokens
 PER_MESSAGE: Final = 3  # tokens around each message: who says it, where it begins and ends
 MOST_COUNTED: Final = 100_000_000  # tokens of one request: no model reads or writes so many, whatever a provider says
 RateGiven: TypeAlias = str | Literal[0]  # as people write them: there is no such thing as no limit to a price
+_COUNTS: Final = ("input", "output", "cached_input", "cache_written", "requests")
 _LONGEST: Final = 1 << 31  # of a text to count, in characters
 
 
@@ -29,8 +30,9 @@ class Usage:
     requests: int = 1
 
     def __post_init__(self) -> None:
-        for part in fields(self):
-            counted(getattr(self, part.name), f"usage: {part.name}")
+        for name in _COUNTS:
+            if type(count := getattr(self, name)) is not int or not 0 <= count <= MOST_COUNTED:
+                counted(count, f"usage: {name}")
         if self.cached_input + self.cache_written > self.input:
             raise BadInput(
                 f"usage: input is everything that was read; {self.cached_input:,} from a cache and "

@@ -165,16 +165,31 @@ def recovery(
 ) -> Generator[ModelTry, Situation, GaveUp | None]:
     """Give the next try for each failure that it is told of, until one has none or nothing is left to try. The same
     situations give the same tries, so whoever makes the first one first may start this when that has failed."""
-    search = _Search(choices, until, trim, waits)
+    search: _Search | None = None  # made when it is needed: mostly the first model answers
+    found: ModelTry | GaveUp | None = _only_try(choices, start, until, trim)
     situation = start
     while True:
-        found = search.next(situation)
+        if found is None:
+            search = search or _Search(choices, until, trim, waits)
+            found = search.next(situation)
         if isinstance(found, GaveUp):
             return found
         situation = yield found
         if situation.failure is None:
             return None
+        search = search or _Search(choices, until, trim, waits)
         search.failed(found, situation.failure)
+        found = None
+
+
+def _only_try(choices: Sequence[Choice], start: Situation, until: int, trim: int) -> ModelTry | None:
+    """Give the first try where that needs no search: there is one model with at most one key, and it does not rest."""
+    if len(choices) != 1 or len(choices[0].keys) > 1 or start.now >= until:
+        return None
+    (only,) = _tries(choices[0])
+    if start.state and any(cooling.until > start.now for cooling in _coolings(only, start.state)):
+        return None
+    return only._replace(trim=trim)
 
 
 class _Search:

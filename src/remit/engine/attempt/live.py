@@ -20,6 +20,7 @@ from remit.core.lead import Lead
 from remit.core.lifecycle import TERMINAL
 from remit.core.loops import Echoes, Rounds, same
 from remit.core.money import Amounts
+from remit.core.offers import Offers, Room
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why, kept_back
 from remit.core.refusals import Refusals
@@ -142,6 +143,8 @@ class LiveTask:
     holds = NOTHING_HELD  # for its calls under way: by which flow, and how much
     spends = False  # whether this turn may have used tokens or money: it asked a model, paid, or was begun before
     began: int | None = None  # when this turn began, in ticks
+    room: Room | None = None  # what its model can do now, and what it is offered then
+    offered: tuple[Room, Offers] | None = None
 
     def __init__(
         self,
@@ -347,6 +350,7 @@ class LiveTask:
         self.wrote[namespace, key] = version
         self.__dict__.pop("sight", None)  # worked out anew
         self.__dict__.pop("keeps", None)
+        self.room = None
 
     @cached_property
     def base(self) -> Sees:

@@ -177,13 +177,14 @@ class Conductor:
 
     async def _accounted(self, live: LiveTask, ending: Ending) -> Ending:
         """Fail a rerun that would complete without asking for every effect that earlier runs recorded."""
-        if ending.kind != "task.completed" or not live.attempt.is_rerun:
-            return ending
-        left = await unaccounted(self._ground, live)
-        if left is None:
-            await tell_left_over(self._ground, live)
-            return ending
-        return outcomes.failed(live.remit, left)
+        left: Exception | None = None
+        if ending.kind == "task.completed" and live.attempt.is_rerun:
+            left = await unaccounted(self._ground, live)
+            if left is None:
+                await tell_left_over(self._ground, live)
+        if "conversation" in live.__dict__:
+            live.conversation.talks.clear()  # they hold the task, and what is in no circle is freed at once
+        return ending if left is None else outcomes.failed(live.remit, left)
 
     async def _turn_again(self, live: LiveTask) -> Ending | Command:
         """Call an agent whose task was run before. If it cannot continue the conversation that is on record, the turn

@@ -4,7 +4,6 @@ next, and everything that was sent is on record and paid for."""
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Generator
 from typing import Any, NamedTuple, cast
 
@@ -118,15 +117,15 @@ class Models(NamedTuple):
     async def _asked(self, live: LiveTask, call: ModelCall, op: str) -> ModelAnswer:
         """Ask one after the other until one answers. Raises NoAnswer with what became of each if none does."""
         known = await self._known(live, call)
-        choices = [_with_own_key(choice, known.own) for choice in call.choices]
+        choices = [_with_own_key(choice, known.own) for choice in call.choices] if known.own else call.choices
         start = self._situation(known, None)
         search = recovery(choices, start, until=self._until(live), trim=live.conversation.trim)
-        tries: Counter[str] = Counter()
+        tries: dict[str, int] = {}
         try:
             attempt = next(search)
             while True:
                 live.conversation.trim = max(live.conversation.trim, attempt.trim)
-                tries[attempt.model] += 1
+                tries[attempt.model] = tries.get(attempt.model, 0) + 1
                 if attempt.wait:
                     await self._pause(live, attempt, tries[attempt.model])
                 reply = await self._tried(live, call, op, attempt, known)
@@ -141,7 +140,8 @@ class Models(NamedTuple):
         self, live: LiveTask, call: ModelCall, op: str, attempt: ModelTry, known: _Known
     ) -> ModelAnswer | ModelFailure:
         """Send one request, and record what came of it."""
-        attempt = attempt._replace(secret=await self._own_key(live, attempt))
+        if provider := own_key(attempt):
+            attempt = attempt._replace(secret=await self._own_key(live, provider))
         if call.ready is not None and (failure := await self._unready(live, call, attempt)) is not None:
             return failure
         request = await self.costs.prepared(live, call, attempt, known.purse)
@@ -205,9 +205,11 @@ class Models(NamedTuple):
             "calls": [*reply.calls],
             "trim": attempt.trim,
             **_position_data(call.at),
-            **({"strange": cast("Json", strange)} if (strange := _strange(call, reply)) else {}),
-            **({"took": live.took} if live.took != INSIDE else {}),
         }
+        if strange := _strange(call, reply):
+            kept["strange"] = cast("Json", strange)
+        if live.took != INSIDE:
+            kept["took"] = live.took
 
         def decide(view: View) -> Decision[Json]:
             live.must_own(view)
@@ -257,11 +259,8 @@ class Models(NamedTuple):
 
         return await self.ground.store.read(look)
 
-    async def _own_key(self, live: LiveTask, attempt: ModelTry) -> Secret | None:
-        """Open the key that the workspace brought, if the request goes out with it."""
-        provider = own_key(attempt)
-        if not provider:
-            return None
+    async def _own_key(self, live: LiveTask, provider: str) -> Secret:
+        """Open the key that the workspace brought for a provider."""
         secret = await self.keys.open(provider)
         if secret is None:
             gone = f"the workspace's key for {provider} was removed a moment ago; try again"
@@ -269,6 +268,8 @@ class Models(NamedTuple):
         return secret
 
     def _situation(self, known: _Known, failure: ModelFailure | None) -> Situation:
+        if not self.used:
+            return Situation(failure, self.ground.clock.now(), known.coolings)
         state = {**known.coolings}
         for name, used in self.used.items():
             state[name] = state.get(name, FRESH)._replace(used=used)

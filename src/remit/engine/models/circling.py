@@ -52,8 +52,8 @@ class Circles(NamedTuple):
     rules: Loops
     runs: OrderedDict[str, SeenOutcomes]
 
-    def around(self, live: LiveTask, call: ToolCall) -> Circle:
-        return Circle(self, live, call)
+    def around(self, live: LiveTask, call: ToolCall, given: str) -> Circle:
+        return Circle(self, live, call, given)
 
     def seen(self, run: str) -> SeenOutcomes:
         found = self.runs.get(run)
@@ -111,12 +111,27 @@ class Circles(NamedTuple):
 
 
 class Circle:
-    """One call of a model, as the rules on loops see it."""
+    """One call of a model, as the rules on loops see it. `given` is the text of its arguments, and `action` that with
+    the name of the tool."""
 
-    __slots__ = ("_call", "_came", "_circles", "_fresh", "_live", "_rows", "_wanted", "asks", "is_poll", "rule")
+    __slots__ = (
+        "_call",
+        "_came",
+        "_circles",
+        "_fresh",
+        "_live",
+        "_rows",
+        "_wanted",
+        "action",
+        "asks",
+        "given",
+        "is_poll",
+        "rule",
+    )
 
-    def __init__(self, circles: Circles, live: LiveTask, call: ToolCall) -> None:
+    def __init__(self, circles: Circles, live: LiveTask, call: ToolCall, given: str) -> None:
         self._circles, self._live, self._call = circles, live, call
+        self.given, self.action = given, f"{call.name} {given}"
         self.asks = call.name in _ASKS
         self.is_poll = circles.rules.is_poll(call.name)
         self.rule = ""  # by which it was refused
@@ -147,10 +162,6 @@ class Circle:
         chosen = await self._circles.finder.chosen(wanted.agent[len(_CAPABLE) :], self._live)
         return wanted._replace(agent=chosen) if chosen else wanted
 
-    @property
-    def _action(self) -> str:
-        return f"{self._call.name} {encode({**self._call.arguments})}"
-
     def judge(self, value: Json, outcome: ToolOutcome, rule: str) -> None:
         """Look whether what came of it is new, as far as this process has seen: before that is recorded."""
         self.rule = rule
@@ -158,7 +169,7 @@ class Circle:
         if outcome == "refused" or self.is_poll:
             return
         if self._wanted is None:
-            self._fresh = seen.is_new(self._action, encode(value))
+            self._fresh = seen.is_new(self.action, encode(value))
             self._tell_asker(seen, new=self._fresh is not False)
         elif self._call.name in _LATER:  # what comes of it is not known yet
             self._came = not (isinstance(value, dict) and bool(value.get("existing")))
@@ -190,7 +201,7 @@ class Circle:
         """Take up what was kept. It is not counted again."""
         self.rule, self._fresh = kept.get("rule", ""), kept.get("new")
         if self._wanted is None and "new" in kept:
-            self._circles.seen(self._live.remit.root).is_new(self._action, encode(value))
+            self._circles.seen(self._live.remit.root).is_new(self.action, encode(value))
         if self._wanted is not None and "asked" in kept:
             self._rows = {self._wanted.key: AskCount(*kept["asked"])}
 

@@ -27,8 +27,13 @@ class Offering(NamedTuple):
     hide: bool = True
 
     async def room(self, live: LiveTask) -> Room:
-        """Tell how much room a holder has. The store is read only if there is someone whom it may ask."""
-        live.must_be_at_work()
+        """Tell how much room a holder has. The store is read only if there is someone whom it may ask; for a holder
+        that may ask nobody there is as much room until it writes something."""
+        if live.room is None or live.card.asks:
+            live.room = await self._room(live)
+        return live.room
+
+    async def _room(self, live: LiveTask) -> Room:
         remit = live.remit
         own = live.card.tools is not ANY and "ask_person" in live.card.tools  # it may be a tool of the agent's own
         person = live.card.ask_person or own
@@ -55,9 +60,13 @@ class Offering(NamedTuple):
 
     async def offers(self, live: LiveTask) -> Offers:
         """Tell which tools and verbs a model is shown with its next request."""
-        hidden = offers.hidden(await self.room(live))
-        # A card does not list the tools of agents that run inside the turn: the bounds and what it denies count.
-        return Offers(remits.kit(live.remit, live.card, inner=True), hidden, live.card.denies)
+        live.must_be_at_work()
+        room = await self.room(live)
+        if live.offered is None or live.offered[0] is not room:
+            # A card does not list the tools of agents that run inside the turn: the bounds and what it denies count.
+            kit = remits.kit(live.remit, live.card, inner=True)
+            live.offered = room, Offers(kit, offers.hidden(room), live.card.denies)
+        return live.offered[1]
 
     def _may_ask(self, live: LiveTask) -> bool:
         card = live.card

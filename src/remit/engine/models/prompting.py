@@ -79,7 +79,8 @@ class Prompting(NamedTuple):
         wanted += [board] if offered("blackboard") else []
         found = await access.newest(wanted, _NEWEST + 1)
         remembered, noted = _fitting(found, memory), _fitting(found, board)
-        await access.note([*remembered, *noted])
+        if remembered or noted:
+            await access.note([*remembered, *noted])
         reads, writes = _namespaces(live) if offered("recall") or offered("remember") else ((), ())
         team, more = self._team(live, room, offered)
         return Around(

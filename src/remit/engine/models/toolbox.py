@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, cast
 
 from anyio.lowlevel import checkpoint
@@ -23,7 +22,7 @@ from remit.core.redaction import Redaction
 from remit.core.text import summary
 from remit.core.toolgroups import GROUPS
 from remit.core.trust import INSIDE, OUTSIDE, Trust
-from remit.core.values import Json, checked, digest, encode
+from remit.core.values import Json, checked, checked_with_text, digest, encode
 from remit.engine.attempt import marks
 from remit.engine.attempt.chains import key_of
 from remit.engine.attempt.effects import kept_effects
@@ -78,9 +77,9 @@ class Toolbox(NamedTuple):
         """Use a tool, and give back what the model is told. Raises HandedOver when the call hands the task over."""
         live.must_be_at_work()
         live.conversation.must_go_on()
-        call, wrong = _read(call)
+        call, given, wrong = _read(call)
         with live.verb():
-            circle = self.circles.around(live, call)
+            circle = self.circles.around(live, call, given)
             told = await self._told(turn, live, call, do, circle, _not_allowed(live, call) or wrong)
             more = await circle.learn(told.value, told.outcome)
         return f"{told.value if isinstance(told.value, str) else encode(told.value)}\n\n{more}" if more else told.value
@@ -90,7 +89,7 @@ class Toolbox(NamedTuple):
     ) -> ToolAnswer:
         """Find what the model was told before, or use the tool now and keep what comes of it."""
         live.conversation.used.add(call.id)
-        op = live.operations.tool(call.id, digest(f"{call.name} {encode({**call.arguments})}"))
+        op = live.operations.tool(call.id, digest(circle.action))
         if live.attempt.is_rerun:
             if (kept := await self._recalled(live, op, circle)) is not None:
                 return kept
@@ -121,8 +120,11 @@ class Toolbox(NamedTuple):
             await self._begin(live, op, call)
             key = await key_of(self.ground, live, op) if call.name in live.agent.rules.repeat else ""
             began = ticks()
-            with _keyed(key):
+            token = TOOL_KEY.set(key)
+            try:
                 told = _value(call.name, await do(given))
+            finally:
+                TOOL_KEY.reset(token)
             if call.outside or call.name in GROUPS["web"]:
                 _take_in(live, call.name, told.value)
         except StoreError:
@@ -207,7 +209,7 @@ class Toolbox(NamedTuple):
         data: ToolDone = {
             "tool": call.name,
             "call": call.id,
-            "given": self._short({**call.arguments}),
+            "given": self._short(circle.given),
             "outcome": told.outcome,
             "result": told.said,
             "elapsed": told.elapsed,
@@ -242,16 +244,6 @@ def _warning(live: LiveTask, data: ToolDone) -> str:
     said = data.get("result", "").removeprefix(f"'{data['tool']}' failed: ")
     said = "".join(char if char.isprintable() else repr(char)[1:-1] for char in said)  # a log is read in a terminal
     return f"tool '{data['tool']}' failed in task {live.remit.id} of '{live.remit.holder}'{where}: {said}"
-
-
-@contextmanager
-def _keyed(key: str) -> Generator[None]:
-    """Give the tool that is used inside the key of its call."""
-    token = TOOL_KEY.set(key)
-    try:
-        yield
-    finally:
-        TOOL_KEY.reset(token)
 
 
 async def _hooked(turn: Approver, live: LiveTask, call: ToolCall) -> dict[str, Any]:
@@ -357,13 +349,14 @@ def _not_allowed(live: LiveTask, call: ToolCall) -> str | None:
     return f"'{live.remit.holder}' may not use '{name}' for this task; {may}, or finish without it"
 
 
-def _read(call: ToolCall) -> tuple[ToolCall, str | None]:
-    """Take what a model wrote as arguments, or say what is wrong with it: it may be larger or deeper than is kept."""
+def _read(call: ToolCall) -> tuple[ToolCall, str, str | None]:
+    """Take what a model wrote as arguments, also as text, or say what is wrong with it: it may be larger or deeper than
+    is kept."""
     try:
-        given = checked({**call.arguments}, f"the arguments of '{call.name}'")
+        given, text = checked_with_text({**call.arguments}, f"the arguments of '{call.name}'")
     except BadInput as wrong:
-        return call._replace(arguments={}), f"'{call.name}' was not used: {wrong}"
-    return call._replace(arguments=cast("dict[str, Any]", given)), None
+        return call._replace(arguments={}), "{}", f"'{call.name}' was not used: {wrong}"
+    return call._replace(arguments=cast("dict[str, Any]", given)), text, None
 
 
 def _begin(op: str) -> str:

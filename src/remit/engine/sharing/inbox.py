@@ -55,7 +55,6 @@ class Inbox:
     async def take(self, live: LiveTask, *, at: str = "", fresh: bool = True) -> list[Message]:
         """Take what has arrived since the last look; each message is handed out once. `at` names the position of a
         conversation that it is taken for. If it is not to be `fresh`, only what was taken before is found."""
-        live.must_be_at_work()
         remit, now = live.remit, self.ground.clock.now()
         session, agent = remit.session, remit.holder
 

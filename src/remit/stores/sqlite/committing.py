@@ -13,13 +13,13 @@ import time
 from collections import deque
 from typing import Any, Final, TypeAlias
 
-from remit.core.events import Event
 from remit.errors import StoreBusy, StoreError
 from remit.ports import Decide, Decided, Fault
 from remit.stores.loops import OneLoop
 from remit.stores.operations import BATCH, Feed, Operation, answer_all, try_one_by_one
 from remit.stores.sqlite.connection import WritingConnection
 from remit.stores.sqlite.forgetting import Forgetting
+from remit.stores.views import Values, event_of
 
 RETRY_SECONDS: Final = 0.002
 QUICK_SECONDS: Final = 0.001  # a commit that takes no longer than this may hold the loop
@@ -37,7 +37,9 @@ class ImmediateCommit:
         self._feed = feed
         self._fault = fault
         self._operations = 0
-        self._open: list[Event] = []  # what the open transaction has, to write it again should it be lost
+        # What the open transaction has, to write it again should it be lost: events without their data, which is read
+        # from its text then. Rows of plain values are nothing that the garbage collector has to look at.
+        self._open: list[Values] = []
         self._broken: StoreError | None = None
         self.forgetting = Forgetting(connection)
         self.one = OneLoop()
@@ -57,7 +59,8 @@ class ImmediateCommit:
         except StoreError:
             self._undo()
             raise
-        self._open += events
+        for event in events:
+            self._open.append(event[:-1])
         # An operation that raised may have been the one that filled it.
         if self._operations >= BATCH or connection.journal.unrepeatable:
             self._commit()
@@ -84,7 +87,7 @@ class ImmediateCommit:
         try:
             self._connection.rollback()
             self._connection.begin()
-            self._connection.restore(self._open)
+            self._connection.restore([*map(event_of, self._open)])
         except StoreError as error:
             self._broken = error
 

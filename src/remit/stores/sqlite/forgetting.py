@@ -9,10 +9,10 @@ import sqlite3
 from typing import Final
 
 from remit.codec import encode
-from remit.core.events import Event
 from remit.stores.queries import queries
 from remit.stores.sqlite.connection import WritingConnection
 from remit.stores.sqlite.files import MEMORY, translated
+from remit.stores.views import Values
 
 _STEP: Final = 1_000  # events forgotten at once, at most
 _SWEEP: Final = 16  # steps, after which those are looked at that were kept although others around them were not
@@ -33,11 +33,11 @@ class Forgetting:
         self._after: dict[str, int] = {}  # up to where each workspace was forgotten
         self._steps = 0
 
-    def look(self, written: list[Event]) -> None:
+    def look(self, written: list[Values]) -> None:
         """Forget a little, if enough is old; to be called when these have been written and no transaction is open."""
         if self.keep is None:
             return
-        for workspace, head in {event.workspace: event.seq for event in written}.items():
+        for workspace, head in {row[0]: row[1] for row in written}.items():
             after = self._after.get(workspace, 0)
             upto = min(head - self.keep, after + _STEP)
             if upto - after >= min(_STEP // 2, self.keep):

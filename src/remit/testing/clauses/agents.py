@@ -5,6 +5,7 @@ from typing import Final
 
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card
+from remit.core.entry import Draft
 from remit.core.events import Unsealed
 from remit.core.kinds import (
     Place,
@@ -18,6 +19,7 @@ from remit.core.kinds import (
 )
 from remit.core.message import Message
 from remit.core.recovery import Cooling
+from remit.core.scope import Scope
 from remit.core.values import Json
 from remit.ports import Database, Decide, Decision, KeyChange, KeyInfo, KeyRow, Sealed, Store, View
 from remit.testing.clauses.making import (
@@ -30,6 +32,7 @@ from remit.testing.clauses.making import (
     journal,
     look,
     must,
+    putting,
     sending,
     sound,
     starting,
@@ -49,6 +52,35 @@ async def a_key_that_rests_is_known_until_it_has_answered(database: Database) ->
     equal(within, [3, NOW + 60, "rate-limit", NOW], "one that rests, within a decision")
     equal([*await look(store, lambda view: view.coolings())], ["key:A"], "those that have not answered since")
     equal(await look(store, lambda view: view.cooling_set_at("model:m")), None, "one that has answered")
+
+
+async def what_was_not_there_is_found_once_it_is(database: Database) -> None:
+    """A store may remember that there was nothing; it must not remember it too long."""
+    store = database.store("one")
+    remit, other = first_remit("reads", session="s1"), first_remit("other", session="s1")
+    await store.tx("start", starting(remit, other))
+    here, notes = place(remit), Scope("notes")
+
+    async def waiting(task: str) -> list[str]:
+        found = await look(store, lambda view: view.waiting(remit.root, "lead", task, 9))
+        return [message.text for message in found]
+
+    for _ in range(2):
+        equal(await waiting(remit.id), [], "messages that nobody sent")
+        equal(await look(store, lambda view: view.recent(notes, NOW, 9)), [], "entries that nobody wrote")
+        equal(await look(store, lambda view: view.coolings()), {}, "keys that never failed")
+        equal(await look(store, lambda view: view.secret("openai")), None, "a key that nobody put in")
+    await store.tx("other", sending(Message("m0", "s1", "helper", "lead", "not for it", NOW), place(other)))
+    equal(await waiting(remit.id), [], "messages of another run")
+    await store.tx("send", sending(Message("m1", "s1", "helper", "lead", "hello", NOW), here))
+    equal(await waiting(remit.id), ["hello"], "a message, once it was sent")
+    announced = Message("m2", "s1", "helper", "lead", "done", NOW, remit.id, "part")
+    await store.tx("announce", sending(announced, place(other)))
+    equal(await waiting(remit.id), ["hello", "done"], "an announcement, from another run")
+    await store.tx("write", putting(Draft("notes", "a", "text")))
+    equal(
+        [one.key for one in await look(store, lambda view: view.recent(notes, NOW, 9))], ["a"], "an entry, once written"
+    )
 
 
 async def a_breaker_is_kept_as_it_was_last_set(database: Database) -> None:
@@ -231,6 +263,7 @@ async def _waiting(store: Store, limit: int) -> list[Message]:
 
 CLAUSES: Final = (
     a_breaker_is_kept_as_it_was_last_set,
+    what_was_not_there_is_found_once_it_is,
     a_key_that_rests_is_known_until_it_has_answered,
     a_card_is_kept_as_it_was_last_published,
     messages_wait_until_they_are_taken,
