@@ -218,6 +218,17 @@ def test_an_agent_asks_only_whom_its_card_names():
     assert allows(allowed, first_remit("lead"), "coder", facts_)
 
 
+@pytest.mark.rule("asks.alike")
+def test_an_agent_that_may_not_ask_somebody_does_not_learn_whether_there_is_somebody():
+    there, not_there = (facts_of(NOW, asks=frozenset({"tester"}), known=one) for one in (True, False))
+
+    assert refusal(known, first_remit("lead"), "poet", not_there) == refusal(
+        allowed, first_remit("lead"), "poet", there
+    )
+    misspelled = facts_of(NOW, asks=frozenset({"poet"}), known=False)
+    assert refusal(known, first_remit("lead"), "poet", misspelled).rule == "unknown"
+
+
 @pytest.mark.rule("asks.default-deny", "bounds.empty")
 def test_a_card_that_names_no_one_lets_its_agent_ask_no_one():
     verdict = refusal(allowed, first_remit("lead"), "coder", facts_of(NOW, asks=NONE))

@@ -147,17 +147,22 @@ def not_self(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
     return deny("self", f"'{wish.to}' cannot delegate to itself; do this part yourself or ask someone else")
 
 
-def known(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
+def known(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if facts.known:
         return ALLOW
+    if not has(facts.asks, wish.to):  # an agent that may not ask somebody does not learn whether there is somebody
+        return deny("unknown", _not_on_card(remit, wish, facts))
     return deny("unknown", f"there is no agent '{wish.to}'; {_whom(facts)}")
 
 
 def allowed(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if not has(facts.asks, wish.to):
-        sentence = f"'{remit.holder}' may not ask '{wish.to}'; its card lets it ask {spelled(facts.asks)}"
-        return deny("not-allowed", sentence)
+        return deny("not-allowed", _not_on_card(remit, wish, facts))
     return admitted(remit, wish, facts)
+
+
+def _not_on_card(remit: Remit, wish: Pass, facts: Facts) -> str:
+    return f"'{remit.holder}' may not ask '{wish.to}'; its card lets it ask {spelled(facts.asks)}"
 
 
 def admitted(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
