@@ -222,11 +222,10 @@ def test_an_agent_asks_only_whom_its_card_names():
 def test_an_agent_that_may_not_ask_somebody_does_not_learn_whether_there_is_somebody():
     there, not_there = (facts_of(NOW, asks=frozenset({"tester"}), known=one) for one in (True, False))
 
-    assert refusal(known, first_remit("lead"), "poet", not_there) == refusal(
-        allowed, first_remit("lead"), "poet", there
-    )
+    unknown = refusal(known, first_remit("lead"), "poet", not_there)
+    assert unknown.sentence == refusal(allowed, first_remit("lead"), "poet", there).sentence
     misspelled = facts_of(NOW, asks=frozenset({"poet"}), known=False)
-    assert refusal(known, first_remit("lead"), "poet", misspelled).rule == "unknown"
+    assert refusal(known, first_remit("lead"), "poet", misspelled).sentence.startswith("there is no agent 'poet'")
 
 
 @pytest.mark.rule("asks.default-deny", "bounds.empty")
