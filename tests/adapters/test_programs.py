@@ -8,7 +8,7 @@ import pytest
 
 from adapters.processes import CORPUS, STUBBORN, Task, marked, python, running, written
 from remit import Card, Failed, Outcome, Runtime
-from remit.adapters.process import ProgramFailed, program
+from remit.adapters.process import LIMIT, ProgramFailed, program
 from remit.errors import BadInput, Cancelled, TimedOut
 from remit.testing import FakeClock
 
@@ -57,6 +57,15 @@ async def test_another_exit_code_is_a_failure_with_the_last_words():
 
 async def test_an_answer_that_was_cut_says_so():
     assert await program(["echo", "12345678"], limit=4)(Task()) == "1234\n[cut after 4 bytes]"
+
+
+@pytest.mark.rule("program.cut")
+@pytest.mark.parametrize("limit", [LIMIT, 4 * LIMIT])
+async def test_an_answer_longer_than_what_is_kept_is_cut_with_a_note_and_does_not_fail(limit: int):
+    async with Runtime() as rt:
+        rt.add(Card("wordy"), program(python("print('x' * 3_000_000)"), limit=limit))
+        said = await rt.run("wordy", "go")
+    assert said == "x" * 1_048_476 + "\n[cut after 1,048,476 characters]"
     loud = python("import sys; print('ok'); print('much' * 99, file=sys.stderr)")
     assert await program(loud, limit=40)(Task()) == "ok"
 

@@ -29,9 +29,11 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from remit.adapters import reaper
 from remit.adapters.reaper import ASK, KILL, PREFIX
 from remit.core.text import NAME_LIMIT, TASK_LIMIT, plain, shown
+from remit.core.values import VALUE_LIMIT
 from remit.errors import BadInput
 
 LIMIT: Final = 1_048_576  # bytes of each stream
+_KEPT: Final = VALUE_LIMIT - 100  # characters of what is printed: a value has no more, and there is a note below it
 GRACE: Final = 5.0  # seconds between asking to end and ending
 
 _INHERITED: Final = frozenset({"PATH", "HOME", "LANG", "TMPDIR", "TZ"})  # and LC_*; keys and tokens stay with us
@@ -126,8 +128,10 @@ def located(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[s
 
 
 def printed(done: Finished, limit: int) -> str:
-    """Give what a program printed as text, and say so if there was more."""
+    """Give what a program printed as text that can be kept, and say so if there was more."""
     text = done.out.decode(errors="replace").removesuffix("\n")
+    if len(text) > _KEPT:
+        return f"{text[:_KEPT]}\n[cut after {_KEPT:,} characters]"
     return f"{text}\n[cut after {limit:,} bytes]" if done.cut and len(done.out) == limit else text
 
 

@@ -4,6 +4,7 @@ like them name their errors alike, so they are known by name and none of them is
 from collections.abc import Mapping
 from typing import Final
 
+from remit.adapters.bodies import unreadable
 from remit.adapters.said import provider_words
 from remit.core.recovery import FailureKind, ModelFailure, kind_of
 from remit.core.times import SECOND
@@ -29,6 +30,8 @@ _KINDS: Final[tuple[tuple[str, FailureKind | None], ...]] = (
 
 def failure_of(error: Exception) -> ModelFailure | None:
     """Tell what an error of a client means; None if it is not the model's."""
+    if why := unreadable(error):
+        return ModelFailure("broken", said=why)
     if isinstance(error, AttributeError) and isinstance(error.obj, str | tuple):
         return ModelFailure("broken")  # a page, which clients give as text, was taken for an answer
     names = {kind.__name__ for kind in type(error).__mro__}

@@ -12,6 +12,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import BaseModel
 
+from remit.adapters.bodies import bounded, http_of
 from remit.adapters.guests import (
     MAX_TOKENS,
     NextRequest,
@@ -84,14 +85,14 @@ class Seam(BaseChatModel):
 
         async def ask(shown: list[BaseMessage], most: int, hear: Hear | None) -> ChatResult:
             how = {**offered, limit: most}
-            with inside(self):
+            with inside(self), bounded(*http):
                 if hear is None or not _streams(type(self)):
                     return await plain(shown, stop, run_manager, **how)
                 return await agenerate_from_stream(_heard(streamed(shown, stop, None, **how), hear))
 
         most = kwargs.get(limit) or getattr(self, "max_tokens", None) or MAX_TOKENS
         name, client = _name(self), getattr(self, "root_async_client", None)
-        choice = choice_of(name, client)
+        choice, http = choice_of(name, client), (http_of(client), http_of(getattr(self, "_async_client", None)))
         system, said = _parted(messages)
 
         def make(request: NextRequest[BaseMessage]) -> ModelCall:

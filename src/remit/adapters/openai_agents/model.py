@@ -16,6 +16,7 @@ from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
 from agents.tool import FunctionTool, Tool
 from openai.types.responses import ResponseCompletedEvent, ResponseFunctionToolCall, ResponseTextDeltaEvent
 
+from remit.adapters.bodies import bounded, http_of
 from remit.adapters.guests import (
     MAX_TOKENS,
     NextRequest,
@@ -75,8 +76,9 @@ class GovernedOpenAIModel(Model):
 
         async def send(how: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
             changed = {"input": asked.shortened(how.trim), "model_settings": self._limited(asked.settings, most)}
-            response = await self._sent({**given, **changed, "tools": shown}, hear)
-            text, kept = recorded(response, request.ids)
+            with bounded(http_of(getattr(self.inner, "_client", None))):
+                response = await self._sent({**given, **changed, "tools": shown}, hear)
+                text, kept = recorded(response, request.ids)
             calls = tuple(item.name for item in kept.output if isinstance(item, ResponseFunctionToolCall))
             return ModelAnswer(text, self.name, _usage(response), calls, kept)
 

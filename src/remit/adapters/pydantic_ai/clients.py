@@ -20,6 +20,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
+from remit.adapters.bodies import http_of
 from remit.adapters.providers import default_key, endpoint_of, provider_of
 from remit.adapters.pydantic_ai.failures import MissingKey, said
 from remit.core.checks import items
@@ -196,6 +197,12 @@ def asks_again(model: Model) -> bool:
     say."""
     inside = _inside(model)
     return inside.provider is not None and bool(getattr(inside.provider.client, "max_retries", 0))
+
+
+def http_clients(model: Model) -> tuple[Any, ...]:
+    """Give the HTTP clients that a model's answers come through, as far as they can be found."""
+    provider: Any = _inside(model).provider
+    return () if provider is None else (getattr(provider, "_own_http_client", None), http_of(provider.client))
 
 
 def streams(model: Model) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic_ai import exceptions as pai
 
+from remit.adapters.bodies import unreadable
 from remit.adapters.said import provider_words
 from remit.core.recovery import FailureKind, ModelFailure, kind_of
 from remit.core.times import SECOND
@@ -57,6 +58,8 @@ def failure_of(error: Exception, secrets: Iterable[str] = ()) -> ModelFailure | 
     provider said."""
     if isinstance(error, MissingKey):
         return ModelFailure("no-key", sent=False, said=str(error))
+    if why := unreadable(error):
+        return ModelFailure("broken", said=why)
     if isinstance(error, pai.FallbackExceptionGroup):  # a model that tries several itself: the last has the last word
         last = error.exceptions[-1]
         return failure_of(last, secrets) if isinstance(last, Exception) else None

@@ -20,8 +20,9 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestPar
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext
 
+from remit.adapters.bodies import bounded, unreadable
 from remit.adapters.guests import NextRequest, conversed
-from remit.adapters.pydantic_ai.clients import Clients, asks_again, streams
+from remit.adapters.pydantic_ai.clients import Clients, asks_again, http_clients, streams
 from remit.adapters.pydantic_ai.failures import EmptyAnswer, failure_of
 from remit.adapters.pydantic_ai.history import (
     calls_of,
@@ -175,10 +176,11 @@ class _Asked:
         """Send it once, to this model with this key."""
         model = await self.model.clients.find(tried.model, tried.key, tried.secret)
         limit = (self.settings or {}).get("request_timeout")
-        if limit is None:
-            return self._reply(await self._read(model, tried, most, hear), tried)
-        with anyio.move_on_after(limit):
-            return self._reply(await self._read(model, tried, most, hear), tried)
+        with bounded(*http_clients(model)):
+            if limit is None:
+                return self._reply(await self._read(model, tried, most, hear), tried)
+            with anyio.move_on_after(limit):
+                return self._reply(await self._read(model, tried, most, hear), tried)
         raise ModelRequestTimeout(tried.model, limit)
 
     async def _read(self, model: Model, tried: ModelTry, most: int, hear: Hear | None) -> ModelResponse:
@@ -187,6 +189,8 @@ class _Asked:
             return await self._answer(model, tried, most, hear)
         except _STUMBLES as error:
             if model.provider is None:  # there is no server that could be at fault
+                raise
+            if unreadable(error):
                 raise
             what = type(error).__name__
         raise UnexpectedModelBehavior(f"the answer cannot be read: {what}")
