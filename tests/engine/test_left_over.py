@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -45,7 +45,7 @@ async def two_lives(folder: Path, lead: Any) -> tuple[Outcome, list[str], str]:
             events = await rt.workspace.history()
             root = await rt.workspace.root(outcome.id)
             assert root is not None
-            left = [one for event in events if event.kind == "work.left" for one in event.data["left"]]
+            left = [one for event in events if event.kind == "work.left" for one in cast("list[Any]", event.data["left"])]
             return outcome, left, text(root, rt.workspace.clock.now())
 
 
