@@ -491,7 +491,7 @@ async def test_an_agent_gives_a_goal_to_a_team_and_gets_its_answer(rt: Runtime):
     async def chief(turn: Turn) -> object:
         with pytest.raises(Refused, match="'ann'"):
             await turn.run_team("a book", "ann")
-        with pytest.raises(Refused, match="there is no agent 'nobody'"):
+        with pytest.raises(Refused, match="may not ask 'nobody'"):
             await turn.run_team("a book", "nobody")
         with pytest.raises(BadInput, match="run_team takes no approve"):
             await turn.run_team("a book", "boss", approve=echo)  # pyright: ignore[reportCallIssue]

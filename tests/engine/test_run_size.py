@@ -300,7 +300,7 @@ async def test_the_first_hundred_refusals_of_a_task_are_recorded_and_the_others_
     async def lead(turn: Turn) -> list[int]:
         said = await turn.delegate_all([("nobody", str(number)) for number in range(90)])
         for number in range(50):
-            with pytest.raises(Refused, match="there is no agent 'nobody'"):
+            with pytest.raises(Refused, match="may not ask 'nobody'"):
                 await turn.submit("nobody", str(number))
         with pytest.raises(Refused, match="there is no agent 'nobody'"):
             await turn.hand_off("nobody")
