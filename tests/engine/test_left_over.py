@@ -45,7 +45,9 @@ async def two_lives(folder: Path, lead: Any) -> tuple[Outcome, list[str], str]:
             events = await rt.workspace.history()
             root = await rt.workspace.root(outcome.id)
             assert root is not None
-            left = [one for event in events if event.kind == "work.left" for one in cast("list[Any]", event.data["left"])]
+            left = [
+                one for event in events if event.kind == "work.left" for one in cast("list[Any]", event.data["left"])
+            ]
             return outcome, left, text(root, rt.workspace.clock.now())
 
 
