@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import anyio.lowlevel
 
 MOST_BYTES: Final = 16 * 1_024 * 1_024  # of an answer, unpacked
+_STREAMED: Final = 6 * MOST_BYTES  # of a stream: it says each word up to five times, in pieces, parts and whole
 MOST_DEPTH: Final = 100  # lists and objects in each other
 _PIECE: Final = 64 * 1_024  # bytes that are unpacked at once
 _STRUCTURE: Final = re.compile(r'"|\\[\s\S]|[\[{]|[\]}]')
@@ -74,28 +75,31 @@ async def _count(response: Any) -> None:
     if packed not in ("identity", "gzip", ""):
         raise UnreadableBody("its answer is packed in a way that it was not asked for")
     response.headers.pop("content-encoding", None)
-    response.stream = _stream(type(cast("object", response)))(response.stream, packed == "gzip")
-    if not response.headers.get("content-type", "").startswith("text/event-stream"):
+    streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+    most = _STREAMED if streamed else MOST_BYTES
+    response.stream = _stream(type(cast("object", response)))(response.stream, packed == "gzip", most)
+    if not streamed:
         await _check_depth(await response.aread())
 
 
 @cache
-def _stream(of: type) -> Callable[[Any, bool], Any]:
+def _stream(of: type) -> Callable[[Any, bool, int], Any]:
     """Make the kind of stream that a response of this library takes."""
     base: Any = import_module(of.__module__.partition(".")[0]).AsyncByteStream
 
     class Counted(base):
-        def __init__(self, stream: Any, packed: bool) -> None:
+        def __init__(self, stream: Any, packed: bool, most: int) -> None:
             self._stream = stream
             self._packed = packed
+            self._most = most
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             size, unpacked = 0, zlib.decompressobj(zlib.MAX_WBITS | 16) if self._packed else None
             async for chunk in self._stream:
                 for piece in _pieces(chunk, unpacked):
                     size += len(piece)
-                    if size > MOST_BYTES:
-                        raise UnreadableBody(f"its answer is longer than {MOST_BYTES // 1_024**2} MB")
+                    if size > self._most:
+                        raise UnreadableBody(f"its answer is longer than {self._most // 1_024**2} MB")
                     yield piece
 
         async def aclose(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from remit.core.command import Command
 from remit.core.money.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
+from remit.core.secret import Secret
 from remit.core.values import Json
 
 Hear: TypeAlias = Callable[[str], None]  # is given the text of an answer piece by piece
@@ -89,8 +90,8 @@ class ModelCall(NamedTuple):
     may be written, and `tools` are those that are offered. `send` sends one request, once: to this model with this key,
     for at most so many tokens, and tells the text to `Hear` as it comes if anyone listens. `failure` says what an error
     of `send` means; None if it is not the model's. `ready` makes what `send` needs, such as a client with its key,
-    before money is held. A request `at` a position of a conversation is known by that position, whatever it says; any
-    other is known by its digest.
+    before money is held, and gives that key, which is redacted from then on. A request `at` a position of a
+    conversation is known by that position, whatever it says; any other is known by its digest.
     """
 
     digest: str
@@ -100,7 +101,7 @@ class ModelCall(NamedTuple):
     send: Callable[[ModelTry, int, Hear | None], Awaitable[ModelAnswer]]
     failure: Callable[[Exception], ModelFailure | None]
     tools: frozenset[str] = frozenset()
-    ready: Callable[[ModelTry], Awaitable[object]] | None = None
+    ready: Callable[[ModelTry], Awaitable[Secret | None]] | None = None
     at: Position | None = None
 
 

@@ -145,3 +145,34 @@ async def test_words_of_a_model_are_heard_over_http_and_a_cut_answer_begins_anew
         assert "".join(said[-1]) == "seven eight"
         assert len(said) == 2
         assert all(request.stream for request in place.server.requests)
+
+
+PASTED = ("sk-live-0123456789abcdef", "AIzaSyA0123456789abcdefghi", "gsk_0123456789abcdef0123", "two words", "KÄY")
+
+
+@pytest.mark.rule("secret.keys")
+async def test_a_key_of_the_environment_is_redacted_from_the_first_request_that_opens_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    secret = "sk-canary-0123456789abcdef"
+    monkeypatch.setenv("KEY_A", secret)
+
+    def look() -> str:
+        """Look at the environment."""
+        return f"KEY_A={secret}"
+
+    async with served([Calls("look", {}, text=f"your key is {secret}"), Says(f"it is {secret}")]) as (place, rt):
+        rt.model_agent("curious", "openai-chat:big", tools=[look], **place.how)
+        await rt.run("curious", "look around")
+        history = str([event.data for event in await rt.workspace.history()])
+    assert secret not in history
+    assert "KEY_A=[secret]" in history
+
+
+@pytest.mark.rule("secret.keys")
+@pytest.mark.parametrize("pasted", PASTED)
+def test_a_key_in_the_place_of_the_name_of_a_variable_is_refused_without_being_shown(pasted: str):
+    rt = Runtime()
+    with pytest.raises(BadInput, match="keys takes names of environment variables") as info:
+        rt.model_agent("it", "openai-chat:big", keys=[pasted])
+    assert pasted not in str(info.value)

@@ -36,7 +36,16 @@ KeysGiven: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
 UrlGiven: TypeAlias = str | Mapping[str, str] | None
 KeyOf: TypeAlias = Callable[[str], str]
 
+_SHORTEST_KEY: Final = 12  # characters; what is sent to a server that wants no key is shorter, and found in other words
+_LONG_NAME: Final = 20
+_BEGINNINGS: Final = ("sk_", "pk_", "rk_", "gsk_", "xai_", "hf_", "ghp_", "AIza")
 _NO_KEY: Final = "no-key"  # what is sent where an address is said and no key: never one of another endpoint
+
+
+def _is_name(key: str) -> bool:
+    """Whether this can be the name of a variable. Some keys could be one: those are known by how they begin."""
+    pasted = len(key) >= _LONG_NAME and key.startswith(_BEGINNINGS)
+    return key.isascii() and key.isidentifier() and not pasted
 
 
 def key_in_environment(name: str) -> str:
@@ -146,6 +155,11 @@ class Clients:
                     made[which] = await model.__aenter__()
         return made[which]
 
+    def opened(self, key: str) -> Secret | None:
+        """Give the key of this name, to be kept out of whatever is written; None for a word that stands for none."""
+        value = self._key_of(key)
+        return Secret(value) if len(value) >= _SHORTEST_KEY else None
+
     @property
     def secrets(self) -> frozenset[str]:
         """The values of keys that were used: they are taken out of what a provider says."""
@@ -164,7 +178,13 @@ class Clients:
         apart = self._urls.get(name) is not None and "@" in self._endpoint(name)
         found = (self._keys.get(one) for one in (name, self._endpoint(name), *(() if apart else (provider,))))
         listed = next((one for one in found if one is not None), ())
-        return tuple(str(key) for key in items(listed, "keys takes a list of names of keys"))
+        keys = tuple(str(key) for key in items(listed, "keys takes a list of names of keys"))
+        if self._key_of is key_in_environment and not all(map(_is_name, keys)):
+            raise BadInput(
+                "keys takes names of environment variables, and one of these is no name: if it is a key itself, put it "
+                'in a variable and name that: keys=["NAME"]; nothing of it is shown here'
+            )
+        return keys
 
     def _make(self, name: str, key: str) -> Model:
         options: dict[str, str] = {}

@@ -36,6 +36,7 @@ from remit.adapters.pydantic_ai.history import (
 from remit.adapters.pydantic_ai.talking import DIALECT, made_by, portable
 from remit.core.money.prices import MOST_COUNTED, Usage
 from remit.core.recovery import ModelFailure, ModelTry
+from remit.core.secret import Secret
 from remit.errors import BadInput
 from remit.ports.models import Hear, ModelAnswer, ModelCall
 from remit.ports.turn import TurnLike, current_turn
@@ -168,9 +169,10 @@ class _Asked:
     def failure(self, error: Exception) -> ModelFailure | None:
         return failure_of(error, self.model.clients.secrets)
 
-    async def ready(self, tried: ModelTry) -> None:
+    async def ready(self, tried: ModelTry) -> Secret | None:
         """Make the client that a request needs, with its key."""
         await self.model.clients.find(tried.model, tried.key, tried.secret)
+        return self.model.clients.opened(tried.key) if tried.key and tried.secret is None else tried.secret
 
     async def send(self, tried: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
         """Send it once, to this model with this key."""

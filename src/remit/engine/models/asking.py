@@ -164,13 +164,15 @@ class Models(NamedTuple):
         """Have the client made, before anything is held: a request that cannot leave costs nothing."""
         assert call.ready is not None
         try:
-            await call.ready(attempt)
+            opened = await call.ready(attempt)
         except Exception as error:
             failure = call.failure(error)
             if failure is None:
                 raise
             await self._record_failure(live, PaidRequest(attempt, 0), failure)
             return failure
+        if opened is not None:
+            self.keys.redaction.learn(opened)
         return None
 
     async def _pause(self, live: LiveTask, attempt: ModelTry, number: int) -> None:
