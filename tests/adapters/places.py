@@ -82,21 +82,26 @@ def join(
     *,
     model: str = "m",
     tools: Sequence[Callable[..., Any]] = (),
+    instructions: str | None = None,
     **about: Any,
 ) -> None:
-    """Add an agent of this kind to a team: it asks `model` and has these functions as tools."""
+    """Add an agent of this kind to a team: it asks `model`, has these functions as tools and is told to do so."""
     match kind:
         case "native":
             about.setdefault("keys", [KEY_NAME])
+            if instructions is not None:
+                about["instructions"] = instructions
             spelled = f"{'openai-chat' if place.dialect == 'chat' else 'openai'}:{model}"
             rt.model_agent(name, spelled, tools=tools, base_url=place.url, **about)
         case "pydantic-ai":
-            rt.add(Agent(place.of_pydantic(model), tools=tools), name=name, **about)
+            rt.add(Agent(place.of_pydantic(model), tools=tools, instructions=instructions), name=name, **about)
         case "openai-agents":
             functions: list[Any] = [function_tool(tool) for tool in tools]
-            rt.add(OpenAIAgent(name, model=place.of_openai(model), tools=functions), **about)
+            asked = place.of_openai(model)
+            rt.add(OpenAIAgent(name, instructions=instructions, model=asked, tools=functions), **about)
         case _:
-            rt.add(create_agent(place.chat(model), [*tools], middleware=[Middleware()]), name=name, **about)
+            graph = create_agent(place.chat(model), [*tools], system_prompt=instructions, middleware=[Middleware()])
+            rt.add(graph, name=name, **about)
 
 
 def priced(*models: str, **more: Any) -> Runtime:

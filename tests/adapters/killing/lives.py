@@ -1,6 +1,7 @@
-"""Run as a program: a team of models and guests that is killed again and again, each time somewhere else.
+"""Run as a program, in the folder of the tests: a team of models and guests that is killed again and again, each time
+somewhere else.
 
-    python lives.py FOLDER URL
+    python -m adapters.killing.lives FOLDER URL
 
 First the team works on its task once, in peace and in this very process: clients and frameworks import and build much
 when they are first used, and so that is done once. Then cases are read from stdin, one a line: `NAME POINT POINT ...`.
@@ -12,8 +13,6 @@ over; what came of it is in its folder.
 import asyncio
 import gc
 import json
-import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from adapters.killing.dying import Doom, forked, was_killed
 from remit import Runtime
 from remit.adapters.langgraph import Middleware, governed
 from remit.adapters.prices import KnownPrices, Price
@@ -38,19 +38,6 @@ RATE = Price(input="$1", output="$2")
 PRICES = KnownPrices(
     dict.fromkeys(("openai-chat:boss", "openai:coder", "tester", "drawer", "planner"), RATE)
 )  # loads for long
-
-
-class Doom:
-    """Kills the process at one of the places where a crash is worth trying; 0 is never."""
-
-    def __init__(self, point: int) -> None:
-        self.reached = 0
-        self._point = point
-
-    def __call__(self, _hook: str) -> None:
-        self.reached += 1
-        if self.reached == self._point:
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def team(rt: Runtime, folder: Path, url: str, number: int) -> AsyncOpenAI:
@@ -128,13 +115,12 @@ async def life(folder: Path, url: str, point: int = 0, number: int = 0) -> dict[
 
 def fork(home: Path, url: str, point: int, number: int) -> bool:
     """Live once, in a process of its own; tell whether it was killed."""
-    child = os.fork()
-    if child:
-        _, status = os.waitpid(child, 0)
-        return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-    told = asyncio.run(life(home, url, point, number))
-    (home / "told").write_text(json.dumps(told))
-    os._exit(0)
+
+    def live() -> None:
+        told = asyncio.run(life(home, url, point, number))
+        (home / "told").write_text(json.dumps(told))
+
+    return was_killed(forked(live))
 
 
 def main(folder: Path, url: str) -> None:

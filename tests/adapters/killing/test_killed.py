@@ -16,7 +16,7 @@ from remit.testing.models import Calls, ModelRequest, Says, model_server
 
 pytestmark = pytest.mark.anyio
 
-LIVES = Path(__file__).parent / "lives.py"
+TESTS = Path(__file__).parents[2]
 EXPECTED = 11  # requests, when nobody is killed
 GUESTS = ("coder", "tester", "drawer", "planner")
 WRITTEN = ["line of coder", "line of drawer"]
@@ -59,8 +59,8 @@ class Life(NamedTuple):
 async def lived(folder: Path) -> AsyncIterator[tuple[str, list[int], Life]]:
     """Live each case through, and tell what came of it; the first is that of a run in peace."""
     async with model_server(script) as model:
-        command = [sys.executable, str(LIVES), str(folder), f"{model.url}/v1"]
-        async with await anyio.open_process(command, stderr=None) as lives:
+        command = [sys.executable, "-m", "adapters.killing.lives", str(folder), f"{model.url}/v1"]
+        async with await anyio.open_process(command, stderr=None, cwd=TESTS) as lives:
             assert lives.stdout is not None
             assert lives.stdin is not None
             lines = BufferedByteReceiveStream(lives.stdout)
