@@ -73,6 +73,7 @@ _SEES: Final[dict[str, Json]] = {
 _ID: Final = _text("The task's id, as call_agent_async or spawn_agent gave it.")
 _NAMESPACE: Final = _text("The namespace; your own memory if you leave it out.")
 _SAME: Final = 300  # seconds in which a model that asks for the same without waiting gets the same task
+_USUAL_WAIT: Final = 30  # seconds that a status is waited for unless it is said
 _WAIT: Final = 60  # seconds that a status is waited for at most
 _LISTED: Final = 20  # entries that are recalled at once
 _LONG: Final = 2_000  # characters of each of them; one that is recalled by its key is told whole
@@ -126,7 +127,7 @@ async def _spawn_agent(turn: TurnLike, given: Given) -> Json:
 
 
 async def _check_delegation_status(turn: TurnLike, given: Given) -> Json:
-    if (seconds := given.get("wait", 0)) > 0:
+    if (seconds := given.get("wait", _USUAL_WAIT)) > 0:
         with suppress(TimeoutError):  # then it is told where the task stands
             await turn.submitted(given["task"]).wait(min(seconds, _WAIT))
     return await _standing(turn, given["task"])
@@ -248,7 +249,10 @@ VERBS: Final[tuple[Verb, ...]] = (
         _schema(
             ("task",),
             task=_ID,
-            wait={"type": "number", "description": f"Seconds to wait for its end first, at most {_WAIT}."},
+            wait={
+                "type": "number",
+                "description": f"Seconds to wait for its end first: {_USUAL_WAIT}, at most {_WAIT}.",
+            },
         ),
         _check_delegation_status,
     ),

@@ -127,7 +127,7 @@ async def test_tasks_are_given_away_looked_at_and_cancelled(rt: Runtime):
         again: Any = await NAMED["call_agent_async"].call(turn, {"agent": "stuck", "task": "x"})
         assert given["existing"] is False  # pyright: ignore[reportCallIssue]
         assert (again["task"], again["existing"], again["state"]) == (given["task"], True, "running")  # pyright: ignore[reportCallIssue]
-        status = await NAMED["check_delegation_status"].call(turn, {"task": given["task"]})  # pyright: ignore[reportCallIssue]
+        status = await NAMED["check_delegation_status"].call(turn, {"task": given["task"], "wait": 0})  # pyright: ignore[reportCallIssue]
         assert status == {"task": given["task"], "state": "running", "agent": "stuck", "attempt": 1}  # pyright: ignore[reportCallIssue]
         cancel = {"task": given["task"], "why": "enough"}  # pyright: ignore[reportCallIssue]
         assert await NAMED["cancel_delegation"].call(turn, cancel) == {"cancelled": 1}

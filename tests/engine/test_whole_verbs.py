@@ -36,7 +36,7 @@ async def test_a_status_has_the_result_or_the_error_of_what_has_ended(rt: Runtim
         told: list[Any] = []
         for name in ("coder", "outsider", "broken"):
             given: Any = await CALL["call_agent_async"](turn, {"agent": name, "task": "look"})
-            status: Any = await CALL["check_delegation_status"](turn, {"task": given["task"], "wait": PATIENCE})
+            status: Any = await CALL["check_delegation_status"](turn, {"task": given["task"]})
             told.append([status["state"], status["result"]] if name == "coder" else status)
         again: Any = await CALL["call_agent_async"](turn, {"agent": "coder", "task": "look"})
         return [*told, [again["existing"], again["result"]]]
