@@ -33,6 +33,7 @@ KEYWORDS = {
     "attempts": "how often it is tried before it is dead: 4",
     "announce": "`True`: its end is announced in the asker's inbox, as that of a spawned task",
     "session": "what several runs have in common: a board and inboxes",
+    "remembers": '`True`: it is told what was said before in the session; `"whole"`: whole conversations',
     "credits": 'what is set aside for it to spend, for example `"$0.50"` or `"0.50 USD"`',
     "tier": "`simple`, `medium` or `complex`: bounds with a name",
     "handoffs": "`False`: every task stays where it was put",

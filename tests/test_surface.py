@@ -185,6 +185,7 @@ def test_the_verbs_of_a_turn_are_there():
         "spawn",
         "submit",
         "submitted",
+        "talk_so_far",
         "talks",
         "task",
         "tool",

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import anyio
 
+from remit.core.session import EarlierExchange
+
 CORPUS = ["$(id)", "`id`", "-o", "--help", "a\nb", "; rm -rf /", "$HOME", "*", "'\"", "a\\nb", "é 𝄞", "%s", " "]
 
 # Says who it is as soon as it and its child are there. Both are deaf to SIGTERM: what is ignored stays so in a child.
@@ -32,6 +34,9 @@ class Task:
     def __init__(self, task: str = "go") -> None:
         self.task = task
         self.took: list[str] = []
+
+    async def talk_so_far(self) -> list[EarlierExchange]:
+        return []
 
     def outside(self, what: str, text: str = "") -> None:
         self.took.append(what)

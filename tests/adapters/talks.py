@@ -6,7 +6,7 @@ from typing import Any
 
 from remit.core.values import Json
 from remit.errors import Failed
-from remit.ports.models import KeptAnswer, ModelAnswer, ModelCall
+from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall
 
 Ask = Callable[[ModelCall], Awaitable[ModelAnswer]]
 
@@ -19,6 +19,7 @@ class Talks:
         self.kept: dict[str, KeptAnswer] = {} if kept is None else kept
         self.begun: dict[str, Talk] = {}
         self.used: dict[str, Json] = {}
+        self.past: list[EarlierRun] = []
 
     def latest(self) -> list["Talk"]:
         return [*reversed(self.begun.values())]
@@ -32,6 +33,7 @@ class Talks:
 class Talk:
     def __init__(self, talks: Talks, name: str) -> None:
         self.sent: list[Any] = []
+        self.before: list[Any] | None = None
         self._talks = talks
         self._name = name
         self._count: Counter[str] = Counter()
@@ -39,6 +41,13 @@ class Talk:
     @property
     def _at(self) -> str:
         return f"{self._name}/{self._count['']}"
+
+    @property
+    def is_own(self) -> bool:
+        return self._name == ""
+
+    async def past(self) -> list[EarlierRun]:
+        return self._talks.past
 
     async def recall(self, framework: str) -> KeptAnswer | None:
         found = self._talks.kept.get(self._at)

@@ -27,7 +27,7 @@ STEPS = [
     {"id": "b", "title": "B", "agent": "c", "state": "failed", "task": "t", "reason": "no", "payload": "structured"},
 ]
 CODER = remit_along("lead", "coder")
-STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="outside")
+STRANGE = CODER._replace(writes=frozenset((Scope("notes"),)), trust="outside", remembers="session")
 PASSED = {"sees": ["notes/*"], "writes": [], "tools": ["exec"], "within": {"depth": 2}}
 HERE = place(CODER)
 RECEIPT = {"saw": [], "tokens": 0, "unlisted": 0, "withheld": []}
@@ -192,6 +192,7 @@ MADE = [
     kinds.tool_done(CODER, {"tool": "look", "call": "c1", "given": "{}", "outcome": "done"}, NOW),
     kinds.tool_done(CODER, {"tool": "look", "call": "c2", "given": "{}", "outcome": "done", "result": "6 lines"}, NOW),
     kinds.tool_done(CODER, FAILED_TOOL, NOW),
+    kinds.session_recalled(CODER, [["r0", "session"], ["r1", "whole"]], NOW),
     kinds.cooling_set("key:A", Cooling(1, NOW + 60, "rate-limit", NOW), NOW),
     kinds.cooling_set("key:A", Cooling(used=NOW), NOW, "ann"),
     kinds.plan_started(CODER, [STEP], NOW, {}),

@@ -37,6 +37,7 @@ OF_PASS = {
     "wait": 5,
     "trust": "outside",
     "credits": "$0.50",
+    "remembers": "whole",
 }
 
 

@@ -308,6 +308,7 @@ def test_a_refused_hop_only_counts_for_its_run():
         "tool.begun",
         "talk.begun_anew",
         "tool.done",
+        "session.recalled",
     ],
 )
 def test_a_plan_or_an_effect_is_in_the_journal_and_in_no_table(kind):

@@ -176,7 +176,7 @@ OF_BOARD: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "entry": ({"key": "k"}, ()),
     "delete": ({"key": "k"}, ()),
 }
-_WITHOUT_WORDS = ("spawn", "agents", "inbox", "ask_human", "approve", "prompt", "talks", "offers")
+_WITHOUT_WORDS = ("spawn", "agents", "inbox", "ask_human", "approve", "prompt", "talk_so_far", "talks", "offers")
 OF_TURN: dict[str, tuple[dict[str, Any], tuple[type, ...]]] = {
     "delegate": ({"to": "ok", "task": "x"}, (Along,)),
     "delegate_all": ({"wishes": [("ok", "x")]}, (Along,)),

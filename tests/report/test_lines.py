@@ -58,6 +58,7 @@ def test_every_kind_of_event_is_one_harmless_line():
             ": the conversation begins again after 2 answers and 1 tool call: a recorded answer cannot be read",
         ),
         ("tool.done", ": look({}), failed: KeyError: 'a' (2 ms, at team.py:8 in look)"),
+        ("session.recalled", ": is told 2 earlier runs of its session"),
         ("cooling.set", ": key:A answers again (by ann)"),
         ("plan.started", ": 1 steps: Gather"),
         ("team.planned", ": the plan is accepted: 2 steps"),

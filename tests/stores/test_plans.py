@@ -30,7 +30,7 @@ WHOLE = {
 SORTED = {
     *("below", "held", "due", "front", "same_requests", "tasks_open", "tasks_of_run", "tasks_of_parent"),
     *("entries_recent", "entries_recent_from", "waiting", "orphans", "events_of_run", "events_of_session"),
-    *("events_of_session_latest", "tasks_of_session"),
+    *("events_of_session_latest", "tasks_of_session", "runs_of_session"),
 }
 
 
@@ -91,6 +91,7 @@ def test_every_query_is_answered_through_an_index(database: SqliteDatabase, name
         ("tasks", "SEARCH t USING INDEX task_began (workspace=? AND began>? AND began<?)"),
         ("tasks_gone", "SEARCH t USING INDEX task_gone (workspace=? AND state=? AND began<?)"),
         ("tasks_of_session", "SEARCH task USING INDEX task_session (workspace=? AND session=?)"),
+        ("runs_of_session", "SEARCH t USING INDEX task_session (workspace=? AND session=?)"),
         ("events_latest", "SEARCH event USING PRIMARY KEY (workspace=? AND seq>? AND seq<?)"),
         ("events_of_run_latest", "SEARCH event USING INDEX event_run (workspace=? AND run=? AND seq>? AND seq<?)"),
         ("tasks_of_run", "SEARCH c USING INDEX task_parent (workspace=? AND parent=?)"),

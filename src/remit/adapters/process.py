@@ -28,6 +28,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from remit.adapters import reaper
 from remit.adapters.reaper import ASK, KILL, PREFIX
+from remit.core.session import EarlierExchange, said_before
 from remit.core.text import NAME_LIMIT, TASK_LIMIT, plain, shown
 from remit.core.values import VALUE_LIMIT
 from remit.errors import BadInput
@@ -53,6 +54,7 @@ class HasTask(Protocol):
     @property
     def task(self) -> str: ...
     def outside(self, what: str, text: str = "") -> None: ...
+    async def talk_so_far(self) -> list[EarlierExchange]: ...
 
 
 class Finished(NamedTuple):
@@ -95,7 +97,8 @@ def program(
     """Make an agent that gives its task to a program and answers with what the program prints. What a program prints
     comes from outside, unless the agent's card vouches for it.
 
-    The task goes to stdin, or becomes the last argument. End `argv` with "--" in that case if the program takes
+    The task goes to stdin, or becomes the last argument; what was said before in the session follows it, if the run
+    remembers that. End `argv` with "--" in that case if the program takes
     options: remit hands the task over unread, and the program would read "-o" as an option.
     """
     command = located(argv, env)
@@ -106,6 +109,8 @@ def program(
 
     async def answer(turn: HasTask) -> str:
         task = plain(turn.task, "a task", TASK_LIMIT)
+        if before := await turn.talk_so_far():
+            task = f"{task}\n\n{said_before(before)}"
         done = await (run(command, text=task) if task_as == "stdin" else run([*command, task]))
         said = last_words(done.err) if done.code else printed(done, limit)
         turn.outside(f"output of {name}"[:NAME_LIMIT], said.replace("\0", "\ufffd"))

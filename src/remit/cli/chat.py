@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar
 
 from rich.text import Text
 
@@ -14,18 +14,12 @@ from remit.cli.prompting import PromptDesk, Typist, answering
 from remit.cli.run import Ask, asked, asked_by
 from remit.cli.screen import Drawing, Talking, Words, starting
 from remit.cli.terminal import outcome_text
-from remit.core.outcome import Outcome
-from remit.core.scope import Scope
 from remit.core.text import shown
-from remit.core.values import Json, encode
 from remit.engine.asking import Starting
 from remit.engine.system import TimedIds
 from remit.errors import BadInput
 from remit.runtime.runtime import Runtime
 
-NAMESPACE: Final = "chat"  # where what was said is kept, under the session
-_MOST: Final = 12_000  # characters of what was said before that go along
-_EACH: Final = 4_000  # characters of one thing that was said
 _HAND_BACK_SECONDS: Final = 5.0
 
 T = TypeVar("T")
@@ -44,8 +38,8 @@ class Talk(NamedTuple):
 def chat(*request: str, session: str = "", credits: Credits = None, store: OwnStore = None) -> int:
     """Talk to an agent. Ctrl-D ends it; Ctrl-C stops what the agent is doing.
 
-    Each thing that is said is a run of its own, recorded like every other. What was said before goes along, the newest
-    12,000 characters of it; nothing else of the shared context does, beyond what the agent's card reads.
+    Each thing that is said is a run of its own, recorded like every other. It is told what was said before in the
+    session, the newest 12,000 characters of it, as `remit run --remembers` is.
 
     Parameters
     ----------
@@ -71,14 +65,6 @@ def chat(*request: str, session: str = "", credits: Credits = None, store: OwnSt
             return asyncio.run(_chat(talk))
         except asyncio.CancelledError:  # the second Ctrl-C
             return INTERRUPTED
-
-
-def kept(said: list[Json], most: int = _MOST) -> list[Json]:
-    """Leave out what was said first, until the rest is short enough."""
-    sizes = [len(encode(one)) for one in said]
-    while sizes and sum(sizes) > most:
-        sizes.pop(0)
-    return said[len(said) - len(sizes) :]
 
 
 def _words(request: tuple[str, ...]) -> tuple[str, str]:
@@ -130,34 +116,20 @@ async def _unless_told(work: "Awaitable[T]", heard: Interrupts) -> "T | None":
 
 
 async def _answer(talk: Talk, line: str, typist: Typist | None, heard: Interrupts) -> None:
-    """Have a thing that was said answered by a run, and remember both."""
+    """Have a thing that was said answered by a run, which is told what was said before."""
     workspace, runs = talk.runtime.workspace, list[str]()
-    before = await workspace.context().entry(NAMESPACE, talk.session)
-    how: Starting = {"session": talk.session, "sees": [Scope(NAMESPACE, key=talk.session)] if before else ()}
+    how: Starting = {"session": talk.session}
     if talk.credits is not None:
         how["credits"] = talk.credits
     where = options_for(workspace.database, workspace.name, talk.store) if workspace.database.lasting else None
-    ask, words, console = Ask(talk.agent, line, how, talk.store, as_json=False), Words(), out()
+    remembers = "whole" if talk.runtime.stack(talk.agent).memory == "whole" else "session"
+    ask = Ask(talk.agent, line, how, talk.store, as_json=False, remembers=remembers)
+    words, console = Words(), out()
     with Drawing(Talking(talk.agent, words), console, transient=True) as drawing:
         async with answering(workspace, runs, PromptDesk(aside(), drawing.paused, where, typist)):
             outcome = await asked(talk.runtime, ask, heard, runs, words.hear if console.is_terminal else None)
     heard.again()  # what was stopped was the run, not the talk
     out().print(outcome_text(outcome.state, outcome.value, str(outcome.error or "")))
-    said = cast("list[Json]", before.value) if before is not None else []
-    outside = outcome.trust == "outside" or (before is not None and before.trust == "outside")
-    trust = "outside" if outside else "inside"
-    await workspace.context().set(NAMESPACE, talk.session, kept([*said, *_exchange(line, outcome)]), trust=trust)
-
-
-def _exchange(line: str, outcome: Outcome) -> list[Json]:
-    """Give what was said, as JSON: nothing in an answer can pose as something that the person said."""
-    value = outcome.value if outcome.ok else f"({outcome.state}: {outcome.error})"
-    told = value if isinstance(value, str) else encode(value)
-    return [{"by": "person", "said": _short(line)}, {"by": outcome.agent, "said": _short(told)}]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _EACH else f"{text[:_EACH]} …"
 
 
 def _part(talk: Talk, prompt: str) -> None:

@@ -23,6 +23,7 @@ from remit.core.events import Event
 from remit.core.lead import Lead
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan
+from remit.core.session import RemembersGiven
 from remit.engine.asking import Starting, StartingPlan
 from remit.engine.presence.processes import process_address
 from remit.engine.system import SystemClock
@@ -72,6 +73,7 @@ class Ask(NamedTuple):
     store: str | None
     as_json: bool
     lead: Lead | None = None
+    remembers: RemembersGiven = None
 
 
 def run(
@@ -79,6 +81,7 @@ def run(
     limits: Limits = _OPEN,
     store: OwnStore = None,
     session: str = "",
+    remembers: Annotated[bool, Parameter(negative="")] = False,
     json: AsJson = False,
 ) -> int:
     """Ask an agent to do a task, and watch it happen.
@@ -106,6 +109,8 @@ def run(
         Keep the run here, a file or postgresql://..., whatever store the runtime has.
     session
         Continue a session: its board and its inboxes.
+    remembers
+        Begin with what was said before in the session: earlier runs of the agent, the newest 12,000 characters.
     json
         Print the run as JSON instead.
     """
@@ -118,7 +123,8 @@ def run(
     asks = asked_for(team.run, agent, task)
     with team.runtime.at(store) as runtime:
         try:
-            return asyncio.run(_run(runtime, Ask(asks.agent, asks.task, how, store, json, asks.lead)))
+            ask = Ask(asks.agent, asks.task, how, store, json, asks.lead, remembers or None)
+            return asyncio.run(_run(runtime, ask))
         except asyncio.CancelledError:  # the second Ctrl-C
             return INTERRUPTED
 
@@ -256,7 +262,7 @@ async def asked(runtime: Runtime, ask: Ask, heard: Interrupts, runs: list[str], 
 
 async def _outcome(runtime: Runtime, ask: Ask, hear: Hearing | None) -> Outcome:
     if hear is None and ask.lead is None:
-        return await runtime.outcome(ask.agent, ask.task, **ask.how)
+        return await runtime.outcome(ask.agent, ask.task, remembers=ask.remembers, **ask.how)
     async for one in _stream(runtime, ask):
         if isinstance(one, Outcome):
             return one
@@ -268,7 +274,9 @@ async def _outcome(runtime: Runtime, ask: Ask, hear: Hearing | None) -> Outcome:
 def _stream(runtime: Runtime, ask: Ask) -> AsyncGenerator[Streamed]:
     lead = ask.lead
     if lead is None:
-        return runtime.stream(ask.agent, ask.task, **ask.how)
+        return runtime.stream(ask.agent, ask.task, remembers=ask.remembers, **ask.how)
+    if ask.remembers:
+        raise BadInput("--remembers is for a run of one agent: name it, remit run AGENT 'task' --remembers")
     how: StartingPlan = {**ask.how, "concurrency": lead.concurrency, "reveal": lead.reveal}
     if ask.agent:
         return runtime.stream_team(ask.task, ask.agent, plan=lead.plan, **how)

@@ -29,7 +29,7 @@ from remit.config.teams import RunDefaults
 from remit.core.lead import written
 from remit.core.plan import Plan
 from remit.core.values import decode
-from remit.engine.asking import Submitting, SubmittingPlan
+from remit.engine.asking import StartingQueued, SubmittingPlan
 from remit.engine.queue.task import Task
 from remit.engine.settings import Serving
 from remit.errors import BadInput
@@ -48,6 +48,7 @@ def submit(
     seconds: float | None = None,
     credits: Credits = None,
     session: str = "",
+    remembers: Annotated[bool, Parameter(negative="")] = False,
     plan: Path | None = None,
     team: Annotated[bool, Parameter(negative="")] = False,
     wait: Annotated[bool, Parameter(negative="")] = False,
@@ -85,6 +86,8 @@ def submit(
         What it may spend at most, for example 0.50USD.
     session
         Continue a session: its board and its inboxes.
+    remembers
+        Begin with what was said before in the session: earlier runs of the agent, the newest 12,000 characters.
     plan
         A file with a plan as JSON, to be carried out in place of a task.
     team
@@ -94,7 +97,7 @@ def submit(
     json
         Print JSON instead.
     """
-    how: Submitting = {"session": session, "credits": with_unit(credits), "by": by or at_terminal()}
+    how: StartingQueued = {"session": session, "credits": with_unit(credits), "by": by or at_terminal()}
     if seconds is not None:
         how["seconds"] = seconds
     if attempts is not None:
@@ -103,28 +106,33 @@ def submit(
     asks = _read(plan) if plan is not None and not team else None
     where, agent, task = _checked(request, plan, team=team)
 
+    if remembers and (team or plan is not None):
+        raise BadInput("--remembers is for a run of one agent, and not for a plan or a team")
+
     def ask(owner: Workspace) -> Awaitable[Task]:
         if asks is not None:
             return owner.submit_plan(asks, **how)
         if team:
             return owner.submit_team(task, agent or asked_by(defaults, "submit"), **how)
-        return _asked(owner, asked_for(defaults, agent, task, "submit"), how)
+        return _asked(owner, asked_for(defaults, agent, task, "submit"), how, remembers=remembers)
 
     opened, defaults = _opened(where, store, workspace)
     with opened as owner:
         return asyncio.run(_submit(owner, ask, options=(store, wait, json)))
 
 
-def _sameness(key: str) -> Submitting:
+def _sameness(key: str) -> StartingQueued:
     """Say what makes two requests the same: their key, or all that is asked within a few minutes."""
     return {"key": key} if key else {"same_within": _SAME}
 
 
-def _asked(owner: Workspace, asked: AskedFor, how: Submitting) -> Awaitable[Task]:
+def _asked(owner: Workspace, asked: AskedFor, how: StartingQueued, *, remembers: bool) -> Awaitable[Task]:
     """Submit a task, a goal for a team, or a plan."""
     lead = asked.lead
     if lead is None:
-        return owner.submit(asked.agent, asked.task, **how)
+        return owner.submit(asked.agent, asked.task, remembers=remembers or None, **how)
+    if remembers:
+        raise BadInput("--remembers is for a run of one agent: name it, remit submit AGENT 'task' --remembers")
     led: SubmittingPlan = {**how, "concurrency": lead.concurrency, "reveal": lead.reveal}
     if asked.agent:
         return owner.submit_team(asked.task, asked.agent, plan=lead.plan, **led)

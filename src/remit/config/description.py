@@ -357,6 +357,10 @@ AGENT: Final = TableKind(
             _at_least_one("iterations"),
             _ASKING,
         ),
+        "memory": Setting(
+            "What a run begins with: what was said before in its session, or whole conversations; nothing otherwise.",
+            word_of("session", "whole"),
+        ),
         "output": Setting(
             "The form of its answer: a type as module:name, a JSON Schema as a table, or a FILE.json that has one.",
             FORM,

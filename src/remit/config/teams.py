@@ -29,7 +29,9 @@ from remit.core.match import Certainty
 from remit.core.money.limits import Limit
 from remit.core.money.prices import Price
 from remit.core.plan import Plan, Step, faults
+from remit.core.session import memory
 from remit.core.text import canonical
+from remit.engine.directory import USUAL_RULES
 from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput
 from remit.ports import Prices
@@ -242,7 +244,8 @@ class _Building:
         elif "guest" in table:
             self._add_guest(made, name, self._find(table["guest"], self._folder), retry=retry, **about)
         else:
-            made.add(Card(name, **_on_card(about)), self._answer(table), retry=retry)
+            rules = USUAL_RULES._replace(memory=memory(about.pop("memory", None)))
+            made.add(Card(name, **_on_card(about)), self._answer(table), retry=retry, rules=rules)
 
     def _add_guest(self, made: Runtime, name: str, guest: Any, **about: Any) -> None:
         if isinstance(guest, NotImported):

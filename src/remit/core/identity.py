@@ -44,14 +44,15 @@ class AskedFrom(NamedTuple):
 
 
 def said(wish: Pass) -> dict[str, Json]:
-    """Spell out all of a pass."""
-    return {name: _spelled(getattr(wish, name)) for name in _PARTS}
+    """Spell out all of a pass. What a run remembers is spelled if it was said: the names of requests that were kept
+    before do not change."""
+    return {name: _spelled(getattr(wish, name)) for name in _PARTS if name != "remembers" or wish.remembers}
 
 
 def question(wish: Pass) -> tuple[str, ...]:
     """Return what identifies a delegation when its asker is rerun: the agent, the task and all that is passed along,
     but no time limits."""
-    plain = not wish.passes and wish.trust == INSIDE and wish.credits is None
+    plain = not wish.passes and wish.trust == INSIDE and wish.credits is None and not wish.remembers
     if wish.within is TOP and plain:  # nearly always
         return wish.to, wish.task
     within: dict[str, Json] = {name: bound for name, bound in wish.within.data.items() if name != "deadline"}

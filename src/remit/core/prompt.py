@@ -151,10 +151,13 @@ def brief(
     handed: HandedOn | None = None,
     notes: Sequence[Note] = (),
     around: Around = ALONE,
+    *,
+    before: str = "",
 ) -> str:
-    """Write what a holder is told: its task, what was passed along, how it came to it, its memory and the board, whom
-    it may ask, then messages; no part is empty. A task with nothing beside it is told by itself."""
-    parts = [task.told, *_entries("## Context passed along", passed)]
+    """Write what a holder is told: its task, what was said `before` in its session, what was passed along, how it came
+    to it, its memory and the board, whom it may ask, then messages; no part is empty. A task with nothing beside it is
+    told by itself."""
+    parts = [task.told, *(("", before) if before else ()), *_entries("## Context passed along", passed)]
     if handed is not None:
         parts += _handed(handed)
     if around is not ALONE:

@@ -11,7 +11,7 @@ from remit.core.text import tokens_in
 from remit.core.trust import INSIDE, OUTSIDE, Trust
 from remit.core.values import Json, digest, encode
 
-Why = Literal["task", "passed", "card", "memory", "wrote", "dependency", "message", "approved", "said"]
+Why = Literal["task", "passed", "card", "memory", "wrote", "dependency", "message", "approved", "said", "session"]
 
 LISTED = 200  # a turn may read a million entries; its receipt names the first ones and counts the rest
 

@@ -14,6 +14,7 @@ from remit.core.chain import STAND_IN, Chain, Hop
 from remit.core.credits import CreditsGiven, credits, dollars  # noqa: A004 - the word of the domain
 from remit.core.events import Event
 from remit.core.scope import NOTHING, Sees, SeesGiven, memory_of
+from remit.core.session import Remembers, RemembersGiven, remembers
 from remit.core.text import TASK_LIMIT, canonical, plain
 from remit.core.times import DAY, SECOND, SpanGiven, patience, span
 from remit.core.toolgroups import tools
@@ -33,7 +34,8 @@ class Pass:
     `sees`, `writes` and `tools` are passed beyond what the holder's card has; `within` narrows the bounds further;
     `seconds` is how long it may take, and nothing below it longer; left out, each attempt has its usual time. `wait` is
     how long the holder is waited for if it is busy, 0 for not at all. `trust="outside"` says that the text comes from
-    strangers. `credits` is set aside for it, out of what the asker has; left out, it shares that.
+    strangers. `credits` is set aside for it, out of what the asker has; left out, it shares that. `remembers` says
+    whether a run is told what was said before in its session; a task that an agent passes on never is.
     """
 
     to: str
@@ -46,6 +48,7 @@ class Pass:
     wait: float | None = None
     trust: Trust = INSIDE
     credits: int | None = None
+    remembers: Remembers = ""
     microseconds: int | None = field(init=False, repr=False, default=None)
     patience: int | None = field(init=False, repr=False, default=None)  # in microseconds; None: as the runtime is set
 
@@ -64,6 +67,7 @@ class Pass:
             wait: SpanGiven | None = None,
             trust: Trust = INSIDE,
             credits: CreditsGiven = None,
+            remembers: RemembersGiven = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -86,6 +90,8 @@ class Pass:
         if self.credits is not None:
             put(self, "credits", credits(self.credits))
             _aside_fits(self.credits, self.within.credits)
+        if self.remembers != "":
+            put(self, "remembers", remembers(self.remembers))
 
     def asking_for(self, task: str) -> "Pass":
         """Give the same with another text: the one that a person approved."""
@@ -208,6 +214,7 @@ def known_pass(to: str, task: str, along: Passing = NOTHING_ALONG) -> Pass:
     put(made, "microseconds", None)
     put(made, "trust", INSIDE)
     put(made, "credits", None)
+    put(made, "remembers", "")
     return made
 
 
@@ -227,6 +234,7 @@ class Remit(NamedTuple):
     tools: Names
     writes: Sees = NOTHING
     trust: Trust = INSIDE
+    remembers: Remembers = ""
 
     @property
     def asker(self) -> str:
@@ -272,6 +280,7 @@ def begin(origin: Origin, wish: Pass, ceiling: Bounds, until: int | None = None)
         tools=wish.tools,
         writes=scope.on_board(wish.writes, origin.session),
         trust=wish.trust,
+        remembers=wish.remembers,
     )
 
 
@@ -280,6 +289,8 @@ def derive(
 ) -> Remit:
     """Derive a child's remit: never wider than the parent's, and only what the asker has itself (`own`). `trust` is
     the label of what the asker says."""
+    if wish.remembers and parent.id:
+        raise BadInput("remembers= is for a run that begins; a task that an agent passes on is told its text alone")
     bounds = parent.bounds
     if wish.within is not TOP:
         bounds &= wish.within.on_board(parent.session)
@@ -302,6 +313,7 @@ def derive(
         passed.kit.names,
         passed.writes,
         wish.trust if trust is INSIDE else trust,
+        wish.remembers,
     )
 
 
@@ -317,6 +329,7 @@ class RemitData(TypedDict):
     tools: str | list[str]
     writes: NotRequired[list[str]]
     trust: NotRequired[Trust]
+    remembers: NotRequired[Remembers]
 
 
 def restored(event: Event) -> Remit:
@@ -341,6 +354,7 @@ def restored(event: Event) -> Remit:
         tools=allow.names_restored(cast("Json", data["tools"])),
         writes=scope.restored(data.get("writes", [])),
         trust=data.get("trust", INSIDE),
+        remembers=data.get("remembers", ""),
     )
 
 

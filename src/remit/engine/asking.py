@@ -19,6 +19,7 @@ from remit.core.lead import Lead
 from remit.core.plan import STEP_LIMIT, Plan
 from remit.core.remit import ATTEMPT_TIME, Pass
 from remit.core.scope import SeesGiven
+from remit.core.session import RemembersGiven, remembers
 from remit.core.text import NAME_LIMIT, SESSION_LIMIT, TASK_LIMIT, line, plain, shown
 from remit.core.tiers import Classify, tier
 from remit.core.times import SpanGiven, span
@@ -85,18 +86,25 @@ class Starting(Along, total=False):
 
 
 class Running(Starting, total=False):
-    """The same for a run that is waited for."""
+    """The same for a run that is waited for; and whether it is told what was said before in its session."""
 
     wait: SpanGiven
+    remembers: RemembersGiven
 
 
-class Submitting(Starting, total=False):
+class StartingQueued(Starting, total=False):
     """The same for a run that is put into the queue: its idempotency key, for how many seconds the same request is the
     same task without one, and how often it is tried."""
 
     key: str
     same_within: SpanGiven
     attempts: int
+
+
+class Submitting(StartingQueued, total=False):
+    """The same, and whether it is told what was said before in its session."""
+
+    remembers: RemembersGiven
 
 
 class LeadingKept(TypedDict, total=False):
@@ -119,7 +127,7 @@ class StartingPlan(Starting, Planning, total=False):
     """What a person may say about a run that is a plan or a team."""
 
 
-class SubmittingPlan(Submitting, LeadingKept, total=False):
+class SubmittingPlan(StartingQueued, LeadingKept, total=False):
     """The same for one that is put into the queue."""
 
 
@@ -191,6 +199,8 @@ def _asked(agent: str, task: str, how: dict[str, Any]) -> Asked:
         line(session, "a session", SESSION_LIMIT)
     if by != "":
         line(by, "by", BY_LIMIT)
+    if session == "" and remembers(rest.get("remembers")) in ("session", "whole"):
+        raise BadInput("remembers= needs session=: name the session whose earlier runs this one is to be told")
     name, handoffs = rest.pop("tier", ""), rest.pop("handoffs", True)
     within = of_type(rest.pop("within", TOP), Bounds, "within takes Bounds(...)")
     if name != "":

@@ -28,6 +28,7 @@ from remit.engine.models.circling import Circles
 from remit.engine.models.costs import Costs
 from remit.engine.models.offering import Offering
 from remit.engine.models.prompting import Prompting
+from remit.engine.models.remembering import Remembering
 from remit.engine.models.talking import KeptTalks
 from remit.engine.models.toolbox import Toolbox
 from remit.engine.models.verbs import ModelServices
@@ -114,7 +115,7 @@ def assembled(database: Database, workspace: str, directory: Directory, settings
         inbox,
         money,
         PeopleServices(services.questions),
-        _talking(services, money, Prompting(entries, inbox, offering), keys, finder, policy.loops),
+        _talking(services, money, Prompting(entries, inbox, offering, Remembering(ground)), keys, finder, policy.loops),
     )
 
     # Delegation is recursive: delegate -> carry -> turn -> delegate. And whoever submits may lend a hand, whose worker
@@ -152,7 +153,8 @@ def _talking(
     circles = Circles(ground, finder, loops, OrderedDict())
     models = Models(ground, Costs(money.paying), keys, insisting, services.slots, {}, circles)
     toolbox = Toolbox(ground, insisting, keys.redaction, circles)
-    return ModelServices(models, toolbox, prompting, prompting.offering, KeptTalks(models, prompting.inbox))
+    talks = KeptTalks(models, prompting.inbox, prompting.remembering)
+    return ModelServices(models, toolbox, prompting, prompting.offering, talks)
 
 
 def _timely(database: Database, workspace: str, system: System) -> Store:

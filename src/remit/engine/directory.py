@@ -12,6 +12,7 @@ from remit.core.card import Card, must_be_free
 from remit.core.chain import STAND_IN
 from remit.core.match import Index
 from remit.core.remit import Remit
+from remit.core.session import Remembers
 from remit.core.toolgroups import GROUPS, Repeat
 from remit.errors import BadInput
 
@@ -36,6 +37,7 @@ class AgentRules(NamedTuple):
     on_lost: OnLost = "fail"
     expects: frozenset[str] = frozenset()
     varies: bool = False
+    memory: Remembers = ""  # what a run is told of its session, if the run itself does not say
 
     def repeats(self, tool: str) -> Repeat:
         """What the tool says of itself. Verbs are found on record by themselves; of any other tool the model is

@@ -12,7 +12,9 @@ from remit.core.command import Command
 from remit.core.money.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.core.secret import Secret
-from remit.core.values import Json
+from remit.core.session import EarlierExchange
+from remit.core.trust import INSIDE, Trust, least
+from remit.core.values import Json, encode
 
 Hear: TypeAlias = Callable[[str], None]  # is given the text of an answer piece by piece
 
@@ -80,6 +82,35 @@ class KeptAnswer(NamedTuple):
 
     told: str
     answer: ModelAnswer
+
+
+class EarlierTalk(NamedTuple):
+    """A whole conversation of an earlier run: what its model was told and answered, position by position, and the
+    results of tool calls by the ids of the calls. `tools` are those that were called."""
+
+    framework: str
+    positions: tuple[KeptAnswer, ...]
+    results: Mapping[str, Json]
+    tools: frozenset[str] = frozenset()
+    trust: Trust = INSIDE
+
+    @property
+    def size(self) -> int:
+        """How many characters it has, roughly."""
+        words = sum(len(one.told) + len(one.answer.text) for one in self.positions)
+        return words + len(encode(dict(self.results)))
+
+
+class EarlierRun(NamedTuple):
+    """An earlier run of a session: what was asked and answered, and its whole conversation if that may be told."""
+
+    exchange: EarlierExchange
+    talk: EarlierTalk | None = None
+
+    @property
+    def trust(self) -> Trust:
+        """The label of what is told of it."""
+        return self.exchange.label if self.talk is None else least((self.exchange.label, self.talk.trust))
 
 
 class ModelCall(NamedTuple):

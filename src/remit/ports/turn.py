@@ -11,19 +11,31 @@ from remit.core.message import Message
 from remit.core.offers import Offers
 from remit.core.outcome import Outcome
 from remit.core.remit import Remit
+from remit.core.session import EarlierExchange
 from remit.core.trust import Trust
 from remit.core.values import Json
-from remit.ports.models import KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction
+from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction
 
 
 class TalkLike(Protocol):
     """A conversation with a model that is kept position by position: what was told and what was answered.
 
     `sent` is the conversation so far as messages of the framework: the adapter keeps it, and the next request is made
-    of it and of what is new.
+    of it and of what is new. `before` is what earlier runs of the session said, as such messages; None until the
+    adapter has looked.
     """
 
     sent: list[Any]
+    before: list[Any] | None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this is the conversation that the turn's agent itself has, and no other inside of it."""
+        ...
+
+    async def past(self) -> Sequence[EarlierRun]:
+        """Return the earlier runs of the session that the turn is told, the oldest first."""
+        ...
 
     async def recall(self, framework: str) -> KeptAnswer | None:
         """Return what is on record at the next position and move on past it; None if the model is to be asked."""
@@ -79,6 +91,7 @@ class TurnLike(Protocol):
     async def inbox(self) -> list[Message]: ...
     async def once(self, name: str, do: Any, *args: Any) -> Any: ...
     async def prompt(self) -> str: ...
+    async def talk_so_far(self) -> list[EarlierExchange]: ...
     async def offers(self) -> Offers:
         """Tell which tools and verbs a model is shown with its next request."""
         ...

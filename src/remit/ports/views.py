@@ -132,6 +132,10 @@ class TaskView(Protocol):
         """List tasks with their text and their asker."""
         ...
 
+    def runs_of_session(self, session: str, agent: str, limit: int) -> list[Record]:
+        """List the runs of a session that were asked of an agent and have ended, the latest end first."""
+        ...
+
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]: ...
     def roots(self, after: int, limit: int) -> list[RunAge]:
         """List the first tasks of runs in the order in which they began, from behind that one on."""

@@ -116,6 +116,11 @@ def _model_waiting(event: Event) -> str:
     return f" waits {duration(data['wait'])} for {data['model']}, {number}"
 
 
+def _recalled(event: Event) -> str:
+    """: is told 2 earlier runs of its session"""
+    return f": is told {count(len(read(event, kinds.SessionRecalled)['after']), 'earlier run')} of its session"
+
+
 def _model_failed(event: Event) -> str:
     """Say which model failed, of what, and what its provider said."""
     data = read(event, kinds.ModelFailed)
@@ -300,6 +305,7 @@ _SAID: Final[dict[str, Callable[[Event], str]]] = {
     "tool.begun": lambda event: f": {read(event, kinds.ToolBegun)['tool']}",
     "talk.begun_anew": _begun_anew,
     "tool.done": _tool_done,
+    "session.recalled": _recalled,
     "cooling.set": _cooling,
     "plan.started": _planned,
     "team.planned": _accepted,

@@ -17,6 +17,7 @@ from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import TEXT_LIMIT, Card
 from remit.core.checks import callable_, counted, items, meant, of_type, one_of
 from remit.core.scope import SeesGiven
+from remit.core.session import memory
 from remit.core.text import canonical, shown
 from remit.core.toolgroups import GROUP, GROUPS, Repeat, repeat_word
 from remit.core.toolgroups import tools as tools_of
@@ -57,6 +58,7 @@ class AboutModel(TypedDict, total=False):
     before: Iterable[Callable[..., Any]]
     after: Iterable[Callable[..., Any]]
     iterations: int
+    memory: Literal["session", "whole"] | None
     repeat: Mapping[str, Repeat] | Repeat
     on_lost: OnLost
     fallback: Iterable[Any]
@@ -267,7 +269,7 @@ def _member(answer: Any, guest: Registered) -> Registered:
         denies=guest.card.denies,
         instructions=_storable(answer.instructions),
     )
-    return asking_members(Registered(card, answer, guest.retry, guest.rules._replace(approve=approve)))
+    return asking_members(Registered(card, answer, guest.retry, guest.rules._replace(approve=approve, memory="")))
 
 
 def asking_members(agent: Registered) -> Registered:
@@ -355,7 +357,17 @@ def _rules(
     repeat: dict[str, Repeat] = {**own, **_repeats(about.get("repeat", {}), tools)}
     on_lost = cast("OnLost", one_of(about.get("on_lost", "fail"), _ON_LOST, "on_lost"))
     wanted |= _approved_groups(given, None if tools is None else names)
-    return AgentRules(wanted, before, after, most, repeat, converses=True, on_lost=on_lost, expects=expects)
+    return AgentRules(
+        wanted,
+        before,
+        after,
+        most,
+        repeat,
+        converses=True,
+        on_lost=on_lost,
+        expects=expects,
+        memory=memory(about.get("memory")),
+    )
 
 
 def _listed(deny: Any) -> Iterable[object]:

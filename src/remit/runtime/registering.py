@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from remit.core import checks
 from remit.core.allow import NamesGiven
@@ -12,6 +12,7 @@ from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import Card
 from remit.core.checks import of_type
 from remit.core.scope import SeesGiven
+from remit.core.session import memory
 from remit.core.text import canonical, shown
 from remit.core.toolgroups import Repeat, expanded
 from remit.engine import asking
@@ -42,6 +43,7 @@ class About(TypedDict, total=False):
     ask_person: bool
     tools: NamesGiven
     concurrency: int | None
+    memory: Literal["session", "whole"] | None
     retry: RetryPolicy
 
 
@@ -189,8 +191,10 @@ class HasTeam:
 
     def _register(self, function: Any, name: str, about: About) -> Any:
         rest = {**self._ungrouped(about)}
-        retry = rest.pop("retry", USUAL)
-        self.add(Card(name or getattr(function, "__name__", ""), **rest), function, retry=retry)
+        retry, rules = rest.pop("retry", USUAL), USUAL_RULES
+        if word := memory(rest.pop("memory", None)):
+            rules = rules._replace(memory=word)
+        self.add(Card(name or getattr(function, "__name__", ""), **rest), function, retry=retry, rules=rules)
         return function
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from remit.core.card import Card
 from remit.core.recovery import Choice
+from remit.core.session import Remembers
 from remit.engine.directory import Agent
 
 
@@ -17,6 +18,7 @@ class AgentStack(NamedTuple):
     keys: dict[str, tuple[str, ...]]
     max_tokens: int | None
     iterations: int
+    memory: Remembers
     approve: tuple[str, ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -32,6 +34,7 @@ def stack_of(agent: Agent) -> AgentStack:
         {choice.model: choice.keys for choice in choices if choice.keys},
         getattr(agent.answer, "max_tokens", None),
         rules.iterations,
+        rules.memory,
         tuple(sorted(rules.approve)),
         tuple(map(_called, rules.before)),
         tuple(map(_called, rules.after)),

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from remit.adapters.guests.asking import digest_of
 from remit.core.values import Json, encode
-from remit.ports.models import ModelAnswer, ModelCall, Position
+from remit.ports.models import EarlierRun, EarlierTalk, ModelAnswer, ModelCall, Position
 from remit.ports.turn import TalkLike, TurnLike
 
 _UNREADABLE: Final = "the record of {} cannot be read ({})"
@@ -64,6 +64,22 @@ class Dialect(Protocol[Message, Answer]):
         """Give an answer as messages of the conversation."""
         ...
 
+    def asked(self, text: str) -> Message:
+        """Make a message of what somebody asked in an earlier run."""
+        ...
+
+    def replied(self, text: str) -> Message:
+        """Make a message of what the model answered in an earlier run."""
+        ...
+
+    def after(self, past: list[Message], messages: list[Message]) -> list[Message]:
+        """Put a conversation behind what earlier runs said. The system's words of today stay first."""
+        ...
+
+    def retold(self, messages: list[Message]) -> list[Message]:
+        """Leave out of an earlier conversation what the system said in it."""
+        ...
+
 
 class NextRequest(NamedTuple, Generic[Message]):
     """A request at its place in a conversation: `messages` is the whole of it, and `ids` are those that calls of tools
@@ -83,10 +99,14 @@ async def conversed(
     messages: Sequence[Message],
     make: Make[Message],
     name: str | None = None,
+    *,
+    begins: bool = False,
 ) -> Answer:
-    """Give the answer to a request: the recorded one, or the model's. `make` makes the request that is sent."""
+    """Give the answer to a request: the recorded one, or the model's. `make` makes the request that is sent. A
+    conversation with a `name` that `begins` with the turn's task is told the session's past, like the turn's own."""
     at = _after_answer(dialect, messages)
     talk, goes_on = await _found(turn, dialect, messages, at, name)
+    past = await _past(talk, dialect) if begins or talk.is_own else []
     new = [*messages[at:]]
     head = [*talk.sent] if goes_on else [*messages[:at]]
     kept = await talk.recall(dialect.framework)
@@ -96,12 +116,48 @@ async def conversed(
         return answer
     if text := await talk.news():
         new = dialect.with_news(new, text)
-    ids = frozenset(one for message in head if dialect.is_said(message) for one in dialect.calls(message))
-    request = NextRequest([*head, *new], Position("", framework=dialect.framework), ids)
+    ids = frozenset(one for message in (*past, *head) if dialect.is_said(message) for one in dialect.calls(message))
+    request = NextRequest(dialect.after(past, [*head, *new]), Position("", framework=dialect.framework), ids)
     reply = await talk.ask(make(request), _written(talk, dialect, new))
     answer = dialect.answer(reply)
     talk.sent = [*head, *new, *dialect.said(answer)]
     return answer
+
+
+async def _past(talk: TalkLike, dialect: Dialect[Message, Answer]) -> list[Message]:
+    """Give what earlier runs of the session said, the oldest first."""
+    if talk.before is None:
+        talk.before = [message for run in await talk.past() for message in _earlier(dialect, run)]
+    return talk.before
+
+
+def _earlier(dialect: Dialect[Message, Answer], run: EarlierRun) -> list[Message]:
+    """Give an earlier run: its whole conversation, or what was asked and answered."""
+    said, answer = run.exchange.words
+    if run.talk is not None and run.talk.framework == dialect.framework:
+        try:
+            return _whole(dialect, run.talk, answer)
+        except (ValueError, TypeError, LookupError):  # written by an older version of the framework
+            pass
+    return [dialect.asked(said), dialect.replied(answer)]
+
+
+def _whole(dialect: Dialect[Message, Answer], talk: EarlierTalk, answer: str) -> list[Message]:
+    """Read a whole conversation. If its last answer calls tools, such as the one that gives a result its form, the
+    final answer stands in its place. Raises LookupError if another call has no result."""
+    told: list[Message] = []
+    last: list[Message] = []
+    for one in talk.positions:
+        written = json.loads(one.told)
+        results = {call: dialect.result(talk.results[call], call) for call in written["results"]}
+        told += [*last, *dialect.read(written["messages"], results)]
+        last = dialect.said(dialect.answer(one.answer))
+    if any(dialect.calls(one) for one in last):
+        last = [dialect.replied(answer)]
+    calls = {call for one in told if dialect.is_said(one) for call in dialect.calls(one)}
+    if missing := calls - dialect.results(told).keys():
+        raise LookupError(min(missing))
+    return [*dialect.retold(told), *last]
 
 
 async def _found(

@@ -20,7 +20,7 @@ from remit.adapters.guests import (
     task_of,
 )
 from remit.adapters.langgraph.middleware import VERBS_OFFERED
-from remit.adapters.langgraph.model import IN_GUEST
+from remit.adapters.langgraph.model import IN_GUEST, TASK_MESSAGE
 from remit.core.text import shown
 from remit.core.values import Json
 from remit.errors import BadInput
@@ -28,7 +28,6 @@ from remit.ports.turn import TurnLike
 from remit.verbs import VERBS, Verb, given
 
 _MESSAGES: Final = "messages"
-_TASK: Final = "task"  # the id of the message that a graph begins with
 _STEPS: Final = 10_000  # no limit of its own: how often a model is asked, the turn says
 
 
@@ -43,6 +42,8 @@ class LangGraphGuest:
     The models and tools of its nodes go through the turn, whether they are wrapped or not. With `ungoverned="allow"`,
     only those that are wrapped do, and the tools of its tool nodes.
     """
+
+    tells_past = True  # the seam of its models tells what was said before in the session
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class LangGraphGuest:
     async def __call__(self, turn: TurnLike) -> Json:
         """Answer the turn."""
         # With an id of its own, a task that is run again would have it twice: once more in what a tool gave back then.
-        asked = {_MESSAGES: [HumanMessage(await prompted(self._prompt, turn), id=_TASK)]}
+        asked = {_MESSAGES: [HumanMessage(await prompted(self._prompt, turn), id=TASK_MESSAGE)]}
         deps: dict[str, Any] = {} if self._deps is NO_DEPS else {"context": await deps_of(self._deps, turn)}
         token, guest = VERBS_OFFERED.set(self._verbs), IN_GUEST.set(True)
         try:

@@ -37,6 +37,7 @@ from remit.ports.turn import TurnLike
 Ask: TypeAlias = Callable[[list[BaseMessage], int, Hear | None], Awaitable[ChatResult]]
 # Whether requests belong to the conversation of an agent of `create_agent`, and whether a guest's graph runs.
 CONVERSES: Final[ContextVar[bool]] = ContextVar("remit.langgraph.converses", default=False)
+TASK_MESSAGE: Final = "task"  # the id of the message that a guest's graph begins with
 IN_GUEST: Final[ContextVar[bool]] = ContextVar("remit.langgraph.in_guest", default=False)
 ChatT = TypeVar("ChatT", bound=BaseChatModel)
 
@@ -102,7 +103,7 @@ class Seam(BaseChatModel):
         if CONVERSES.get():
             return await conversed(turn, DIALECT, said, make)
         if (node := _node()) is not None:
-            return await conversed(turn, DIALECT, said, make, node)
+            return await conversed(turn, DIALECT, said, make, node, begins=bool(said) and said[0].id == TASK_MESSAGE)
         asked = _Asked(name, messages, kwargs, stop, choice)
         return DIALECT.answer(await turn.model(asked.known_by_content(most, ask)))
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatResult
 
 from remit.adapters.guests import json_of, without
@@ -51,6 +51,18 @@ class LangChainDialect:
 
     def said(self, answer: ChatResult) -> list[BaseMessage]:
         return [answer.generations[0].message]
+
+    def asked(self, text: str) -> BaseMessage:
+        return HumanMessage(text)
+
+    def replied(self, text: str) -> BaseMessage:
+        return AIMessage(text)
+
+    def after(self, past: list[BaseMessage], messages: list[BaseMessage]) -> list[BaseMessage]:
+        return [*past, *messages]
+
+    def retold(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        return [one for one in messages if not isinstance(one, SystemMessage)]
 
 
 DIALECT: Final = LangChainDialect()

@@ -58,6 +58,8 @@ class OpenAIAgentsGuest:
     that remit cannot govern are left alone.
     """
 
+    tells_past = True  # the seam of its models tells what was said before in the session
+
     def __init__(
         self,
         agent: Agent[Any],

@@ -14,6 +14,7 @@ Item: TypeAlias = dict[str, Any]
 
 # Ids and states of items, which differ from run to run; a call is named by its `call_id`, which stays.
 PASSING: Final = frozenset(("id", "status", "provider_data"))
+_SYSTEM: Final = ("system", "developer")
 
 
 class OpenAIDialect:
@@ -55,6 +56,18 @@ class OpenAIDialect:
 
     def said(self, answer: ModelResponse) -> list[Item]:
         return cast("list[Item]", answer.to_input_items())
+
+    def asked(self, text: str) -> Item:
+        return {"role": "user", "content": text}
+
+    def replied(self, text: str) -> Item:
+        return {"role": "assistant", "content": text}
+
+    def after(self, past: list[Item], messages: list[Item]) -> list[Item]:
+        return [*past, *messages]
+
+    def retold(self, messages: list[Item]) -> list[Item]:
+        return [one for one in messages if one.get("role") not in _SYSTEM]
 
 
 DIALECT: Final = OpenAIDialect()

@@ -8,7 +8,7 @@ import copy
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, TypeAlias, cast, get_args
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, cast, get_args
 
 from pydantic import AfterValidator, BaseModel
 from pydantic.errors import PydanticUserError
@@ -60,6 +60,7 @@ class ModelAgent:
     what its result must look like, a type or a JSON Schema, `settings` go to the provider with every request, such as
     `{"temperature": 0.2}`, and `prompt` makes what the model is asked out of a turn."""
 
+    tells_past: ClassVar[bool] = True  # the seam of its models tells what was said before in the session
     name: str
     models: Sequence[ModelGiven]
     instructions: str = ""
@@ -120,6 +121,7 @@ class GuestAgent:
     `deps` are its dependencies, or a function of the turn that makes them. With `ungoverned="allow"`, agents that its
     tools run are left alone."""
 
+    tells_past: ClassVar[bool] = True  # the seam of its models tells what was said before
     agent: AbstractAgent[Any, Any]
     verbs: bool | Sequence[Verb] = False
     deps: Any = NO_DEPS

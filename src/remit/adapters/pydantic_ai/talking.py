@@ -10,6 +10,8 @@ from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    SystemPromptPart,
+    TextPart,
     ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
@@ -64,6 +66,24 @@ class PydanticDialect:
     def said(self, answer: ModelResponse) -> list[ModelMessage]:
         return [answer]
 
+    def asked(self, text: str) -> ModelMessage:
+        return ModelRequest([UserPromptPart(text)])
+
+    def replied(self, text: str) -> ModelMessage:
+        return ModelResponse([TextPart(text)])
+
+    def after(self, past: list[ModelMessage], messages: list[ModelMessage]) -> list[ModelMessage]:
+        first = messages[0] if messages else None
+        if not past or not isinstance(first, ModelRequest):
+            return [*past, *messages]
+        system = [part for part in first.parts if isinstance(part, SystemPromptPart)]
+        rest = replace(first, parts=[part for part in first.parts if not isinstance(part, SystemPromptPart)])
+        return [*([ModelRequest(system)] if system else []), *past, rest, *messages[1:]]
+
+    def retold(self, messages: list[ModelMessage]) -> list[ModelMessage]:
+        plain = [_without_system(one) if isinstance(one, ModelRequest) else one for one in messages]
+        return [one for one in plain if one.parts]
+
 
 DIALECT: Final = PydanticDialect()
 
@@ -90,6 +110,11 @@ def _stripped(answer: ModelResponse) -> ModelResponse:
             foreign = {name: None for name in _PROVIDERS if getattr(part, name, None) is not None}
             parts.append(replace(part, **foreign) if foreign else part)
     return replace(answer, parts=parts, provider_name=None, provider_details=None, provider_response_id=None)
+
+
+def _without_system(message: ModelRequest) -> ModelRequest:
+    parts = [part for part in message.parts if not isinstance(part, SystemPromptPart)]
+    return replace(message, parts=parts, instructions=None)
 
 
 def _without(message: ModelMessage, elsewhere: Collection[str]) -> ModelMessage:

@@ -95,6 +95,13 @@ class TalkBegunAnew(TypedDict):
     tools: list[ToolUsed]
 
 
+class SessionRecalled(TypedDict):
+    """The data of `session.recalled`: a run that is told what was said before in its session. `after` lists the earlier
+    runs, the oldest first: the id of each, and whether it is told as it was said ("session") or "whole"."""
+
+    after: list[list[str]]
+
+
 class CoolingSet(TypedDict):
     """The data of `cooling.set`: a model or a key, after how many failures of which kind it rests, and until when."""
 
@@ -133,6 +140,10 @@ def tool_begun(remit: Remit, data: ToolBegun, now: int) -> Unsealed:
 
 def talk_begun_anew(remit: Remit, data: TalkBegunAnew, now: int) -> Unsealed:
     return _of_task("talk.begun_anew", remit, now, cast("dict[str, Json]", data))
+
+
+def session_recalled(remit: Remit, after: list[list[str]], now: int) -> Unsealed:
+    return _of_task("session.recalled", remit, now, {"after": cast("Json", after)})
 
 
 def cooling_set(name: str, cooling: Cooling, now: int, by: str = "") -> Unsealed:

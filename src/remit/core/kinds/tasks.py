@@ -152,6 +152,8 @@ def _asked(remit: Remit) -> dict[str, Json]:
         data["writes"] = [*scope.spelled(remit.writes)]
     if remit.trust is not INSIDE:
         data["trust"] = remit.trust
+    if remit.remembers:
+        data["remembers"] = remit.remembers
     return data
 
 

@@ -353,6 +353,7 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "tool.begun": _no_table,
     "talk.begun_anew": _no_table,
     "tool.done": _asked,
+    "session.recalled": _no_table,
     "cooling.set": _cooling_set,
     "plan.started": _no_table,
     "team.planned": _no_table,

@@ -35,6 +35,7 @@ from remit.engine.attempt.operations import FIRST, Attempt, Operations
 from remit.engine.directory import Agent
 from remit.errors import Failed, Refused
 from remit.ports import Clock, Decide, Decision, View, Wants
+from remit.ports.models import EarlierRun
 
 T = TypeVar("T")
 Written: TypeAlias = dict[tuple[str, str], int]  # the version that stood at an address after writing it
@@ -145,6 +146,7 @@ class LiveTask:
     began: int | None = None  # when this turn began, in ticks
     room: Room | None = None  # what its model can do now, and what it is offered then
     offered: tuple[Room, Offers] | None = None
+    earlier: tuple[EarlierRun, ...] | None = None  # the runs of its session that it is told, once they are looked for
 
     def __init__(
         self,

@@ -275,6 +275,11 @@ class Operations:
         place = f"{self.where}/talk/{talk}"
         return f"{self._origin}/models/{place}/{self._counts.get(place, 0) + 1}"
 
+    @property
+    def past(self) -> str:
+        """The id under which a run records what it was told of its session: the same in every try."""
+        return f"{self._origin}/past"
+
     def answered(self, talk: str) -> None:
         """Move on to the next position of a conversation."""
         self._next(f"{self.where}/talk/{talk}")
@@ -380,6 +385,21 @@ class Operations:
         is none."""
         failed = self._failed.get(_unnumbered(op)) if self._failed else None
         return failed.pop() if failed else ""
+
+
+def begun_again(origin: str) -> str:
+    """The prefix of the ids under which the first turn of a run began its conversation again."""
+    return f"{origin}/anew/0/"
+
+
+def first_position(origin: str, number: int) -> str:
+    """Return the id of an answer in the first conversation of a run: the turn's own, of the first turn."""
+    return f"{origin}/models/0/talk//{number}"
+
+
+def tools_of_first_turn(origin: str, call: str) -> str:
+    """The prefix of the ids of all calls of tools that a model made under this id in the first turn of a run."""
+    return f"{origin}/tools/0/{digest(call)}/"
 
 
 def _unnumbered(op: str) -> str:

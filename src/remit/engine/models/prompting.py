@@ -13,9 +13,11 @@ from remit.core.entry import Entry
 from remit.core.offers import Room, hidden
 from remit.core.prompt import ALONE, Around, Assigned, Colleague, Done, HandedOn, Note, Passed, brief, cut
 from remit.core.scope import Scope, board_of, memory_of
+from remit.core.session import said_before
 from remit.core.values import encode
 from remit.engine.attempt.live import LiveTask
 from remit.engine.models.offering import Offering, has_verbs
+from remit.engine.models.remembering import Remembering
 from remit.engine.sharing.access import HolderAccess
 from remit.engine.sharing.entries import Entries
 from remit.engine.sharing.inbox import Inbox
@@ -33,18 +35,27 @@ class Prompting(NamedTuple):
     entries: Entries
     inbox: Inbox
     offering: Offering
+    remembering: Remembering
 
     async def prompt(self, live: LiveTask) -> str:
         """Write the task, the entries that were passed along, how it came to its holder, and the messages that have
-        arrived; for a model also its memory, the newest notes on the board, and whom it may ask. Everything that goes
-        in is on the receipt."""
+        arrived; for a model also its memory, the newest notes on the board, and whom it may ask. A run that remembers
+        its session is told what was said before. Everything that goes in is on the receipt."""
         passed = await self._passed(live)
         around = await self._around(live) if has_verbs(live) else ALONE
         fresh = not (live.attempt.is_rerun and await self._has_begun(live))
         notes = [Note(one.sender, one.text, one.trust) for one in await self.inbox.take(live, fresh=fresh)]
         remit = live.remit
         task = Assigned(remit.task, remit.trust, by_agent=remit.asker != "", composed=live.composed)
-        return brief(task, passed, _handed(live), notes, around)
+        return brief(task, passed, _handed(live), notes, around, before=await self._before(live))
+
+    async def _before(self, live: LiveTask) -> str:
+        """Return what was said before in the session. An agent whose adapter gives it to the model as messages is not
+        told twice."""
+        if getattr(live.agent.answer, "tells_past", False):
+            return ""
+        past = await self.remembering.past(live)
+        return said_before([one.exchange for one in past]) if past else ""
 
     async def _has_begun(self, live: LiveTask) -> bool:
         """Whether an earlier attempt has had an answer: then a message that is new belongs to the next request, and

@@ -15,10 +15,11 @@ from remit.engine.attempt import marks
 from remit.engine.attempt.effects import kept_effects
 from remit.engine.attempt.live import LiveTask
 from remit.engine.models.asking import Models
+from remit.engine.models.remembering import Remembering
 from remit.engine.sharing.inbox import Inbox
 from remit.errors import Failed
 from remit.ports import View
-from remit.ports.models import KeptAnswer, ModelAnswer, ModelCall, Position
+from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall, Position
 
 OWN = ""  # the name of the conversation that an adapter begins its turn with
 
@@ -26,6 +27,7 @@ OWN = ""  # the name of the conversation that an adapter begins its turn with
 class KeptTalks(NamedTuple):
     models: Models
     inbox: Inbox
+    remembering: Remembering
 
     async def begin(self, live: LiveTask, begins: str, name: str | None = None) -> KeptTalk:
         """Begin a conversation; in a later attempt, find the one that began so."""
@@ -59,9 +61,10 @@ class KeptTalks(NamedTuple):
 
 
 class KeptTalk:
-    """One conversation. `sent` is what was sent and answered so far, as messages of the framework."""
+    """One conversation. `sent` is what was sent and answered so far, as messages of the framework, and `before` what
+    earlier runs of the session said, once the adapter has looked."""
 
-    __slots__ = ("_all_recalled", "_before", "_live", "_next", "_saw", "_services", "begins", "name", "sent")
+    __slots__ = ("_all_recalled", "_before", "_live", "_next", "_saw", "_services", "before", "begins", "name", "sent")
 
     def __init__(self, services: KeptTalks, live: LiveTask, name: str, begins: str) -> None:
         self._services = services
@@ -69,11 +72,21 @@ class KeptTalk:
         self.name = name
         self.begins = begins
         self.sent: list[Any] = []
+        self.before: list[Any] | None = None
         self._all_recalled = False  # whether every answer so far came from the record
         self._saw: list[Any] = []  # slices of the receipt that came with the news
         self._next = ""  # the id of the position that was looked at last
         # What it is told of an earlier conversation in its place; what is inside of a tool call belongs to that.
         self._before = "" if live.operations.inside_tool else live.conversation.before
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this is the conversation that the turn's agent itself has, and no other inside of it."""
+        return self.name == OWN
+
+    async def past(self) -> tuple[EarlierRun, ...]:
+        """Return the earlier runs of the session that the turn is told, the oldest first."""
+        return await self._services.remembering.past(self._live)
 
     async def recall(self, framework: str) -> KeptAnswer | None:
         """Return what is on record at the next position and move on past it; None if the model is to be asked. Raises

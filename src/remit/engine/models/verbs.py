@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from remit.core.checks import callable_, of_type
 from remit.core.offers import Offers
+from remit.core.session import EarlierExchange
 from remit.core.text import NAME_LIMIT, line
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
@@ -37,6 +38,12 @@ class ModelVerbs(PeopleVerbs):
         to it, and its messages, which are taken by this. A model is told its memory, the newest notes on the board and
         whom it may ask too. What came from outside is quoted."""
         return await self._talking.prompting.prompt(self._live)
+
+    async def talk_so_far(self) -> list[EarlierExchange]:
+        """List what was said before in this session, the oldest first: what this agent was asked in earlier runs and
+        what came of each. Empty unless the run was begun with `remembers=True`, or its agent has `memory="session"`."""
+        self._live.must_be_at_work()
+        return [run.exchange for run in await self._talking.talking.remembering.past(self._live)]
 
     async def offers(self) -> Offers:
         """Tell which tools and verbs a model is shown with its next request: none that is denied or outside the bounds,

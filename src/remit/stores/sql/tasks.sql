@@ -146,6 +146,13 @@ SELECT @page.task, e.data
 FROM page JOIN event e ON e.workspace = :workspace AND e.seq = page.began
 ORDER BY page.began DESC;
 
+-- name: runs_of_session
+-- The runs of an agent in a session that have ended, the latest end first; through the index on the session.
+SELECT @t.task
+FROM task t JOIN event e ON e.workspace = t.workspace AND e.seq = t.began
+WHERE t.workspace = :workspace AND t.session = :session AND t.parent = '' AND t.ended IS NOT NULL AND e.agent = :agent
+ORDER BY t.ended DESC LIMIT :limit;
+
 -- name: tasks_open
 -- What has not ended, through the indexes of the open states: mostly these are few among very many that have ended. The
 -- plus keeps SQLite from walking the index on `began` instead; only the page itself is read whole.

@@ -109,6 +109,9 @@ class TaskQueries(Queries):
         rows = self._rows("tasks", after=after, **values)
         return rows if len(rows) == values["limit"] else self._rows("tasks_of_session", **values)
 
+    def runs_of_session(self, session: str, agent: str, limit: int) -> list[Record]:
+        return self._records("runs_of_session", session=session, agent=agent, limit=limit)
+
     def runs(self, limit: int, before: int | None = None) -> list[RunLine]:
         rows = self._rows("runs", limit=limit, before=FOREVER if before is None else before)
         return [_run_line(row) for row in rows]

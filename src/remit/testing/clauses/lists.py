@@ -181,6 +181,26 @@ async def the_same_requests_are_found_newest_first(database: Database) -> None:
             equal(within, expected, f"the requests with the key {key!r} since {since}, within a decision")
 
 
+async def the_runs_of_a_session_are_found_by_the_agent_that_was_asked(database: Database) -> None:
+    """Those that have ended, the latest end first: neither those of others, nor parts of runs."""
+    store = database.store("one")
+    for name, session, holder in (("one", "s", "lead"), ("two", "s", "lead"), ("three", "s", "lead")):
+        await append(store, f"start {name}", started(first_remit(name, session=session, holder=holder), NOW))
+    for name, session, holder in (("other", "t", "lead"), ("hers", "s", "helper")):
+        remit = first_remit(name, session=session, holder=holder)
+        await append(store, f"start {name}", started(remit, NOW))
+        await append(store, f"end {name}", ended(remit, "task.completed", NOW, {"result": 1}))
+    part = child_remit(first_remit("one", session="s", holder="lead"), "part", holder="lead")
+    await append(store, "start part", started(part, NOW))
+    await append(store, "end part", ended(part, "task.completed", NOW, {"result": 1}))
+    for name, kind in (("two", "task.failed"), ("one", "task.completed")):
+        remit = first_remit(name, session="s", holder="lead")
+        await append(store, f"end {name}", ended(remit, kind, NOW, {"result": 1, "error": "no", "type": "Failed"}))
+    for limit, expected in ((10, ["one", "two"]), (1, ["one"])):
+        found = await look(store, lambda view, limit=limit: ids(view.runs_of_session("s", "lead", limit)))
+        equal(found, expected, f"the last {limit} runs of the session that have ended")
+
+
 async def those_tried_for_the_same_are_found(database: Database) -> None:
     """By the first of them; and the runs with one of them, as long as the latest has not ended too long ago."""
     store = database.store("one")
@@ -271,6 +291,7 @@ CLAUSES: Final = (
     the_newest_runs_first,
     what_is_below_a_task_is_found_from_the_top_down,
     the_same_requests_are_found_newest_first,
+    the_runs_of_a_session_are_found_by_the_agent_that_was_asked,
     those_tried_for_the_same_are_found,
     ids_are_found_by_their_beginning_and_their_end,
 )

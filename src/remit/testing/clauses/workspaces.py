@@ -116,6 +116,7 @@ _LOOKS: Final[dict[str, Callable[[View], object]]] = {
     "workers": lambda view: view.workers(),
     "unseen": lambda view: view.unseen(),
     "runs": lambda view: view.runs(10),
+    "runs_of_session": lambda view: view.runs_of_session("s", "lead", 10),
     "ids_like": lambda view: view.ids_like("", 10) + view.ids_like("", 10, runs=True),
     "ids_ending": lambda view: view.ids_ending("", 10) + view.ids_ending("", 10, runs=True),
     "breaker": lambda view: view.breaker("helper"),

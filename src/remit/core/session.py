@@ -1,0 +1,117 @@
+"""Session memory: what earlier runs of a session said, as a later run of the same agent is told it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
+
+from remit.core.quoting import quoted
+from remit.core.text import shown
+from remit.core.trust import INSIDE, Trust, least
+from remit.errors import BadInput
+
+# How much of its session a run is told: "" as its agent says, or nothing; what was said; or whole conversations.
+Remembers: TypeAlias = Literal["", "nothing", "session", "whole"]
+RemembersGiven: TypeAlias = bool | Literal["session", "whole"] | None
+
+SAID_LIMIT: Final = 12_000  # characters of all that was said
+EACH_LIMIT: Final = 4_000  # characters of one thing that was said
+WHOLE_LIMIT: Final = 60_000  # characters of whole conversations; what does not fit is told as it was said
+LOOKED_AT: Final = 50  # runs of a session
+REMOVED: Final = "[an earlier exchange was removed]"
+_ANSWER_REMOVED: Final = "(removed)"
+
+
+class EarlierExchange(NamedTuple):
+    """One earlier run: what its agent was asked, and the answer.
+
+    `trust` is the label of the answer, and `said_trust` that of the text that was asked. `task` is the id of the run.
+    """
+
+    said: str
+    answer: str
+    trust: Trust = INSIDE
+    said_trust: Trust = INSIDE
+    task: str = ""
+
+    @property
+    def label(self) -> Trust:
+        """The label of the whole exchange: untrusted if a part of it is."""
+        return least((self.trust, self.said_trust))
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What was asked and what was answered, as a model is told it: untrusted text is quoted."""
+        return _told(self.said, self.said_trust), _told(self.answer, self.trust)
+
+
+def removed(task: str) -> EarlierExchange:
+    """Return what stands for a run whose record was pruned."""
+    return EarlierExchange(REMOVED, _ANSWER_REMOVED, task=task)
+
+
+def remembers(given: object) -> Remembers:
+    """Read the keyword `remembers` of a run."""
+    match given:
+        case None:
+            return ""
+        case True:
+            return "session"
+        case False:
+            return "nothing"
+        case "nothing" | "session" | "whole":
+            return cast("Remembers", given)
+        case _:
+            raise BadInput(
+                f"remembers is True for what was said in the session, 'whole' for whole conversations, or False, not "
+                f"{shown(given)}"
+            )
+
+
+def memory(given: object) -> Remembers:
+    """Read the keyword `memory` of an agent."""
+    match given:
+        case None:
+            return ""
+        case "session" | "whole":
+            return cast("Remembers", given)
+        case _:
+            raise BadInput(
+                f"memory is 'session' for what was said in the session, 'whole' for whole conversations, or None, not "
+                f"{shown(given)}"
+            )
+
+
+def shortened(text: str) -> str:
+    """Cut one thing that was said, and say how much is left out."""
+    if len(text) <= EACH_LIMIT:
+        return text
+    return f"{text[:EACH_LIMIT]}\n[{len(text) - EACH_LIMIT:,} more characters left out]"
+
+
+def newest(exchanges: Iterable[EarlierExchange]) -> list[EarlierExchange]:
+    """Return the first of these exchanges, which are the newest, as many as fit."""
+    fits: list[EarlierExchange] = []
+    left = SAID_LIMIT
+    for one in exchanges:
+        left -= len(one.said) + len(one.answer)
+        if left < 0:
+            break
+        fits.append(one)
+    return fits
+
+
+def said_before(exchanges: Sequence[EarlierExchange]) -> str:
+    """Write earlier exchanges into a prompt, the oldest first. Each text is quoted, so that an answer cannot pose as
+    something that the asker said."""
+    parts = ["## Said before in this session"]
+    for one in exchanges:
+        parts += ["", "### You were asked", _quoted(one.said, one.said_trust)]
+        parts += ["", "### You answered", _quoted(one.answer, one.trust)]
+    return "\n".join(parts)
+
+
+def _told(text: str, trust: Trust) -> str:
+    return text if trust == INSIDE else quoted(text)
+
+
+def _quoted(text: str, trust: Trust) -> str:
+    return "\n".join(f"> {line}" for line in text.splitlines()) if trust == INSIDE else quoted(text)

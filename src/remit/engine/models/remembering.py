@@ -1,0 +1,221 @@
+"""Session memory: a run finds the earlier runs of its session, once, and is told the same ones in every attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+from remit.core import allow, scope
+from remit.core import remit as remits
+from remit.core.events import Event
+from remit.core.kinds import EndData, FirstData, SessionRecalled, ToolDone, read, session_recalled
+from remit.core.outcome import Outcome
+from remit.core.receipt import Slice
+from remit.core.record import Record
+from remit.core.remit import Kit
+from remit.core.session import LOOKED_AT, WHOLE_LIMIT, EarlierExchange, Remembers, newest, removed, shortened
+from remit.core.trust import INSIDE, Trust, least
+from remit.core.values import Json, decode, encode
+from remit.engine.attempt import outcomes
+from remit.engine.attempt.live import LiveTask
+from remit.engine.attempt.operations import begun_again, first_position, tools_of_first_turn
+from remit.engine.attempt.resume import origin_of
+from remit.engine.ground import Ground
+from remit.ports import Decision, Span, View
+from remit.ports.models import EarlierRun, EarlierTalk, KeptAnswer, ModelAnswer
+
+_BY_RIGHT = frozenset(("passed", "card", "memory", "wrote"))  # why an entry is on a receipt: by a right to see it
+_HANDED = frozenset(("task.handed",))
+
+
+class Remembering(NamedTuple):
+    ground: Ground
+
+    async def past(self, live: LiveTask) -> tuple[EarlierRun, ...]:
+        """Return the earlier runs that the turn is told, the oldest first; empty if it remembers nothing. What they
+        said is on the receipt of the turn, and makes it untrusted if it is."""
+        if live.earlier is None:
+            level = wanted(live)
+            live.earlier = await self._found(live, level) if level else ()
+            for run in live.earlier:
+                live.take(run.trust)
+            live.receipt.beside(
+                Slice.of(f"run {run.exchange.task}", "session", _text(run), run.trust) for run in live.earlier
+            )
+        return live.earlier
+
+    async def _found(self, live: LiveTask, level: Remembers) -> tuple[EarlierRun, ...]:
+        """Find what an earlier attempt was told, or choose what this one is told and record the choice."""
+        op = live.operations.past
+
+        def look(view: View) -> tuple[bool, list[EarlierRun]]:
+            live.must_hold(view)
+            if live.attempt.is_rerun and (kept := view.done_under(op)):
+                return True, [_again(view, *one) for one in read(kept[0], SessionRecalled)["after"]]
+            if not _begins(view, live):
+                return True, []
+            return False, _chosen(view, live, level)
+
+        def decide(view: View) -> Decision[Json]:
+            live.must_hold(view)
+            after = [[one.exchange.task, "whole" if one.talk is not None else "session"] for one in found]
+            return Decision(None, (session_recalled(live.remit, after, self.ground.clock.now()),))
+
+        recorded, found = await self.ground.store.read(look)
+        if not recorded:
+            await self.ground.store.tx(op, decide)
+        return tuple(found)
+
+
+def wanted(live: LiveTask) -> Remembers:
+    """Return how much a turn remembers: what its run says, or else its agent. Only a run does, and no part of one."""
+    if live.remit.parent or live.lead is not None or live.phase:
+        return ""
+    level = live.remit.remembers or live.agent.rules.memory
+    return "" if level == "nothing" else level
+
+
+def _begins(view: View, live: LiveTask) -> bool:
+    """Whether this turn may begin with the past: its holder is the agent that was asked, and no earlier attempt has
+    begun to talk without it."""
+    record = view.record(live.remit.id)
+    began = view.event(record.began) if record is not None else None
+    if record is None or began is None or began.agent != live.remit.holder:
+        return False
+    return not live.attempt.is_rerun or view.done(first_position(origin_of(record), 1)) is None
+
+
+def _chosen(view: View, live: LiveTask, level: Remembers) -> list[EarlierRun]:
+    """Choose the newest runs that fit, and those of them that may be told whole; the oldest first."""
+    ended = [*_ended(view, live)]
+    fits = newest(exchange for _, exchange in ended)
+    if level != "whole":
+        return [EarlierRun(one) for one in reversed(fits)]
+    found: list[EarlierRun] = []
+    left = WHOLE_LIMIT
+    for record, exchange in ended[: len(fits)]:
+        talk = _conversation(view, origin_of(record)) if _is_covered(view, live, record) else None
+        if talk is not None and talk.size <= left and _may_use(live, talk):
+            left -= talk.size
+            found.append(EarlierRun(exchange, talk))
+        else:
+            found.append(EarlierRun(exchange))
+    return found[::-1]
+
+
+def _ended(view: View, live: LiveTask) -> Iterator[tuple[Record, EarlierExchange]]:
+    """Yield the runs of this session that were asked of this agent by the same side and have ended, the latest first.
+    Of several tries at the same, only the last counts."""
+    remit = live.remit
+    told = {live.attempt.origin or remit.id}
+    for record in view.runs_of_session(remit.session, remit.holder, LOOKED_AT):
+        began = view.event(record.began)
+        outcome = outcomes.of_record(view, record)
+        if began is None or outcome is None or origin_of(record) in told:
+            continue
+        told.add(origin_of(record))
+        if read(began, FirstData)["asker"] == remit.asker:
+            yield record, _exchange(began, outcome)
+
+
+def _exchange(began: Event, outcome: Outcome) -> EarlierExchange:
+    data = read(began, FirstData)
+    said, answer = shortened(data["task"]), shortened(_answer(outcome))
+    return EarlierExchange(said, answer, outcome.trust, data.get("trust", INSIDE), began.task)
+
+
+def _answer(outcome: Outcome) -> str:
+    if outcome.ok:
+        return (outcome.value if isinstance(outcome.value, str) else encode(outcome.value)) or "(an empty answer)"
+    return "(cancelled)" if outcome.state == "cancelled" else f"(failed: {outcome.error})"
+
+
+def _again(view: View, task: str, how: str) -> EarlierRun:
+    """Read a run that an earlier attempt was told."""
+    record = view.record(task)
+    began = view.event(record.began) if record is not None else None
+    outcome = outcomes.of_record(view, record) if record is not None else None
+    if record is None or began is None or outcome is None:
+        return EarlierRun(removed(task))
+    talk = _conversation(view, origin_of(record)) if how == "whole" else None
+    return EarlierRun(_exchange(began, outcome), talk)
+
+
+def _text(run: EarlierRun) -> str:
+    talk = run.talk
+    if talk is None:
+        return f"{run.exchange.said}\n{run.exchange.answer}"
+    return "\n".join((*(f"{one.told}\n{one.answer.text}" for one in talk.positions), encode(dict(talk.results))))
+
+
+# -- whole conversations ---------------------------------------------------------------------------------------------
+
+
+def _conversation(view: View, origin: str) -> EarlierTalk | None:
+    """Read the conversation of a run's first turn; None if it had none, or began it again: then the first is not all
+    of it."""
+    if view.done_under(begun_again(origin)):
+        return None
+    positions: list[KeptAnswer] = []
+    results: dict[str, Json] = {}
+    tools: set[str] = set()
+    framework, trust = "", cast("Trust", INSIDE)
+    while (done := view.done(first_position(origin, len(positions) + 1))) is not None:
+        kept = cast("dict[str, Any]", done[0])
+        answer = ModelAnswer(kept["text"], kept["model"], None, tuple(kept["calls"]))
+        positions.append(KeptAnswer(kept.get("told", ""), answer))
+        framework, trust = kept.get("framework", ""), least((trust, kept.get("took", INSIDE)))
+        for call in _calls_told(kept.get("told", "")):
+            tool, value = _result(view, origin, call)
+            tools.add(tool)
+            results[call] = value
+    if not positions or "" in tools:
+        return None
+    return EarlierTalk(framework, tuple(positions), results, frozenset(tools), trust)
+
+
+def _calls_told(told: str) -> list[str]:
+    """List the calls whose results a model was told, and that are on record with the calls."""
+    return cast("list[str]", cast("dict[str, Any]", decode(told)).get("results", [])) if told else []
+
+
+def _result(view: View, origin: str, call: str) -> tuple[str, Json]:
+    """Find the tool that was called, and what its model was told of it; no name if there is no record of it."""
+    events = [one for one in view.done_under(tools_of_first_turn(origin, call)) if one.kind == "tool.done" and one.op]
+    done = view.done(events[-1].op or "") if events else None
+    if done is None:
+        return "", None
+    return read(events[-1], ToolDone)["tool"], cast("list[Json]", done[0])[0]
+
+
+def _is_covered(view: View, live: LiveTask, record: Record) -> bool:
+    """Whether the turn has all rights that a run had, by its passes and by what it really saw; a run that failed or was
+    handed over is told as it was said."""
+    began, ended = view.event(record.began), view.event(record.ended or 0)
+    if began is None or ended is None or ended.kind != "task.completed" or record.led_as:
+        return False
+    then, now = remits.rights(remits.restored(began), live.card), live.rights
+    receipt = cast("dict[str, Any]", read(ended, EndData).get("receipt", {}))
+    seen = frozenset[scope.Scope]()
+    for what, why, *_ in receipt.get("saw", ()):
+        if why in _BY_RIGHT:
+            seen |= cast("frozenset[scope.Scope]", scope.restored([what]))
+    return (
+        scope.within(then.sees, now.sees)
+        and scope.within(seen, now.sees)
+        and not receipt.get("unlisted", 0)
+        and _has_tools(now.kit, then.kit)
+        and not view.events(Span(run=record.run, task=record.id, kinds=_HANDED, limit=1))
+    )
+
+
+def _has_tools(now: Kit, then: Kit) -> bool:
+    """Whether one kit has every tool of another."""
+    if then.names is allow.ANY:
+        return now.names is allow.ANY and allow.within(now.denied, then.denied)
+    return all(now.has(tool) for tool in then.names)
+
+
+def _may_use(live: LiveTask, talk: EarlierTalk) -> bool:
+    kit = live.rights.kit
+    return all(kit.has(tool) for tool in talk.tools)
