@@ -25,6 +25,7 @@ OF_BOUNDS = {
     "handoffs": 1,
     "members": 2,
     "tasks": 9,
+    "requests": 9,
 }
 OF_PASS = {
     "to": "writer",
