@@ -17,7 +17,7 @@ from remit.adapters.langgraph.recording import quoted_result, result_data, resul
 from remit.adapters.langgraph.tools import VerbTool, bare_verbs
 from remit.core.values import Json
 from remit.errors import BadInput
-from remit.ports.models import Rendered, ToolCall
+from remit.ports.models import ToolCall
 from remit.verbs import ASKING
 
 VERBS_OFFERED: Final[ContextVar[frozenset[str]]] = ContextVar("remit.langgraph.verbs", default=frozenset())
@@ -76,9 +76,10 @@ class Middleware(AgentMiddleware[Any, Any, Any]):
             return ToolMessage(f"there is no tool '{call.name}' here", name=call.name, tool_call_id=call.id)
 
         async def do(arguments: dict[str, Any]) -> object:
+            if isinstance(request.tool, VerbTool):
+                return await request.tool.do(arguments)
             with inside(request.tool):
-                found = result_data(await handler(request.override(tool_call={**asked, "args": arguments})))
-            return Rendered(found) if isinstance(request.tool, VerbTool) else found
+                return result_data(await handler(request.override(tool_call={**asked, "args": arguments})))
 
         value = await the_turn(f"the tool '{call.name}'").tool(call, do)
         return cast("ToolMessage | Command[Any]", result_of(value, call))

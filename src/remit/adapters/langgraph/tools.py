@@ -10,7 +10,7 @@ from remit.adapters.guests import from_thread, governing, json_of, the_turn, tol
 from remit.adapters.langgraph.mixing import inside, is_inside, mixed
 from remit.adapters.langgraph.recording import quoted_result, result_data, result_of
 from remit.core.values import Json
-from remit.ports.models import Rendered, ToolCall
+from remit.ports.models import ToolCall, ToolFunction
 from remit.verbs import VERBS, Verb
 
 ToolT = TypeVar("ToolT", bound=BaseTool)
@@ -40,11 +40,14 @@ def _verb_tool(verb: Verb) -> BaseTool:
     async def use(**arguments: Any) -> str:
         return told((await do(arguments)).value)
 
-    return VerbTool(name=verb.name, description=verb.sentence, args_schema=verb.schema, coroutine=use)
+    return VerbTool(name=verb.name, description=verb.sentence, args_schema=verb.schema, coroutine=use, do=do)
 
 
 class VerbTool(StructuredTool):
-    """A verb of the turn as a tool of this framework: what it tells is quoted where that is due."""
+    """A verb of the turn as a tool of this framework. The turn does it by itself: hooks see its answer as JSON, and not
+    as the text that the framework makes of it."""
+
+    do: ToolFunction
 
 
 class BoxedTool(BaseTool):
@@ -61,12 +64,15 @@ class BoxedTool(BaseTool):
         )
 
         async def do(arguments: dict[str, Any]) -> object:
+            if isinstance(self, VerbTool):
+                return await self.do(arguments)
             whole = {**{name: given[name] for name in given.keys() - shown.keys()}, **arguments}
             with inside(self):
-                found = result_data(await use({**input, "args": whole} if by_model else whole, config, **kwargs))
-            return Rendered(found) if isinstance(self, VerbTool) else found
+                return result_data(await use({**input, "args": whole} if by_model else whole, config, **kwargs))
 
         value = await the_turn(f"the tool '{self.name}'").tool(call, do)
+        if isinstance(self, VerbTool) and not by_model:
+            return told(value)  # a node gets the text, as from the framework
         return result_of(value, call if by_model else None)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
