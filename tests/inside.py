@@ -55,6 +55,7 @@ def without(place: str, instead: Callable[..., Any]) -> Iterator[None]:
         yield
     finally:
         function.__code__ = before
+        _function(place)  # forgets what it gave meanwhile, if it remembers
         for name in lent:
             del theirs[name]
 
@@ -68,6 +69,9 @@ def _function(place: str) -> FunctionType:
         found = found.func  # pyright: ignore[reportUnknownMemberType]
     elif isinstance(found, property):
         found = found.fget
+    elif hasattr(found, "cache_clear"):
+        found.cache_clear()  # what it gave before is not what it would give now
+        found = found.__wrapped__
     elif isinstance(found, staticmethod):
         found = found.__func__  # pyright: ignore[reportUnknownMemberType]
     assert isinstance(found, FunctionType), f"{place} is no function"

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
 import anyio.lowlevel
@@ -64,6 +65,14 @@ WAYS = {
 def roll(tmp_path: Path) -> Iterator[Roll]:
     with roll_at(tmp_path / "roll") as roll:
         yield roll
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can enter, which one of the tests' own folders is not."""
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -290,22 +299,20 @@ async def test_elsewhere_than_on_linux_the_group_is_ended(roll: Roll):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a program that becomes another user")
-async def test_a_process_of_another_user_is_told_of_and_not_waited_for(roll: Roll, tmp_path: Path):
-    become = tmp_path / "become"
+async def test_a_process_of_another_user_is_told_of_and_not_waited_for(open_folder: Path):
+    become = open_folder / "become"
     shutil.copy(shutil.which("setpriv") or "setpriv", become)
     become.chmod(0o4755)
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
-    roll.path.chmod(0o666)
-    code = f'exec 9>"$0"; {become} --reuid 0 sh -c "echo \\$\\$ >&9; exec sleep 1000" & wait'
-    with wired("-c", NOBODY) as (wire, process):
+    with roll_at(open_folder / "roll") as roll, wired("-c", NOBODY) as (wire, process):
+        roll.path.chmod(0o666)
+        code = f'exec 9>"$0"; {become} --reuid 0 sh -c "echo \\$\\$ >&9; exec sleep 1000" & wait'
         order(wire, ["sh", "-c", code, str(roll.path)])
         other = int(await roll.signed())
         wire.send(reaper.KILL)
         assert await anyio.to_thread.run_sync(process.wait) == 0
         assert wire.recv(100).splitlines()[1:] == [f"left {other}".encode(), b"ended -9"]
-    os.kill(other, signal.SIGKILL)
-    await roll.ended()
+        os.kill(other, signal.SIGKILL)
+        await roll.ended()
 
 
 def reapers() -> list[int]:

@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from getpass import getuser
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def test_a_key_is_put_in_listed_sealed_anew_and_removed(tmp_path: Path):
 
     history = command(tmp_path, "history", "--json")
     assert CANARY not in history.stdout
-    assert [event["data"].get("by") for event in json.loads(history.stdout)] == ["ann", ""]
+    assert [event["data"].get("by") for event in json.loads(history.stdout)] == ["ann", f"terminal:{getuser()}"]
 
     again = json.loads(remit(tmp_path, "set", "anthropic", "--json", value=CANARY, master=NEW).stdout)
     assert (again["name"], again["key_id"]) == ("anthropic", NEW_ID)

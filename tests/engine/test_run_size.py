@@ -302,7 +302,7 @@ async def test_the_first_hundred_refusals_of_a_task_are_recorded_and_the_others_
         for number in range(50):
             with pytest.raises(Refused, match="may not ask 'nobody'"):
                 await turn.submit("nobody", str(number))
-        with pytest.raises(Refused, match="there is no agent 'nobody'"):
+        with pytest.raises(Refused, match="may not ask 'nobody'"):
             await turn.hand_off("nobody")
         return [sum(outcome.state == "refused" for outcome in said)]
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from oracle.model import ELSEWHERE, STALE, Log
+from oracle.model import ELSEWHERE, STALE, UNTRUSTED, Log
 from oracle.scenario import (
     BOARD_NAME,
     NAMESPACES,
@@ -328,7 +328,7 @@ class Player:
 
     async def _scripted(self, turn: Turn) -> object:
         """Do what the script of the task says for this turn."""
-        text = turn.task.removeprefix("# Task: ").partition("\n")[0]
+        text = turn.task.removeprefix(f"{UNTRUSTED}\n\n> ").removeprefix("# Task: ").partition("\n")[0]
         number = self._turns[turn.remit.id]
         script = self._scenario.turn(text, number)
         if script.stops and (turn.remit.id, number) not in self._stopped:
