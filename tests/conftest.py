@@ -37,6 +37,9 @@ settings.load_profile("ci")
 # reached, and the tests beside those reach them: not random teams, kills, commands and pages, nor the second time on a
 # file or a server, nor what is tried with a hundred examples.
 TRACED = frozenset(("core", "report", "engine", "stores"))
+TRACED_TOO = frozenset(
+    ("test_sessions", "test_begun_anew", "test_conversations")
+)  # what only models make the engine do
 AGAIN = ("file", "postgres")
 
 
@@ -60,7 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         folder = item.path.relative_to(item.config.rootpath).parts[1]
         again = folder == "engine" and any(word in item.name.partition("[")[2] for word in AGAIN)
         tried_often = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        if again or tried_often or folder not in TRACED:
+        if again or tried_often or (folder not in TRACED and item.path.stem not in TRACED_TOO):
             item.add_marker("no_cover")
 
 

@@ -44,7 +44,7 @@ def test_a_scope_of_one_version_shows_that_version_alone():
     assert third.covers("acme", "k", 3)
     assert not third.covers("acme", "k", 4)
     assert not third.covers("acme", "k")
-    assert Scope("acme", key="k") & third == third
+    assert Scope("acme", key="k") & third == third == third & Scope("acme", key="k")
     assert Scope("acme", prefix="k") & third == third
     assert Scope("acme", key="k", version=4) & third is None
     assert normal(frozenset((third, Scope("acme", key="k")))) == {Scope("acme", key="k")}

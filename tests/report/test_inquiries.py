@@ -198,3 +198,7 @@ def test_whatever_agents_choose_it_fits_and_it_is_whole_only_if_all_is_there(arg
 )
 def test_every_character_shows_itself(text: str, shows: str):
     assert seen(text) == shows
+
+
+def test_a_flat_list_is_written_on_one_line():
+    assert "[0.5,1,2,3," in whole_question(using(numbers=[0.5, *range(1, 20)])).text.replace(" ", "")

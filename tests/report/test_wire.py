@@ -14,6 +14,7 @@ from remit.core.entry import Writer
 from remit.core.kinds import Begun, Claim
 from remit.core.match import Match
 from remit.core.message import Message
+from remit.core.money.limits import Limit, LimitUse, Metered
 from remit.core.outcome import Outcome
 from remit.core.record import Record, RunFacts
 from remit.core.recovery import Cooling, what_rests
@@ -345,3 +346,9 @@ def test_what_rests_is_told_with_all_that_it_is():
     told = wire.resting(what_rests("key:abc at:openai model:openai:gpt-5", Cooling(2, NOW, "rate-limit", 0)))
     assert (told["key"], told["endpoint"], told["model"]) == ("abc", "openai", "openai:gpt-5")
     assert (told["failures"], told["until"], told["kind"]) == (2, NOW, "rate-limit")
+
+
+def test_how_much_of_a_limit_is_used_is_told_with_its_unit():
+    used = wire.limit_use(LimitUse(Limit("day", tasks=100), "tasks", Metered("workspace", ""), 60))
+    assert (used["per"], used["scope"], used["unit"], used["most"]) == ("day", "workspace", "tasks", 100)
+    assert (used["used"], used["left"], used["room_at"]) == (60, 40, None)
