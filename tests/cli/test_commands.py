@@ -462,6 +462,13 @@ def test_the_demo_shows_the_main_job(folder: Path):
     assert "is sound" in remit(folder, "doctor", "--store", "remit-demo.db").stdout
 
 
+def test_the_demo_shows_the_same_again_in_a_store_that_it_has_filled(folder: Path):
+    first, again = (remit(folder, "demo", "--pace", "0") for _ in range(2))
+    assert (first.returncode, again.returncode) == (0, 0), again.stdout
+    refused = "2 of 4 tests could be paid"
+    assert (refused in first.stdout, refused in again.stdout) == (True, True)
+
+
 def test_help_names_the_exit_codes(folder: Path):
     assert "Exit codes" in remit(folder, "--help").stdout
     assert remit(folder, "--version").stdout.startswith("remit 0.")

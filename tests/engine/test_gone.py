@@ -96,6 +96,22 @@ async def test_money_that_a_killed_script_held_for_a_call_is_free_for_the_next_c
 
 
 @pytest.mark.rule("gone.money")
+async def test_those_who_are_refused_at_once_beside_one_that_is_gone_are_all_told_so(where: str):
+    """Each of them looks for what is held, and only the first finds it."""
+    await killed_here(where, "shared")
+    with team(where) as rt:
+        rt.add(Card("shop"), quick)
+
+        @rt.agent(asks="*")
+        async def lead(turn: Turn) -> list[bool]:
+            return [one.ok for one in await turn.delegate_all([("shop", str(n)) for n in range(4)], credits="$0.40")]
+
+        assert await rt.run("lead", "x", credits="$1") == [True, True, False, False]
+        refused = [event.data["rule"] for event in await rt.workspace.history() if event.kind == "hop.refused"]
+        assert refused == ["credits", "credits"]
+
+
+@pytest.mark.rule("gone.money")
 async def test_what_was_submitted_keeps_its_money_until_it_is_done(where: str):
     with team(where, hands=0) as rt:
         rt.add(Card("slow", concurrency=1), quick)

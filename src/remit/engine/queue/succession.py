@@ -53,17 +53,17 @@ class Succession(StoreAround):
         try:
             return await self._store.tx(op, decide, wants)
         except Refused as error:
-            if error.rule not in SCARCE or not await self.relieve(error.rule):
+            if not await self._changed_since(error):
                 raise
-        return await self._store.tx(op, decide, wants)
+        return await self.tx(op, decide, wants)
 
     async def transact(self, op: str, decide: Decide[T], wants: Wants = NOTHING) -> Decided[T]:
         try:
             return await self._store.transact(op, decide, wants)
         except Refused as error:
-            if error.rule not in SCARCE or not await self.relieve(error.rule):
+            if not await self._changed_since(error):
                 raise
-        return await self._store.transact(op, decide, wants)
+        return await self.transact(op, decide, wants)
 
     def check(self, view: View, rule: str, sentence: str) -> None:
         """Stop a decision that is about to refuse something, if freeing what the gone ones hold may help."""
@@ -75,14 +75,19 @@ class Succession(StoreAround):
         whether there was anything."""
         gone = await self._store.read(self._gone)
         for beat in gone:
-            self._tried.add(beat.worker)
             await take_over(self._store, self._ids, self._clock, beat, died=self._peers.may_have_died(beat))
+            self._tried.add(beat.worker)  # not before: whoever looks meanwhile would find nobody gone, and nothing free
         return bool(gone) | (rule in MONEY and await self._give_back())
 
     async def take_over_all(self) -> None:
         """Take over from every process that is gone, also once more."""
         self._tried.clear()
         await self.relieve()
+
+    async def _changed_since(self, error: Refused) -> bool:
+        """Free what there is to free, and tell whether to decide once more. Who was stopped by `check` always does: if
+        there is nothing left to free, someone else was refused at the same time and has done it."""
+        return error.rule in SCARCE and (await self.relieve(error.rule) or isinstance(error, HeldByGone))
 
     def _gone(self, view: View) -> list[Beat]:
         others = [beat for beat in view.workers() if beat.worker != self.own]
