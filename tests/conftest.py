@@ -56,15 +56,26 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     own.start()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="leave out what is tried on a file or on PostgreSQL")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("llm") and not (config.getoption("markexpr") == "llm" and is_there()):
             item.add_marker(pytest.mark.skip("a real model is asked with -m llm, once `make demo-llm` has fetched it"))
         folder = item.path.relative_to(item.config.rootpath).parts[1]
-        again = folder == "engine" and any(word in item.name.partition("[")[2] for word in AGAIN)
+        again = folder == "engine" and _is_on_a_disk(item)
         tried_often = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
         if again or tried_often or (folder not in TRACED and item.path.stem not in TRACED_TOO):
             item.add_marker("no_cover")
+    if config.getoption("quick"):
+        config.hook.pytest_deselected(items=[item for item in items if _is_on_a_disk(item)])
+        items[:] = [item for item in items if not _is_on_a_disk(item)]
+
+
+def _is_on_a_disk(item: pytest.Item) -> bool:
+    return any(word in item.name.partition("[")[2] for word in AGAIN)
 
 
 @pytest.fixture(scope="session", autouse=True)

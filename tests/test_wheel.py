@@ -101,3 +101,17 @@ def test_installed_alone_it_runs_the_demo(installed: Path, tmp_path: Path):
     printed = run(installed, tmp_path, "remit", "demo", "--pace", "0")
     assert "released for lead" in printed
     assert "is sound" in run(installed, tmp_path, "remit", "doctor", "--store", "remit-demo.db")
+
+
+def pins(name: str) -> set[tuple[str, ...]]:
+    """Read the pins of a file: each version with its hashes, wherever it is needed."""
+    text = (ROOT / "requirements" / name).read_text().replace("\\\n", " ")
+    found = [line.split() for line in text.splitlines() if line and not line.lstrip().startswith("#")]
+    return {(words[0], *(word for word in words if word.startswith("--hash="))) for words in found}
+
+
+def test_what_the_demo_takes_is_what_the_tests_have():
+    light, dev = pins("light.txt"), pins("dev.txt")
+    assert sorted(light - dev) == []
+    assert {"anyio", "cyclopts", "orjson", "rich"} < {pin[0].partition("==")[0] for pin in light}
+    assert len(light) < len(dev) / 4
