@@ -7,6 +7,7 @@ from typing import Any
 from remit.core.values import Json
 from remit.errors import Failed
 from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall
+from remit.ports.turn import Hops
 
 Ask = Callable[[ModelCall], Awaitable[ModelAnswer]]
 
@@ -20,6 +21,7 @@ class Talks:
         self.begun: dict[str, Talk] = {}
         self.used: dict[str, Json] = {}
         self.past: list[EarlierRun] = []
+        self.exchanged: list[str] = []
 
     def latest(self) -> list["Talk"]:
         return [*reversed(self.begun.values())]
@@ -34,6 +36,8 @@ class Talk:
     def __init__(self, talks: Talks, name: str) -> None:
         self.sent: list[Any] = []
         self.before: list[Any] | None = None
+        self.tail: list[Any] | None = None
+        self.hops: Hops | None = None
         self._talks = talks
         self._name = name
         self._count: Counter[str] = Counter()
@@ -63,6 +67,12 @@ class Talk:
         self._talks.kept[self._at] = KeptAnswer(told, reply._replace(response=None))
         self._count[""] += 1
         return reply
+
+    async def exchanged(self, words: str, *, says: bool, hands_on: bool) -> None:
+        self._talks.exchanged.append(words)
+
+    def warning(self) -> str:
+        return ""
 
     async def result(self, call: str) -> tuple[Json] | None:
         return (self._talks.used[call],) if call in self._talks.used else None

@@ -268,6 +268,19 @@ def test_what_is_refused_whoever_is_asked_is_the_same_and_what_passes_is_not_cou
     assert [rounds.refused(rule, "b", 9) for rule in ("concurrency", "spawn", "over")] == [0, 0, 0]
 
 
+@pytest.mark.rule("loops.inside")
+def test_what_was_told_and_answered_before_brings_nothing_new_and_what_is_said_for_the_first_time_does():
+    rounds = Rounds()
+    assert not rounds.exchanged("task: hands over", 1, says=False)
+    assert not rounds.has_gained
+    assert not rounds.exchanged("handed over: hands over", 2, says=False)
+    assert rounds.exchanged("handed over: hands over", 3, says=False)
+    assert not rounds.exchanged("handed over: hands over", 3, says=False), "the round is judged already"
+    assert rounds.stale == 1
+    assert not rounds.exchanged("handed over: something", 4, says=True)
+    assert (rounds.stale, rounds.has_gained) == (0, True)
+
+
 def test_sentences_say_what_to_do_instead():
     assert loops.stale_warning(5, 10) == (
         "[5 times in a row nothing new came of what you did; at 10 it is not done any more]"

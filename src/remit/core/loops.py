@@ -301,10 +301,11 @@ def _keep(of: dict[Any, Any], most: int) -> None:
 class Rounds:
     """The rounds of one turn: how many in a row brought nothing new, and what was refused how often meanwhile."""
 
-    __slots__ = ("_fresh", "_latest", "_refused", "stale")
+    __slots__ = ("_exchanges", "_fresh", "_latest", "_refused", "stale")
 
     def __init__(self) -> None:
         self.stale = 0
+        self._exchanges: set[str] = set()  # what was said and answered in rounds without a tool
         self._latest: int | None = None  # round of which nothing new came
         self._fresh: int | None = None  # round of which something did
         self._refused: dict[str, tuple[int, int | None]] = {}  # how often, and in which round at last
@@ -326,6 +327,19 @@ class Rounds:
             self.stale += 1
         self._latest = number
         return self.stale
+
+    def exchanged(self, words: str, number: int, *, says: bool) -> bool:
+        """Note what a model was told and answered in a round in which it used no tool; gives whether the same was there
+        before, so that the round brought nothing new. If it `says` something that was not, that is new."""
+        if number in (self._latest, self._fresh):
+            return False  # it is judged already
+        if words in self._exchanges:
+            self.in_vain(number)
+            return True
+        self._exchanges.add(words)
+        if says:
+            self.gained(number)
+        return False
 
     def refused(self, rule: str, what: str, number: int) -> int:
         """Note a refusal in that round, and tell in how many rounds it was the same."""

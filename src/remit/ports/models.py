@@ -141,10 +141,19 @@ KEY: Final = "idempotency_key"  # the parameter of a function that takes one
 TOOL_KEY: Final[ContextVar[str]] = ContextVar("remit.tool_key", default="")
 
 
+class Brought(NamedTuple):
+    """What a tool brought whose result has a shape of its own: `value` without the ids that differ each time. It
+    `hands_on` if it passes the work on to another agent of its framework; then `value` says to whom."""
+
+    value: Json
+    hands_on: bool = False
+
+
 class ToolCall(NamedTuple):
     """A tool that a model wants used: its name, what it is given, and the id that the model gave to the call. An
     `inner` tool is one of a run inside the turn, which the card of the turn's agent does not list. What a tool brings
-    that is `outside` is untrusted without being asked; `quote` quotes a result that has a shape of its own."""
+    that is `outside` is untrusted without being asked; `quote` quotes a result that has a shape of its own, and
+    `brought` says what such a result brings, None for any other. A tool that is an agent `asks` it, for this task."""
 
     name: str
     arguments: Mapping[str, Json]
@@ -152,6 +161,8 @@ class ToolCall(NamedTuple):
     inner: bool = False
     outside: bool = False
     quote: Callable[[Json], Json] | None = None
+    brought: Callable[[Json], Brought | None] | None = None
+    asks: tuple[str, str] | None = None
 
 
 class Rendered(NamedTuple):

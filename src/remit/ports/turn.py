@@ -1,8 +1,8 @@
 """What an agent is given, as adapters see it, and which turn is under way."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from remit.core.card import Card
 from remit.core.command import Command
@@ -16,17 +16,22 @@ from remit.core.trust import Trust
 from remit.core.values import Json
 from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall, ToolCall, ToolFunction
 
+Hops: TypeAlias = Callable[[Sequence[Any]], list[str]]
+
 
 class TalkLike(Protocol):
     """A conversation with a model that is kept position by position: what was told and what was answered.
 
     `sent` is the conversation so far as messages of the framework: the adapter keeps it, and the next request is made
     of it and of what is new. `before` is what earlier runs of the session said, as such messages; None until the
-    adapter has looked.
+    adapter has looked. `tail` is what the latest request told by itself, None if news came with it, and `hops` lists
+    the calls in the answer to it that pass the conversation on to another agent inside the framework.
     """
 
     sent: list[Any]
     before: list[Any] | None
+    tail: list[Any] | None
+    hops: Hops | None
 
     @property
     def is_own(self) -> bool:
@@ -47,6 +52,16 @@ class TalkLike(Protocol):
 
     async def ask(self, call: ModelCall, told: str) -> ModelAnswer:
         """Ask the model at this position, and record `told` with its answer."""
+        ...
+
+    async def exchanged(self, words: str, *, says: bool, hands_on: bool) -> None:
+        """Judge the latest round, in which no tool of the turn was used. `words` is the digest of what was told and
+        answered; whether the answer `says` something or calls tools of the framework, and `hands_on` if one of them
+        passes the conversation on. Raises Refused if the same is there again and again."""
+        ...
+
+    def warning(self) -> str:
+        """Take what the model is to be told of its going round in circles; empty if it does not."""
         ...
 
     async def result(self, call: str) -> tuple[Json] | None:

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 from remit.adapters.guests.asking import digest_of
 from remit.core.values import Json, encode
 from remit.ports.models import EarlierRun, EarlierTalk, ModelAnswer, ModelCall, Position
-from remit.ports.turn import TalkLike, TurnLike
+from remit.ports.turn import Hops, TalkLike, TurnLike
 
 _UNREADABLE: Final = "the record of {} cannot be read ({})"
 Message = TypeVar("Message")
@@ -34,6 +34,10 @@ class Dialect(Protocol[Message, Answer]):
 
     def calls(self, message: Message) -> Sequence[str]:
         """List the ids of the tool calls in what the model said."""
+        ...
+
+    def gist(self, messages: Sequence[Message]) -> Any:
+        """Give what messages say, without any ids."""
         ...
 
     def results(self, messages: Sequence[Message]) -> dict[str, Any]:
@@ -101,13 +105,18 @@ async def conversed(
     name: str | None = None,
     *,
     begins: bool = False,
+    hops: Hops | None = None,
 ) -> Answer:
     """Give the answer to a request: the recorded one, or the model's. `make` makes the request that is sent. A
-    conversation with a `name` that `begins` with the turn's task is told the session's past, like the turn's own."""
+    conversation with a `name` that `begins` with the turn's task is told the session's past, like the turn's own.
+    `hops` lists the calls in an answer that pass it on to another agent inside the framework."""
     at = _after_answer(dialect, messages)
     talk, goes_on = await _found(turn, dialect, messages, at, name)
+    if at and goes_on:
+        await _judged(talk, dialect)
     past = await _past(talk, dialect) if begins or talk.is_own else []
-    new = [*messages[at:]]
+    new = talk.tail = [*messages[at:]]
+    talk.hops = hops
     head = [*talk.sent] if goes_on else [*messages[:at]]
     kept = await talk.recall(dialect.framework)
     if kept is not None:
@@ -115,6 +124,8 @@ async def conversed(
         talk.sent = [*head, *told, *dialect.said(answer)]
         return answer
     if text := await talk.news():
+        new, talk.tail = dialect.with_news(new, text), None
+    if text := talk.warning():
         new = dialect.with_news(new, text)
     ids = frozenset(one for message in (*past, *head) if dialect.is_said(message) for one in dialect.calls(message))
     request = NextRequest(dialect.after(past, [*head, *new]), Position("", framework=dialect.framework), ids)
@@ -122,6 +133,26 @@ async def conversed(
     answer = dialect.answer(reply)
     talk.sent = [*head, *new, *dialect.said(answer)]
     return answer
+
+
+async def _judged(talk: TalkLike, dialect: Dialect[Message, Answer]) -> None:
+    """Have the latest round judged if nothing of it went through the turn: its model was told something and answered,
+    and the framework went on by itself."""
+    answer = talk.sent[_before_answer(dialect, talk.sent) :]
+    calls = [call for message in answer for call in dialect.calls(message)]
+    if talk.tail is None or any(talk.was_used(call) for call in calls):
+        return
+    hops = talk.hops(answer) if talk.hops is not None else []
+    words = digest_of([dialect.gist(talk.tail), hops or dialect.gist(answer)])
+    await talk.exchanged(words, says=not calls, hands_on=bool(hops))
+
+
+def _before_answer(dialect: Dialect[Message, Answer], messages: Sequence[Message]) -> int:
+    """Tell where the answer begins that messages end with."""
+    at = len(messages)
+    while at and dialect.is_said(messages[at - 1]):
+        at -= 1
+    return at
 
 
 async def _past(talk: TalkLike, dialect: Dialect[Message, Answer]) -> list[Message]:

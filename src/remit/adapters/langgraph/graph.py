@@ -59,7 +59,8 @@ class LangGraphGuest:
             raise BadInput(f"a compiled graph can be joined, not {type(graph).__name__}: {shown(graph)}")
         if _MESSAGES not in cast("Any", graph).channels:
             raise BadInput("the state of the graph has no 'messages'; call it in an agent function of your own instead")
-        self._graph: Any = graph.copy({"checkpointer": None})  # whose types are known in parts only
+        self._given: Any = graph  # whose types are known in parts only
+        self._graph: Any = graph.copy({"checkpointer": None})
         self._deps = checked_deps(graph.name, graph.context_schema, deps)
         self._allow = ungoverned == "allow"
         self._names = frozenset(_tools_of(self._graph)) - {verb.name for verb in VERBS}
@@ -89,7 +90,7 @@ class LangGraphGuest:
         deps: dict[str, Any] = {} if self._deps is NO_DEPS else {"context": await deps_of(self._deps, turn)}
         token, guest = VERBS_OFFERED.set(self._verbs), IN_GUEST.set(True)
         try:
-            async with Governing(turn, self._graph, tools=self._names, allow=self._allow):
+            async with Governing(turn, self._given, governed=self._graph, tools=self._names, allow=self._allow):
                 state = await self._graph.ainvoke(asked, self._config, **deps)
         finally:
             VERBS_OFFERED.reset(token)

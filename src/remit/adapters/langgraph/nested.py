@@ -1,19 +1,23 @@
-"""Chat models and tools of LangChain that are used inside a turn, in a graph or in a tool: they go through the turn.
+"""Chat models and tools of LangChain that are used inside a turn, in a graph or in a tool: they go through the turn. A
+graph that a tool runs is refused where a delegation would be.
 
 The framework has callbacks, which see a request but cannot answer it from the record. So the methods that every request
 and every use goes through are replaced by methods that look whether they are called inside a turn.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
+from inspect import iscoroutinefunction
 from typing import Any, Final, TypeVar
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.language_models.llms import BaseLLM
 from langchain_core.tools import BaseTool, StructuredTool, Tool
+from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs]
 
-from remit.adapters.guests import Governing, governing
-from remit.adapters.langgraph.mixing import at_work, is_inside
+from remit.adapters.guests import Governing, governing, run_of
+from remit.adapters.langgraph.mixing import at_work, inside, is_inside
 from remit.adapters.langgraph.model import Seam, governed
 from remit.adapters.langgraph.tools import BoxedTool, boxed
 from remit.errors import BadInput
@@ -38,6 +42,8 @@ def install() -> None:
         _replace(BaseLLM, name, _refused)
     for kind, name in _USES:
         _replace(kind, name, _boxed_tool)
+    for name in ("invoke", "ainvoke"):
+        setattr(Pregel, name, _counted(getattr(Pregel, name)))
 
 
 def _replace(kind: type, name: str, instead: Callable[[Governing, Any], Any]) -> None:
@@ -51,6 +57,33 @@ def _replace(kind: type, name: str, instead: Callable[[Governing, Any], Any]) ->
         return method(self, *args, **named) if other is None else getattr(other, name)(*args, **named)
 
     setattr(kind, name, through)
+
+
+def _counted(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Have the runs of graphs counted that tools begin. A graph that is a node of another is a part of that."""
+
+    def run(self: Any) -> AbstractContextManager[object]:
+        if governing() is None or not isinstance(at_work(), BoxedTool):
+            return nullcontext()
+        return _run_in_tool(self)
+
+    @wraps(method)
+    def plain(self: Any, *args: Any, **named: Any) -> Any:
+        with run(self):
+            return method(self, *args, **named)
+
+    @wraps(method)
+    async def awaited(self: Any, *args: Any, **named: Any) -> Any:
+        with run(self):
+            return await method(self, *args, **named)
+
+    return awaited if iscoroutinefunction(method) else plain
+
+
+@contextmanager
+def _run_in_tool(graph: Any) -> Generator[None]:
+    with run_of(graph, str(graph.name)), inside(graph):
+        yield
 
 
 def _governed_model(mark: Governing, model: BaseChatModel) -> BaseChatModel | None:

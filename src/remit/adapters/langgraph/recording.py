@@ -14,7 +14,7 @@ from remit.adapters.guests import MOST_CALLS, clean, json_of, left_out, told, un
 from remit.core.quoting import quoted
 from remit.core.values import Json, encode
 from remit.errors import BadInput
-from remit.ports.models import ToolCall
+from remit.ports.models import Brought, ToolCall
 
 _MARK: Final = "langgraph"  # around what is more than the text that a model is told
 
@@ -130,6 +130,36 @@ def result_of(value: Json, call: ToolCall | None) -> Any:
     if isinstance(value, dict) and value.keys() == {_MARK}:
         return _read(value[_MARK])
     return value if call is None else ToolMessage(told(value), name=call.name, tool_call_id=call.id)
+
+
+def brought(call: str, value: Json) -> Brought | None:
+    """Say what a tool brought that gave back more than text. A command that names the next nodes passes the work on to
+    them. Of messages, the answer to this call counts: the others were in the state before, or are made of it."""
+    if not isinstance(value, dict) or value.keys() != {_MARK}:
+        return None
+    given = _read(value[_MARK])
+    if isinstance(given, Command) and (goto := cast("Any", given).goto):
+        return Brought(json_of([one.node if isinstance(one, Send) else one for one in _listed(goto)]), hands_on=True)
+    return Brought(json_of(_of_call(call, given)))
+
+
+def _of_call(call: str, value: Any) -> Any:
+    if isinstance(value, Command):
+        return _of_call(call, cast("Any", value).update)
+    if isinstance(value, ToolMessage):
+        return [cast("object", value.content), cast("object", value.artifact)] if value.tool_call_id == call else None
+    if isinstance(value, BaseMessage):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _of_call(call, item) for key, item in cast("Mapping[object, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        found = (_of_call(call, item) for item in cast("Sequence[Any]", value))
+        return [one for one in found if one is not None]
+    return value
+
+
+def _listed(value: Any) -> list[Any]:
+    return [*cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else [value]
 
 
 def _data(value: object) -> Json:

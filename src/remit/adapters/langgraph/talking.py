@@ -22,12 +22,14 @@ class LangChainDialect:
 
     def words(self, message: BaseMessage) -> Any:
         """Give what a message says, without its own id, which is made anew in every run."""
-        calls = [[call["name"], call["args"], call["id"]] for call in getattr(message, "tool_calls", ())]
-        content = cast("object", message.content)
-        return [message.type, without(content, ("id", "index")), calls, getattr(message, "tool_call_id", None)]
+        calls = [[call["name"], call["args"], call["id"]] for call in _calls(message)]
+        return [*_words(message, calls), getattr(message, "tool_call_id", None)]
 
     def calls(self, message: BaseMessage) -> list[str]:
-        return [str(call["id"]) for call in getattr(message, "tool_calls", ())]
+        return [str(call["id"]) for call in _calls(message)]
+
+    def gist(self, messages: Sequence[BaseMessage]) -> Any:
+        return [_words(one, [[call["name"], call["args"]] for call in _calls(one)]) for one in messages]
 
     def results(self, messages: Sequence[BaseMessage]) -> dict[str, Any]:
         return {one.tool_call_id: one for one in messages if isinstance(one, ToolMessage)}
@@ -66,6 +68,14 @@ class LangChainDialect:
 
 
 DIALECT: Final = LangChainDialect()
+
+
+def _calls(message: BaseMessage) -> list[Any]:
+    return getattr(message, "tool_calls", [])
+
+
+def _words(message: BaseMessage, calls: list[Any]) -> list[Any]:
+    return [message.type, without(cast("object", message.content), ("id", "index")), calls]
 
 
 def _without(message: BaseMessage, elsewhere: Collection[str]) -> BaseMessage:

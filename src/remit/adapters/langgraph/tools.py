@@ -1,6 +1,7 @@
 """Tools of this framework that are used through the turn, and the verbs as such tools."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -8,7 +9,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from remit.adapters.guests import from_thread, governing, json_of, the_turn, told, verb_function
 from remit.adapters.langgraph.mixing import inside, is_inside, mixed
-from remit.adapters.langgraph.recording import quoted_result, result_data, result_of
+from remit.adapters.langgraph.recording import brought, quoted_result, result_data, result_of
 from remit.core.values import Json
 from remit.ports.models import ToolCall, ToolFunction
 from remit.verbs import VERBS, Verb
@@ -59,8 +60,9 @@ class BoxedTool(BaseTool):
         shown = {name: value for name, value in given.items() if name in self.args}  # the rest the graph puts in
         mark = governing()
         inner = mark is not None and self.name not in mark.tools
+        number = str(input.get("id") or "") if by_model else ""
         call = ToolCall(
-            self.name, _checked(shown), str(input.get("id") or "") if by_model else "", inner, quote=quoted_result
+            self.name, _checked(shown), number, inner, quote=quoted_result, brought=partial(brought, number)
         )
 
         async def do(arguments: dict[str, Any]) -> object:

@@ -29,7 +29,7 @@ from remit.adapters.guests import (
     usage_of,
 )
 from remit.adapters.openai_agents.recording import completed, events, recorded
-from remit.adapters.openai_agents.talking import DIALECT
+from remit.adapters.openai_agents.talking import DIALECT, hops_of
 from remit.adapters.openai_agents.tools import is_shown
 from remit.core.money.prices import Usage
 from remit.core.recovery import ModelTry
@@ -59,7 +59,8 @@ class GovernedOpenAIModel(Model):
         def make(request: NextRequest[dict[str, Any]]) -> ModelCall:
             return self._call({**given, "input": request.messages}, request, shown)
 
-        return await conversed(turn, DIALECT, _items(given["input"]), make)
+        hops = hops_of({one.tool_name for one in given["handoffs"]})
+        return await conversed(turn, DIALECT, _items(given["input"]), make, hops=hops)
 
     async def stream_response(self, *args: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
         """Ask, and tell the whole answer as a stream."""

@@ -9,11 +9,13 @@ from remit.adapters.guests import json_of, told, without
 from remit.adapters.openai_agents.recording import restored
 from remit.core.values import Json
 from remit.ports.models import ModelAnswer
+from remit.ports.turn import Hops
 
 Item: TypeAlias = dict[str, Any]
 
 # Ids and states of items, which differ from run to run; a call is named by its `call_id`, which stays.
 PASSING: Final = frozenset(("id", "status", "provider_data"))
+_IDS: Final = PASSING | {"call_id"}
 _SYSTEM: Final = ("system", "developer")
 
 
@@ -31,6 +33,9 @@ class OpenAIDialect:
 
     def calls(self, message: Item) -> list[str]:
         return [str(message["call_id"])] if message.get("call_id") else []
+
+    def gist(self, messages: Sequence[Item]) -> Any:
+        return [without(one, _IDS) for one in messages]
 
     def results(self, messages: Sequence[Item]) -> dict[str, Any]:
         return {str(one["call_id"]): one for one in messages if "output" in one and one.get("call_id")}
@@ -71,6 +76,11 @@ class OpenAIDialect:
 
 
 DIALECT: Final = OpenAIDialect()
+
+
+def hops_of(names: Collection[str]) -> Hops | None:
+    """Make what lists the handoffs in an answer; these are the names of those that it may call."""
+    return (lambda answer: [one["name"] for one in answer if one.get("name") in names]) if names else None
 
 
 def _with(item: Item, found: Any) -> Item:

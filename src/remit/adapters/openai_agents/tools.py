@@ -16,7 +16,7 @@ from remit.core.offers import Offers
 from remit.core.quoting import quoted
 from remit.core.values import Json, encode
 from remit.errors import BadInput
-from remit.ports.models import ToolCall, ToolFunction
+from remit.ports.models import Brought, ToolCall, ToolFunction
 from remit.verbs import VERBS, Verb
 
 Invoke: TypeAlias = Callable[[ToolContext[Any], str], Awaitable[Any]]
@@ -63,10 +63,14 @@ def delegating(tool: FunctionTool, to: str) -> Tool:
     ask = verb_function(_CALL)
 
     async def use(arguments: dict[str, Any]) -> object:
-        plain = arguments.keys() == {_INPUT} and isinstance(arguments[_INPUT], str)
-        return await ask({"agent": to, "task": arguments[_INPUT] if plain else encode(arguments)})
+        return await ask({"agent": to, "task": _task(arguments)})
 
-    return _replaced(tool, _through(tool.name, lambda _: use))
+    return _replaced(tool, _through(tool.name, lambda _: use, to=to))
+
+
+def _task(arguments: dict[str, Any]) -> str:
+    plain = arguments.keys() == {_INPUT} and isinstance(arguments[_INPUT], str)
+    return arguments[_INPUT] if plain else encode(arguments)
 
 
 def agent_of(tool: Tool) -> Agent[Any] | None:
@@ -141,12 +145,15 @@ def _verb_tool(verb: Verb) -> Tool:
     )
 
 
-def _through(name: str, do: Callable[[ToolContext[Any]], ToolFunction], *, inner: bool = False) -> Invoke:
+def _through(name: str, do: Callable[[ToolContext[Any]], ToolFunction], *, inner: bool = False, to: str = "") -> Invoke:
+    """Have a tool used through the turn; `to` is the member of the team that it asks, if it does."""
+
     async def invoke(context: ToolContext[Any], given: str) -> Any:
         arguments = _arguments(given)
         if arguments is None:
             return f"the arguments of '{name}' are no JSON object; call it again with one"
-        call = ToolCall(name, arguments, context.tool_call_id, inner, quote=_quoted)
+        asks = (to, _task(arguments)) if to else None
+        call = ToolCall(name, arguments, context.tool_call_id, inner, quote=_quoted, brought=_brought, asks=asks)
         value = await the_turn(f"the tool '{name}'").tool(call, do(context))
         return value if _is_shaped(value) else told(value)
 
@@ -167,6 +174,10 @@ def _quoted(value: Json) -> Json:
         return quoted(told(value))
     parts = cast("list[dict[str, Json]]", value if isinstance(value, list) else [value])
     return [{**one, "text": quoted(str(one.get("text", "")))} if one["type"] == "text" else one for one in parts]
+
+
+def _brought(value: Json) -> Brought | None:
+    return Brought(value) if _is_shaped(value) else None
 
 
 def _is_shaped(value: Json) -> bool:

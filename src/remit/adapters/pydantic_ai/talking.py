@@ -24,6 +24,7 @@ from remit.ports.models import ModelAnswer
 
 _MADE_BY: Final = "remit_model"  # in the metadata of an answer: the model that gave it
 _NOT_WRITTEN: Final = frozenset(("instructions", "timestamp", "run_id", "conversation_id"))
+_SAID: Final = ("tool_name", "content", "args")
 _PROVIDERS: Final = ("id", "signature", "provider_name", "provider_details")
 
 
@@ -40,6 +41,11 @@ class PydanticDialect:
 
     def calls(self, message: ModelMessage) -> list[str]:
         return [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)]
+
+    def gist(self, messages: Sequence[ModelMessage]) -> Any:
+        return [
+            [part.part_kind, *(getattr(part, name, None) for name in _SAID)] for one in messages for part in one.parts
+        ]
 
     def results(self, messages: Sequence[ModelMessage]) -> dict[str, Any]:
         return {part.tool_call_id: part for one in messages for part in one.parts if type(part) is ToolReturnPart}

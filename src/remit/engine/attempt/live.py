@@ -81,13 +81,17 @@ class Conversation:
         "_wanted",
         "before",
         "calls",
+        "handed",
+        "inside",
         "lost",
+        "passes",
         "requests",
         "rounds",
         "talks",
         "trim",
         "untrusted",
         "used",
+        "warning",
         "why_lost",
     )
 
@@ -96,6 +100,11 @@ class Conversation:
         self.trim = 0
         self.calls = 0
         self.rounds = Rounds()
+        self.warning = ""  # what its model is told with the next request
+        self.passes: set[str] = set()  # tools that run an agent, or pass the work on to one
+        self.handed: set[str] = set()  # by which tool and to whom the work was passed on
+        # Of calls of tools with conversations inside, by their places: whether those used tools with anything new.
+        self.inside: dict[str, bool | None] = {}
         self.talks: dict[str, Any] = {}  # conversations by their places
         self.used: set[str] = set()  # ids of the tool calls that this run has come to
         self.untrusted: set[str] = set()  # places of the tool calls that took in something from outside

@@ -311,6 +311,10 @@ class Operations:
         finally:
             _INSIDE.reset(token)
 
+    def inside_of(self, tool: str) -> str:
+        """Where conversations are that are part of the call of a tool."""
+        return f"{self._turn}{self._anew}/tool/{digest(tool)}"
+
     def position_of(self, op: str) -> str:
         """Return where an operation of this task stands, without anything random: neither the task's id, nor the try,
         nor the ids that a model gave its calls. Done again from a copy of the store, it is the same."""

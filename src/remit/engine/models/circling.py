@@ -13,6 +13,7 @@ from remit.core.loops import (
     ASKS,
     MORE,
     NEVER,
+    SHORT,
     AskCount,
     Loops,
     ModelAsk,
@@ -33,7 +34,7 @@ from remit.engine.finding import Finder
 from remit.engine.ground import Ground
 from remit.errors import Refused
 from remit.ports import View
-from remit.ports.models import ToolCall
+from remit.ports.models import Brought, ToolCall
 
 RUNS: Final = 256  # of which a process remembers what tools have told
 _LATER: Final = frozenset(("call_agent_async", "spawn_agent"))
@@ -109,6 +110,18 @@ class Circles(NamedTuple):
                 how = "again and again" if often else "and others"
                 await stop(live, f"it called '{name}' {how}, which it does not have", "unknown-tool")
 
+    async def exchanged(self, live: LiveTask, words: str, number: int, *, says: bool, hands_on: bool) -> None:
+        """Judge a round without a tool, by what the model was told and answered. Nothing of it can be refused: an agent
+        that goes on with the same is told so, and then stopped."""
+        talk, most = live.conversation, self.rules.most(asks=hands_on)
+        if not talk.rounds.exchanged(words, number, says=says) or most is None:
+            return
+        stale = talk.rounds.stale
+        if stale >= most:
+            how = f"{stale} times in a row nothing new came of what it did"
+            await stop(live, f"it goes on with what brings nothing new: {how}", "repeat")
+        talk.warning = stale_warning(stale, most) if stale >= self.rules.told else ""
+
 
 class Circle:
     """One call of a model, as the rules on loops see it. `given` is the text of its arguments, and `action` that with
@@ -120,6 +133,7 @@ class Circle:
         "_circles",
         "_fresh",
         "_live",
+        "_passed",
         "_rows",
         "_wanted",
         "action",
@@ -132,10 +146,12 @@ class Circle:
     def __init__(self, circles: Circles, live: LiveTask, call: ToolCall, given: str) -> None:
         self._circles, self._live, self._call = circles, live, call
         self.given, self.action = given, f"{call.name} {given}"
-        self.asks = call.name in _ASKS
+        is_ask = call.name in _ASKS or call.asks is not None
+        self.asks = is_ask or call.name in live.conversation.passes
         self.is_poll = circles.rules.is_poll(call.name)
         self.rule = ""  # by which it was refused
-        self._wanted = _wanted(live, call) if self.asks else None
+        self._wanted = _wanted(live, call) if is_ask else None
+        self._passed = False  # whether an agent was run by it, or the work was passed on to one
         self._came: bool | None = None  # whether anything new came of it below
         self._fresh: bool | None = None  # whether what came of it was new; None if that is not to be told
         self._rows: Mapping[str, AskCount] = {}
@@ -162,19 +178,50 @@ class Circle:
         chosen = await self._circles.finder.chosen(wanted.agent[len(_CAPABLE) :], self._live)
         return wanted._replace(agent=chosen) if chosen else wanted
 
-    def judge(self, value: Json, outcome: ToolOutcome, rule: str) -> None:
+    def judge(self, op: str, value: Json, outcome: ToolOutcome, rule: str) -> None:
         """Look whether what came of it is new, as far as this process has seen: before that is recorded."""
         self.rule = rule
         seen, remit = self._circles.seen(self._live.remit.root), self._live.remit
         if outcome == "refused" or self.is_poll:
             return
         if self._wanted is None:
-            self._fresh = seen.is_new(self.action, encode(value))
-            self._tell_asker(seen, new=self._fresh is not False)
+            self._fresh = self._judged(seen, op, value)
         elif self._call.name in _LATER:  # what comes of it is not known yet
             self._came = not (isinstance(value, dict) and bool(value.get("existing")))
         else:
             self._came = seen.came(remit.id, self._wanted.text)
+
+    def _judged(self, seen: SeenOutcomes, op: str, value: Json) -> bool | None:
+        """Tell whether what a tool brought is new; None if that is not to be told."""
+        talk, brought = self._live.conversation, _brought(self._call, value)
+        if brought is not None and brought.hands_on:
+            return self._handed_on(brought)
+        if brought is not None:
+            value = brought.value
+        place = self._live.operations.inside_of(op) if talk.inside else ""
+        if place not in talk.inside:
+            fresh = seen.is_new(self.action, encode(value))
+        else:
+            self._passes()
+            if (came := talk.inside.pop(place)) is not None:  # tools were used inside, which have told
+                return came or None
+            text = value if isinstance(value, str) else encode(value)
+            short = len(text.split()) <= SHORT  # "yes", "done": each question has its own
+            fresh = seen.is_new(self.action if short else self._call.name, text) is True
+        self._tell_asker(seen, new=fresh is not False)
+        return fresh
+
+    def _handed_on(self, brought: Brought) -> bool:
+        """Note that the work was passed on, whatever was said with it; gives whether that is new in this turn."""
+        hop, talk = f"{self._call.name} {encode(brought.value)}", self._live.conversation
+        self._passes()
+        is_new = hop not in talk.handed
+        talk.handed.add(hop)
+        return is_new
+
+    def _passes(self) -> None:
+        self._passed = True
+        self._live.conversation.passes.add(self._call.name)
 
     def counted(self, view: View, value: Json, outcome: ToolOutcome) -> dict[str, list[Json]]:
         """Count what an agent was asked for, in the transaction that records the call; gives the rows that change."""
@@ -193,6 +240,8 @@ class Circle:
         kept: dict[str, Json] = {"rule": self.rule} if self.rule else {}
         if self._fresh is not None:
             kept["new"] = self._fresh
+        if self._passed:
+            kept["passed"] = True
         if self._wanted is not None and (row := self._rows.get(self._wanted.key)) is not None:
             kept["asked"] = [row.times, row.in_vain]
         return kept
@@ -200,13 +249,33 @@ class Circle:
     def recall(self, value: Json, kept: Mapping[str, Any]) -> None:
         """Take up what was kept. It is not counted again."""
         self.rule, self._fresh = kept.get("rule", ""), kept.get("new")
-        if self._wanted is None and "new" in kept:
-            self._circles.seen(self._live.remit.root).is_new(self.action, encode(value))
+        if self._wanted is None and self._fresh is not None:
+            self._seen_before(value, self._fresh, passed="passed" in kept)
         if self._wanted is not None and "asked" in kept:
             self._rows = {self._wanted.key: AskCount(*kept["asked"])}
 
+    def _seen_before(self, value: Json, fresh: bool, *, passed: bool) -> None:
+        """Note what an earlier run saw."""
+        seen, brought = self._circles.seen(self._live.remit.root), _brought(self._call, value)
+        if passed:
+            self._passes()
+        if brought is not None and brought.hands_on:
+            self._handed_on(brought)
+            return
+        if not passed:
+            seen.is_new(self.action, encode(value if brought is None else brought.value))
+        self._tell_asker(seen, new=fresh)
+
     async def learn(self, value: Json, outcome: ToolOutcome) -> str:
-        """Note what came of it; gives what the model is told besides. Stops a turn that goes round in circles."""
+        """Note what came of it; gives what the model is told besides. Stops a turn that goes round in circles. A result
+        that has a shape of its own takes no words: they come with the next request."""
+        more = await self._learned(value, outcome)
+        if more and _brought(self._call, value) is not None:
+            self._live.conversation.warning = more
+            return ""
+        return more
+
+    async def _learned(self, value: Json, outcome: ToolOutcome) -> str:
         rounds, number = self._live.conversation.rounds, self._live.conversation.round
         if outcome == "refused":
             await self._refused(value)
@@ -236,7 +305,7 @@ class Circle:
 
     async def _refused(self, value: Json) -> None:
         rules, talk = self._circles.rules, self._live.conversation
-        hop = self.asks or self._call.name == _HANDS_OVER
+        hop = self._wanted is not None or self._call.name == _HANDS_OVER
         whom = (await self._resolved(_wanted(self._live, self._call))).agent if hop else self._call.name
         stale = talk.rounds.in_vain(talk.round)
         times = talk.rounds.refused(self.rule, whom, talk.round)
@@ -252,8 +321,11 @@ class Circle:
         return stale_warning(stale, most) if most is not None and stale >= rules.told else ""
 
     def _tell_asker(self, seen: SeenOutcomes, *, new: bool) -> None:
-        """Note for whoever asked for this task that something came of it, or nothing."""
-        remit = self._live.remit
+        """Note for whoever asked for this task, and for the tool call that this one is inside of, that something came
+        of it, or nothing."""
+        remit, live = self._live.remit, self._live
+        if (inside := live.conversation.inside) and (where := live.operations.where) in inside:
+            inside[where] = bool(inside[where]) or new
         if remit.parent:
             seen.came_of(remit.parent, self._live.conversation.wanted(remit.task), new=new)
 
@@ -269,7 +341,14 @@ async def stop(live: LiveTask, why: str, rule: str) -> NoReturn:
     raise refused
 
 
+def _brought(call: ToolCall, value: Json) -> Brought | None:
+    return None if call.brought is None else call.brought(value)
+
+
 def _wanted(live: LiveTask, call: ToolCall) -> ModelAsk:
+    if call.asks is not None:
+        agent, text = call.asks
+        return ModelAsk(live.remit.holder, canonical(agent), same(text))
     whom = call.arguments.get("agent") or ""
     agent = canonical(whom) if isinstance(whom, str) and whom else f"{_CAPABLE}{call.arguments.get('capability', '')}"
     text = call.arguments.get("task", "")

@@ -20,6 +20,7 @@ from remit.engine.sharing.inbox import Inbox
 from remit.errors import Failed
 from remit.ports import View
 from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall, Position
+from remit.ports.turn import Hops
 
 OWN = ""  # the name of the conversation that an adapter begins its turn with
 
@@ -52,6 +53,8 @@ class KeptTalks(NamedTuple):
 
     def _put(self, live: LiveTask, name: str, begins: str) -> KeptTalk:
         talk = live.conversation.talks[_place(live, name)] = KeptTalk(self, live, name, begins)
+        if live.operations.inside_tool:
+            live.conversation.inside.setdefault(live.operations.where, None)
         return talk
 
     def talks(self, live: LiveTask) -> list[KeptTalk]:
@@ -64,7 +67,21 @@ class KeptTalk:
     """One conversation. `sent` is what was sent and answered so far, as messages of the framework, and `before` what
     earlier runs of the session said, once the adapter has looked."""
 
-    __slots__ = ("_all_recalled", "_before", "_live", "_next", "_saw", "_services", "before", "begins", "name", "sent")
+    __slots__ = (
+        "_all_recalled",
+        "_before",
+        "_live",
+        "_next",
+        "_round",
+        "_saw",
+        "_services",
+        "before",
+        "begins",
+        "hops",
+        "name",
+        "sent",
+        "tail",
+    )
 
     def __init__(self, services: KeptTalks, live: LiveTask, name: str, begins: str) -> None:
         self._services = services
@@ -73,6 +90,9 @@ class KeptTalk:
         self.begins = begins
         self.sent: list[Any] = []
         self.before: list[Any] | None = None
+        self.tail: list[Any] | None = None
+        self.hops: Hops | None = None
+        self._round = 0  # the number of its latest answer
         self._all_recalled = False  # whether every answer so far came from the record
         self._saw: list[Any] = []  # slices of the receipt that came with the news
         self._next = ""  # the id of the position that was looked at last
@@ -108,6 +128,7 @@ class KeptTalk:
         except (LookupError, TypeError, ValueError) as error:
             raise self.lost(f"the record of what its model answered cannot be read ({type(error).__name__})") from error
         self._before = ""
+        self._round = live.conversation.round
         return kept
 
     async def check_finished(self) -> None:
@@ -136,7 +157,19 @@ class KeptTalk:
         at = Position(self.name, begins, told, framework, tuple(self._saw))
         answer = await self._services.models.ask(self._live, call._replace(at=at))
         self._before = ""
+        self._round = self._live.conversation.round
         return answer
+
+    async def exchanged(self, words: str, *, says: bool, hands_on: bool) -> None:
+        """Judge the latest round, in which the model used no tool of the turn."""
+        circles = self._services.models.circles
+        await circles.exchanged(self._live, words, self._round, says=says, hands_on=hands_on)
+
+    def warning(self) -> str:
+        """Take what the model is to be told of its going round in circles; empty if it does not."""
+        conversation = self._live.conversation
+        text, conversation.warning = conversation.warning, ""
+        return text
 
     async def result(self, call: str) -> tuple[Json] | None:
         """Return what an earlier run told the model of a tool call that this run does not come to: its tool may be

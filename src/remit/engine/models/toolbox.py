@@ -105,7 +105,7 @@ class Toolbox(NamedTuple):
                 told = await self._used(turn, live, op, call, do)
         said = await _after(turn, live, call, told)
         told = _let_out(live, call, said)
-        circle.judge(told.value, told.outcome, told.rule)
+        circle.judge(op, told.value, told.outcome, told.rule)
         told = told._replace(said=self._short(said.value))
         kept = await self._kept(live, op, call, told, circle, marks.marks(live, then))
         if said.fault is not None:
