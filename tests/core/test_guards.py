@@ -224,8 +224,14 @@ def test_an_agent_that_may_not_ask_somebody_does_not_learn_whether_there_is_some
 
     unknown = refusal(known, first_remit("lead"), "poet", not_there)
     assert unknown.sentence == refusal(allowed, first_remit("lead"), "poet", there).sentence
+    bounded = first_remit("lead", within=Bounds(agents=["tester"]))
+    unknown = refusal(known, bounded, "poet", facts_of(NOW, known=False, roster=("tester",)))
+    assert unknown.sentence == refusal(allowed, bounded, "poet", facts_of(NOW, roster=("tester",))).sentence
+    assert unknown.sentence == "'poet' is outside the bounds of this run; you may ask tester"
     misspelled = facts_of(NOW, asks=frozenset({"poet"}), known=False)
     assert refusal(known, first_remit("lead"), "poet", misspelled).sentence.startswith("there is no agent 'poet'")
+    person = first_remit("poet", within=Bounds(agents=["tester"]))  # whoever begins a run may know who is there
+    assert refusal(known, person, "poet", facts_of(NOW, known=False)).sentence.startswith("there is no agent 'poet'")
 
 
 @pytest.mark.rule("asks.default-deny", "bounds.empty")

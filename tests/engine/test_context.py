@@ -247,3 +247,24 @@ async def test_messages_go_to_askers_and_to_those_one_may_ask_only(rt: Runtime):
         return None
 
     assert await rt.run("lead", "go") == ["not-allowed", "unknown", "not-allowed"]
+
+
+@pytest.mark.rule("asks.alike")
+async def test_nobody_learns_by_a_message_whether_there_is_somebody_it_may_not_write_to(rt: Runtime):
+    said: list[str] = []
+
+    @rt.agent(asks=["low", "ghost"])
+    async def lead(turn: Turn) -> None:
+        for to in ("stranger", "nobody", "ghost"):
+            with pytest.raises(Refused) as no:
+                await turn.send(to, "psst")
+            said.append(str(no.value))
+
+    @rt.agent
+    async def stranger(turn: Turn) -> None:
+        return None
+
+    await rt.run("lead", "go")
+    there, not_there, misspelled = said
+    assert there.replace("stranger", "nobody") == not_there
+    assert misspelled == "there is no agent 'ghost' to send a message to"

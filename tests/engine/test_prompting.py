@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit import Command, Runtime, Send, Turn
+from remit import Bounds, Command, Runtime, Send, Turn
 from teams import echo
 
 pytestmark = pytest.mark.anyio
@@ -62,6 +62,17 @@ async def test_entries_that_are_gone_leave_no_trace(rt: Runtime):
         return await turn.delegate("coder", "Write it", sees=["notes"])
 
     assert await rt.run("lead", "x") == "Write it"
+
+
+@pytest.mark.rule("prompt.remit", "bounds.narrow")
+async def test_what_bounds_leave_out_of_what_was_passed_does_not_take_the_rest_with_it(rt: Runtime):
+    telling(rt, "coder")
+    for namespace in ("code", "notes"):
+        await rt.workspace.context().set(namespace, "a", f"of {namespace}")
+
+    told = await rt.run("coder", "Write it", sees=["code", "notes"], within=Bounds(sees=["notes"]))
+    assert told == "Write it\n\n## Context passed along\n\n### notes/a (by a person)\nof notes"
+    assert await rt.run("coder", "Write it", sees=["code", "notes"], within=Bounds(sees=["else"])) == "Write it"
 
 
 @pytest.mark.rule("prompt.remit")

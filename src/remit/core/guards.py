@@ -150,19 +150,17 @@ def not_self(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
 def known(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if facts.known:
         return ALLOW
-    if not has(facts.asks, wish.to):  # an agent that may not ask somebody does not learn whether there is somebody
-        return deny("unknown", _not_on_card(remit, wish, facts))
-    return deny("unknown", f"there is no agent '{wish.to}'; {_whom(facts)}")
+    sentence = f"there is no agent '{wish.to}'; {_whom(facts)}"
+    if wish.to != remit.holder:  # an agent that may not ask somebody does not learn whether there is somebody
+        sentence = allowed(remit, wish, facts).sentence or sentence
+    return deny("unknown", sentence)
 
 
 def allowed(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
     if not has(facts.asks, wish.to):
-        return deny("not-allowed", _not_on_card(remit, wish, facts))
+        sentence = f"'{remit.holder}' may not ask '{wish.to}'; its card lets it ask {spelled(facts.asks)}"
+        return deny("not-allowed", sentence)
     return admitted(remit, wish, facts)
-
-
-def _not_on_card(remit: Remit, wish: Pass, facts: Facts) -> str:
-    return f"'{remit.holder}' may not ask '{wish.to}'; its card lets it ask {spelled(facts.asks)}"
 
 
 def admitted(remit: Remit, wish: Pass, facts: Facts) -> Verdict:

@@ -21,7 +21,6 @@ from remit.engine.models.remembering import Remembering
 from remit.engine.sharing.access import HolderAccess
 from remit.engine.sharing.entries import Entries
 from remit.engine.sharing.inbox import Inbox
-from remit.errors import Refused
 
 _ENTRIES: Final = 50  # that are passed along and told; what is more can be read by whoever has the verb
 _TEAM: Final = 20  # agents that are introduced; the rest is listed by list_agents
@@ -67,12 +66,10 @@ class Prompting(NamedTuple):
         sees = live.remit.sees
         if sees is ANY or not sees:  # a person's blanket sight is no list of what to read
             return []
-        access = HolderAccess(self.entries, live)
-        try:
-            found = await access.recent(sorted(sees, key=_order), _ENTRIES)
-        except Refused:  # what was passed is not there any more, or never was
-            live.must_be_at_work()
+        wanted = [one for one in sorted(sees, key=_order) if scope.parts(live.sight, one)]  # bounds may leave out some
+        if not wanted:
             return []
+        found = await HolderAccess(self.entries, live).recent(wanted, _ENTRIES)
         listed = sorted(found, key=lambda entry: (entry.namespace, entry.key))
         return [Passed(f"{one.namespace}/{one.key}", one.agent, one.text, one.trust) for one in listed]
 

@@ -107,17 +107,16 @@ class Inbox:
         return await self.ground.store.read(look)
 
     def _may_write_to(self, live: LiveTask, name: str) -> None:
-        """Refuse strangers: whoever asked for this work may be told of it, members of a team, and those one may ask."""
-        holder = live.remit.holder
-        if self.ground.directory.get(name) is None:
-            raise Refused(f"there is no agent '{name}' to send a message to", rule="unknown")
-        if name != holder and name in live.remit.names:
-            return
+        """Refuse strangers: whoever asked for this work may be told of it, members of a team, and those one may ask.
+        Whether there is an agent of some other name is not told."""
+        holder, whom = live.remit.holder, "its askers and to those it may ask"
+        unknown = self.ground.directory.get(name) is None
         if live.team is not None:
-            if name == holder or name not in live.team:
-                raise Refused(
-                    f"'{holder}' may send messages to the members of its team, not to '{name}'", rule="not-allowed"
-                )
-        elif name == holder or not has(live.card.asks, name) or not has(live.remit.bounds.agents, name):
-            sentence = f"'{holder}' may send messages to its askers and to those it may ask, not to '{name}'"
-            raise Refused(sentence, rule="not-allowed")
+            may, whom = name in live.team, "the members of its team"
+        else:
+            may = has(live.card.asks, name) and has(live.remit.bounds.agents, name)
+        if name == holder or not (may or name in live.remit.names):
+            sentence = f"'{holder}' may send messages to {whom}, not to '{name}'"
+            raise Refused(sentence, rule="unknown" if unknown else "not-allowed")
+        if unknown:
+            raise Refused(f"there is no agent '{name}' to send a message to", rule="unknown")
