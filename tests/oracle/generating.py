@@ -10,6 +10,7 @@ from oracle.scenario import (
     BOARD_NAME,
     KEYS,
     NAMESPACES,
+    PERSONS,
     SESSIONS,
     STRANGER,
     TOOLS,
@@ -19,6 +20,7 @@ from oracle.scenario import (
     Area,
     Areas,
     Breaker,
+    Brief,
     Delegate,
     DelegateAll,
     Ending,
@@ -43,6 +45,7 @@ from oracle.scenario import (
     Submit,
     Tell,
     TurnScript,
+    Use,
     Wait,
     Within,
 )
@@ -51,6 +54,8 @@ T = TypeVar("T")
 
 DEEPEST = 5
 PHASES = ("", "", "draft", "final")
+OPS = ("", "", "", "o1", "o2")  # of an owner
+FAR = (61, 65)  # areas besides: as many as are allowed with those that are said, and too many
 
 
 class Generator:
@@ -140,22 +145,26 @@ class Generator:
         within = self.within(0.15) if self._chance(0.4) else Within()
         if not queued and self._chance(0.06):
             within = self._until(within)
-        return Along(
+        along = Along(
             maybe(self.areas()),
             maybe(self._some(TOOLS, 3)),
             maybe(self.areas()),
             within,
             None if queued else maybe(2, 0.08),
         )
+        return replace(along, sees=along.sees or (), far=self._dice.choice(FAR)) if self._chance(0.03) else along
 
     # -- the person -------------------------------------------------------------
 
     def _owner_act(self) -> Act:
-        where, session = self._where(), self._dice.choice(SESSIONS)
+        before = [act for act in self._scenario.acts if isinstance(act, OwnerPuts | OwnerRemoves) and act.op]
+        if before and self._chance(0.15):
+            return replace(self._dice.choice(before))
+        where, session, op = self._where(), self._dice.choice(SESSIONS), self._dice.choice(OPS)
         return (
-            OwnerRemoves(*where, session)
+            OwnerRemoves(*where, session, op)
             if self._chance(0.15)
-            else OwnerPuts(*where, session, self._strangers(where[0]))
+            else OwnerPuts(*where, session, self._strangers(where[0]), op)
         )
 
     def _strangers(self, namespace: str) -> bool:
@@ -167,24 +176,29 @@ class Generator:
             return [*self._queued(), *([Restart()] if self._chance(0.3) else []), Serve()]
         run = Run(self._anyone(), self._task(0), self._dice.choice(SESSIONS), self.along(), self._chance(0.1))
         after = [Restart()] if self._chance(0.1) else []
-        if self._chance(0.12):
+        if self._chance(0.2):
             agent = self._dice.choice(AGENTS)
-            return [Breaker(agent, "trip"), run, Breaker(agent, "reset"), *after]
+            op = self._dice.choice(OPS)
+            again = [Breaker(agent, "trip", op)] if self._chance(0.3) else []
+            return [Breaker(agent, "trip", op), run, Breaker(agent, "reset"), *again, *after]
         return [run, *after]
 
     def _queued(self) -> list[Act]:
         key = self._dice.choice(("", "", "k1", "k2"))
-        first = Queue(
-            self._anyone(), self._task(0, stops=True), self._dice.choice(SESSIONS), key, self.along(queued=True)
-        )
+        session, by = self._dice.choice(SESSIONS), self._dice.choice(PERSONS) if self._chance(0.3) else ""
+        window = 0 if key else self._dice.choice((0, 300))
+        task = self._task(0, stops=True)
+        first = Queue(self._anyone(), task, session, key, self.along(queued=True), by, window)
         if not self._chance(0.5):
             return [first]
         pause: list[Act] = [Wait(self._dice.choice((10, 400)))] if self._chance(0.4) else []
-        again = Queue(first.to, first.task, first.session, first.key, first.along)
+        again = replace(first)
         if self._chance(0.4):
             again.along = self.along(queued=True)
         if self._chance(0.2):
             again.to = self._anyone()
+        if self._chance(0.2):
+            again.by = self._dice.choice(PERSONS)
         return [first, *pause, *([Restart()] if self._chance(0.2) else []), again]
 
     # -- turns -------------------------------------------------------------
@@ -193,6 +207,8 @@ class Generator:
         """Make a task with the turns that it takes, and give its name."""
         name = next(self._names)
         turns = self._scenario.turns[name] = list[TurnScript]()
+        if self._chance(0.2):
+            self._scenario.forged.add(name)
         two = self._dice.sample(AGENTS, 2) if self._chance(0.3) else ()
         while True:
             ending = Answer() if quiet else self._ending(depth, len(turns))
@@ -217,7 +233,7 @@ class Generator:
         return HandOff(self._anyone(), phase, along)
 
     def _handed_along(self) -> Along:
-        along = self.along(queued=True)
+        along = replace(self.along(queued=True), far=0)
         return replace(along, within=self._until(along.within)) if self._chance(0.06) else along
 
     def _until(self, within: Within) -> Within:
@@ -225,6 +241,8 @@ class Generator:
 
     def _acts(self, depth: int, *, quiet: bool) -> list[Act]:
         acts: list[Act] = [Look()] if self._chance(0.6) else []
+        if self._chance(0.25):
+            acts.append(Brief())
         for _ in range(self._dice.randint(0, 4)):
             acts.append(self._reading() if quiet else self._act(depth))
             if isinstance(acts[-1], Submit) and self._chance(0.6):
@@ -246,6 +264,8 @@ class Generator:
         namespace, key = self._where()
         if self._chance(0.3):
             return Query(namespace, "a" if namespace != BOARD_NAME and self._chance(0.4) else None)
+        if namespace != BOARD_NAME and self._chance(0.25):
+            return Use(self._dice.choice(TOOLS), namespace, key)
         return Get(namespace, key)
 
     def _act(self, depth: int) -> Act:

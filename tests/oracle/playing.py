@@ -19,6 +19,7 @@ from oracle.scenario import (
     Answer,
     Areas,
     Breaker,
+    Brief,
     Delegate,
     DelegateAll,
     Ending,
@@ -42,6 +43,7 @@ from oracle.scenario import (
     Serve,
     Submit,
     Tell,
+    Use,
     Wait,
     Within,
 )
@@ -64,14 +66,17 @@ from remit import (
 )
 from remit.errors import BadInput, Conflict, TimedOut
 from remit.ports import Database
-from remit.settings import BreakerPolicy, Policy, Serving, System
+from remit.ports.models import ToolCall
+from remit.settings import BreakerPolicy, Loops, Policy, Serving, System
 from remit.testing import FakeClock
 
 PATIENCE = 30
 MOMENT = 1  # of real time, in seconds
 TRIES = 2
 SECOND = 1_000_000
-
+NO_LOOPS = Loops(
+    refusals=None, stale=None, stale_asks=None
+)  # what is told of a tool does not depend on what was before
 
 # An open database, which several scenarios share; or where to find one, and how to open it, anew after each restart.
 Store: TypeAlias = str | Path | Database | Callable[[], Database]
@@ -126,6 +131,7 @@ class Player:
         self._kept: Turn | None = None
         self._trouble: BaseException | None = None
         self._written: dict[Point, list[int]] = defaultdict(list)
+        self._ops: set[str] = set()
         self._rt = self._runtime(0)
 
     async def played(self) -> Log:
@@ -154,7 +160,7 @@ class Player:
             bounds=bounds(self._scenario.ceiling, self._clock.now()),
             system=System(clock=self._clock),
             serving=Serving(hands=hands),
-            policy=Policy(breaker=BreakerPolicy(failures=1_000)),
+            policy=Policy(breaker=BreakerPolicy(failures=1_000), loops=NO_LOOPS),
         )
         for member in self._scenario.team:
             asks = "*" if member.asks is None else member.asks
@@ -191,27 +197,26 @@ class Player:
             case OwnerPuts():
                 return await self._owner_puts(act)
             case OwnerRemoves():
-                context = self._rt.workspace.context(act.session)
+                context = self._rt.workspace.context(act.session, op=act.op)
                 board = act.namespace == BOARD_NAME
                 return await (context.board.delete(act.key) if board else context.remove(act.namespace, act.key))
             case Run():
                 self._kept = None
                 how = self._along(act.along)
                 trust = "outside" if act.outside else "inside"
-                outcome = await self._rt.outcome(act.to, act.task, session=act.session, trust=trust, **how)
+                words = self._scenario.words(act.task)
+                outcome = await self._rt.outcome(act.to, words, session=act.session, trust=trust, **how)
                 return (outcome_and_trust(outcome), await self._used_again())
             case Queue():
-                how = self._along(act.along)
-                if act.key:
-                    how["key"] = act.key
-                return self._queued(act.task, await self._rt.submit(act.to, act.task, session=act.session, **how))
+                return await self._put_into_queue(act)
             case Serve():
                 return await self._serve()
             case Wait():
                 self._clock.advance(act.seconds)
             case Breaker():
                 workspace = self._rt.workspace
-                await (workspace.trip(act.agent, "a test") if act.how == "trip" else workspace.reset(act.agent))
+                trips = act.how == "trip"
+                await (workspace.trip(act.agent, "a test", op=act.op) if trips else workspace.reset(act.agent))
             case Restart():
                 self.close()
                 self._rt = self._runtime(0)
@@ -219,14 +224,26 @@ class Player:
                 raise AssertionError(act)
         return None
 
+    async def _put_into_queue(self, act: Queue) -> object:
+        how: dict[str, Any] = {**self._along(act.along), "session": act.session, "by": act.by}
+        if act.key:
+            how["key"] = act.key
+        if act.window:
+            how["same_within"] = act.window
+        return self._queued(act.task, await self._rt.submit(act.to, self._scenario.words(act.task), **how))
+
     async def _owner_puts(self, act: OwnerPuts) -> int:
-        context = self._rt.workspace.context(act.session)
+        context = self._rt.workspace.context(act.session, op=act.op)
         if act.namespace == BOARD_NAME:
-            return self._new((f"board:{act.session}", act.key), await context.board.write(act.key, "person's"))
-        return self._new(
-            (act.namespace, act.key),
-            await context.set(act.namespace, act.key, "person's", trust="outside" if act.outside else "inside"),
-        )
+            at = (f"board:{act.session}", act.key)
+            version = await context.board.write(act.key, "person's")
+        else:
+            at, trust = (act.namespace, act.key), "outside" if act.outside else "inside"
+            version = await context.set(*at, "person's", trust=trust)
+        if act.op in self._ops:
+            return self._written[at].index(version) + 1
+        self._ops |= {act.op} if act.op else set()
+        return self._new(at, version)
 
     async def _used_again(self) -> object:
         """Try to use a turn that is over."""
@@ -302,7 +319,7 @@ class Player:
     def _along(self, along: Along) -> dict[str, Any]:
         how: dict[str, Any] = {}
         if along.sees is not None:
-            how["sees"] = scopes(along.sees)
+            how["sees"] = [*scopes(along.sees), *(Scope("far", key=str(number)) for number in range(along.far))]
         if along.writes is not None:
             how["writes"] = scopes(along.writes)
         if along.tools is not None:
@@ -356,7 +373,7 @@ class Player:
             case HandOff():
                 return Command(ending.to, update, **self._along(ending.along))
             case FanOut():
-                parts = [Send(agent, text) for agent, text in ending.parts]
+                parts = [Send(agent, self._scenario.words(text)) for agent, text in ending.parts]
                 return Command(parts, update, ending.join, **self._along(ending.along))
 
     async def _act(self, turn: Turn, act: Act, value: str) -> object:
@@ -365,6 +382,8 @@ class Player:
                 return await (self._on_board if act.namespace == BOARD_NAME else self._on_entries)(turn, act, value)
             case Delegate() | DelegateAll() | Submit() | RunPlan():
                 return await self._ask(turn, act)
+            case Brief() | Use():
+                return await (turn.prompt() if isinstance(act, Brief) else self._use(turn, act, value))
             case Tell():
                 await turn.send(act.to, value)
             case Wait():
@@ -378,16 +397,26 @@ class Player:
                 return (tools, askable, turn.remit.names, await self._elsewhere(turn))
         return None
 
+    @staticmethod
+    async def _use(turn: Turn, act: Use, value: str) -> object:
+        async def look_up(_given: dict[str, Any]) -> str:
+            found = await turn.context.entry(act.namespace, act.key)
+            return "nothing" if found is None else str(found.value)
+
+        return await turn.tool(ToolCall(act.tool, {"for": value}, value), look_up)
+
     async def _ask(self, turn: Turn, act: Delegate | DelegateAll | Submit | RunPlan) -> object:
         match act:
             case Delegate():
-                return ("completed", await turn.delegate(act.to, act.task, **self._along(act.along)))
+                words = self._scenario.words(act.task)
+                return ("completed", await turn.delegate(act.to, words, **self._along(act.along)))
             case DelegateAll():
-                outcomes = await turn.delegate_all(act.wishes, at_once=1, **self._along(act.along))
+                wishes = [(to, self._scenario.words(task)) for to, task in act.wishes]
+                outcomes = await turn.delegate_all(wishes, at_once=1, **self._along(act.along))
                 return [outcome_of(outcome) for outcome in outcomes]
             case Submit():
                 how = {**self._along(act.along), **({"key": act.key} if act.key else {})}
-                return self._queued(act.task, await turn.submit(act.to, act.task, **how))
+                return self._queued(act.task, await turn.submit(act.to, self._scenario.words(act.task), **how))
             case RunPlan():
                 steps = [
                     Step(title, title, f"do {title}", agent=agent, after=[act.steps[index][0] for index in after])

@@ -218,6 +218,18 @@ class Rights:
         task.took |= any(one.outside for one in there.values() if one is not None)
         return sorted((point[1], one.value) for point, one in there.items() if one is not None)
 
+    def shown(self, task: Task) -> list[tuple[Point, Written]]:
+        """List what was passed along by name, stands there and is seen, in order."""
+        sight, own = self.sight(task), {point for point, _ in task.own}
+        for point, version in task.passed.versions:
+            if point not in task.passed.sees and (
+                point in own or (point in sight and not self._stands(task, point, version))
+            ):
+                raise Unsaid  # another version than the one that was passed, which it sees for another reason
+        named = (task.passed.sees | {point for point, _ in task.passed.versions}) & sight
+        there = {at: self.entries.get(at) for at in (self.address(*point, task.session) for point in named)}
+        return sorted(((at, one) for at, one in there.items() if one is not None), key=lambda pair: pair[0])
+
     def put(self, task: Task, act: Put, value: str) -> object:
         point = (act.namespace, act.key)
         if (answer := self._not_writable(task, point)) is not None:

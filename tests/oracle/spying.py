@@ -1,7 +1,8 @@
 """Noninterference: two worlds that differ only in what a holder may not see look the same to it, to the byte.
 
 In each world a lead asks a spy, which tries everything a turn can do and notes whatever comes back: values, versions,
-times, ids, and the texts of errors.
+times, ids, prompts, what tools tell a model, and the texts of errors. What differs are entries, runs, the tasks of
+others and the errors that they ended with, and whether there is an agent whom nobody may ask.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from oracle.scenario import (
     KEYS,
     NAMESPACES,
     SESSIONS,
+    STRANGER,
     Along,
     Area,
     Member,
@@ -30,9 +32,10 @@ from oracle.scenario import (
     Scenario,
     Within,
 )
-from remit import Card, Command, Refused, RemitError, Runtime, Send, Turn, Workspace
+from remit import Card, Command, Outcome, Plan, Refused, RemitError, Runtime, Send, Step, Turn, Workspace
 from remit.ports import Database
-from remit.settings import Serving, System
+from remit.ports.models import ToolCall
+from remit.settings import BreakerPolicy, Policy, Serving, System
 from remit.testing import CountedIds, FakeClock
 
 HERE, ELSEWHERE = SESSIONS
@@ -41,6 +44,7 @@ PATIENCE = 10
 MOMENT = 2  # of real time, in seconds: what takes longer waits for something that never comes
 FIRST_HIDDEN = 10  # id
 LEAD, MIDDLE, SPY, HELPER, WITNESS = "ann", "bob", "cat", "dan", "eve"
+TEAM = frozenset((LEAD, MIDDLE, SPY, HELPER, WITNESS))
 
 
 @dataclass
@@ -61,8 +65,9 @@ def made(seed: int) -> Case:
     """Make a case. What is hidden from the spy is what it neither sees nor may write."""
     chance = Generator(seed)
     dice = Random(seed)
-    team = tuple(_silent(chance.member(name)) for name in (LEAD, MIDDLE, SPY, HELPER, WITNESS))
-    ceiling = replace(chance.within(0.15), agents=None, depth=4, members=None, tasks=None)
+    team = tuple(_silent(chance.member(name)) for name in sorted(TEAM))
+    agents = TEAM if dice.random() < 0.5 else None  # or else it is the spy's card that names those it may ask
+    ceiling = replace(chance.within(0.15), agents=agents, depth=4, members=None, tasks=None)
     along = replace(
         chance.along(queued=True), within=replace(chance.within(0.1), agents=None, depth=None, members=None, tasks=None)
     )
@@ -111,17 +116,42 @@ TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
     "look": lambda turn, *_: _looked(turn),
     "find": lambda turn, at, _: turn.find(at[0]),
     "inbox": lambda turn, *_: turn.inbox(),
-    "send": lambda turn, _, n: turn.send((LEAD, MIDDLE, HELPER, WITNESS)[n], "hello"),
+    "prompt": lambda turn, *_: turn.prompt(),
+    "offers": lambda turn, *_: turn.offers(),
+    "before": lambda turn, *_: turn.talk_so_far(),
+    "tool/": lambda *given: _used(*given),  # noqa: PLW0108 - it is defined below
+    "send": lambda turn, _, n: turn.send((LEAD, STRANGER, HELPER, WITNESS)[n], "hello"),
+    "ask": lambda turn, _, n: _ended(turn, (LEAD, STRANGER, HELPER, WITNESS)[n], "fail" if n % 2 else "work"),
+    "ask all": lambda turn, _, n: turn.delegate_all([(HELPER, f"fail {n}"), (STRANGER, "work"), (WITNESS, "fail")]),
+    "ask for": lambda turn, at, _: turn.delegate(capability=f"keep {at[1]} {STRANGER}", task="work"),
+    "team": lambda turn, _, n: turn.run_plan(Plan([Step("s", "s", agent=(STRANGER, HELPER, WITNESS, MIDDLE)[n])])),
+    "spawn": lambda turn, _, n: turn.spawn((STRANGER, HELPER)[n % 2], f"work {n}"),
     "pass on/": lambda turn, at, _: turn.delegate(HELPER, f"read {at[0]} {at[1]}", sees=scopes((_area(at),))),
     "submit/": lambda turn, at, n: turn.submit(HELPER, f"read {at[0]} {n}", sees=scopes((_area(at),)), key=at[1]),
-    "plan": lambda turn, *_: turn.hand_off([Send("zoe", "x")], join="zoe"),
-    "hand over": lambda turn, _, n: turn.hand_off((LEAD, "zoe", WITNESS, HELPER)[n]),
+    "plan": lambda turn, *_: turn.hand_off([Send(STRANGER, "x")], join=STRANGER),
+    "hand over": lambda turn, _, n: turn.hand_off((LEAD, STRANGER, WITNESS, HELPER)[n]),
     "status": lambda turn, at, n: turn.submitted(_id(at, n)).status(),
     "await": lambda turn, at, n: turn.submitted(_id(at, n)).wait(seconds=1),
     "cancel": lambda turn, at, n: turn.submitted(_id(at, n)).cancel(),
     "retry": lambda turn, at, n: turn.submitted(_id(at, n)).retry(),
     "once": lambda turn, at, _: turn.once(at[1], lambda: at[0]),
 }
+
+
+async def _used(turn: Turn, at: Point, number: int) -> object:
+    """What a model is told of a tool that looks something up."""
+
+    async def look_up(_given: dict[str, Any]) -> str:
+        return str(await turn.context.entry(*at))
+
+    names = sorted(turn.tools) if number else ["dig"]
+    name = names[number % len(names)] if names else "fly"
+    return await turn.tool(ToolCall(name, {"at": [*at], "number": number}, f"{at}{number}{len(turn.talks())}"), look_up)
+
+
+async def _ended(turn: Turn, to: str, task: str) -> object:
+    outcome: Outcome = await turn.outcome(to, task)
+    return (outcome.state, outcome.value, str(outcome.error), outcome.trust)
 
 
 def _id(at: Point, number: int) -> str:
@@ -143,15 +173,23 @@ async def noted(name: str, turn: Turn, at: Point, number: int) -> str:
     try:
         answer = TRIES[name](turn, at, number)
         if hasattr(answer, "__await__"):
-            with anyio.move_on_after(MOMENT):
+            with anyio.move_on_after(MOMENT) as moment:
                 answer = await answer
+            if moment.cancelled_caught:
+                return f"{name} {at}: waits"
     except RemitError as error:
-        return f"{name} {at}: {type(error).__name__} {getattr(error, 'rule', '')}: {error}"
+        return f"{name} {at}: {type(error).__name__} {_rule(error)}: {error}"
     if isinstance(answer, Command):
         answer = answer.goto
     told = [tuple(one) if isinstance(one, tuple) else one for one in answer] if isinstance(answer, list) else answer
     told = tuple(told) if isinstance(told, tuple) else told
     return f"{name} {at}: {told!r}"
+
+
+def _rule(error: RemitError) -> str:
+    """The word for programs; it tells owners whom there is and whom there is not, models are told the sentence."""
+    rule = str(getattr(error, "rule", ""))
+    return "not-allowed" if rule == "unknown" else rule
 
 
 # -- a world -------------------------------------------------------------
@@ -166,6 +204,7 @@ class World:
         self._database = database
         self._name = name
         self._clock = FakeClock(NOON - dice.randint(1, 10**6) * 1_000_000)
+        self._stranger = dice.random() < 0.5
         self.seen: list[str] = []
 
     async def spied(self) -> list[str]:
@@ -190,11 +229,13 @@ class World:
             bounds=bounds(self._case.ceiling, NOON),
             system=System(clock=self._clock, ids=CountedIds(first)),
             serving=Serving(hands=0),
+            policy=Policy(breaker=BreakerPolicy(failures=1_000)),  # how often others fail is known to those who ask
         )
-        for member in self._case.team:
+        asks = "*" if self._case.ceiling.agents else TEAM
+        for member in (*self._case.team, *([Member(STRANGER)] if self._stranger else [])):
             reads, writes = scopes(member.reads), scopes(member.writes)
             card = Card(
-                member.name, can=f"keep {member.name}", asks="*", tools=member.tools, reads=reads, writes=writes
+                member.name, can=f"keep {member.name}", asks=asks, tools=member.tools, reads=reads, writes=writes
             )
             rt.add(card, self._answer)
         return rt
@@ -203,10 +244,7 @@ class World:
         """Make what the spy may not see: entries of every age and author, other boards, runs, messages, workspaces."""
         dice = self._dice
         rt = self._runtime(FIRST_HIDDEN)
-        if dice.random() < 0.5:
-            await rt.outcome(LEAD, "gossip", session=HERE)
-        if dice.random() < 0.3:
-            await rt.submit(HELPER, "read notes 0", key=dice.choice(KEYS))
+        await self._hide_runs(rt)
         for point in sorted(self._case.hidden):
             for number in range(dice.choice((0, 0, 0, 1, 3))):
                 await _owned(rt.workspace, *point, f"secret {dice.random()}")
@@ -222,6 +260,15 @@ class World:
                 await _owned(other.workspace, namespace, key, f"secret {dice.random()}")
             await other.outcome(LEAD, "gossip", session=HERE)
 
+    async def _hide_runs(self, rt: Runtime) -> None:
+        dice = self._dice
+        if dice.random() < 0.5:
+            await rt.outcome(LEAD, "gossip", session=HERE)
+        if dice.random() < 0.3:
+            await rt.submit(HELPER, "read notes 0", key=dice.choice(KEYS))
+        if dice.random() < 0.3:
+            await rt.outcome(WITNESS, f"fail {self._told()}", session=HERE)
+
     async def _hidden(self, rt: Runtime) -> list[Any]:
         context = rt.workspace.context(HERE)
         everything = await context.query_many([one for one in NAMESPACES if one != BOARD_NAME])
@@ -236,6 +283,10 @@ class World:
                     with suppress(Refused):
                         await turn.context.set(namespace, key, f"secret {self._dice.random()}")
             return ""
+        if turn.task.startswith("fail"):
+            raise ValueError(f"{turn.task}: it cannot be done")
+        if turn.agent == WITNESS or turn.task.startswith("work"):
+            return turn.task
         if turn.agent == HELPER:
             return await noted("get/", turn, tuple(turn.task.split()[1:3]), 0) if turn.task.count(" ") > 1 else ""
         if turn.agent == SPY:
@@ -243,6 +294,7 @@ class World:
                 self.seen.append(await noted(name, turn, at, number))
             return ""
         asked = [to for to, _ in self._case.hops].index(turn.agent) + 1 if turn.agent != LEAD else 0
+        await turn.outcome(WITNESS, f"{'fail' if self._dice.random() < 0.5 else 'keep'} {self._told()}")
         to, along = self._case.hops[asked]
         how = {"sees": scopes(along.sees or ()), "tools": along.tools or (), "within": bounds(along.within, NOON)}
         if along.writes is not None:
@@ -250,7 +302,7 @@ class World:
         return await turn.delegate(to, "spy" if to == SPY else f"{self._told()}", **how)
 
     def _told(self) -> str:
-        """What the middle is asked is no business of the spy below it."""
+        """What others are asked is no business of the spy."""
         return f"secret {self._dice.random()}"
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from oracle.checking import Worlds, differences, told
 from oracle.generating import generated
-from oracle.model import foreseen
+from oracle.model import QUOTED, UNTRUSTED, foreseen
 from oracle.playing import Player
-from oracle.scenario import Act, Delegate, Member, Run, Scenario, TurnScript, Within
+from oracle.scenario import SET_OFF, Act, Delegate, Member, Run, Scenario, TurnScript, Within
 from remit.stores.opening import database_at
 from remit.stores.postgres.database import PostgresDatabase
 
@@ -20,6 +20,8 @@ PART = 150  # trees in one test, so that what fails is told soon
 
 
 @pytest.mark.rule("bounds.narrow", "sight.default-deny", "sight.pass-own", "sight.writes", "asks.default-deny")
+@pytest.mark.rule("trust.task", "trust.tools", "prompt.no-forging", "input.scopes", "task.dedup-person")
+@pytest.mark.rule("workspace.op-content")
 @pytest.mark.parametrize("first", range(0, MEMORY, PART))
 async def test_random_trees_go_as_the_model_foresees(first: int):
     worlds = Worlds(database_at(":memory:"))
@@ -59,19 +61,32 @@ def test_the_trees_reach_every_rule_and_every_act():
     """What the generator does not reach the oracle does not check."""
     rules: set[str] = set()
     acts: set[str] = set()
-    for seed in range(PART):
+    for seed in range(MEMORY):
         for lines in foreseen(generated(seed)).values():
             for line in lines:
                 acts.add(str(line[1]))
                 rules |= set(_rules(line[2]))
     every = {"self", "unknown", "not-allowed", "loop", "depth", "deadline", "breaker", "tier", "not-visible"}
-    assert every | {"not-writable", "tasks"} <= rules
+    assert every | {"not-writable", "tasks", "bad-input", "conflict", "existing"} <= rules
     assert {"Delegate", "DelegateAll", "Submit", "RunPlan", "Restart", "Tell", "Inbox", "Look", "Wait"} <= acts
+    assert {"Brief", "Use"} <= acts
+
+
+def test_the_trees_tell_models_and_quote_what_is_not_trusted():
+    told = [
+        str(line[2][0])
+        for seed in range(MEMORY)
+        for lines in foreseen(generated(seed)).values()
+        for line in lines
+        if line[1] in ("Brief", "Use")
+    ]
+    for words in (UNTRUSTED, SET_OFF, "## Context passed along", f"[{QUOTED}]", "may not use", "does not see"):
+        assert any(words in text for text in told), words
 
 
 def _rules(answer: object) -> list[str]:
-    if isinstance(answer, tuple) and len(answer) == 2 and answer[0] == "refused":
-        return [str(answer[1])]
+    if isinstance(answer, tuple) and len(answer) == 2 and answer[0] in ("bad-input", "conflict", "existing", "refused"):
+        return [str(answer[1] if answer[0] == "refused" else answer[0])]
     return [rule for part in answer for rule in _rules(part)] if isinstance(answer, tuple | list) else []
 
 
