@@ -83,25 +83,32 @@ def join(
     model: str = "m",
     tools: Sequence[Callable[..., Any]] = (),
     instructions: str | None = None,
+    output: Any = None,
     **about: Any,
 ) -> None:
-    """Add an agent of this kind to a team: it asks `model`, has these functions as tools and is told to do so."""
+    """Add an agent of this kind to a team: it asks `model`, has these functions as tools, is told to do so and answers
+    with an `output`, text unless it says otherwise."""
     match kind:
         case "native":
             about.setdefault("keys", [KEY_NAME])
             if instructions is not None:
                 about["instructions"] = instructions
+            if output is not None:
+                about["output"] = output
             spelled = f"{'openai-chat' if place.dialect == 'chat' else 'openai'}:{model}"
             rt.model_agent(name, spelled, tools=tools, base_url=place.url, **about)
         case "pydantic-ai":
-            rt.add(Agent(place.of_pydantic(model), tools=tools, instructions=instructions), name=name, **about)
+            asked = place.of_pydantic(model)
+            agent = Agent(asked, tools=tools, instructions=instructions, output_type=output or str)
+            rt.add(agent, name=name, **about)
         case "openai-agents":
             functions: list[Any] = [function_tool(tool) for tool in tools]
             asked = place.of_openai(model)
-            rt.add(OpenAIAgent(name, instructions=instructions, model=asked, tools=functions), **about)
+            guest = OpenAIAgent(name, instructions=instructions, model=asked, tools=functions, output_type=output)
+            rt.add(guest, **about)
         case _:
-            graph = create_agent(place.chat(model), [*tools], system_prompt=instructions, middleware=[Middleware()])
-            rt.add(graph, name=name, **about)
+            how: Any = {"system_prompt": instructions, "response_format": output, "middleware": [Middleware()]}
+            rt.add(create_agent(place.chat(model), [*tools], **how), name=name, **about)
 
 
 def priced(*models: str, **more: Any) -> Runtime:

@@ -38,6 +38,7 @@ class Talk:
         self.before: list[Any] | None = None
         self.tail: list[Any] | None = None
         self.hops: Hops | None = None
+        self.from_record = False
         self._talks = talks
         self._name = name
         self._count: Counter[str] = Counter()

@@ -25,13 +25,15 @@ class TalkLike(Protocol):
     `sent` is the conversation so far as messages of the framework: the adapter keeps it, and the next request is made
     of it and of what is new. `before` is what earlier runs of the session said, as such messages; None until the
     adapter has looked. `tail` is what the latest request told by itself, None if news came with it, and `hops` lists
-    the calls in the answer to it that pass the conversation on to another agent inside the framework.
+    the calls in the answer to it that pass the conversation on to another agent inside the framework. `from_record`
+    tells whether the answer before the next request came from the record.
     """
 
     sent: list[Any]
     before: list[Any] | None
     tail: list[Any] | None
     hops: Hops | None
+    from_record: bool
 
     @property
     def is_own(self) -> bool:
@@ -65,7 +67,7 @@ class TalkLike(Protocol):
         ...
 
     async def result(self, call: str) -> tuple[Json] | None:
-        """Return what an earlier run told the model of a tool call, by the call's id."""
+        """Return what an earlier run told the model of a tool call, or that it began the call, by the call's id."""
         ...
 
     def was_used(self, call: str) -> bool:

@@ -56,6 +56,10 @@ class Dialect(Protocol[Message, Answer]):
         """Make a result of what the model was told of a call in an earlier run."""
         ...
 
+    def with_results(self, messages: list[Message], results: Mapping[str, Any]) -> list[Message]:
+        """Put these results in the place of what the framework says of the same calls."""
+        ...
+
     def with_news(self, messages: list[Message], text: str) -> list[Message]:
         """Add what has arrived meanwhile."""
         ...
@@ -123,6 +127,8 @@ async def conversed(
         told, answer = await _read(talk, dialect, kept.told, new), _answered(talk, dialect, kept.answer)
         talk.sent = [*head, *told, *dialect.said(answer)]
         return answer
+    if talk.from_record:
+        new = await _with_missed(talk, dialect, head, new)
     if text := await talk.news():
         new, talk.tail = dialect.with_news(new, text), None
     if text := talk.warning():
@@ -153,6 +159,21 @@ def _before_answer(dialect: Dialect[Message, Answer], messages: Sequence[Message
     while at and dialect.is_said(messages[at - 1]):
         at -= 1
     return at
+
+
+async def _with_missed(
+    talk: TalkLike, dialect: Dialect[Message, Answer], head: Sequence[Message], new: list[Message]
+) -> list[Message]:
+    """Tell what is on record of those calls of the last answer that this run has not come to: their tools are gone, or
+    take other arguments now, and the framework knows nothing of what they did."""
+    results: dict[str, Any] = {}
+    for message in reversed(head):
+        if not dialect.is_said(message):
+            break
+        for call in dialect.calls(message):
+            if not talk.was_used(call) and (kept := await talk.result(call)) is not None:
+                results[call] = dialect.result(kept[0], call)
+    return dialect.with_results(new, results) if results else new
 
 
 async def _past(talk: TalkLike, dialect: Dialect[Message, Answer]) -> list[Message]:

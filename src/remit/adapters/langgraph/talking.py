@@ -38,12 +38,14 @@ class LangChainDialect:
         return json_of([dumped(_without(one, elsewhere)) for one in messages])
 
     def read(self, told: Any, results: Mapping[str, Any]) -> list[BaseMessage]:
-        found = (message_of(one) for one in told)
-        return [results.get(one.tool_call_id, one) if isinstance(one, ToolMessage) else one for one in found]
+        return self.with_results([message_of(one) for one in told], results)
 
     def result(self, value: Any, call: str) -> Any:
         found = result_of(value, ToolCall("", {}, call))
         return found if isinstance(found, ToolMessage) else ToolMessage(str(found), tool_call_id=call)
+
+    def with_results(self, messages: list[BaseMessage], results: Mapping[str, Any]) -> list[BaseMessage]:
+        return [results.get(one.tool_call_id, one) if isinstance(one, ToolMessage) else one for one in messages]
 
     def with_news(self, messages: list[BaseMessage], text: str) -> list[BaseMessage]:
         return [*messages, HumanMessage(text)]

@@ -53,6 +53,9 @@ class OpenAIDialect:
     def result(self, value: Any, call: str) -> Any:
         return told(value)
 
+    def with_results(self, messages: list[Item], results: Mapping[str, Any]) -> list[Item]:
+        return [_with(one, results.get(str(one.get("call_id")))) for one in messages]
+
     def with_news(self, messages: list[Item], text: str) -> list[Item]:
         return [*messages, {"role": "user", "content": text}]
 

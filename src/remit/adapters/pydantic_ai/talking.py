@@ -60,6 +60,9 @@ class PydanticDialect:
     def result(self, value: Any, call: str) -> Any:
         return value
 
+    def with_results(self, messages: list[ModelMessage], results: Mapping[str, Any]) -> list[ModelMessage]:
+        return [_with(one, results) for one in messages]
+
     def with_news(self, messages: list[ModelMessage], text: str) -> list[ModelMessage]:
         last = messages[-1] if messages else None
         if not isinstance(last, ModelRequest):
@@ -147,9 +150,12 @@ def _with(message: ModelMessage, results: Mapping[str, Any]) -> ModelMessage:
         return message
     parts: list[Any] = []
     for part in message.parts:
-        found = results.get(part.tool_call_id) if type(part) is ToolReturnPart else None
-        if found is None:
+        if type(part) is not ToolReturnPart or part.tool_call_id not in results:
             parts.append(part)
+        elif isinstance(found := results[part.tool_call_id], ToolReturnPart):
+            parts.append(found)
+        elif part.outcome == "retried":  # what the framework says of a call that it could not make
+            parts.append(ToolReturnPart(part.tool_name, found, part.tool_call_id))
         else:
-            parts.append(found if isinstance(found, ToolReturnPart) else replace(part, content=found))
+            parts.append(replace(part, content=found))
     return replace(message, parts=parts)

@@ -275,6 +275,10 @@ class Operations:
         place = f"{self.where}/talk/{talk}"
         return f"{self._origin}/models/{place}/{self._counts.get(place, 0) + 1}"
 
+    def answers(self, talk: str) -> int:
+        """Return how many answers of a conversation of this turn this run has come to."""
+        return self._counts.get(f"{self._turn}{self._anew}/talk/{talk}", 0)
+
     @property
     def past(self) -> str:
         """The id under which a run records what it was told of its session: the same in every try."""

@@ -9,13 +9,13 @@ from remit.core.events import Event
 from remit.core.kinds import FirstData, TalkBegunAnew, ToolBegun, ToolDone, ToolUsed, read, talk_begun_anew
 from remit.core.prompt import Note, UsedBefore, begun_anew, cut
 from remit.core.trust import INSIDE, OUTSIDE, Trust
-from remit.core.values import Json, digest
+from remit.core.values import digest
 from remit.engine.attempt import marks
 from remit.engine.attempt.effects import kept_effects
 from remit.engine.attempt.live import LiveTask
 from remit.engine.attempt.operations import Operations
 from remit.engine.ground import Ground
-from remit.engine.models.talking import OWN, lost
+from remit.engine.models.talking import ENDED_EARLY, OWN, lost
 from remit.errors import Failed, Refused
 from remit.ports import Decision, View
 
@@ -43,11 +43,10 @@ class Anew(NamedTuple):
         asks no model in a conversation any more."""
         operations = live.operations
 
-        def look(view: View) -> tuple[int, Earlier | None, tuple[Json] | None]:
+        def look(view: View) -> tuple[int, Earlier | None, dict[str, Any] | None]:
             begun = len(view.done_under(operations.generations))
             earlier = _earlier(view, operations, begun) if begun else None
-            first = f"{_place(operations, 'models', begun)}talk/{OWN}/1"
-            return begun, earlier, None if live.agent.rules.converses else view.done(first)
+            return begun, earlier, None if live.agent.rules.converses else _left_over(view, operations, begun)
 
         generation, earlier, record = await self.ground.store.read(look)
         if earlier is not None:
@@ -55,18 +54,22 @@ class Anew(NamedTuple):
             await self._enter(live, earlier)
         if record is None:
             return None
-        framework = cast("dict[str, Any]", record[0]).get("framework", "")
+        framework = record.get("framework", "")
         return lost(live, f"its record is one of {framework}, and the agent asks no model that way now")
 
     async def lost(self, live: LiveTask, *, ended: bool) -> Failed | None:
         """Return the error of a conversation that this run could not continue, or, if its turn has `ended` without an
-        error, has left unfinished."""
+        error, has left unfinished or has not begun."""
         found = live.talks
-        if not found:
-            return None
-        if ended and live.conversation.lost is None:
-            for talk in found:
-                await talk.check_finished()
+        if (not found and not live.agent.rules.converses) or not ended or live.conversation.lost is not None:
+            return live.conversation.lost if found else None
+        for talk in found:
+            await talk.check_finished()
+        operations = live.operations
+        if live.conversation.lost is None and await self.ground.store.read(
+            lambda view: _left_over(view, operations, operations.generation)
+        ):
+            return lost(live, ENDED_EARLY)
         return live.conversation.lost
 
     async def begin(self, live: LiveTask) -> bool:
@@ -136,6 +139,21 @@ def _data(turn: str, why: str, earlier: Earlier) -> TalkBegunAnew:
 def _place(operations: Operations, what: str, generation: int) -> str:
     """The prefix of the ids of the `models` or `tools` of one generation."""
     return operations.of_conversations(what) + (f"anew/{generation}/" if generation else "")
+
+
+def _left_over(view: View, operations: Operations, generation: int) -> dict[str, Any] | None:
+    """Return the first record of a conversation that a framework had and that this run has not come to: the turn's own,
+    or one that has a name. Others are known by how they begin, and need not begin so again; nor need a function come to
+    the ones that it began itself."""
+    place = f"{_place(operations, 'models', generation)}talk/"
+    for event in view.done_under(place):
+        name, _, number = (event.op or "").removeprefix(place).rpartition("/")
+        if event.kind != "model.answered" or int(number) <= operations.answers(name):
+            continue
+        first = cast("dict[str, Any]", (view.done(f"{place}{name}/1") or ({},))[0])
+        if first.get("framework") and (name == OWN or not first.get("begins")):
+            return first
+    return None
 
 
 def _earlier(view: View, operations: Operations, generation: int) -> Earlier:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
+from remit.core.events import Event
+from remit.core.kinds import ToolBegun, read
 from remit.core.prompt import Note, messages_told
 from remit.core.values import Json
 from remit.engine.attempt import marks
@@ -16,6 +18,7 @@ from remit.engine.attempt.effects import kept_effects
 from remit.engine.attempt.live import LiveTask
 from remit.engine.models.asking import Models
 from remit.engine.models.remembering import Remembering
+from remit.engine.models.toolbox import may_be_done
 from remit.engine.sharing.inbox import Inbox
 from remit.errors import Failed
 from remit.ports import View
@@ -23,6 +26,7 @@ from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall, P
 from remit.ports.turn import Hops
 
 OWN = ""  # the name of the conversation that an adapter begins its turn with
+ENDED_EARLY = "the agent ended before it came to all that its model had answered"
 
 
 class KeptTalks(NamedTuple):
@@ -31,9 +35,11 @@ class KeptTalks(NamedTuple):
     remembering: Remembering
 
     async def begin(self, live: LiveTask, begins: str, name: str | None = None) -> KeptTalk:
-        """Begin a conversation; in a later attempt, find the one that began so."""
+        """Begin a conversation; in a later attempt, find the one of this name, or the one that began so."""
         if name is None:
             name = await self._name(live, begins)
+        else:
+            begins = ""  # it is found by its name, whatever it begins with
         live.conversation.must_go_on()
         found = live.conversation.talks.get(_place(live, name))
         return found or self._put(live, name, begins)
@@ -77,6 +83,7 @@ class KeptTalk:
         "_services",
         "before",
         "begins",
+        "from_record",
         "hops",
         "name",
         "sent",
@@ -94,6 +101,7 @@ class KeptTalk:
         self.hops: Hops | None = None
         self._round = 0  # the number of its latest answer
         self._all_recalled = False  # whether every answer so far came from the record
+        self.from_record = False  # whether the answer before the next request did
         self._saw: list[Any] = []  # slices of the receipt that came with the news
         self._next = ""  # the id of the position that was looked at last
         # What it is told of an earlier conversation in its place; what is inside of a tool call belongs to that.
@@ -118,7 +126,7 @@ class KeptTalk:
         if not live.attempt.is_rerun:
             return None
         record = await self._services.models.record(live, self.name)
-        self._all_recalled = record is not None
+        self.from_record, self._all_recalled = self._all_recalled, record is not None
         if record is None:
             return None
         if (written_by := record.get("framework", "")) != framework:
@@ -137,7 +145,7 @@ class KeptTalk:
         place, _, number = self._next.rpartition("/")
         following = f"{place}/{int(number or 0) + 1}"
         if self._all_recalled and await self._services.models.ground.store.read(lambda view: view.done(following)):
-            self.lost("the agent ended before it came to all that its model had answered")
+            self.lost(ENDED_EARLY)
 
     async def news(self) -> str:
         """Take what has arrived, at this position; empty if nothing has. The first prompt has what was there; in a
@@ -172,20 +180,24 @@ class KeptTalk:
         return text
 
     async def result(self, call: str) -> tuple[Json] | None:
-        """Return what an earlier run told the model of a tool call that this run does not come to: its tool may be
-        gone. What the call did is not asked for again."""
+        """Return what an earlier run told the model of a tool call that this run does not come to, or that the call was
+        begun: its tool may be gone. What the call did is not asked for again."""
         live, ground = self._live, self._services.models.ground
         prefix = live.operations.tools_of(call)
 
-        def look(view: View) -> list[tuple[str, tuple[Json]]]:
-            ops = [one.op for one in view.done_under(prefix) if one.op is not None and one.kind == "tool.done"]
-            return [(op, kept) for op in ops if (kept := view.done(op)) is not None]
+        def look(view: View) -> tuple[Event, tuple[Json] | None] | None:
+            found = [one for one in view.done_under(prefix) if one.kind in ("tool.begun", "tool.done")]
+            latest = max(found, key=lambda one: one.kind == "tool.done", default=None)
+            return None if latest is None else (latest, view.done(latest.op or ""))
 
         found = await ground.store.read(look)
-        if not found:
+        if found is None:
             return None
-        op, kept = found[-1]
+        event, kept = found
+        op = (event.op or "").removesuffix("/begun")
         (await kept_effects(ground, live)).forget(live.operations.effects_inside(op))
+        if event.kind == "tool.begun" or kept is None:
+            return (may_be_done(read(event, ToolBegun)["tool"]),)
         value, _outcome, *beside = cast("list[Any]", kept[0])
         for one in beside:
             marks.apply(live, one)
@@ -193,7 +205,8 @@ class KeptTalk:
 
     def was_used(self, call: str) -> bool:
         """Whether this run has come to the tool call with this id."""
-        return call in self._live.conversation.used
+        live = self._live
+        return live.operations.tools_of(call) in live.conversation.used
 
     def lost(self, why: str) -> Failed:
         """Return the error to raise when the record cannot be continued: nothing begins again silently."""

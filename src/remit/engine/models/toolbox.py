@@ -88,12 +88,16 @@ class Toolbox(NamedTuple):
         self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction, circle: Circle, refusal: str | None
     ) -> ToolAnswer:
         """Find what the model was told before, or use the tool now and keep what comes of it."""
-        live.conversation.used.add(call.id)
+        live.conversation.used.add(live.operations.tools_of(call.id))
         op = live.operations.tool(call.id, digest(circle.action))
         if live.attempt.is_rerun:
             if (kept := await self._recalled(live, op, circle)) is not None:
                 return kept
-            if refusal is None and (refusal := await self._in_doubt(live, call, op)) is not None:
+            if refusal is not None and await self._was_begun(op):
+                refusal = f"{may_be_done(call.name)}. {refusal}"
+            doubt = await self._in_doubt(live, call, op) if refusal is None else refusal
+            if doubt is not None:
+                refusal = doubt
                 await self._forget_effects(live, op)  # nobody comes to them again, and the model is told
         then = marks.before(live)
         if refusal is not None:
@@ -167,7 +171,7 @@ class Toolbox(NamedTuple):
         how = live.agent.rules.repeats(call.name)
         if how in (*_HARMLESS, "ask") or not await self._was_begun(op):
             return None
-        return f"{_may_be_done(call.name)}. Find out whether it was done; call it again only if that does no harm"
+        return f"{may_be_done(call.name)}. Find out whether it was done; call it again only if that does no harm"
 
     async def _was_begun(self, op: str) -> bool:
         return await self.ground.store.read(lambda view: view.done(_begin(op))) is not None
@@ -184,7 +188,7 @@ class Toolbox(NamedTuple):
             except Refused as refused:
                 live.must_be_at_work()
                 await self._forget_effects(live, op)
-                raise Refused(f"{_may_be_done(name)}: {refused}", rule="not-allowed") from None
+                raise Refused(f"{may_be_done(name)}: {refused}", rule="not-allowed") from None
         return given
 
     async def _begin(self, live: LiveTask, op: str, call: ToolCall) -> None:
@@ -363,5 +367,6 @@ def _begin(op: str) -> str:
     return f"{op}/begun"
 
 
-def _may_be_done(name: str) -> str:
+def may_be_done(name: str) -> str:
+    """Say that a tool may have been used, by an attempt that was interrupted."""
     return f"'{name}' was begun before the task was interrupted and may have been done; it was not used again"
