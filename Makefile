@@ -22,8 +22,8 @@ $(LIGHT): requirements/light.txt pyproject.toml
 	@echo "setting up $(VENV) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "remit needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(INSTALL) --require-hashes -r requirements/light.txt
-	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@$(INSTALL) --no-compile --require-hashes -r requirements/light.txt
+	@$(INSTALL) --no-compile --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(READY): requirements/dev.txt pyproject.toml | $(LIGHT)

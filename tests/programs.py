@@ -1,4 +1,5 @@
-"""Python programs in processes of their own, forked from one that has imported remit: they start in milliseconds.
+"""Python programs in processes of their own, forked from one that has imported remit and what asks models: they start
+in milliseconds.
 
 What tests are about is that it is another process, which can be killed; a test of how Python itself starts, or of what
 is imported then, starts it.
@@ -23,10 +24,12 @@ import remit.cli
 
 _FORKS = multiprocessing.get_context("forkserver")
 _COMMANDS = [module.name for module in pkgutil.iter_modules(remit.cli.__path__, "remit.cli.")]
+_MODELS = ("remit.adapters.pydantic_ai.agent", "pydantic_ai.models.openai", "genai_prices.data")
 _FORKS.set_forkserver_preload(
     [
         *(name for name in _COMMANDS if not name.endswith("__main__")),
         *("remit.stores.postgres.database", "remit.testing", "remit.adapters.process", "runpy", "tempfile"),
+        *_MODELS,
     ]
 )
 
