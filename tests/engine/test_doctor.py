@@ -306,8 +306,8 @@ def test_an_entry_in_a_workspace_without_events_is_found_on_postgresql(address: 
 @pytest.mark.no_cover
 @pytest.mark.rule("doctor.streams")
 def test_a_long_journal_is_read_and_not_loaded(tmp_path: Path):
-    """Eight times the events in the same few entries and tasks take no more memory."""
-    short, long = (peak(tmp_path / f"{count}.db", count) for count in (3_000, 24_000))
+    """Four times the events in the same few entries and tasks take no more memory."""
+    short, long = (peak(tmp_path / f"{count}.db", count) for count in (3_000, 12_000))
     assert long < short + 1_000_000
 
 

@@ -212,8 +212,8 @@ async def test_who_looks_every_hour_does_not_read_all_that_is_young(clock, *, th
                     raise AssertionError("there is none")
             return work.steps
 
-    few, many = await cost(500), await cost(2_500)
-    assert many > 4 * few if thorough else many <= 1.1 * few
+    few, many = await cost(500), await cost(1_500)
+    assert many > 2 * few if thorough else many <= 1.1 * few
 
 
 @pytest.mark.rule("prune.steps")
