@@ -70,12 +70,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if again or tried_often or (folder not in TRACED and item.path.stem not in TRACED_TOO):
             item.add_marker("no_cover")
     if config.getoption("quick"):
-        config.hook.pytest_deselected(items=[item for item in items if _is_on_a_disk(item)])
-        items[:] = [item for item in items if not _is_on_a_disk(item)]
+        left_out = {item for item in items if _is_on_a_disk(item) or _needs_a_server(item)}
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 def _is_on_a_disk(item: pytest.Item) -> bool:
     return any(word in item.name.partition("[")[2] for word in AGAIN)
+
+
+def _needs_a_server(item: pytest.Item) -> bool:
+    return "postgres" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session", autouse=True)
