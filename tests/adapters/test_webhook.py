@@ -4,6 +4,7 @@ import base64
 import os
 import re
 import sys
+from contextlib import AsyncExitStack
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from engine.helping import PATIENCE, sound
 from remit import Runtime
 from remit.adapters.asking.links import Links, options
 from remit.adapters.asking.page import page
+from remit.adapters.asking.server import MOST
 from remit.adapters.webhook import AnswerServer, Webhook
 from remit.engine.system import TimedIds
 from remit.errors import BadInput, StoreBusy
@@ -408,6 +410,45 @@ async def test_whoever_says_nothing_is_not_waited_for(clock):
             await server.ready.wait()
             assert await raw("127.0.0.1", server.port, b"GET /answer HTTP/1.1\r\n") == (0, {}, "")
             assert (await raw("127.0.0.1", server.port, b"GET /answer HTTP/1.1\r\n\r\n"))[0] == 403
+
+
+@pytest.mark.rule("channel.server")
+@pytest.mark.parametrize("sent", [b"", b"GET /ans", b"GET /answer HTTP/1.1\r\n", b"POST /answer HTTP/1.1\r\n"])
+async def test_peers_that_keep_us_waiting_are_bounded_and_keep_nobody_out(clock, sent: bytes):
+    server = AnswerServer(SECRET, port=0, seconds=3_600)
+    with crew(":memory:", clock, server) as rt:
+        async with rt.serving(), AsyncExitStack() as peers:
+            await server.ready.wait()
+            silent = [
+                await peers.enter_async_context(await anyio.connect_tcp("127.0.0.1", server.port))
+                for _ in range(2 * MOST)
+            ]
+            for peer in silent[MOST:]:
+                await peer.send(sent or b" ")
+            assert (await raw("127.0.0.1", server.port, b"GET /answer HTTP/1.1\r\n\r\n"))[0] == 403
+            with anyio.fail_after(PATIENCE), pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+                await silent[0].receive()  # it has made room
+
+
+@pytest.mark.rule("channel.server")
+async def test_peers_that_do_not_read_their_page_keep_nobody_out(clock):
+    class LongPage:
+        workspace = "default"
+
+        async def look(self, question: str) -> Any:
+            return inquiry(id=question, text="x" * 8_000_000)
+
+    server = AnswerServer(SECRET, port=0, seconds=3_600)
+    async with anyio.create_task_group() as group, AsyncExitStack() as peers:
+        group.start_soon(server.listen, LongPage())
+        await server.ready.wait()
+        url = Links(SECRET, "http://a").url("default", inquiry(text="x" * 8_000_000), "approve")
+        for _ in range(MOST):
+            peer = await peers.enter_async_context(await anyio.connect_tcp("127.0.0.1", server.port))
+            await peer.send(f"GET {url.removeprefix('http://a')} HTTP/1.1\r\n\r\n".encode())
+            await peer.receive(1)  # its page has begun
+        assert (await raw("127.0.0.1", server.port, b"GET / HTTP/1.1\r\n\r\n"))[0] == 404
+        group.cancel_scope.cancel()
 
 
 @pytest.mark.rule("channel.server")

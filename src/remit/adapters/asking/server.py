@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Generator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
 
@@ -52,6 +54,7 @@ class AnswerServer:
         self._seconds = span(seconds, "seconds") / SECOND
         self._links = Links(secret)
         self._serving: set[asyncio.Task[object]] = set()
+        self._waiting: dict[asyncio.Task[object], None] = {}  # for their peers, the longest first
         self.ready = asyncio.Event()  # when it listens; `port` is the one that it got if any would do
 
     def __repr__(self) -> str:
@@ -80,22 +83,48 @@ class AnswerServer:
         task = asyncio.current_task()
         assert task is not None
         try:
-            if len(self._serving) >= MOST:
+            if not self._has_room():
                 return
             self._serving.add(task)
             with anyio.move_on_after(self._seconds):
-                writer.write(await self._response(desk, reader))
-                await writer.drain()
+                writer.write(await self._response(desk, reader, task))
+                with self._kept_waiting(task):
+                    await writer.drain()
+                    writer.close()
+                    await writer.wait_closed()
         except (OSError, EOFError):  # whoever asked has gone
             pass
         finally:
             self._serving.discard(task)
-            writer.close()
+            writer.transport.abort()  # close() alone would wait without end for a peer that does not read
 
-    async def _response(self, desk: Desk, reader: asyncio.StreamReader) -> bytes:
+    def _has_room(self) -> bool:
+        """Whether one more connection can be served. The one that has kept us waiting for the longest makes room: who
+        connects and says nothing, or reads nothing, keeps nobody out."""
+        if len(self._serving) < MOST:
+            return True
+        slowest = next(iter(self._waiting), None)
+        if slowest is None:
+            return False
+        del self._waiting[slowest]
+        self._serving.discard(slowest)
+        slowest.cancel()
+        return True
+
+    @contextmanager
+    def _kept_waiting(self, task: asyncio.Task[object]) -> Generator[None]:
+        """Note that a connection waits for its peer inside: nothing of ours is done meanwhile, so it may be ended."""
+        self._waiting[task] = None
+        try:
+            yield
+        finally:
+            self._waiting.pop(task, None)
+
+    async def _response(self, desk: Desk, reader: asyncio.StreamReader, task: asyncio.Task[object]) -> bytes:
         method = ""
         try:
-            request = await read_request(reader)
+            with self._kept_waiting(task):
+                request = await read_request(reader)
             method = request.method
             status, html = await self._answered(desk, request)
         except BadRequest as error:
