@@ -102,7 +102,7 @@ def test_what_is_no_address_at_all_is_not_repeated():
         (f"postgresql://ann@h/db?password={SECRET}", "postgresql://ann:***@h/db"),
         (f"postgresql://h/db?user=ann&pass%77ord={SECRET}", "postgresql://ann:***@h/db"),
         (f"host=h user=ann password='{SECRET}' dbname=db", "postgresql://ann:***@h/db"),
-        (f"host=h user=ann dbname='x://ann:{SECRET}@h'", "postgresql://ann@h/x://ann:***@h"),
+        (f"host=h user=ann dbname='x://ann:{SECRET}@h'", "postgresql://ann@h/x:***@h"),
     ],
 )
 def test_an_address_is_shown_without_anything_secret(given: str, shown: str):
@@ -135,6 +135,18 @@ def test_the_password_of_the_environment_is_not_shown(monkeypatch: pytest.Monkey
         (f"password={SECRET}", "password=***"),
         (f"h?sslpassword={SECRET}&password='{SECRET}'", "h?sslpassword=***&password=***"),
         ("say password=... or http://host:80/path", "say password=*** or http://host:80/path"),
+        (f"postgresql://ann:{SECRET}/x@h/db", "postgresql://ann:***@h/db"),
+        (f"postgresql://ann:x {SECRET}@h/db", "postgresql://ann:***@h/db"),
+        (f"postgresql://ann:{SECRET} @h/db", "postgresql://ann:***@h/db"),
+        (f"postgresql://ann:x@ {SECRET}@h/db", "postgresql://ann:***@h/db"),
+        (f"postgresql://ann:x://{SECRET}@h/db", "postgresql://ann:***@h/db"),
+        (f"postgresql://ann%3A{SECRET}@h/db", "postgresql://ann:***@h/db"),
+        (f"store=ann:{SECRET}@h is no store", "store=ann:***@h is no store"),
+        (f"'ann:x/{SECRET}@h/db'", "'ann:***@h/db'"),
+        (f"PGPASSWORD={SECRET} psql", "PGPASSWORD=*** psql"),
+        (f"a://b:{SECRET}@h\nc://d:{SECRET}@h e://f:{SECRET}@h", "a://b:***@h\nc://d:***@h e://f:***@h"),
+        ("team.py:8: write @rt.agent, not ann@host", "team.py:8: write @rt.agent, not ann@host"),
+        ("mail ann@host:25, or http://ann@host:80/x", "mail ann@host:25, or http://ann@host:80/x"),
     ],
 )
 def test_text_that_quotes_an_address_loses_its_password(text: str, clean: str):

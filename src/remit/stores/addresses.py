@@ -16,10 +16,13 @@ _SETTING: Final = re.compile(
 )
 _SETTINGS_IN_QUERY: Final = tuple(f"{sign}{name}=" for sign in "?&" for name in ("password", "user", "sslmode"))
 _EXPLICIT: Final = re.compile(r"\.{0,2}/(?!/)|~|\.\\")  # /there, ./here, ../over: surely a path
+_ADDRESS: Final = re.compile(r"(?<![^\s'\"(\[{<=,;])([A-Za-z0-9+.-]*://)")  # where one begins in a line of text
+_WORD: Final = re.compile(r"\S+")
+_AT: Final = re.compile(r"@(?=[^\s'\"])")  # with a host after it
+_COLON: Final = re.compile(r":|%3a", re.IGNORECASE)
 _PASSWORDS: Final = (
-    re.compile(r"(?<=://)([^\s/@:]*):[^\s/]*(?=@)"),  # postgresql://user:password@
-    re.compile(r"(?<=[?&\s'\"])((?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE),
-    re.compile(r"^((?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE),
+    re.compile(r"(?<=[?&\s'\"])((?:ssl|pg)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE),
+    re.compile(r"^((?:ssl|pg)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE),
 )
 
 
@@ -77,8 +80,26 @@ def _refuse_scheme(name: str, *, certain: bool) -> None:
 
 
 def redacted(text: str) -> str:
-    """Take passwords out of text that may quote an address."""
-    text = _PASSWORDS[0].sub(r"\1:***", text)
-    for pattern in _PASSWORDS[1:]:
+    """Take passwords out of text that may quote an address. What cannot be told from a password goes with it: in the
+    line of an address everything up to its last `@`, as passwords may have any character in them."""
+    for pattern in _PASSWORDS:
         text = pattern.sub(r"\1***", text)
-    return text
+    return "\n".join(map(_without_password, text.split("\n"))) if "@" in text else text
+
+
+def _without_password(line: str) -> str:
+    """postgresql://user:password@host or user:password@host, with *** in the place of the password."""
+    before, *rest = _ADDRESS.split(line)  # and then each scheme, and what follows it
+    parts = [before, *(part if part.endswith("://") else _masked(part) for part in rest)]
+    return _WORD.sub(lambda word: _masked_word(word[0]), "".join(parts))
+
+
+def _masked(text: str) -> str:
+    ats = [found.start() for found in _AT.finditer(text)]
+    colon = _COLON.search(text, 0, ats[-1]) if ats else None
+    return text if colon is None else f"{text[: colon.start()]}:***{text[ats[-1] :]}"
+
+
+def _masked_word(word: str) -> str:
+    secret = word.partition(":")[2]
+    return word if secret.startswith(("//", "@")) or not secret else _masked(word)
