@@ -113,7 +113,7 @@ def program(
             task = f"{task}\n\n{said_before(before)}"
         done = await (run(command, text=task) if task_as == "stdin" else run([*command, task]))
         said = last_words(done.err) if done.code else printed(done, limit)
-        turn.outside(f"output of {name}"[:NAME_LIMIT], said.replace("\0", "\ufffd"))
+        turn.outside(f"output of {name}"[:NAME_LIMIT], said)
         if done.code:
             raise ProgramFailed(f"{ending(name, done)}{f': {said}' if said else ' and said nothing'}", code=done.code)
         return said
@@ -134,7 +134,7 @@ def located(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[s
 
 def printed(done: Finished, limit: int) -> str:
     """Give what a program printed as text that can be kept, and say so if there was more."""
-    text = done.out.decode(errors="replace").removesuffix("\n")
+    text = _keepable(done.out).removesuffix("\n")
     if len(text) > _KEPT:
         return f"{text[:_KEPT]}\n[cut after {_KEPT:,} characters]"
     return f"{text}\n[cut after {limit:,} bytes]" if done.cut and len(done.out) == limit else text
@@ -149,8 +149,13 @@ def ending(name: str, done: Finished) -> str:
 
 def last_words(err: bytes) -> str:
     """Give the end of what a program said on stderr."""
-    lines = err.decode(errors="replace").strip().splitlines()[-_LAST_LINES:]
+    lines = _keepable(err).strip().splitlines()[-_LAST_LINES:]
     return "\n".join(lines)[-_LAST_CHARACTERS:]
+
+
+def _keepable(said: bytes) -> str:
+    """Return bytes as text that every store keeps."""
+    return said.decode(errors="replace").replace("\0", "\ufffd")
 
 
 async def run_process(

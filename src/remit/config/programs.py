@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
 
-from remit.adapters.process import run_process
+from remit.adapters.process import LIMIT, last_words, printed, run_process
 from remit.core.text import NAME_LIMIT, shown
 from remit.errors import BadInput
 from remit.ports.turn import current_turn
@@ -23,12 +23,12 @@ def program_tool(name: str, table: dict[str, Any], folder: Path) -> Callable[...
     async def tool(text: str = "") -> str:
         given = [*command, text] if as_argument else command
         done = await run_process(given, text="" if as_argument else text, cwd=folder)
-        said = done.out.decode(errors="replace").removesuffix("\n")
+        said = printed(done, LIMIT)
         if done.code:
-            said = done.err.decode(errors="replace").strip()[-1_000:] or "it said nothing"
+            said = last_words(done.err) or "it said nothing"
         turn = current_turn()
         if turn is not None:
-            turn.outside(f"output of {name}"[:NAME_LIMIT], said.replace("\0", "\ufffd"))
+            turn.outside(f"output of {name}"[:NAME_LIMIT], said)
         if done.code:
             raise RuntimeError(f"exit code {done.code}: {said}")
         return said
