@@ -1,6 +1,5 @@
 """Finding agents while they work: who is free comes first, a choice is made once, and an embedding that may fail."""
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -215,7 +214,7 @@ def broken(_texts: list[str]) -> Vectors:
 @pytest.mark.parametrize(
     ("embed", "why"),
     [
-        (broken, "ConnectionError: no line"),
+        (broken, "ConnectionError: no line in System(embed=...) (test_finding.py:"),
         (lambda texts: [[1.0, 0.0]], "ValueError: zip() argument 2 is shorter"),
         (lambda texts: [[0.0, 0.0] for _ in texts], "ValueError: a vector without a direction"),
         (lambda texts: [[float("nan")] for _ in texts], "ValueError: a vector without a direction"),
@@ -223,10 +222,14 @@ def broken(_texts: list[str]) -> Vectors:
         (lambda texts: "nonsense", "TypeError"),
     ],
 )
-async def test_if_the_embedding_fails_that_is_logged_and_the_words_count(embed: Any, why: str, caplog):
-    with trades(embed) as rt, caplog.at_level(logging.WARNING, "remit"):
-        assert await rt.run("lead", "write poems") == "ann"
-    assert f"agents are found by their words alone: embed failed: {why}" in caplog.text
+async def test_if_the_embedding_fails_the_task_fails(embed: Any, why: str):
+    with trades(embed) as rt:
+        ended = await rt.outcome("lead", "write poems")
+        assert ended.state == "failed"
+        assert why in str(ended.error)
+        assert "in System(embed=...)" in str(ended.error)
+        with pytest.raises((ConnectionError, ValueError, TypeError)):
+            await rt.workspace.find("write poems")
 
 
 @pytest.mark.rule("asks.embed")

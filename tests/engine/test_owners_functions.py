@@ -1,6 +1,7 @@
 """A function of the owner that raises fails the task in whose name it is called, with its place, and leaves nothing."""
 
 import asyncio
+import inspect
 from typing import Any
 
 import anyio
@@ -11,7 +12,7 @@ from remit import Card, Command, Plan, Runtime, Send, Step, Turn
 from remit.core.lifecycle import TERMINAL
 from remit.core.money.prices import Usage
 from remit.engine.directory import AgentRules
-from remit.errors import Refused
+from remit.errors import Failed, Refused
 from remit.ports.models import ToolCall
 from remit.settings import Policy, System
 from remit.testing import FakeClock
@@ -96,6 +97,18 @@ PASSAGES = [
 ]
 
 
+def catching(passage: Any) -> Any:
+    """An agent that makes nothing of an error."""
+
+    async def agent(turn: Turn) -> Any:
+        try:
+            return await passage(turn)
+        except Exception:
+            return "went on"
+
+    return agent
+
+
 async def nothing_is_left(rt: Runtime) -> None:
     """No task runs, nobody holds money or a slot, and the journal is sound."""
 
@@ -122,6 +135,98 @@ async def test_an_approval_rule_that_raises_fails_the_task_at_every_passage(tmp_
         assert "KeyError: 'my bug' in Policy(approve=...) (test_owners_functions.py:" in str(ended.error)
         assert " in broken)" in str(ended.error)
         await nothing_is_left(rt)
+
+
+@pytest.mark.parametrize("passage", [one for one in PASSAGES if one is not in_a_group], ids=lambda one: one.__name__)
+async def test_an_agent_that_catches_what_an_approval_rule_raised_fails_too(passage: Any):
+    with Runtime(policy=Policy(approve=broken)) as rt:
+        rt.add(Card("a", asks="*", tools="call_agent"), catching(passage))
+        for name in ("b", "c"):
+            rt.add(Card(name, tools="exec"), echo)
+        with anyio.fail_after(PATIENCE):
+            ended = await rt.outcome("a", "x")
+        assert ended.state == "failed", ended
+        assert "KeyError: 'my bug' in Policy(approve=...) (test_owners_functions.py:" in str(ended.error)
+        await nothing_is_left(rt)
+
+
+async def find(turn: Turn) -> Any:
+    return str(await turn.find("cook"))
+
+
+async def delegate_by_capability(turn: Turn) -> Any:
+    return await turn.delegate(capability="cook", task="x")
+
+
+async def submit_by_capability(turn: Turn) -> Any:
+    return str(await turn.submit(capability="cook", task="x"))
+
+
+async def handoff_by_capability(turn: Turn) -> Any:
+    return await turn.hand_off(capability="cook")
+
+
+async def capability_as_a_tool(turn: Turn) -> Any:
+    [ask] = [verb for verb in VERBS if verb.name == "call_agent"]
+
+    async def do(given: dict[str, Any]) -> Any:
+        return await ask.call(turn, given)
+
+    return await turn.tool(ToolCall("call_agent", {"capability": "cook", "task": "x"}, "c1"), do)
+
+
+@pytest.mark.parametrize("catches", [False, True])
+@pytest.mark.parametrize("function", [broken, broken_later], ids=["plain", "async"])
+@pytest.mark.parametrize(
+    "passage",
+    [find, delegate_by_capability, submit_by_capability, handoff_by_capability, capability_as_a_tool],
+    ids=lambda one: one.__name__,
+)
+async def test_an_embedding_that_raises_fails_the_task(passage: Any, function: Any, catches: bool):
+    with Runtime(system=System(embed=function)) as rt:
+        rt.add(Card("a", asks="*", tools="call_agent"), catching(passage) if catches else passage)
+        for name in ("b", "c"):
+            rt.add(Card(name, can="cook"), echo)
+        with anyio.fail_after(PATIENCE):
+            ended = await rt.outcome("a", "x")
+        assert ended.state == "failed", ended
+        assert "KeyError: 'my bug' in System(embed=...) (test_owners_functions.py:" in str(ended.error)
+        await nothing_is_left(rt)
+
+
+@pytest.mark.parametrize("function", [broken, broken_later], ids=["plain", "async"])
+@pytest.mark.parametrize("who", ["person", "agent", "agent that catches"])
+async def test_a_function_that_approves_steps_and_raises_fails_the_plan(rt: Runtime, who: str, function: Any):
+    begun = anyio.Event()
+
+    async def slow(turn: Turn) -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    async def approve(step: Step) -> bool:
+        if step.id == "slow":
+            return True
+        await begun.wait()
+        result = function(step)
+        return await result if inspect.isawaitable(result) else result
+
+    steps = Plan([Step("slow", "S", agent="slow"), Step("b", "B", agent="b"), Step("c", "C", agent="b", after=["b"])])
+
+    async def leads(turn: Turn) -> Any:
+        return str(await turn.run_plan(steps, approve=approve))
+
+    rt.add(Card("slow"), slow)
+    rt.add(Card("b"), echo)
+    rt.add(Card("a", asks="*"), catching(leads) if who == "agent that catches" else leads)
+    with anyio.fail_after(PATIENCE):
+        if who == "person":
+            with pytest.raises(Failed, match="KeyError: 'my bug' in approve= of this plan .test_owners_functions.py:"):
+                await rt.run_plan(steps, approve=approve)
+        else:
+            ended = await rt.outcome("a", "x")
+            assert ended.state == "failed", ended
+            assert "KeyError: 'my bug' in approve= of this plan (test_owners_functions.py:" in str(ended.error)
+    await nothing_is_left(rt)
 
 
 @pytest.mark.parametrize("function", [broken, broken_later], ids=["plain", "async"])

@@ -323,18 +323,6 @@ async def test_a_result_found_wanting_is_in_the_journal(rt: Runtime):
     assert "not JSON" in str(ended[0]["reason"])
 
 
-@pytest.mark.rule("plan.drain")
-async def test_whoever_is_to_approve_and_fails_has_not_approved(rt: Runtime):
-    told = listening(rt, "ann")
-
-    async def approve(step: Step) -> bool:
-        raise ConnectionError("nobody there")
-
-    outcome = await rt.run_plan(Plan([Step("a", "A", agent="ann")]), approve=approve)
-    assert outcome.steps["a"].reason == "asking for approval failed: ConnectionError: nobody there"
-    assert told["ann"] == []
-
-
 async def test_a_step_that_is_handed_on_is_credited_to_who_did_it(rt: Runtime):
     told = listening(rt, "doer", "reader")
 

@@ -4,7 +4,6 @@ can be asked now come first."""
 from __future__ import annotations
 
 import inspect
-import logging
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,6 +17,7 @@ from remit.core.card import Card
 from remit.core.match import CALIBRATED, Certainty, Index, Match, about, behind, choice, unclear
 from remit.engine.attempt.live import LiveTask
 from remit.engine.ground import Ground
+from remit.engine.owners import owners_function
 from remit.errors import Refused
 from remit.ports import View
 
@@ -26,8 +26,6 @@ Embed: TypeAlias = Callable[[list[str]], Vectors | Awaitable[Vectors]]
 
 _AT_ONCE: Final = 256  # texts that are embedded in one call
 _KEPT: Final = 20_000  # vectors
-
-_log = logging.getLogger("remit")
 
 
 class Meanings:
@@ -38,20 +36,17 @@ class Meanings:
         self._vectors: dict[str, list[float]] = {}
 
     async def alike(self, wanted: str, cards: Collection[Card]) -> dict[str, float] | None:
-        """Return for each card how much nearer it is than the others are on average, from 0 to 1; None if that is
-        unknown.
+        """Return for each card how much nearer it is than the others are on average, from 0 to 1; None if there is
+        nothing to choose from.
 
         What a cosine means differs from model to model, so only the difference between cards is taken.
         """
         texts = {card.name: about(card) for card in cards}
         if len(texts) < 2:
             return None
-        try:
+        with owners_function("System(embed=...)"):
             known = await self._all((wanted, *texts.values()))
             return await to_thread(_nearness, known[wanted], {name: known[text] for name, text in texts.items()})
-        except Exception as error:  # noqa: BLE001 - the owner's function, and finding goes on without it
-            _log.warning("agents are found by their words alone: embed failed: %s: %s", type(error).__name__, error)
-            return None
 
     async def _all(self, texts: Iterable[str]) -> dict[str, list[float]]:
         every = list(dict.fromkeys(texts))

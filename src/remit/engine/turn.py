@@ -1,6 +1,5 @@
 """The turn: one call of an agent, and the handle it gets. Its verbs are what agents can do."""
 
-import asyncio
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, NamedTuple, Never, TypeAlias, Unpack, cast
@@ -39,6 +38,7 @@ from remit.engine.sharing.access import HolderAccess
 from remit.engine.sharing.context import Context
 from remit.engine.sharing.entries import Entries
 from remit.engine.sharing.inbox import Inbox
+from remit.engine.timing import together
 from remit.engine.toolset import Toolset
 from remit.errors import BadInput
 
@@ -168,9 +168,7 @@ class Turn(MoneyVerbs, ModelVerbs):
                 outcomes[index] = await self._services.delegations.part(self._live, passes[index], watch.again)
 
         with self._live.verb():
-            async with asyncio.TaskGroup() as group:  # a quarter of what one of anyio costs
-                for index in range(len(passes)):
-                    group.create_task(delegate(index))
+            await together(delegate, len(passes))
         answers = [outcome for outcome in outcomes if outcome is not None]
         self._live.take(least(outcome.trust for outcome in answers))
         if answers:
@@ -196,7 +194,8 @@ class Turn(MoneyVerbs, ModelVerbs):
         if to is None or capability:
             to = await self._chosen(cast("str | None", to), capability, _nothing_asked)
         command = Command(cast("str", to), update or {}, join, **asking.handed(along))
-        await self._services.handoffs.must_allow(self._live, command)
+        with self._live.verb():
+            await self._services.handoffs.must_allow(self._live, command)
         return command
 
     @property
@@ -241,7 +240,8 @@ class Turn(MoneyVerbs, ModelVerbs):
         cannot be asked now, because their breaker is open or they are busy, come last."""
         plain(capability, "a capability", 1_000)
         between(limit, "limit", 1, MATCHES)
-        return (await self._services.finder.find(capability, self._live))[:limit]
+        with self._live.verb():
+            return (await self._services.finder.find(capability, self._live))[:limit]
 
     def agents(self) -> list[Card]:
         """List the agents this holder may ask right now, by name."""
@@ -293,7 +293,8 @@ class Turn(MoneyVerbs, ModelVerbs):
         if (to is None) == (not capability):
             raise BadInput("say whom to ask, or which capability is needed: one of the two")
         plain(capability, "a capability", 1_000)
-        return await self._services.finder.choose(capability, self._live, ops)
+        with self._live.verb():
+            return await self._services.finder.choose(capability, self._live, ops)
 
     def _delegating(self, name: str, task: str, how: Delegating) -> list[str]:
         return self._live.operations.coming("delegate", *question(asking.passed("delegate", name, task, how)))

@@ -6,6 +6,7 @@ from remit.core.checks import between
 from remit.core.match import BEST, MATCHES, Match
 from remit.core.text import plain
 from remit.engine.acts import act_of
+from remit.engine.owners import OwnersFunctionFailed
 from remit.runtime.opening import Opening
 
 
@@ -26,7 +27,10 @@ class HasAgents:
         because their breaker is open or they are busy, come last."""
         plain(wanted, "a capability", 1_000)
         between(limit, "limit", 1, MATCHES)
-        return (await self._opening.engine.finder.find_in(wanted, await self.agents()))[:limit]
+        try:
+            return (await self._opening.engine.finder.find_in(wanted, await self.agents()))[:limit]
+        except OwnersFunctionFailed as failed:
+            raise failed.error from None  # of the owner, who is asking
 
     async def breakers(self) -> dict[str, Breaker]:
         """List the breakers of the agents that have failed of late, or were taken out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AbstractContextManager
 from typing import Final, Generic
 
@@ -10,6 +11,7 @@ from anyio import CancelScope
 from remit.core.times import SECOND
 from remit.engine.attempt.calls import Call
 from remit.engine.attempt.lines import Line, Member
+from remit.engine.owners import owners_fault
 from remit.engine.timing import call_later, move_on_after
 from remit.ports import Clock, Timer
 
@@ -74,6 +76,16 @@ class Control(Generic[Member]):
         """Stop it as failed."""
         self.failure = self.failure or failure
         self._cancel()
+
+    def __enter__(self) -> None:
+        """Begin a verb of the turn."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Fail the task if the verb came upon a function of the owner that raised, whatever its agent makes of that."""
+        if error is not None and (fault := owners_fault(error)) is not None:
+            self.failure = self.failure or fault
+            # Not at once: what is cancelled while its own code runs is taken for cancelled by that code.
+            asyncio.get_running_loop().call_soon(self._cancel)
 
     def release(self) -> None:
         """Stop, and go back into the queue."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -32,6 +31,7 @@ from remit.engine.attempt.live import Handoff, LiveTask
 from remit.engine.attempt.outcomes import Ending
 from remit.engine.directory import Agent
 from remit.engine.ground import Ground
+from remit.engine.timing import together
 from remit.errors import BadInput, Refused
 from remit.ports import Decide, Decision, Span, View
 
@@ -171,9 +171,7 @@ class Handoffs:
             results[index] = await self.send(live, wish, ONCE, batch)
 
         try:
-            async with asyncio.TaskGroup() as group:
-                for index in range(len(parts)):
-                    group.create_task(send(index))
+            await together(send, len(parts))
         except ExceptionGroup as failed:  # the store is away, or the turn is over: one of them speaks for all
             raise failed.exceptions[0] from None
         return tuple(result for result in results if result is not None)

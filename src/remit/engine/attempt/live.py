@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
@@ -278,12 +278,12 @@ class LiveTask:
 
     def verb(self) -> AbstractContextManager[object]:
         """Mark that a verb of the turn is running. If that is in an asyncio task that the agent made itself, the task
-        is cancelled when the turn ends."""
+        is cancelled when the turn ends. A function of the owner that raises meanwhile fails the task."""
         if self.returned:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
         task = asyncio.current_task()
         if task is None or not self.control.calls or task is self.control.calls[-1].task:
-            return _NOTHING_LEFT
+            return self.control
         return Elsewhere(self, cast("asyncio.Task[object]", task))
 
     # -- what it holds ----------------------------------------------------------------------------------------
@@ -424,13 +424,11 @@ class Elsewhere:
         tasks = self._live.elsewhere
         tasks[self._task] = tasks.get(self._task, 0) + 1
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._live.control.__exit__(kind, error, trace)
         tasks = self._live.elsewhere
         tasks[self._task] -= 1
         if not tasks[self._task]:
             del tasks[self._task]
         if not tasks and self._live.alone is not None:
             self._live.alone.set()
-
-
-_NOTHING_LEFT: Final = nullcontext()

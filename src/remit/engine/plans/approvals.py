@@ -12,6 +12,7 @@ from remit.core.question import QuestionDraft
 from remit.engine.attempt.live import LiveTask
 from remit.engine.door.said import rejected
 from remit.engine.ground import Ground
+from remit.engine.owners import owners_function
 from remit.engine.people.questions import Questions
 from remit.ports import Decision, View
 
@@ -38,8 +39,9 @@ class Approvals(NamedTuple):
 
         if live.attempt.is_rerun and (known := await ground.store.read(answered)) is not None:
             return known
-        said = ask()
-        given = await said if inspect.isawaitable(said) else said
+        with owners_function("approve= of this plan"):
+            said = ask()
+            given = await said if inspect.isawaitable(said) else said
         approved = ASK if given == ASK else bool(given) and not isinstance(given, str)  # no other word is a yes
         event = effect_done(live.remit, f"approval of step '{step}'", identity, approved, ground.clock.now())
         return await ground.store.tx(ops[0], live.guarded(lambda _view: Decision(approved, (event,))))
