@@ -9,7 +9,7 @@ from rich.text import Text
 from remit.cli.loading import NOT_IMPORTED
 from remit.cli.options import AsJson, aside, emit, out
 from remit.config.places import FILE_NAME
-from remit.config.problems import Problem
+from remit.config.problems import LISTED, Problem, more_than
 from remit.config.schema import schema as schema_of
 from remit.config.teams import check_team
 from remit.config.trusting import is_trusted
@@ -46,9 +46,11 @@ def check(
     if json:
         emit([_data(one) for one in problems])
     else:
-        for one in problems:
+        for one in problems[:LISTED]:
             word = ("warning: ", "yellow") if one.warning else ""
             out().print(Text.assemble((f"{one.file}:{one.line}: ", "bold"), word, one.told))
+        for line in more_than(problems):
+            out().print(Text(f"{line}: `remit check --json` lists them all"))
         if team is not None:
             agents = count(len(team.runtime.cards()), "agent")
             rest = "nothing is wrong" if not problems else "nothing is wrong but what is missing here"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from remit.config.problems import Problem, Problems, listing, near
+from remit.config.problems import Problem, Problems, listing
 from remit.config.reading import Document, script
 from remit.config.scripts import SCRIPT, ScriptLine
 from remit.config.variables import unset
@@ -120,8 +120,7 @@ def _known(problems: Problems, path: tuple[str, ...], asked: str, names: Mapping
     except BadInput:
         return  # which was told where it is read
     if not there:
-        hint = near(asked, names) or f"; there are {listing(names)}"
-        problems.add(path, f"there is no agent {shown(asked)}{hint}")
+        problems.add(path, f"there is no agent {shown(asked)}{problems.near_or_all(asked, names)}")
 
 
 def _tools(problems: Problems, at: tuple[str, ...], table: Mapping[str, Any], there: Mapping[str, Any]) -> None:
@@ -137,12 +136,12 @@ def _tools(problems: Problems, at: tuple[str, ...], table: Mapping[str, Any], th
                 sentence = f"no tool of {tool} is there; name one of {listing(members)} below [tools]"
                 problems.add((*at, "tools"), sentence)
         elif "model" in table and tool not in there:
-            hint = near(tool, there) or "; name it below [tools]"
+            hint = problems.near(tool, there, "; name it below [tools]")
             problems.add((*at, "tools"), f"there is no tool {shown(tool)}{hint}")
     approve: object = table.get("approve")
     for tool in texts(table.get("approve")) if isinstance(approve, list) and "model" in table else ():
         if tool not in has:
-            problems.add((*at, "approve"), f"{shown(tool)} is no tool of this agent{near(tool, has)}")
+            problems.add((*at, "approve"), f"{shown(tool)} is no tool of this agent{problems.near(tool, has)}")
 
 
 def _all_tools(tables: Mapping[str, Any]) -> dict[str, Any]:

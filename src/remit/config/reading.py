@@ -9,14 +9,14 @@ from remit.config.description import SCRIPT_LINE, TABLES, Setting, TableKind, ca
 from remit.config.lines import Path as KeyPath
 from remit.config.lines import lines_of, trouble
 from remit.config.places import text_in
-from remit.config.problems import Problems, dotted, listing, near
+from remit.config.problems import Problems, dotted
 from remit.core.text import shown
 from remit.core.toolgroups import expanded, own_groups
 from remit.errors import BadInput
 
 _MOST: Final = 10_000  # settings and items of lists
+_SPELLED: Final = 100_000  # names of tools that groups stand for
 _DEEPEST: Final = 50
-_HINTS: Final = 20  # hints for names that are wrong: each is compared with all that there are
 
 _NAMING_TOOLS: Final = ("tools", "deny", "approve")
 
@@ -109,8 +109,12 @@ def _expand_groups(read: Document) -> None:
         except BadInput as error:
             if isinstance(members, list) or members == {}:  # what else it may be is told where the table is read
                 read.problems.add(("groups", name), str(error))
-    for table, key in _naming_tools(read.tables):
+    number = 0
+    for table, key in _naming_tools(read.tables) if own else ():
         table[key] = expanded(table[key], own)
+        number += len(table[key])
+        if number > _SPELLED:
+            raise BadInput(f"{read.file} names more than {_SPELLED:,} tools once its groups are spelled out")
 
 
 def _naming_tools(tables: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
@@ -181,14 +185,14 @@ def _setting(problems: Problems, path: KeyPath, given: object, setting: Setting 
 
 
 def _strange(problems: Problems, path: KeyPath, given: dict[str, Any], known: Mapping[str, object], word: str) -> None:
-    for number, name in enumerate(name for name in given if name not in known):
-        hint = (near(name, known) or f"; there are {listing(known)}") if number < _HINTS else ""
-        problems.add((*path, name), f"there is no such {word}{hint}")
+    for name in given:
+        if name not in known:
+            problems.add((*path, name), f"there is no such {word}{problems.near_or_all(name, known)}")
 
 
 def _value(problems: Problems, path: KeyPath, given: object, setting: Setting) -> None:
     if not setting.kind.fits(given):
-        hint = near(given, setting.kind.words) if isinstance(given, str) else ""
+        hint = problems.near(given, setting.kind.words) if isinstance(given, str) else ""
         problems.add(path, f"this is {setting.kind.called}, not {shown(given)}{hint}")
         return
     if setting.judge is not None:
@@ -202,7 +206,7 @@ def _exactly_one(problems: Problems, path: KeyPath, given: dict[str, object], ki
     """Have one of the keys that say what it is, and of the others only those that go with it."""
     said = [name for name in kind.one_of if name in given]
     words = " or ".join(kind.one_of)
-    if not said and not any(near(name, kind.one_of) for name in given if name not in kind.settings):
+    if not said and not any(problems.near(name, kind.one_of) for name in given if name not in kind.settings):
         problems.add(path, f"say {words}, which is missing")
     for more in said[1:]:
         problems.add((*path, more), f"there is {said[0]} already; say only one of {words}")

@@ -81,8 +81,13 @@ def expanded(given: Any, own: Groups) -> Any:
     if not isinstance(given, Iterable):
         return given
     found: list[object] = []
+    spelled: set[str] = set()  # a group that is named twice is spelled out once
     for one in cast("Iterable[object]", given):
-        found += sorted(own[str(one).removeprefix(GROUP)]) if _is_own(one, own) else [one]
+        if not _is_own(one, own):
+            found.append(one)
+        elif (group := str(one).removeprefix(GROUP)) not in spelled:
+            spelled.add(group)
+            found += sorted(own[group])
     return found
 
 
