@@ -17,6 +17,7 @@ from remit.core.prompt import Passed, cut, entries_told
 from remit.core.quoting import quoted, told
 from remit.core.scope import memory_of
 from remit.core.text import shown
+from remit.core.times import SECOND
 from remit.core.toolgroups import GROUPS
 from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
@@ -143,8 +144,11 @@ async def _standing(turn: TurnLike, id_: str, **beside: Json) -> Json:
         "state": status.state,
         "agent": status.agent,
         "attempt": status.attempt,
+        "asked_seconds_ago": (status.seen_at - status.asked_at) // SECOND,
         **beside,
     }
+    if status.running_for is not None:
+        found["running_seconds"] = status.running_for // SECOND
     if status.ended_at is None:
         return found
     outcome = await task.wait()
@@ -245,7 +249,8 @@ VERBS: Final[tuple[Verb, ...]] = (
     ),
     Verb(
         "check_delegation_status",
-        "Tell where a task stands that you gave away without waiting, with its result or error once it has ended.",
+        "Tell where a task stands that you gave away without waiting, and how long it has been running, or its result "
+        "or error once it has ended.",
         _schema(
             ("task",),
             task=_ID,

@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 
 from adapters.insisting import LONG, Played, Plays, played
+from adapters.places import KEY, KEY_NAME, KINDS, join, priced, served, told
 from remit import Runtime, Turn
+from remit.adapters.program_tools import program_tool
+from remit.errors import BadInput
+from remit.ports.tools import Tool
 from remit.settings import Loops
 from remit.testing.models import Calls, ModelReply, ModelRequest, Says
 
@@ -18,6 +22,7 @@ ITEMS = 20
 @pytest.fixture(autouse=True)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY_A", "a")
+    monkeypatch.setenv(KEY_NAME, KEY)
 
 
 def unhindered(found: Played) -> bool:
@@ -53,6 +58,67 @@ async def with_tool(outcomes: Any, calls: int, **how: Any) -> Played:
 async def test_a_poll_that_was_declared_may_say_the_same_forty_times():
     found = await with_tool(itertools.repeat("running"), 40, loops=Loops(polls=["look"]))
     assert unhindered(found)
+
+
+def look() -> str:
+    """Look."""
+    return "running"
+
+
+async def call_look(_given: dict[str, Any]) -> str:
+    return look()
+
+
+TOOLS = {
+    "registered": None,
+    "described": Tool("look", "Look.", {"type": "object"}, call_look, polls=True),
+    "program": program_tool("look", ["echo", "running"], "Look.", polls=True),
+    "named": look,
+}
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+async def test_a_tool_says_itself_that_it_polls(kind: str):
+    def script(request: ModelRequest) -> ModelReply:
+        return Says("done") if len(told(request)) >= 14 else Calls("look", {})
+
+    async with served(script) as place, priced() as rt:
+        if kind == "registered":
+            rt.tool(polls=True)(look)
+        join(rt, "native", place, tools=[TOOLS[kind] or "look"], polls=["look"] if kind == "named" else [])
+        outcome = await rt.outcome("it", "go")
+        assert outcome.value == "done"
+        assert "nothing new" not in str([request.messages for request in place.server.requests])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_tool_of_every_kind_of_agent_may_poll(kind: str):
+    def script(request: ModelRequest) -> ModelReply:
+        return Says("done") if len(told(request)) >= 14 else Calls("look", {})
+
+    async with served(script) as place, priced() as rt:
+        join(rt, kind, place, tools=[look], polls=["look"])
+        outcome = await rt.outcome("it", "go")
+        assert outcome.value == "done"
+        assert "nothing new" not in str([request.messages for request in place.server.requests])
+
+
+@pytest.mark.parametrize(
+    ("polls", "why"),
+    [
+        (["lok"], "polls names 'lok', which is no tool of this agent; did you mean look?"),
+        ("look", "polls takes a list of tools, not 'look'"),
+        (True, "polls takes a list of tools, not True"),
+    ],
+)
+def test_what_does_not_poll_is_refused_where_it_is_said(polls: Any, why: str):
+    with Runtime() as rt, pytest.raises(BadInput) as no:
+        rt.model_agent("a", "test", tools=[look], polls=polls)
+    assert str(no.value) == why
+    with Runtime() as rt, pytest.raises(BadInput, match="polls is True or False"):
+        rt.tool(look, polls="yes")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(BadInput, match="polls is True or False"):
+        Tool("look", "", {"type": "object"}, call_look, polls=1)  # pyright: ignore[reportArgumentType]
 
 
 async def test_a_poll_that_shows_progress_need_not_be_declared():

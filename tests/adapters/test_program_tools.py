@@ -25,6 +25,15 @@ async def shown(tool, **arguments) -> list[Any]:
     return json.loads(await tool.call(arguments))
 
 
+@pytest.mark.rule("input.text")
+async def test_nul_in_what_a_program_prints_is_replaced():
+    said = await show([sys.executable, "-c", r"print('a\0b')"], "Show.").call({})
+    assert said == "a\ufffdb"
+    failing = show([sys.executable, "-c", r"import sys; sys.exit('c\0d')"], "Show.")
+    with pytest.raises(ToolFailed, match="c\ufffdd"):
+        await failing.call({})
+
+
 @pytest.mark.rule("program.argv")
 async def test_a_program_is_a_tool_that_takes_what_it_says(tmp_path: Path):
     (tmp_path / "notes").write_text("a\nb\n")

@@ -231,6 +231,32 @@ def test_a_program_that_fails_as_a_tool_is_told_to_the_model(write: Callable[...
     assert "exit code 2" in asyncio.run(answered(made, "look"))
 
 
+@pytest.mark.rule("input.text")
+@pytest.mark.parametrize("script", [r"printf 'a\0b'", r"printf 'a\0b' >&2; exit 3"])
+def test_nul_in_what_a_program_of_a_file_prints_is_replaced(write: Callable[..., Path], script: str):
+    text = '[agents.desk]\nmodel = "script:script.toml"\ntools = ["it"]\n[tools.it]\nprogram = '
+    lines = '[[desk]]\ncall = "it"\n[[desk]]\nafter = "it"\nsay = "{result}"\n'
+    made = team(write(f"{text}{json.dumps(['sh', '-c', script])}\n", lines))
+    assert "a\ufffdb" in asyncio.run(answered(made, "look"))
+
+
+@pytest.mark.rule("loops.legitimate")
+@pytest.mark.parametrize(
+    ("of_agent", "of_tool", "end"),
+    [
+        ("", "", "nothing new"),
+        ('polls = ["status"]\n', "", "14 times"),
+        ("", "polls = true\n", "14 times"),
+    ],
+)
+def test_tools_of_a_file_may_poll(write: Callable[..., Path], of_agent: str, of_tool: str, end: str):
+    agent = f'[agents.desk]\nmodel = "script:script.toml"\ntools = ["status"]\niterations = 14\n{of_agent}'
+    tool = f'[tools.status]\nprogram = ["echo", "running"]\n{of_tool}'
+    lines = '[[desk]]\ncall = "status"\n[[desk]]\nafter = "status"\ncall = "status"\n'
+    with pytest.raises(remit.Failed, match=end):
+        asyncio.run(answered(team(write(agent + tool, lines)), "look"))
+
+
 @pytest.mark.rule("file.script")
 def test_a_script_that_calls_a_tool_wrongly_is_told_so_like_any_model(write: Callable[..., Path]):
     tools = 'tools = ["find_order"]\n[tools]\nfind_order = "MODULE:find_order"\n'

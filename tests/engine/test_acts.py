@@ -12,9 +12,10 @@ from engine.helping import PATIENCE, sound
 from engine.people import the_question
 from remit import Card, Runtime, Turn
 from remit.core.secret import Secret
-from remit.errors import Conflict, RemitError
+from remit.errors import BadInput, Conflict, RemitError
 from remit.report.lines import plain_line
 from remit.testing import FakeClock, Scripted
+from remit.types import Task
 from teams import echo, team
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +48,24 @@ async def retry(rt: Runtime, op: str, by: str) -> Acts:
         return (await ws.retry(task, op=op, by=by)).id
 
     return lambda: retried(one), lambda: retried(other)
+
+
+async def cancel_by_handle(rt: Runtime, op: str, by: str) -> Acts:
+    one, other = [rt.workspace.task(id_) for id_ in await waiting_tasks(rt)]
+    return (
+        lambda: one.cancel(op=op, by=by),
+        lambda: other.cancel(op=op, by=by),
+        lambda: one.cancel("another reason", op=op, by=by),
+    )
+
+
+async def retry_by_handle(rt: Runtime, op: str, by: str) -> Acts:
+    one, other = [rt.workspace.task((await rt.outcome("bad", text)).id) for text in ("x", "y")]
+
+    async def retried(task: Task, **how: bool) -> str:
+        return (await task.retry(op=op, by=by, **how)).id
+
+    return lambda: retried(one), lambda: retried(other), lambda: retried(one, anew=True)
 
 
 async def context_set(rt: Runtime, op: str, by: str) -> Acts:
@@ -159,6 +178,8 @@ MAKERS: dict[str, Make] = {
     for one in (
         cancel,
         retry,
+        cancel_by_handle,
+        retry_by_handle,
         context_set,
         context_touch,
         context_remove,
@@ -208,6 +229,24 @@ async def test_the_same_act_is_answered_again_and_another_one_is_a_conflict(cloc
             assert not no.value.retryable
         assert await act() == first
         assert await rt.workspace.history() == before
+
+
+@pytest.mark.rule("workspace.op")
+@pytest.mark.parametrize("said", [{"op": "click"}, {"by": "ann"}])
+async def test_an_agent_that_holds_a_task_does_no_act_of_an_owner(rt: Runtime, said: dict[str, str]):
+    async def lead(turn: Turn) -> list[str]:
+        task, told = await turn.submit("coder", "x"), list[str]()
+        for verb in (task.cancel, task.retry):
+            with pytest.raises(BadInput) as no:
+                await verb(**said)
+            told.append(str(no.value))
+        return told
+
+    rt.add(Card("lead", asks="*"), lead)
+    rt.add(Card("coder"), echo)
+    assert await rt.run("lead", "x") == [
+        f"{verb} takes op and by of an owner only; 'lead' is an agent" for verb in ("cancel", "retry")
+    ]
 
 
 @pytest.mark.rule("workspace.op-content")

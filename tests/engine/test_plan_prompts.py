@@ -5,6 +5,7 @@ import pytest
 
 from engine.helping import listening
 from remit import Plan, Refused, Runtime, Step, Turn
+from remit.errors import BadInput
 from remit.report.tree import tree
 
 pytestmark = pytest.mark.anyio
@@ -88,6 +89,65 @@ async def test_a_summary_is_in_the_order_of_the_plan_whoever_was_quicker(rt: Run
     steps = [Step("a", "A", agent="first"), Step("b", "B", agent="second")]
     await rt.run_plan(Plan([*steps, Step("z", "Z", agent="zed", after=["a", "b"], memory_scope="all")]))
     assert told["zed"] == ["# Task: Z\n\n## Shared memory\n\n- **A** (by first): slow\n- **B** (by second): quick"]
+
+
+@pytest.mark.rule("plan.transitive")
+@pytest.mark.parametrize(
+    ("scope", "seen"),
+    [
+        (["b", "a"], "\n\n## Shared memory\n\n- **A** (by ann): result of ann\n- **B** (by bob): result of bob"),
+        (["b"], "\n\n## Shared memory\n\n- **B** (by bob): result of bob"),
+        (["z"], ""),
+        ([], ""),
+    ],
+)
+async def test_a_summary_of_some_steps_is_of_those_and_of_no_step_if_there_are_none(
+    rt: Runtime, scope: list[str], seen: str
+):
+    told = listening(rt, "ann", "bob", "zed")
+    steps = [Step("a", "A", agent="ann"), Step("b", "B", agent="bob")]
+    plan = Plan([*steps, Step("z", "Z", agent="zed", after=["b", "a"], memory_scope=scope)])
+    outcome = await rt.run_plan(plan)
+    assert told["zed"] == [f"# Task: Z{seen}"]
+    async with rt.serving():
+        await (await rt.submit_plan(plan)).plan_outcome()
+    assert told["zed"][1] == told["zed"][0]
+    assert outcome.summary([one for one in scope if one != "z"]) == seen.rpartition("\n\n")[2]
+
+
+@pytest.mark.rule("plan.transitive")
+async def test_a_plan_can_be_summed_up_whole_or_in_part(rt: Runtime):
+    listening(rt, "ann")
+
+    @rt.agent
+    async def web(turn: Turn) -> str:
+        turn.outside("page")
+        return "x" * 300
+
+    @rt.agent
+    async def bad(turn: Turn) -> str:
+        raise KeyError("no")
+
+    steps = [Step("w", "W", agent="web"), Step("a", "A", agent="ann", after=["w"]), Step("b", "B", agent="bad")]
+    outcome = await rt.run_plan(Plan(steps))
+    web_line = f"> - **W** (by web): {'x' * 197}… [from outside, quoted as data]"
+    ann_line = outcome.summary(["a"])
+    assert "**A** (by ann): result of ann" in ann_line
+    assert outcome.summary() == f"{web_line}\n{ann_line}"
+    assert outcome.summary(steps=["a", "w", "b"]) == outcome.summary()
+    assert outcome.summary(steps=[]) == outcome.summary(["b"]) == ""
+    with pytest.raises(BadInput, match="there is no step 'x' in this plan"):
+        outcome.summary(["x"])
+    for wrong in ("a", 5, [5], [["a"]]):
+        with pytest.raises(BadInput):
+            outcome.summary(wrong)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.rule("plan.transitive")
+async def test_a_summary_of_a_step_that_is_not_in_the_plan_is_refused(rt: Runtime):
+    listening(rt, "zed")
+    with pytest.raises(BadInput, match="step 'z' is to see a summary of 'x', which is not in the plan"):
+        await rt.run_plan(Plan([Step("z", "Z", agent="zed", memory_scope=["x"])]))
 
 
 @pytest.mark.rule("plan.isolation")

@@ -10,6 +10,8 @@ from engine.helping import PATIENCE, happened
 from remit import Card, Command, Failed, Refused, Runtime, Turn
 from remit.errors import BadInput
 from remit.ports.turn import CURRENT_TURN, current_turn
+from remit.settings import System
+from remit.testing import FakeClock
 from remit.verbs import VERBS
 from teams import echo
 
@@ -128,7 +130,8 @@ async def test_tasks_are_given_away_looked_at_and_cancelled(rt: Runtime):
         assert given["existing"] is False  # pyright: ignore[reportCallIssue]
         assert (again["task"], again["existing"], again["state"]) == (given["task"], True, "running")  # pyright: ignore[reportCallIssue]
         status = await NAMED["check_delegation_status"].call(turn, {"task": given["task"], "wait": 0})  # pyright: ignore[reportCallIssue]
-        assert status == {"task": given["task"], "state": "running", "agent": "stuck", "attempt": 1}  # pyright: ignore[reportCallIssue]
+        times = {"asked_seconds_ago": 0, "running_seconds": 0}
+        assert status == {"task": given["task"], "state": "running", "agent": "stuck", "attempt": 1, **times}  # pyright: ignore[reportCallIssue]
         cancel = {"task": given["task"], "why": "enough"}  # pyright: ignore[reportCallIssue]
         assert await NAMED["cancel_delegation"].call(turn, cancel) == {"cancelled": 1}
         outcome = await turn.submitted(given["task"]).wait(PATIENCE)  # pyright: ignore[reportCallIssue]
@@ -144,6 +147,30 @@ async def test_tasks_are_given_away_looked_at_and_cancelled(rt: Runtime):
     rt.add(Card("stuck"), stuck)
     rt.add(Card("coder"), echo)
     await asked(rt, lead)
+
+
+@pytest.mark.rule("verbs.status")
+async def test_whoever_looks_is_told_how_long_it_has_been_running(clock: FakeClock):
+    inside = anyio.Event()
+
+    async def lead(turn: Turn) -> list[Any]:
+        given: Any = await NAMED["call_agent_async"].call(turn, {"agent": "stuck", "task": "x"})
+        await happened(inside)
+        clock.advance(90)
+        look = {"task": given["task"], "wait": 0}
+        status: Any = await NAMED["check_delegation_status"].call(turn, look)
+        await NAMED["cancel_delegation"].call(turn, {"task": given["task"]})
+        await turn.submitted(given["task"]).wait()
+        ended: Any = await NAMED["check_delegation_status"].call(turn, look)
+        return [status["asked_seconds_ago"], status["running_seconds"], ended["state"], "running_seconds" in ended]
+
+    async def stuck(turn: Turn) -> None:
+        inside.set()
+        await anyio.sleep_forever()
+
+    with Runtime(system=System(clock=clock)) as rt:
+        rt.add(Card("stuck"), stuck)
+        assert await asked(rt, lead) == [90, 90, "cancelled", False]
 
 
 @pytest.mark.rule("verbs.do")

@@ -50,6 +50,7 @@ def program_tool(
     arguments: Schema | Sequence[str] = (),
     *,
     stdin: str | None = None,
+    polls: bool = False,
     **how: Unpack[ProgramOptions],
 ) -> Tool:
     """Make a tool of a program. It gives back what the program prints, which comes from outside.
@@ -57,7 +58,8 @@ def program_tool(
     `arguments` are the names of texts, all of which must be given, or the JSON Schema of an object. Each of them takes
     the place of its `{name}` in the command, or follows at the end in that order; `stdin` names the one that the
     program reads instead. One that is left out leaves out its item too. What begins with `-` is refused where the
-    program could read it as an option: put "--" before it, or write `--option={name}`.
+    program could read it as an option: put "--" before it, or write `--option={name}`. `polls=True` says that it asks
+    how far something is, so that it may print the same again and again.
     """
     refuse_strange("program_tool", how, ProgramOptions.__annotations__)
     patience(how.get("seconds", SECONDS), "seconds")
@@ -77,7 +79,7 @@ def program_tool(
         except BadInput as error:  # it was there when the owner named it
             raise ToolFailed(str(error)) from None
 
-    return Tool(name, sentence, schema, call, outside=True)
+    return Tool(name, sentence, schema, call, outside=True, polls=polls)
 
 
 async def _run(name: str, how: ProgramOptions, argv: list[str], text: str) -> str:

@@ -161,6 +161,9 @@ REPEAT: Final = ValueKind(
     _is_text_or_texts_by_name,
     REPEATS,
 )
+SCOPE: Final = ValueKind(
+    '"own", "all" or a list of ids', {"anyOf": [{"enum": ["own", "all"]}, _LISTED]}, _is_or_texts(str), ("own", "all")
+)
 FORM: Final = ValueKind(
     "text in quotes, or a table that is a JSON Schema",
     {"anyOf": [{"type": "string"}, {"type": "object"}]},
@@ -352,11 +355,9 @@ AGENT: Final = TableKind(
             _MODEL,
         ),
         "iterations": Setting(
-            "How often its model is asked for one task.",
-            WHOLE,
-            _at_least_one("iterations"),
-            _ASKING,
+            "How often its model is asked for one task.", WHOLE, _at_least_one("iterations"), _ASKING
         ),
+        "polls": Setting("Tools that ask how far something is: they may say the same again.", TEXTS, None, _ASKING),
         "memory": Setting(
             "What a run begins with: what was said before in its session, or whole conversations; nothing otherwise.",
             word_of("session", "whole"),
@@ -369,9 +370,7 @@ AGENT: Final = TableKind(
         ),
         "deps": Setting(
             "The dependencies of a guest, or a function of the turn that makes them, as module:name.",
-            TEXT,
-            _place,
-            ("guest",),
+            *(TEXT, _place, ("guest",)),
         ),
         "ungoverned": Setting(
             "What becomes of requests and tools of a guest that remit cannot govern.",
@@ -406,6 +405,7 @@ TOOL: Final = TableKind(
     {
         "program": Setting("The program, its name first and then its arguments.", TEXTS, _argv),
         "about": Setting("What it does, as models are told.", TEXT),
+        "polls": Setting("It asks how far something is: its answers need not be new.", YES),
         "input": Setting("How it is given its text; on its input unless told otherwise.", word_of("stdin", "argument")),
     },
     many=True,
@@ -505,7 +505,7 @@ STEP: Final = TableKind(
             "Whose results it sees: those of the steps in `after`, or of all before them too.",
             word_of("direct", "transitive"),
         ),
-        "memory_scope": Setting('"all" gives it a summary of every result so far.', word_of("own", "all")),
+        "memory_scope": Setting('"all" gives it a summary of every result so far, a list of ids one of those.', SCOPE),
         "retries": Setting("How often it is tried again if it fails.", WHOLE),
     },
     listed=True,

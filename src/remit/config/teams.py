@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from remit.config import parts
 from remit.config.description import RULES
@@ -133,7 +133,7 @@ class _Building:
             secrets=secrets,
         )
         for name, tool in tables_or_texts(self._tables, "tools").items():
-            self._part(("tools", name), lambda name=name, tool=tool: made.tool(self._tool(name, tool)))
+            self._part(("tools", name), partial(self._put_tool, made, name, tool))
         self._add_servers(made)
         if right(self._tables, self._problems):  # else every agent with that tool would tell of it again
             for name, table in self._agents.items():
@@ -208,6 +208,10 @@ class _Building:
         except BadInput as no:
             self._problems.add(path, str(no))
             return None
+
+    def _put_tool(self, made: Runtime, name: str, given: Any) -> None:
+        said = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+        made.tool(self._tool(name, given), polls=said.get("polls", False))
 
     def _tool(self, name: str, given: Any) -> Any:
         if isinstance(given, dict):

@@ -21,7 +21,7 @@ class StepWhole(TypedDict):
     payload: NotRequired[Payload]
     schema: NotRequired[dict[str, Any]]
     context: NotRequired[Reach]
-    memory_scope: NotRequired[MemoryScope]
+    memory_scope: NotRequired[MemoryScope | list[str]]
     retries: NotRequired[int]
 
 

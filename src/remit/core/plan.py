@@ -28,7 +28,8 @@ class Step:
     """One piece of a plan, for an agent or for whoever has a capability.
 
     It sees its task and the results of the steps in `after`, nothing else: `context="transitive"` adds what those
-    depended on, and `memory_scope="all"`, which only the caller of a plan can give, a summary of all results so far.
+    depended on, and `memory_scope="all"`, which only the caller of a plan can give, a summary of all results so far;
+    a list of ids gives a summary of the results of these steps, and an empty list of none.
     With `payload="structured"` its result must be JSON that fits `schema`.
     """
 
@@ -41,7 +42,7 @@ class Step:
     payload: Payload = "text"
     schema: Mapping[str, Any] | None = None
     context: Reach = "direct"
-    memory_scope: MemoryScope = "own"
+    memory_scope: MemoryScope | Sequence[str] = "own"
     retries: int = 0
 
     def __post_init__(self) -> None:
@@ -51,10 +52,10 @@ class Step:
         plain(self.description, "a step's description", TASK_LIMIT, empty=True)
         plain(self.capability, "a capability", _TITLE, empty=True)
         put(self, "agent", "" if self.agent == "" else canonical(self.agent))
-        put(self, "after", _ids(self.after))
+        put(self, "after", _ids(self.after, "after is a list of step ids"))
         _one_of(self.payload, ("text", "structured"), "payload")
         _one_of(self.context, ("direct", "transitive"), "context")
-        _one_of(self.memory_scope, ("own", "all"), "memory_scope")
+        put(self, "memory_scope", _memory_scope(self.memory_scope))
         between(self.retries, "retries", 0, 10)
         if self.schema is not None:
             of_type(self.schema, Mapping, "a schema is an object")
@@ -236,6 +237,12 @@ def _dependency_faults(step: Step, ids: set[str]) -> list[str]:
     ]
     if step.id in step.after:
         wrong.append(f"step {shown(step.id)} waits for itself")
+    if not isinstance(step.memory_scope, str):
+        wrong += [
+            f"step {shown(step.id)} is to see a summary of {shown(one)}, which is not in the plan"
+            for one in step.memory_scope
+            if one not in ids
+        ]
     return wrong
 
 
@@ -261,9 +268,15 @@ def _unable(step: Step, cards: Mapping[str, Card], able: Mapping[str, Sequence[M
     return f"it is not clear who does that; name one: {near}" if matches else "no one can do that"
 
 
-def _ids(given: object) -> tuple[str, ...]:
+def _memory_scope(given: object) -> MemoryScope | tuple[str, ...]:
+    if given in ("own", "all"):
+        return given
+    return _ids(given, "memory_scope is 'own', 'all' or a list of step ids")
+
+
+def _ids(given: object, what: str) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise BadInput(f"after is a list of step ids, not {shown(given)}")
+        raise BadInput(f"{what}, not {shown(given)}")
     ids = [plain(item, "a step's id", 64) for item in cast("Iterable[object]", given)]
     # A set has no order, and what a step is told has one.
     return tuple(dict.fromkeys(sorted(ids) if isinstance(given, set | frozenset) else ids))

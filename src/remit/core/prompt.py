@@ -59,17 +59,16 @@ def prompt_with_summary(
     reveal: Reveal | None = None,
     trust: Trust = INSIDE,
 ) -> str:
-    """Write the same for a step that may see everything: a summary of every result so far, not only of some."""
+    """Write the same for a step that sees a summary of results, also of steps that it does not depend on."""
     parts = [prompt(step, (), (), reveal, trust)]
-    results = [result for result in done if result.text]
-    if results:
-        parts += [
-            "",
-            "## Shared memory",
-            "",
-            *(_summed_up(result) for result in results),
-        ]
+    if told_in_short := summed_up(done):
+        parts += ["", "## Shared memory", "", told_in_short]
     return "\n".join([*parts, *_messages(notes)])
+
+
+def summed_up(done: Sequence[Done]) -> str:
+    """Write each result in one line; empty if there are none."""
+    return "\n".join(_summed_up(result) for result in done if result.text)
 
 
 class Passed(NamedTuple):

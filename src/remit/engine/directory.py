@@ -26,7 +26,7 @@ class AgentRules(NamedTuple):
     after a tool is used, how often its model is asked for one task, what happens with a call of each tool that may have
     been made before a crash, and with a conversation that cannot be continued. `expects` are tools that the owner named
     although nobody could tell yet which tools the agent has; `varies` says that the tools are not the same in all its
-    requests."""
+    requests. `polls` are tools that ask how far something is: they may say the same again."""
 
     approve: frozenset[str] = frozenset()
     before: tuple[Callable[..., Any], ...] = ()
@@ -38,6 +38,7 @@ class AgentRules(NamedTuple):
     expects: frozenset[str] = frozenset()
     varies: bool = False
     memory: Remembers = ""  # what a run is told of its session, if the run itself does not say
+    polls: frozenset[str] = frozenset()
 
     def repeats(self, tool: str) -> Repeat:
         """What the tool says of itself. Verbs are found on record by themselves; of any other tool the model is

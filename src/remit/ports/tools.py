@@ -34,7 +34,8 @@ class Tool:
     `sentence` says what it does and `schema` is the JSON Schema of the object that it takes. `call` does it, and raises
     `ToolFailed` if it does not deliver. `outside` says that what it gives back comes from outside and is quoted as
     data; `described` whose words the sentence and the schema are: outside if the owner did not write them. `repeat` is
-    what happens with a call that may have been made before a crash.
+    what happens with a call that may have been made before a crash. `polls` says that it asks how far something is, so
+    that it may say the same again.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Tool:
     outside: bool = False
     described: Trust = INSIDE
     repeat: Repeat | None = None
+    polls: bool = False
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -54,6 +56,7 @@ class Tool:
         known_trust(self.described)
         if self.repeat is not None:
             repeat_word(self.repeat, self.name)
+        yes_or_no(self.polls, "polls")
         if yes_or_no(self.outside, "outside") and self.name in _VERBS:
             raise BadInput(f"no tool from outside can be called '{self.name}': that is how agents ask each other")
 

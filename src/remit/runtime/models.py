@@ -15,7 +15,7 @@ from remit.core import allow
 from remit.core.allow import ANY, NamesGiven
 from remit.core.backoff import USUAL, RetryPolicy
 from remit.core.card import TEXT_LIMIT, Card
-from remit.core.checks import callable_, counted, items, meant, of_type, one_of
+from remit.core.checks import callable_, counted, items, meant, of_type, one_of, yes_or_no
 from remit.core.scope import SeesGiven
 from remit.core.session import memory
 from remit.core.text import canonical, shown
@@ -60,6 +60,7 @@ class AboutModel(TypedDict, total=False):
     iterations: int
     memory: Literal["session", "whole"] | None
     repeat: Mapping[str, Repeat] | Repeat
+    polls: Iterable[str]
     on_lost: OnLost
     fallback: Iterable[Any]
     keys: Any
@@ -104,19 +105,23 @@ class ToolShelf:
         self._grouped = frozenset[str]().union(*grouped)  # names in groups of the owner
         self._tools: dict[str, Any] = {}
         self._repeat: dict[str, Repeat] = {}
+        self._polls: set[str] = set()
 
     @property
     def names(self) -> frozenset[str]:
         """Every name of a tool that the owner has said."""
         return self._grouped | self._tools.keys()
 
-    def put(self, tool: Any, repeat: Repeat | None = None) -> None:
+    def put(self, tool: Any, repeat: Repeat | None = None, *, polls: bool = False) -> None:
         name = tool_name(tool)
+        yes_or_no(polls, "polls")
         if repeat is not None:
             self._repeat[name] = repeat_word(repeat, name)
         if name in self._tools:
             raise BadInput(f"there is a tool '{name}' already; tools have names of their own")
         self._tools[name] = tool
+        if polls:
+            self._polls.add(name)
 
     def found(self, given: Iterable[Any]) -> list[Any]:
         """Give the tools that are meant: themselves, or by their names, or as a group. What is not there is an
@@ -140,6 +145,11 @@ class ToolShelf:
             if (word := self._repeat.get(name) or _own_repeat(tool)) is not None:
                 words[name] = word
         return words
+
+    def polls(self, tools: Iterable[Any]) -> frozenset[str]:
+        """Return the names of those that poll: as they were registered, or as they are described."""
+        described = {tool_name(tool): getattr(tool, "polls", False) is True for tool in tools}
+        return frozenset(name for name, polls in described.items() if polls or name in self._polls)
 
     def _named(self, name: str) -> list[Any]:
         if name in (VERBS, CONTEXT, PEOPLE):
@@ -190,6 +200,7 @@ def modelled(name: str, model: Any, about: Said, shelf: ToolShelf, prompt: Any =
     tools = shelf.found(about.get("tools", ()))
     names = frozenset(map(tool_name, tools))
     card, rules = _card(name, names, about), _rules(names, about, shelf.repeats(tools), shelf.names)
+    rules = rules._replace(polls=rules.polls | shelf.polls(tools))
     if callable(plain := getattr(model, "answering", None)):  # a script, where there is no framework to ask it through
         answer = cast("AgentFunction", plain(tools, verbs=_asks(card), prompt=prompt or _prompt))
         return Registered(card, answer, about.get("retry", USUAL), rules)
@@ -345,12 +356,14 @@ def _rules(
     given = () if isinstance(approve, bool) else [str(one) for one in items(approve, "approve takes a list of tools")]
     names = (tools or frozenset()) | _HAD
     wanted, denied = _single(given), _single(_listed(about.get("deny", ())))
+    polls = frozenset(str(one) for one in items(about.get("polls", ()), "polls takes a list of tools"))
     expects = frozenset[str]()
     if tools is None:
-        expects = ((wanted | denied) - names) | _named_in(about.get("repeat", {}))
+        expects = ((wanted | denied) - names) | _named_in(about.get("repeat", {})) | polls
     else:
         _must_be_there("approve", wanted, names)
         known = names | (elsewhere or frozenset()) | _GROUPED
+        _must_be_there("polls", polls, tools)
         _must_be_there("deny", denied if elsewhere is not None else _slips(denied, known), known)
     before, after = _hooks(about.get("before", ()), "before"), _hooks(about.get("after", ()), "after")
     most = counted(about.get("iterations", ITERATIONS), "iterations", least=1)
@@ -367,6 +380,7 @@ def _rules(
         on_lost=on_lost,
         expects=expects,
         memory=memory(about.get("memory")),
+        polls=polls,
     )
 
 

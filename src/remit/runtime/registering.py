@@ -121,19 +121,22 @@ class HasTeam:
         self.add(found.card, found.answer, retry=found.retry, rules=found.rules)
 
     @overload
-    def tool(self, function: AnyTool, *, repeat: Repeat | None = None) -> AnyTool: ...
+    def tool(self, function: AnyTool, *, repeat: Repeat | None = None, polls: bool = False) -> AnyTool: ...
     @overload
-    def tool(self, function: None = None, *, repeat: Repeat | None = None) -> Callable[[AnyTool], AnyTool]: ...
-    def tool(self, function: Any = None, *, repeat: Repeat | None = None) -> Any:
+    def tool(
+        self, function: None = None, *, repeat: Repeat | None = None, polls: bool = False
+    ) -> Callable[[AnyTool], AnyTool]: ...
+    def tool(self, function: Any = None, *, repeat: Repeat | None = None, polls: bool = False) -> Any:
         """Register a tool that agents may name: `@rt.tool`, or `@rt.tool(repeat="again")`.
 
         `repeat` says what happens with a call that may have been made before a crash: it is made `"again"`, with the
         same `idempotency_key` (`"key"`: what a function with that parameter says of itself), a person is asked
-        (`"ask"`), or the model is told and may decide (`"tell"`).
+        (`"ask"`), or the model is told and may decide (`"tell"`). `polls=True` says that it asks how far something is,
+        so that it may give the same again and again.
         """
         if function is None:
-            return partial(self.tool, repeat=repeat)
-        self._shelf.put(function, repeat)
+            return partial(self.tool, repeat=repeat, polls=polls)
+        self._shelf.put(function, repeat, polls=polls)
         return function
 
     def _has(self, member: Registered) -> bool:

@@ -148,7 +148,7 @@ class Circle:
         self.given, self.action = given, f"{call.name} {given}"
         is_ask = call.name in _ASKS or call.asks is not None
         self.asks = is_ask or call.name in live.conversation.passes
-        self.is_poll = circles.rules.is_poll(call.name)
+        self.is_poll = circles.rules.is_poll(call.name) or call.name in live.agent.rules.polls
         self.rule = ""  # by which it was refused
         self._wanted = _wanted(live, call) if is_ask else None
         self._passed = False  # whether an agent was run by it, or the work was passed on to one

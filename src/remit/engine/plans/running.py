@@ -1,7 +1,7 @@
 """Running a plan: a step starts as soon as its own dependencies are done, and sees only what they gave it."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -10,16 +10,16 @@ import anyio
 from remit.core import plan as plans
 from remit.core.bounds import Bounds
 from remit.core.card import Card
-from remit.core.checks import of_type
+from remit.core.checks import items, meant, of_type
 from remit.core.kinds import plan_started, step_ended
 from remit.core.message import Message
 from remit.core.outcome import Outcome
 from remit.core.plan import Plan, Step
-from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary
+from remit.core.prompt import Done, Note, Reveal, prompt, prompt_with_summary, summary, summed_up
 from remit.core.receipt import Slice
 from remit.core.remit import DELEGATION_TIME, Pass
 from remit.core.schedule import Schedule, StepEnd, StepState
-from remit.core.text import TASK_LIMIT
+from remit.core.text import TASK_LIMIT, plain, shown
 from remit.core.times import SECOND
 from remit.core.trust import INSIDE, Trust, least
 from remit.core.values import Json, decode, digest, encode
@@ -29,7 +29,7 @@ from remit.engine.ground import Ground
 from remit.engine.people.questions import Questions
 from remit.engine.plans.approvals import ASK, Approvals
 from remit.engine.sharing.inbox import Inbox
-from remit.errors import BadInput, RemitError
+from remit.errors import BadInput
 from remit.ports import Decision
 
 # Limits that hold for the whole run: a step refused by one of them means there is no point in starting another.
@@ -83,6 +83,16 @@ class PlanOutcome:
     def ok(self) -> bool:
         return all(step.state == "completed" for step in self.steps.values())
 
+    def summary(self, steps: Iterable[str] | None = None) -> str:
+        """Return the results in one line each, in the order of the plan, as a step with `memory_scope` sees them: of
+        these steps, or of all. What is from outside is marked. An empty list of steps gives an empty text."""
+        given = self.steps if steps is None else items(steps, "steps takes a list of step ids")
+        wanted = {plain(one, "a step's id", TASK_LIMIT) for one in given}
+        if strange := sorted(wanted - self.steps.keys()):
+            raise BadInput(f"there is no step {shown(strange[0])} in this plan{meant(strange[0], self.steps)}")
+        done = [one for one in self.steps.values() if one.id in wanted and one.state == "completed"]
+        return summed_up([_done(one) for one in done])
+
     def states(self) -> dict[str, Json]:
         """Tell what became of each step, without the results: those are in the journal, with the tasks that gave
         them."""
@@ -91,6 +101,11 @@ class PlanOutcome:
     def told(self, plan: Plan) -> list[Json]:
         """Tell the same with the tasks that have the results, for the end of the task that led the plan."""
         return [_told(self.steps[step.id], step) for step in plan.steps]
+
+
+def _done(outcome: StepOutcome) -> Done:
+    text = outcome.value if isinstance(outcome.value, str) else encode(outcome.value)
+    return Done(outcome.title, outcome.agent, "" if outcome.value is None else text, outcome.trust)
 
 
 def _told(outcome: StepOutcome, step: Step) -> Json:
@@ -200,22 +215,17 @@ class PlanRun:
         await self._admit()
 
     async def _disapproved(self, step: Step) -> str:
-        """Tell why a step may not start. Whoever is to approve and fails has not approved."""
+        """Return why a step may not start; empty if it may. A function that is to approve and raises fails the plan."""
         approve = self._options.approve
         if not approve:
             return ""
         approvals = Approvals(self._runner.ground, self._live, self._runner.questions)
         who, identity = self._who[step.id], self._identities[step.id]
-        try:
-            if approve is True:
-                return await approvals.person(step, who, identity)
-            approved = await approvals.once(step.id, identity, lambda: approve(step))
-            if approved == ASK:
-                return await approvals.person(step, who, identity)
-        except RemitError:
-            raise
-        except Exception as error:  # noqa: BLE001 - the caller's own code; whatever it raises is not a yes
-            return f"asking for approval failed: {type(error).__name__}: {error}"
+        if approve is True:
+            return await approvals.person(step, who, identity)
+        approved = await approvals.once(step.id, identity, lambda: approve(step))
+        if approved == ASK:
+            return await approvals.person(step, who, identity)
         return "" if approved else "it was not approved"
 
     async def _attempts(self, step: Step) -> Outcome:
@@ -285,16 +295,17 @@ class PlanRun:
 
     def _told(self, step: Step, notes: Sequence[Note]) -> tuple[str, list[Slice]]:
         """Make the step's prompt, and list what of it came from elsewhere."""
-        if step.memory_scope == "all":
+        if step.memory_scope != "own":
             # In the order of the plan: that in which steps end differs from run to run, and after a crash.
-            done_so_far = self._outcomes
-            ids = [one for one in self._steps if one in done_so_far and done_so_far[one].state == "completed"]
-            done = [self._done(one) for one in ids]
+            there = self._outcomes
+            wanted = self._steps.keys() if isinstance(step.memory_scope, str) else frozenset(step.memory_scope)
+            ids = [one for one in self._steps if one in wanted and one in there and there[one].state == "completed"]
+            done = [_done(there[one]) for one in ids]
             text = prompt_with_summary(step, done, notes, self._reveal, self._says)
             shown_of = [summary(one.text) for one in done]
         else:
             ids = plans.sources(step, self._steps)
-            done = [self._done(one) for one in ids]
+            done = [_done(self._outcomes[one]) for one in ids]
             text = prompt(step, done, notes, self._reveal, self._says)
             shown_of = [one.text for one in done]
         slices = [
@@ -303,11 +314,6 @@ class PlanRun:
         ]
         slices += [Slice.of(f"message from {note.sender}", "message", note.text, note.trust) for note in notes]
         return text, slices
-
-    def _done(self, step: str) -> Done:
-        outcome = self._outcomes[step]
-        text = outcome.value if isinstance(outcome.value, str) else encode(outcome.value)
-        return Done(outcome.title, outcome.agent, "" if outcome.value is None else text, outcome.trust)
 
     async def _turn_down(self, step: Step, reason: str) -> None:
         """Skip a step that may not start, and all that has not started yet."""

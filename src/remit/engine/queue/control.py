@@ -61,13 +61,15 @@ class TaskControl:
             began = view.event(record.began)
             assert began is not None
             data = read(began, FirstData)
-            return Status.of(TaskLine(record, data["task"], data["asker"]), outcomes.of_record(view, record))
+            outcome = outcomes.of_record(view, record)
+            return Status.of(TaskLine(record, data["task"], data["asker"]), outcome, self._ground.clock.now())
 
         return await self._ground.store.read(look)
 
     async def listed(self, which: Which) -> list[Status]:
         def look(view: View) -> list[Status]:
-            return [Status.of(line, _outcome_of(view, line)) for line in view.task_lines(which)]
+            now = self._ground.clock.now()
+            return [Status.of(line, _outcome_of(view, line), now) for line in view.task_lines(which)]
 
         return await self._ground.store.browse(look)
 

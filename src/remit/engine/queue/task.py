@@ -9,8 +9,10 @@ from remit.core.outcome import Outcome
 from remit.core.times import aware
 from remit.core.trust import INSIDE, Trust
 from remit.core.values import Json
+from remit.engine.acts import Act, act_of
 from remit.engine.attempt.live import LiveTask
 from remit.engine.plans.running import PlanOutcome
+from remit.errors import BadInput
 from remit.ports import TaskLine
 
 
@@ -19,7 +21,8 @@ class Status:
     """A task at this moment. `state` is the word it is in, `attempt` how often it was begun; times are microseconds.
 
     `asker` is the agent that asked for it, empty for a person. `result` is what it completed with, and `error` the
-    sentence that tells why it did not; `trust` is "outside" if its agent had taken in something from outside.
+    sentence that tells why it did not; `trust` is "outside" if its agent had taken in something from outside. `seen_at`
+    is when this was read.
     """
 
     id: str
@@ -42,6 +45,7 @@ class Status:
     result: Json = None
     error: str = ""
     trust: Trust = INSIDE
+    seen_at: int = 0
 
     @property
     def asked(self) -> datetime:
@@ -58,8 +62,15 @@ class Status:
         """When its time is up."""
         return aware(self.until)
 
+    @property
+    def running_for(self) -> int | None:
+        """How many microseconds its present attempt has been running; None if it does not run."""
+        if self.state not in ("running", "waiting"):
+            return None
+        return max(0, self.seen_at - (self.asked_at if self.claimed_at is None else self.claimed_at))
+
     @classmethod
-    def of(cls, line: TaskLine, outcome: Outcome | None) -> "Status":
+    def of(cls, line: TaskLine, outcome: Outcome | None, now: int) -> "Status":
         record = line.record
         ended = Outcome("", "", "completed") if outcome is None else outcome
         return cls(
@@ -83,6 +94,7 @@ class Status:
             result=ended.value,
             error="" if ended.error is None else str(ended.error),
             trust=ended.trust,
+            seen_at=now,
         )
 
 
@@ -92,8 +104,8 @@ class KnowsTasks(Protocol):
     async def status(self, task: str, asker: LiveTask | None = None) -> Status: ...
     async def outcome(self, task: str, seconds: float | None) -> Outcome: ...
     async def awaited(self, asker: LiveTask, task: str, seconds: float | None) -> Outcome: ...
-    async def cancel(self, task: str, why: str, asker: LiveTask | None) -> int: ...
-    async def retry(self, task: str, asker: LiveTask | None) -> str: ...
+    async def cancel(self, task: str, why: str, asker: LiveTask | None, act: Act) -> int: ...
+    async def retry(self, task: str, asker: LiveTask | None, act: Act, *, anew: bool = False) -> str: ...
     async def plan_outcome(self, outcome: Outcome, asker: LiveTask | None) -> PlanOutcome: ...
 
 
@@ -138,14 +150,22 @@ class Task:
         """Wait for its result; raises `Failed` if there is none."""
         return (await self.wait(seconds)).unwrap()
 
-    async def cancel(self, why: str = "cancelled by its asker") -> int:
-        """Stop it and everything below it; tells how many tasks that is."""
-        return await self._tasks.cancel(self.id, why, self._asker)
+    async def cancel(self, why: str = "cancelled by its asker", *, op: str = "", by: str = "") -> int:
+        """Stop it and everything below it; tells how many tasks that is. An owner may say under which operation, so
+        that a repeated request is one act, and who asks for it, as for `workspace.cancel`."""
+        return await self._tasks.cancel(self.id, why, self._asker, self._act("cancel", op, by))
 
-    async def retry(self) -> "Task":
-        """Run it again as a new task, if it did not complete. An agent's handle gives an agent's handle: within its
-        deadline, and while its turn lasts."""
-        return Task(self._tasks, await self._tasks.retry(self.id, self._asker), self._asker)
+    async def retry(self, *, anew: bool = False, op: str = "", by: str = "") -> "Task":
+        """Run it again as a new task, if it did not complete, as `workspace.retry` does. An agent's handle gives an
+        agent's handle: within its deadline, and while its turn lasts."""
+        act = self._act("retry", op, by)
+        return Task(self._tasks, await self._tasks.retry(self.id, self._asker, act, anew=anew), self._asker)
+
+    def _act(self, verb: str, op: str, by: str) -> Act:
+        """Read what an owner says; an agent's acts are told apart by its task, and are its own."""
+        if self._asker is not None and (op or by):
+            raise BadInput(f"{verb} takes op and by of an owner only; '{self._asker.remit.holder}' is an agent")
+        return act_of(op, by)
 
     def __repr__(self) -> str:
         return f"<Task {self.id}>"
