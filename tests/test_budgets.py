@@ -1,11 +1,14 @@
-"""What each thing may cost, in what can be counted exactly: statements, transactions, pages written, functions called.
+"""What each thing may cost, in what can be counted exactly: statements, transactions, pages written, functions called,
+files that are walked through and bytecodes.
 
 Whoever makes something dearer raises its budget here, in the open, and says why. Whoever makes it cheaper lowers it.
 """
 
 import gc
+import json
 import re
 import sqlite3
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -24,6 +27,7 @@ from teams import team
 
 pytestmark = pytest.mark.anyio
 
+ROOT = Path(__file__).parents[1]
 TIMES = 20  # of each, one after the other: what happens now and then is spread over them
 PAGE = 2_048
 NUMBERS = count()
@@ -187,3 +191,40 @@ async def test_the_functions_that_are_called_stay_within_their_budget(job: Job):
         with counting(rt) as counted:
             await job(rt)
         within("functions called", counted.calls, BUDGETS[job].calls)
+
+
+class Walk(NamedTuple):
+    """What `docs/walk.py` counts on the way of one of each, in memory: only what is remit's own."""
+
+    calls: int
+    files: int
+    changes: int  # of file
+    bytecodes: int  # of Python 3.11: others count otherwise
+
+
+WALKS = {
+    "a delegation": Walk(280, 58, 228, 7_200),
+    "an entry": Walk(80, 30, 70, 1_900),
+    "a submitted task, until it is in the queue": Walk(160, 53, 118, 3_950),
+    "a submitted task, until it has ended": Walk(335, 71, 256, 7_900),
+    "a model agent, two requests and a tool call": Walk(1_120, 100, 800, 28_500),
+}
+
+
+@pytest.mark.rule("speed.budget")
+def test_the_walks_are_no_longer_than_the_page_on_design_says():
+    done = subprocess.run([sys.executable, ROOT / "docs" / "walk.py", "--json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    walked = {name: Walk(*figures) for name, figures in json.loads(done.stdout).items()}
+    counted = Walk._fields if sys.version_info[:2] == (3, 11) else ("files",)
+    longer = {
+        f"{name}: {what}": (getattr(walk, what), getattr(WALKS[name], what))
+        for name, walk in walked.items()
+        for what in counted
+        if getattr(walk, what) > getattr(WALKS[name], what)
+    }
+    assert not longer
+    assert walked.keys() == WALKS.keys()
+    page = (ROOT / "docs" / "design.md").read_text()
+    for name, walk in WALKS.items():
+        assert f"| {name} | {walk.calls:,} | {walk.files} | {walk.changes} | {walk.bytecodes:,} |" in page

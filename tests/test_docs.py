@@ -297,16 +297,5 @@ def test_the_drawn_parts_are_up_to_date():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_walks_can_be_walked():
-    done = subprocess.run([sys.executable, ROOT / "docs" / "walk.py"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert re.findall(r"^(an? [\w ,]+?) +\d+ calls", done.stdout, re.MULTILINE) == [
-        "a delegation",
-        "an entry",
-        "a submitted task, to the queue",
-        "a submitted task, to its end",
-    ]
-
-
 def test_the_changelog_tells_of_this_version():
     assert re.search(rf"^## {re.escape(remit.__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)

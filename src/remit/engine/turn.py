@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Never, TypeAlias, Unpack, cast
 import anyio
 from anyio.lowlevel import checkpoint
 
-from remit.core import remit as remits
 from remit.core.card import Card
 from remit.core.checks import between, items, whole
 from remit.core.command import Command, Send, Update
@@ -100,7 +99,7 @@ class Turn(MoneyVerbs, ModelVerbs):
     @property
     def tools(self) -> Toolset:
         """The tools this holder may use this time: `"read_file" in turn.tools`, `for tool in turn.tools`."""
-        return Toolset(remits.kit(self._live.remit, self._live.card))
+        return Toolset(self._live.kit)
 
     @cached_property
     def handoff(self) -> Handoff:

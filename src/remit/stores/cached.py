@@ -6,6 +6,7 @@ ago. Answering from memory is why a fence on every write and the figures of a ru
 
 from collections.abc import Sequence
 from contextlib import suppress
+from operator import add
 from typing import Any, Final, cast
 
 from remit.core.breaker import Breaker
@@ -283,18 +284,8 @@ class CachedView(SqlView):
         """Add to the figures of a run what an event that was just written counts."""
         known = self._runs.get(run)
         if known is not None:
-            _, members, tasks, handoffs, tokens, refusals, credits_, requests = known
-            joining, more_tasks, more_handoffs, more_tokens, more_refusals, more_credits, more_requests = count
-            self._runs[run] = RunFacts(
-                run,
-                members.union(joining.split()) if joining else members,
-                tasks + more_tasks,
-                handoffs + more_handoffs,
-                tokens + more_tokens,
-                refusals + more_refusals,
-                credits_ + more_credits,
-                requests + more_requests,
-            )
+            members = known.members.union(count.members.split()) if count.members else known.members
+            self._runs[run] = RunFacts(run, members, *map(add, known[2:], count[1:]))  # figures in the same order
 
     def _remember_run(self, facts: RunFacts) -> None:
         self._runs[facts.id] = facts

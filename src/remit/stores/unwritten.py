@@ -6,7 +6,7 @@ and of meters. A hold that ends in the transaction in which it began is never wr
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from operator import itemgetter
+from operator import add, itemgetter
 from typing import Any, Final, TypeAlias, cast
 
 from remit.core.money import LeaseMove
@@ -54,14 +54,14 @@ class Unwritten:
 
     def count(self, workspace: str, run: str, count: Count) -> None:
         """Add to the figures of a run."""
-        waiting = self._runs.get((workspace, run))
+        key = (workspace, run)
+        waiting = self._runs.get(key)
         if waiting is None:
-            self._runs[workspace, run] = [*count]
+            self._runs[key] = [*count]
         elif count is ONE_TASK:  # nearly always
             waiting[1] += 1
         else:
-            for place, more in enumerate(count):
-                waiting[place] += more
+            self._runs[key] = [*map(add, waiting, count)]
 
     def move(self, workspace: str, move: LeaseMove) -> None:
         """Add to the figures of a lease."""

@@ -34,7 +34,7 @@ from remit.adapters.pydantic_ai.history import (
     trimmed,
 )
 from remit.adapters.pydantic_ai.talking import DIALECT, made_by, portable
-from remit.core.money.prices import MOST_COUNTED, Usage
+from remit.core.money.prices import Usage, are_counts
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.secret import Secret
 from remit.errors import BadInput
@@ -243,10 +243,9 @@ def usage_of(answer: ModelResponse) -> Usage | None:
     """Give what the provider counted; None if it did not, or if what it says cannot be true."""
     told = answer.usage
     counts = (told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_write_tokens)
-    for count in counts:
-        if type(count) is not int or not 0 <= count <= MOST_COUNTED:
-            return None
+    if told.unmeasured_requests or not are_counts(*counts):
+        return None
     read, written, cached, kept = counts
-    if told.unmeasured_requests or not (read or written) or cached + kept > read:
+    if not (read or written) or cached + kept > read:
         return None
     return Usage(read, written, cached, kept)

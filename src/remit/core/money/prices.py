@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from remit.core.checks import counted, items, of_type
 from remit.core.credits import CreditsGiven, credits  # noqa: A004 - the word of the domain
@@ -14,6 +14,7 @@ PER_MESSAGE: Final = 3  # tokens around each message: who says it, where it begi
 MOST_COUNTED: Final = 100_000_000  # tokens of one request: no model reads or writes so many, whatever a provider says
 RateGiven: TypeAlias = str | Literal[0]  # as people write them: there is no such thing as no limit to a price
 _COUNTS: Final = ("input", "output", "cached_input", "cache_written", "requests")
+_WHOLE: Final = {int}
 _LONGEST: Final = 1 << 31  # of a text to count, in characters
 
 
@@ -30,9 +31,9 @@ class Usage:
     requests: int = 1
 
     def __post_init__(self) -> None:
-        for name in _COUNTS:
-            if type(count := getattr(self, name)) is not int or not 0 <= count <= MOST_COUNTED:
-                counted(count, f"usage: {name}")
+        if not are_counts(self.input, self.output, self.cached_input, self.cache_written, self.requests):
+            for name in _COUNTS:
+                counted(getattr(self, name), f"usage: {name}")
         if self.cached_input + self.cache_written > self.input:
             raise BadInput(
                 f"usage: input is everything that was read; {self.cached_input:,} from a cache and "
@@ -68,6 +69,14 @@ class Price:
             if found is None and part.name not in ("cached_input", "cache_written"):
                 raise BadInput(f'price: {part.name} is an amount such as "$2.50", or 0 for nothing, not None')
             object.__setattr__(self, part.name, found)
+
+
+def are_counts(*counts: object) -> bool:
+    """Whether these are whole numbers, none of them more than a request can have."""
+    if {*map(type, counts)} != _WHOLE:
+        return False
+    whole = cast("tuple[int, ...]", counts)
+    return min(whole) >= 0 and max(whole) <= MOST_COUNTED
 
 
 def cost(price: Price, usage: Usage) -> int:

@@ -24,7 +24,7 @@ from remit.core.offers import Offers, Room
 from remit.core.outcome import Outcome
 from remit.core.receipt import Receipt, Why, kept_back
 from remit.core.refusals import Refusals
-from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Remit, Rights
+from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights
 from remit.core.repeats import Repeats
 from remit.core.scope import NOTHING, Sees
 from remit.core.times import SECOND
@@ -339,7 +339,12 @@ class LiveTask:
     @property
     def rights(self) -> Rights:
         """Everything the holder has and may pass on right now."""
-        return Rights(self.sight, self.reach, remits.kit(self.remit, self.card))
+        return Rights(self.sight, self.reach, self.kit)
+
+    @cached_property
+    def kit(self) -> Kit:
+        """The tools that the holder may use; fixed for the turn."""
+        return remits.kit(self.remit, self.card)
 
     @cached_property
     def sight(self) -> Sees:

@@ -6,12 +6,14 @@ as if the code had run: otherwise a crash would make untrusted text trusted.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from remit.core.receipt import Slice
 from remit.core.trust import INSIDE
 from remit.core.values import Json
 from remit.engine.attempt.live import LiveTask
+
+_NOTHING: Final = frozenset[tuple[str, str, int]]()
 
 
 class Before(NamedTuple):
@@ -49,4 +51,4 @@ def apply(live: LiveTask, marks: dict[str, Any]) -> None:
 
 
 def _written(live: LiveTask) -> frozenset[tuple[str, str, int]]:
-    return frozenset((*where, version) for where, version in live.wrote.items())
+    return frozenset((*where, version) for where, version in live.wrote.items()) if live.wrote else _NOTHING

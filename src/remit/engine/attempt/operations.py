@@ -286,8 +286,9 @@ class Operations:
 
     def answered(self, talk: str) -> None:
         """Move on to the next position of a conversation."""
-        self._next(f"{self.where}/talk/{talk}")
-        self._next(f"{self.where}/answers")
+        where = self.where
+        self._next(f"{where}/talk/{talk}")
+        self._next(f"{where}/answers")
 
     def tools_of(self, call: str) -> str:
         """The prefix of the ids of all calls of tools that a model made under this id."""
@@ -295,11 +296,12 @@ class Operations:
 
     def tool(self, call: str, about: str) -> str:
         """Return the id of the next call of a tool with this id and these arguments; the same in every try."""
-        op = f"{self._origin}/tools/{self._next(f'{self.where}/{digest(call)}/{about}')}"
+        where = self.where
+        op = f"{self._origin}/tools/{self._next(f'{where}/{digest(call)}/{about}')}"
         if self._positions is None:
             self._positions = {}
-        answers = self._counts.get(f"{self.where}/answers", 0)
-        at = f"{self.where}/tools/{answers}/{about}"
+        answers = self._counts.get(f"{where}/answers", 0)
+        at = f"{where}/tools/{answers}/{about}"
         self._positions[op] = self._without_chance(f"tools/{self._next(at)}")
         return op
 

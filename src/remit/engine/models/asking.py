@@ -346,7 +346,7 @@ def _must_have_what_was_named(live: LiveTask, tools: frozenset[str]) -> None:
 
 def _strange(call: ModelCall, reply: ModelAnswer) -> list[str]:
     """List the calls of tools that were not offered."""
-    return [name for name in reply.calls if name not in call.tools]
+    return [name for name in reply.calls if name not in call.tools] if reply.calls else []
 
 
 def _position_data(at: Position | None) -> dict[str, Json]:

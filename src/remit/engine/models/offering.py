@@ -79,8 +79,7 @@ class Offering(NamedTuple):
 
 def has_verbs(live: LiveTask) -> bool:
     """Whether the holder has verbs among its tools at all, as every model has: agents that are programs have none."""
-    kit = remits.kit(live.remit, live.card)
-    return any(kit.has(name) for name in (*GROUPS["context"], *_ASKING))
+    return any(live.kit.has(name) for name in (*GROUPS["context"], *_ASKING))
 
 
 def _facts(view: View, live: LiveTask) -> tuple[RunFacts, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from remit.core import remit as remits
 from remit.core import scope
 from remit.core.allow import ANY
 from remit.core.credits import dollars
@@ -75,7 +74,7 @@ class Prompting(NamedTuple):
 
     async def _around(self, live: LiveTask) -> Around:
         """Read what a model is told besides: no more of it than it is offered a verb for."""
-        room, kit = await self.offering.room(live), remits.kit(live.remit, live.card)
+        room, kit = await self.offering.room(live), live.kit
         not_offered = hidden(room)
 
         def offered(name: str) -> bool:

@@ -120,7 +120,6 @@ class KeptTalk:
         """Return what is on record at the next position and move on past it; None if the model is to be asked. Raises
         Failed if the record is of another framework."""
         live = self._live
-        live.must_be_at_work()
         live.conversation.must_go_on()
         self._next = live.operations.position(self.name)
         if not live.attempt.is_rerun:

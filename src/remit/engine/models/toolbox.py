@@ -106,7 +106,7 @@ class Toolbox(NamedTuple):
             told = ToolAnswer(again, "refused", rule="repeat")
         else:
             with live.operations.inside(op):
-                told = await self._used(turn, live, op, call, do)
+                told = await self._used(turn, live, op, call, do, circle.given)
         said = await _after(turn, live, call, told)
         told = _let_out(live, call, said)
         circle.judge(op, told.value, told.outcome, told.rule)
@@ -116,12 +116,15 @@ class Toolbox(NamedTuple):
             await _give_up(live, said.fault)
         return kept
 
-    async def _used(self, turn: Approver, live: LiveTask, op: str, call: ToolCall, do: ToolFunction) -> ToolAnswer:
-        """Call what comes before it, have it approved, and use the tool. Only the tool's own time is counted."""
+    async def _used(
+        self, turn: Approver, live: LiveTask, op: str, call: ToolCall, do: ToolFunction, written: str
+    ) -> ToolAnswer:
+        """Call what comes before it, have it approved, and use the tool. Only the tool's own time is counted. `written`
+        is what the model wrote as arguments."""
         ticks, began = self.ground.clock.ticks, -1
         try:
             given = await self._approved(turn, live, call._replace(arguments=await _hooked(turn, live, call)), op)
-            await self._begin(live, op, call)
+            await self._begin(live, op, call, written)
             key = await key_of(self.ground, live, op) if call.name in live.agent.rules.repeat else ""
             began = ticks()
             token = TOOL_KEY.set(key)
@@ -191,13 +194,13 @@ class Toolbox(NamedTuple):
                 raise Refused(f"{may_be_done(name)}: {refused}", rule="not-allowed") from None
         return given
 
-    async def _begin(self, live: LiveTask, op: str, call: ToolCall) -> None:
+    async def _begin(self, live: LiveTask, op: str, call: ToolCall, written: str) -> None:
         """Look whether the task is still this process's right before the tool is used. A tool that must not be used
         twice is recorded as begun."""
         if live.agent.rules.repeats(call.name) in _HARMLESS:
             await self.ground.store.read(live.must_hold)
             return
-        data: ToolBegun = {"tool": call.name, "call": call.id, "given": self._short({**call.arguments})}
+        data: ToolBegun = {"tool": call.name, "call": call.id, "given": self._short(written)}
 
         def decide(view: View) -> Decision[Json]:
             live.must_hold(view)
@@ -345,7 +348,7 @@ def _arguments(name: str, changed: object) -> dict[str, Any]:
 
 
 def _not_allowed(live: LiveTask, call: ToolCall) -> str | None:
-    name, kit = call.name, remits.kit(live.remit, live.card, inner=call.inner)
+    name, kit = call.name, remits.kit(live.remit, live.card, inner=True) if call.inner else live.kit
     if kit.has(name):
         return None
     names = sorted(kit.names - GROUPS["context"])[:_LISTED] if isinstance(kit.names, frozenset) else ["others"]

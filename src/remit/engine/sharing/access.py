@@ -119,7 +119,6 @@ class HolderAccess:
     async def newest(self, wanted: list[Scope], limit: int) -> dict[Scope, list[Entry]]:
         """Find the newest entries that the holder sees of each of these scopes, in one read. None is on the receipt
         before it is noted with `note`."""
-        self._live.must_be_at_work()
         seen = {one: parts for one in wanted if (parts := scope.parts(self._live.sight, one))}
         if not seen:
             return {}
