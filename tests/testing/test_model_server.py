@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -361,7 +362,7 @@ async def test_a_request_is_recorded_as_it_was_asked(dialect: str, stream: bool)
     ],
 )
 async def test_the_words_of_the_last_message_are_at_hand(message: dict[str, Any], text: str):
-    async with serving([Says("hi")]) as (server, client):
+    async with serving([Says("hi")], strict=False) as (server, client):
         await ask(client, messages=[*HELLO, message])
 
     assert server.requests[0].text == text
@@ -734,3 +735,89 @@ async def test_a_connection_is_used_again_unless_it_is_to_be_closed():
         got = await client.post(PATHS["chat"], json=body(), headers={"connection": "close"})
 
     assert got.status_code == 200
+
+
+# --- strict providers -------------------------------------------------------------------------
+
+
+def chat_call(id_: str = "c1") -> dict[str, Any]:
+    called = {"id": id_, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    return {"role": "assistant", "content": None, "tool_calls": [called]}
+
+
+def chat_result(id_: str = "c1") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id_, "content": "seen"}
+
+
+def item(kind: str, **more: Any) -> dict[str, Any]:
+    about = {"name": "look", "arguments": "{}"} if kind == "function_call" else {"output": "seen"}
+    return {"type": kind, "call_id": "c1", **about, **more}
+
+
+def blocks(role: str, *given: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "content": list(given)}
+
+
+USE: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+RESULT: dict[str, Any] = {"type": "tool_result", "tool_use_id": "c1", "content": "seen"}
+CALL, OUTPUT = item("function_call"), item("function_call_output")
+
+ALLOWED: list[tuple[str, list[dict[str, Any]]]] = [
+    ("chat", [chat_call(), chat_result()]),
+    ("responses", [CALL, OUTPUT]),
+    ("messages", [blocks("assistant", USE), blocks("user", RESULT, {"type": "text", "text": "and?"})]),
+]
+REFUSED: dict[str, tuple[str, list[dict[str, Any]], str]] = {
+    "chat: no result": ("chat", [chat_call()], "call 'c1' has no result"),
+    "chat: no result before others": ("chat", [chat_call(), *HELLO, chat_result()], "call 'c1' has no result"),
+    "chat: no call": ("chat", [chat_result()], "has the result of call 'c1', which does not precede it"),
+    "chat: an unknown field": ("chat", [{"role": "user", "content": "x", "rs_1": ""}], "has an unknown field 'rs_1'"),
+    "chat: an unknown role": ("chat", [{"role": "oracle", "content": "x"}], "there are no messages of kind 'oracle'"),
+    "chat: a bad id": ("chat", [chat_call("c 1"), chat_result("c 1")], "'c 1' is no id of a call"),
+    "chat: nothing said": ("chat", [{"role": "assistant", "content": None}], "has neither words nor calls"),
+    "chat: no calls": ("chat", [{"role": "assistant", "content": "x", "tool_calls": []}], "is an empty list"),
+    "responses: no result": ("responses", [CALL], "call 'c1' has no result"),
+    "responses: no call": ("responses", [OUTPUT, CALL], "there is a result of call 'c1', and no such call before it"),
+    "responses: an id of another kind": ("responses", [item("function_call", id="c9"), OUTPUT], "the id 'c9' is not"),
+    "responses: an unknown field": ("responses", [item("function_call", x=1), OUTPUT], "has an unknown field 'x'"),
+    "messages: no result": ("messages", [blocks("assistant", USE)], "call 'c1' has no result"),
+    "messages: a late result": (
+        "messages",
+        [blocks("assistant", USE), *HELLO, blocks("user", RESULT)],
+        "call 'c1' has no result in the next message",
+    ),
+    "messages: no call": ("messages", [blocks("user", RESULT)], "there is a result of call 'c1', and no such call"),
+    "messages: a bad id": ("messages", [blocks("assistant", USE | {"id": "a.b:0"}), *HELLO], "'a.b:0' is no id"),
+    "messages: two of one id": ("messages", [blocks("assistant", USE, USE), *HELLO], "two calls have the id 'c1'"),
+    "messages: no words": ("messages", [blocks("user", {"type": "text", "text": " "})], "a block of text has no words"),
+    "messages: nothing": ("messages", [blocks("user")], "a message has no content"),
+    "messages: an unknown block": ("messages", [blocks("user", {"type": "x"})], "no messages of kind 'x'"),
+}
+
+
+@pytest.mark.rule("script.strict")
+@pytest.mark.parametrize(("dialect", "more"), ALLOWED)
+async def test_what_strict_providers_allow_is_answered(dialect: str, more: list[dict[str, Any]]):
+    name = "input" if dialect == "responses" else "messages"
+    assert (await one(Says("hi"), dialect, **{name: [*HELLO, *more]})).status == 200
+
+
+@pytest.mark.rule("script.strict")
+@pytest.mark.parametrize("what", REFUSED)
+async def test_what_strict_providers_refuse_is_refused_and_fails_the_test(what: str):
+    dialect, more, sentence = REFUSED[what]
+    name = "input" if dialect == "responses" else "messages"
+    with pytest.raises(ScriptFailed, match=re.escape(sentence)):
+        assert (await one(Says("hi"), dialect, **{name: [*HELLO, *more]})).status == 400
+
+
+@pytest.mark.rule("script.strict")
+async def test_strict_providers_know_the_fields_of_a_request_and_the_names_of_tools():
+    with pytest.raises(ScriptFailed, match="the request has an unknown field 'rs_1'"):
+        await one(Says("hi"), rs_1="")
+    with pytest.raises(ScriptFailed, match="the name of tool 'look at' is not one of letters"):
+        await one(Says("hi"), tools=[{"type": "function", "function": {"name": "look at"}}])
+    with pytest.raises(ScriptFailed, match="the first message is not the user's"):
+        await one(Says("hi"), "messages", messages=[{"role": "assistant", "content": "x"}, *HELLO])
+    async with serving([Says("hi")], strict=False) as (_, client):
+        assert (await ask(client, rs_1="")).status == 200

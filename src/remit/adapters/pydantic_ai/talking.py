@@ -1,6 +1,7 @@
 """Conversations of pydantic-ai as they are kept."""
 
 import copy
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -18,6 +19,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from remit.adapters.guests import unlike
 from remit.adapters.pydantic_ai.history import as_json, decoded, said_in
 from remit.core.values import Json
 from remit.ports.models import ModelAnswer
@@ -25,6 +27,9 @@ from remit.ports.models import ModelAnswer
 _MADE_BY: Final = "remit_model"  # in the metadata of an answer: the model that gave it
 _NOT_WRITTEN: Final = frozenset(("instructions", "timestamp", "run_id", "conversation_id"))
 _SAID: Final = ("tool_name", "content", "args")
+_STRANGE: Final = re.compile(r"[^A-Za-z0-9_-]")  # in the id of a call
+_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_LONGEST_ID: Final = 36  # with room for a number
 _PROVIDERS: Final = ("id", "signature", "provider_name", "provider_details")
 
 
@@ -104,21 +109,47 @@ def made_by(answer: ModelResponse, model: str) -> ModelResponse:
 
 def portable(messages: Sequence[ModelMessage], model: str) -> list[ModelMessage]:
     """Prepare a conversation for a model: what another one gave has none of its ids, signatures and thoughts. A
-    provider does not know those of another, and some APIs of one provider do not know each other's."""
-    return [_stripped(one) if isinstance(one, ModelResponse) and _is_foreign(one, model) else one for one in messages]
+    provider does not know those of another, and some APIs of one provider do not know each other's. Its calls have ids
+    that every provider takes."""
+    if not any(isinstance(one, ModelResponse) and _is_foreign(one, model) for one in messages):
+        return [*messages]
+    seen = {call for one in messages for call in DIALECT.calls(one)}
+    renamed: dict[str, str] = {}
+    told: list[ModelMessage] = []
+    for one in messages:
+        if isinstance(one, ModelResponse):
+            strange = [call for call in DIALECT.calls(one) if not _PLAIN_ID.fullmatch(call)]
+            if _is_foreign(one, model):
+                renamed |= {call: unlike(_STRANGE.sub("_", call)[:_LONGEST_ID], seen) for call in strange}
+                one = _stripped(one, renamed)  # noqa: PLW2901
+        elif renamed:
+            one = _with_ids(one, renamed)  # noqa: PLW2901
+        told.append(one)
+    return told
 
 
 def _is_foreign(answer: ModelResponse, model: str) -> bool:
     return (answer.metadata or {}).get(_MADE_BY, model) != model
 
 
-def _stripped(answer: ModelResponse) -> ModelResponse:
+def _stripped(answer: ModelResponse, renamed: Mapping[str, str]) -> ModelResponse:
     parts: list[Any] = []
     for part in answer.parts:
         if not isinstance(part, ThinkingPart):
-            foreign = {name: None for name in _PROVIDERS if getattr(part, name, None) is not None}
+            foreign: dict[str, Any] = {name: None for name in _PROVIDERS if getattr(part, name, None) is not None}
+            if isinstance(part, ToolCallPart) and part.tool_call_id in renamed:
+                foreign["tool_call_id"] = renamed[part.tool_call_id]
             parts.append(replace(part, **foreign) if foreign else part)
     return replace(answer, parts=parts, provider_name=None, provider_details=None, provider_response_id=None)
+
+
+def _with_ids(message: ModelRequest, renamed: Mapping[str, str]) -> ModelRequest:
+    """Name the results of calls as the calls are named now."""
+    parts: list[Any] = []
+    for part in message.parts:
+        call = part.tool_call_id if isinstance(part, ToolReturnPart) else ""
+        parts.append(replace(part, tool_call_id=renamed[call]) if call in renamed else part)
+    return replace(message, parts=parts)
 
 
 def _without_system(message: ModelRequest) -> ModelRequest:

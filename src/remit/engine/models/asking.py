@@ -255,6 +255,7 @@ class Models(NamedTuple):
         providers = {choice.provider for choice in call.choices if choice.provider}
 
         def look(view: View) -> _Known:
+            live.must_hold(view)
             self.circles.must_go_on(view, live)
             own = {name: own_mark(row) for name in providers if (row := view.secret(name)) is not None}
             return _Known(view.coolings(), purse_in(view, live.remit.id), own)

@@ -18,6 +18,7 @@ from remit.testing.models.http import HEAD_LIMIT, BadHttp, Incoming, read_incomi
 from remit.testing.models.replies import ModelReply
 from remit.testing.models.requests import PATHS, ModelRequest, read
 from remit.testing.models.spelling import Spelled, plain, spelled
+from remit.testing.models.strict import refusal as strict_refusal
 
 CONNECTIONS: Final = 64  # at a time
 BODY_LIMIT: Final = 16 * 2**20  # bytes
@@ -32,15 +33,16 @@ class ScriptFailed(AssertionError):
 
 class ModelServer:
     """`url` is where it listens, `requests` lists what it was asked, in order, and `faults` what its script could not
-    answer."""
+    answer and what a strict provider refuses."""
 
-    def __init__(self, script: Script, clock: Clock, body_limit: int) -> None:
+    def __init__(self, script: Script, clock: Clock, body_limit: int, *, strict: bool = True) -> None:
         self.url = ""
         self.requests: list[ModelRequest] = []
         self.faults: list[str] = []
         self._script = script if callable(script) else _next_of(deque(script))
         self._clock = clock
         self._body_limit = body_limit
+        self._strict = strict
         self._news = asyncio.Event()
 
     def __repr__(self) -> str:
@@ -78,6 +80,9 @@ class ModelServer:
         self.requests.append(request)
         number = len(self.requests)
         self._news.set()
+        if self._strict and (wrong := strict_refusal(request)):
+            self.faults.append(f"request {number}, to {request.model}: a strict provider refuses it: {wrong}")
+            return plain(400, error(dialect, 400, message=wrong))
         try:
             given = self._script(request)
             reply = await given if isawaitable(given) else given
@@ -145,12 +150,19 @@ def refusal(status: int, sentence: str) -> Spelled:
 
 @asynccontextmanager
 async def model_server(
-    script: Script = (), *, clock: Clock | None = None, connections: int = CONNECTIONS, body_limit: int = BODY_LIMIT
+    script: Script = (),
+    *,
+    clock: Clock | None = None,
+    connections: int = CONNECTIONS,
+    body_limit: int = BODY_LIMIT,
+    strict: bool = True,
 ) -> AsyncGenerator[ModelServer]:
     """Serve a script: replies, one for each request in the order in which they come, or a function that looks at the
-    request. It speaks `/v1/chat/completions`, `/v1/responses` and `/v1/messages`, plain and streamed. Raises
-    ScriptFailed at the end if the script ran out or failed, unless the test has failed already."""
-    model = ModelServer(script, clock or SystemClock(), body_limit)
+    request. It speaks `/v1/chat/completions`, `/v1/responses` and `/v1/messages`, plain and streamed. A request that
+    strict providers refuse, with a call that has no result, a result that has no call, or a field or an id that they do
+    not know, is refused unless `strict` is False. Raises ScriptFailed at the end if the script ran out or failed or a
+    request was refused, unless the test has failed already."""
+    model = ModelServer(script, clock or SystemClock(), body_limit, strict=strict)
     async with listening(model.serve, connections) as model.url:
         yield model
     if model.faults:
