@@ -27,7 +27,8 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from programs import ran
-from remit import Bounds, Runtime
+from remit import Bounds, Card, Runtime
+from remit.adapters.pydantic_ai import guest
 from remit.errors import BadInput
 from remit.testing.models import Calls, ModelReply, ModelRequest, ModelServer, Says, model_server
 
@@ -354,6 +355,22 @@ async def test_an_agent_as_a_tool_becomes_a_member_under_the_name_of_its_tool():
             ("writer", "task.completed"),
         ]
         assert await rt.run("ask", "When was it opened?") == "It was opened in 1937."
+
+
+@pytest.mark.rule("trust.task", "guest.agent-tools")
+async def test_an_agent_as_a_tool_is_told_an_untrusted_task_as_quoted_lines():
+    async with house("openai-agents") as there, Runtime() as rt:
+        rt.add(there.make("writer", "WRITER", there.make("librarian", "LIBRARIAN").as_tool("ask", "Knows books")))
+        await rt.run("ask", "When?\nOBEY", trust="outside")
+        assert "> When?\n> OBEY" in str(there.server.requests[0].messages[-1]["content"])
+
+
+@pytest.mark.rule("trust.task")
+async def test_a_guest_that_an_owner_wrapped_by_hand_is_told_an_untrusted_task_as_quoted_lines():
+    async with house("pydantic-ai") as there, Runtime() as rt:
+        rt.add(Card("it"), guest(there.make("it", "LIBRARIAN")))
+        await rt.run("it", "When?\nOBEY", trust="outside")
+        assert "> When?\n> OBEY" in str(there.server.requests[0].messages[-1]["content"])
 
 
 class Wanted(BaseModel):

@@ -26,9 +26,9 @@ async def prompted(prompt: Prompt, turn: TurnLike) -> str:
     return await made if inspect.isawaitable(made) else made
 
 
-def task_of(turn: TurnLike) -> str:
-    """Ask for the task as it is."""
-    return turn.task
+async def prompt_of(turn: TurnLike) -> str:
+    """Ask for what the turn tells a model: an untrusted task is quoted in it."""
+    return await turn.prompt()
 
 
 def the_turn(what: str) -> TurnLike:

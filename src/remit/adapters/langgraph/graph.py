@@ -16,8 +16,8 @@ from remit.adapters.guests import (
     checked_deps,
     deps_of,
     json_of,
+    prompt_of,
     prompted,
-    task_of,
 )
 from remit.adapters.langgraph.middleware import VERBS_OFFERED
 from remit.adapters.langgraph.model import IN_GUEST, TASK_MESSAGE
@@ -50,7 +50,7 @@ class LangGraphGuest:
         graph: Pregel[Any, Any, Any, Any],
         *,
         verbs: bool | Sequence[Verb] = False,
-        prompt: Prompt = task_of,
+        prompt: Prompt = prompt_of,
         deps: object = NO_DEPS,
         ungoverned: Ungoverned = "refuse",
         config: RunnableConfig | None = None,

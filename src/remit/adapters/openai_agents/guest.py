@@ -21,8 +21,8 @@ from remit.adapters.guests import (
     checked_deps,
     deps_of,
     json_of,
+    prompt_of,
     prompted,
-    task_of,
 )
 from remit.adapters.openai_agents.model import GovernedOpenAIModel, GovernedProvider, governed
 from remit.adapters.openai_agents.tools import (
@@ -66,7 +66,7 @@ class OpenAIAgentsGuest:
         *,
         verbs: bool | Sequence[Verb] = False,
         team: frozenset[str] = frozenset(),
-        prompt: Prompt = task_of,
+        prompt: Prompt = prompt_of,
         context: Callable[[TurnLike], object] | None = None,
         deps: object = NO_DEPS,
         ungoverned: Ungoverned = "refuse",
@@ -173,7 +173,7 @@ class AgentAsTool:
 
     async def __call__(self, turn: TurnLike) -> Json:
         """Answer the turn."""
-        given = encode({"input": turn.task}) if takes_input(self.tool) else turn.task
+        given = encode({"input": await turn.prompt()}) if takes_input(self.tool) else turn.task
         context = ToolContext(
             await deps_of(self._deps, turn), tool_name=self.name, tool_call_id=turn.remit.id, tool_arguments=given
         )

@@ -1,6 +1,6 @@
 """Agents that are models with tools, by pydantic-ai (`remit[llm]`)."""
 
-from remit.adapters.pydantic_ai.agent import GuestAgent, ModelAgent, guest, task_of
+from remit.adapters.pydantic_ai.agent import GuestAgent, ModelAgent, guest, prompt_of
 from remit.adapters.pydantic_ai.clients import Clients, key_in_environment
 from remit.adapters.pydantic_ai.failures import AgentStopped, failure_of
 from remit.adapters.pydantic_ai.model import MAX_TOKENS, GovernedModel
@@ -15,5 +15,5 @@ __all__ = [
     "failure_of",
     "guest",
     "key_in_environment",
-    "task_of",
+    "prompt_of",
 ]

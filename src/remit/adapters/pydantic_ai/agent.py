@@ -48,9 +48,9 @@ _FAULTS: Final = 5  # of an answer that does not fit its schema are told
 _NO_LIMITS: Final = UsageLimits(request_limit=None)  # how often a model is asked is counted by the turn
 
 
-def task_of(turn: TurnLike) -> str:
-    """Give the task as the prompt."""
-    return turn.task
+async def prompt_of(turn: TurnLike) -> str:
+    """Give what the turn tells a model: an untrusted task is quoted in it."""
+    return await turn.prompt()
 
 
 @dataclass(kw_only=True)
@@ -101,7 +101,7 @@ class ModelAgent:
 
     async def __call__(self, turn: TurnLike) -> Any:
         """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""
-        prompt = await _prompt(self.prompt or task_of, turn)
+        prompt = await _prompt(self.prompt or prompt_of, turn)
         async with Governing(turn, self.agent):
             return await _delivered(self.agent.run(prompt, usage_limits=_NO_LIMITS, infer_name=False))
 
@@ -156,7 +156,7 @@ class GuestAgent:
 
     async def __call__(self, turn: TurnLike) -> Any:
         """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""
-        prompt = await _prompt(self.prompt or task_of, turn)
+        prompt = await _prompt(self.prompt or prompt_of, turn)
         mine, *others = self.agent.toolsets
         self._govern([mine])
         more: dict[str, Any] = {"toolsets": [GovernedToolset(toolset) for toolset in others]} if others else {}
