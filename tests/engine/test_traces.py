@@ -10,7 +10,7 @@ from engine.helping import PATIENCE, Shaky, ends, sound
 from remit import Failed, Runtime, Turn
 from remit.errors import BadInput
 from remit.testing import FakeClock
-from teams import team
+from teams import echo, team
 
 pytestmark = pytest.mark.anyio
 
@@ -77,6 +77,22 @@ async def test_every_attempt_keeps_its_own(rt: Runtime, clock: FakeClock):
     await ends(clock, await rt.submit("shaky", "x", attempts=2))
     kinds = frozenset({"task.retrying", "task.died"})
     assert all("in shaky" in str(event.data["trace"]) for event in await rt.workspace.history(kinds=kinds))
+
+
+@pytest.mark.rule("log.harmless")
+async def test_what_others_said_makes_no_line_of_its_own_in_the_log(rt: Runtime, caplog: pytest.LogCaptureFixture):
+    rt.agent("echo")(echo)
+
+    def fails(_events: object) -> None:
+        raise ValueError("first\nsecond\x1b[2J")
+
+    rt.workspace.watch(fails)
+    await rt.run("echo", "x")
+    logging.getLogger("remit").warning("a server said %s", "no\nremit: all is well\x1b[2J")
+
+    assert caplog.messages[-1] == "a server said no\\nremit: all is well\\x1b[2J"
+    assert "ValueError: first" in caplog.text
+    assert "\x1b" not in caplog.text
 
 
 @pytest.mark.rule("secret.nowhere")

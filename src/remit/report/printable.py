@@ -34,6 +34,11 @@ def escaped(text: str, columns: int) -> str:
     return cut("".join(_visible(char) for char in text[: columns * 4]), columns, more=len(text) > columns * 4)
 
 
+def on_one_line(text: str) -> str:
+    """Write all of a text on one line, for a log: line breaks too become escapes, so it makes no line of its own."""
+    return text if text.isprintable() else "".join(_visible(char) for char in text)
+
+
 def block(text: str) -> str:
     """Write several lines for a terminal: line breaks stay, everything else that could act becomes an escape."""
     return "\n".join("".join(_visible(char) for char in line) for line in text.split("\n"))

@@ -26,6 +26,7 @@ from remit.engine.settings import Policy, Serving, System
 from remit.errors import BadInput, Refused, StoreError
 from remit.ports import Database, Prices, Vault
 from remit.ports.turn import current_turn
+from remit.report.printable import block, on_one_line
 from remit.stores import forks
 from remit.stores.addresses import is_server
 from remit.stores.loops import OneLoop
@@ -41,19 +42,21 @@ StoreGiven: TypeAlias = str | Path | Database
 
 
 class LogRedaction(logging.Filter):
-    """Takes an owner's secrets out of our own log lines, and out of the tracebacks that go along with them."""
+    """The way out for our own log lines and the tracebacks that go along with them: an owner's secrets are taken out,
+    and what others said makes no line of its own and does not act on a terminal."""
 
     def __init__(self, redaction: Redaction) -> None:
         super().__init__()
         self._redaction = redaction
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not self._redaction:
-            return True
-        record.msg, record.args = self._redaction.text(record.getMessage()), ()
+        said = record.getMessage()
+        told = on_one_line(self._redaction.text(said))
+        if told != said:
+            record.msg, record.args = told, ()
         if record.exc_info:
-            record.exc_text = self._redaction.text(logging.Formatter().formatException(record.exc_info))
-            record.exc_info = None
+            record.exc_text = block(self._redaction.text(logging.Formatter().formatException(record.exc_info)))
+            record.exc_info = None if self._redaction else record.exc_info
         return True
 
 
