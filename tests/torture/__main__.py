@@ -1,7 +1,7 @@
 """Every point of every scenario, killed once and twice, random trees, teams with money, chaos, and many more examples
-of what is tested by chance: `make torture`, or `python -m torture [NAME ...]` for some of the scenarios, for `trees` or
-for `examples`; `python -m torture chaos [--seconds S ...]` and `python -m torture money [--seeds N ...]` for these
-alone."""
+of what is tested by chance: `make torture`, or `python -m torture [NAME ...]` for some of the scenarios, for `server`
+(those that are killed on PostgreSQL too), for `trees` or for `examples`; `python -m torture chaos [--seconds S ...]`
+and `python -m torture money [--seeds N ...]` for these alone."""
 
 import os
 import subprocess
@@ -12,6 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from postgres import running
 from torture import money, powercut, trees
 from torture.chaos import conductor
 from torture.points import measured, points, program, repeat, told, twice
@@ -19,6 +20,9 @@ from torture.scenarios import SCENARIOS
 
 BATCH = 60  # points in one program
 EXAMPLES = "examples"
+SERVER = "server"
+ON_A_SERVER = ["disputed"]  # scenarios
+EVERYTHING = (*SCENARIOS, SERVER, trees.NAME, money.NAME, conductor.NAME, EXAMPLES)
 
 
 class Batch(NamedTuple):
@@ -26,41 +30,41 @@ class Batch(NamedTuple):
     cases: list[str]
 
 
-def carried_out(folder: Path, number: int, batch: Batch) -> tuple[Batch, list[dict[str, Any]], str]:
+def carried_out(folder: Path, server: str, number: int, batch: Batch) -> tuple[Batch, list[dict[str, Any]], str]:
     own = folder / str(number)
     own.mkdir()
-    running = program(own, batch.scenario, batch.cases)
+    running = program(own, batch.scenario, batch.cases, server=server)
     lines = list(told(running))
     _, complaints = running.communicate()
     return batch, lines, complaints
 
 
-def batches(folder: Path, scenarios: list[str]) -> list[Batch]:
+def batches(folder: Path, scenarios: list[str], server: str) -> list[Batch]:
     made: list[Batch] = []
     for number, scenario in enumerate(scenarios):
-        once = points(measured(folder, scenario)["reached"])
+        once = points(measured(folder, scenario, server=server)["reached"])
         cases = [*once, *twice(once, number)]
         print(f"  {scenario:10} {len(once)} points, and as many killed twice")
         made += [Batch(scenario, cases[start : start + BATCH]) for start in range(0, len(cases), BATCH)]
     return made
 
 
-def killed(scenarios: list[str]) -> int:
-    """How many were broken by being killed."""
+def killed(scenarios: list[str], server: str = "") -> int:
+    """How many were broken by being killed, on files or on a server."""
     began = perf_counter()
     memory = Path("/dev/shm")  # what a killed process wrote survives in memory as well as on a disk, and faster
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
         folder = Path(name)
-        todo = batches(folder, scenarios)
+        todo = batches(folder, scenarios, server)
         cases = deaths = 0
         wrong: list[str] = []
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            done = pool.map(lambda numbered: carried_out(folder, *numbered), enumerate(todo))
+            done = pool.map(lambda numbered: carried_out(folder, server, *numbered), enumerate(todo))
             for batch, lines, complaints in done:
                 cases += len(lines)
                 deaths += sum(line["killed"] for line in lines)
                 bad = [line for line in lines if line["broken"]]
-                found = [f"{line['broken']}\n  {repeat(batch.scenario, line['case'])}" for line in bad]
+                found = [f"{line['broken']}\n  {repeat(batch.scenario, line['case'], server)}" for line in bad]
                 if len(lines) < len(batch.cases):
                     found.append(f"{batch.scenario} ended before {batch.cases[len(lines)]}: {complaints}")
                 said = [complaints[-2_000:]] if found else []
@@ -68,6 +72,15 @@ def killed(scenarios: list[str]) -> int:
                 wrong += found
     print(f"{cases} cases, {deaths} processes killed, {len(wrong)} broken, {perf_counter() - began:.0f} s")
     return len(wrong) if cases else 1
+
+
+def killed_on_a_server() -> int:
+    with running() as server:
+        address = server.database()
+        try:
+            return killed(ON_A_SERVER, address)
+        finally:
+            server.drop(address)
 
 
 def grown() -> int:
@@ -94,8 +107,12 @@ def main(names: list[str]) -> int:
         return conductor.main(names[1:])
     if names[0] == money.NAME:
         return money.main(names[1:])
-    scenarios = [name for name in names if name not in (trees.NAME, conductor.NAME, money.NAME, EXAMPLES)]
+    if strange := [name for name in names if name not in EVERYTHING]:
+        print(f"there is no {', '.join(strange)}; there is {', '.join(EVERYTHING)}, {powercut.NAME}")
+        return 2
+    scenarios = [name for name in names if name in SCENARIOS]
     broken = killed(scenarios) if scenarios else 0
+    broken += killed_on_a_server() if SERVER in names else 0
     broken += grown() if trees.NAME in names else 0
     broken += money.main([]) if money.NAME in names else 0
     broken += conductor.main([]) if conductor.NAME in names else 0
@@ -104,4 +121,4 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or [*SCENARIOS, trees.NAME, money.NAME, conductor.NAME, EXAMPLES]))
+    sys.exit(main(sys.argv[1:] or [*EVERYTHING]))

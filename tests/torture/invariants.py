@@ -161,9 +161,11 @@ def _once(found: Seen, world: World) -> Iterator[str]:
 def _asked_once(found: Seen, world: World) -> Iterator[str]:
     """Each question is asked once, answered once and used once at most; what was acknowledged is its answer, and what
     was not approved is not used."""
-    for _, question, state in world.notes("said"):
-        if (kept := found.tables["question"][question,]["state"]) != state:
-            yield f"question {question} was acknowledged as {state} and is {kept}"
+    answers = {str(event.data["question"]): event.data for event in found.events if event.kind == "question.answered"}
+    for _, question, state, by in world.notes("said"):
+        kept = answers[question]["state"], answers[question]["by"]
+        if kept != (state, by):
+            yield f"question {question} was acknowledged as {state} by {by} and is {kept[0]} by {kept[1]}"
     for key, row in found.tables["question"].items():
         if row["used"] and row["state"] != "approved":
             yield f"question {key[0]} is {row['state']} and was used"
@@ -181,12 +183,13 @@ _ENDS = frozenset(("task.completed", "task.failed", "task.cancelled", "task.died
 
 
 def _cancelled(found: Seen, world: World) -> Iterator[str]:
-    """Nothing is recorded in the name of a task after it was cancelled, and nothing but that it has stopped after
-    someone wanted it cancelled."""
+    """Nothing is recorded in the name of a task after it was cancelled. After someone wanted it cancelled, only that it
+    has stopped, and an effect that took place: a cancel does not undo it."""
     over: dict[str, str] = {}
     for event in found.events:
         withdrawn = event.kind == "question.answered" and event.data["state"] == "withdrawn"
-        if event.task in over and event.kind not in _FOLLOWS and not withdrawn:
+        took_place = event.kind == "effect.done" and over.get(event.task) == "task.cancelling"
+        if event.task in over and event.kind not in _FOLLOWS and not (withdrawn or took_place):
             yield f"event {event.seq} ({event.kind}) came after {over[event.task]} of its task"
         if event.kind in ("task.cancelling", "task.cancelled"):
             over[event.task] = event.kind
@@ -204,6 +207,12 @@ def _paid(found: Seen, world: World) -> Iterator[str]:
     yield from misbooked(books)
     settled = {hold_of(event) for event in books.of("hold.settled")}
     yield from (f"call {hold} was sent and is not charged" for _, hold in world.notes("sent") if hold not in settled)
+    bills = Counter(hold_of(event) for event in books.of("hold.reconciled"))
+    yield from (f"the bill of call {hold} is on record {times} times" for hold, times in bills.items() if times > 1)
+    costs = {hold_of(event): cast("dict[str, int]", event.data["costs"]) for event in books.of("hold.reconciled")}
+    for _, hold, cost in world.notes("billed"):
+        if costs[hold].get("credits") != cost:
+            yield f"the bill of call {hold} was acknowledged as {cost} and is {costs[hold]}"
     paid = Counter(event.data["why"] for event in books.of("credits.spent"))
     yield from (f"'{why}' was paid {times} times" for why, times in paid.items() if times > 1)
 

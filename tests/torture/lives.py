@@ -3,6 +3,7 @@
     python lives.py FOLDER SCENARIO measure          how often each hook is reached when nothing goes wrong
     python lives.py FOLDER SCENARIO HOOK:TIME ...    SIGKILL when that hook is reached for that time
     python lives.py FOLDER SCENARIO HOOK:TIME+HOOK:TIME ...    the same to the process that carries on
+    python lives.py FOLDER SCENARIO rival.HOOK:TIME ...    the same to the process that does the opposite beside it
 
 Every life is a fork of this process, which never has a thread. Prints a line of JSON for each case: the case, how many
 lives were killed, and what is broken.
@@ -26,16 +27,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import remit
 from remit.ports import Fault, Timer
+from remit.settings import System
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.sqlite.database import SqliteDatabase
 from teams import team
 from torture.invariants import Death, broken, death, final, recorded, recorded_on, seen
-from torture.scenarios import SCENARIOS, Scenario, World
+from torture.scenarios import RIVAL, SCENARIOS, Scenario, World
 
 SERVER = os.environ.get("REMIT_TORTURE_SERVER", "")  # a PostgreSQL database; a file for each case if it is empty
-SECONDS = 15.0 if SERVER else 5.0  # in which a life gets everything done
+SECONDS = 15.0  # in which a life gets everything done; most take less than one
 FASTER = 50
-ALARM = 60 if SERVER else 20  # after which it is killed from outside
+ALARM = 60  # after which it is killed from outside
 
 
 class FastClock:
@@ -57,8 +59,11 @@ class FastClock:
 class Doom:
     """Kills the process when the hook is reached for that time; counts all of them."""
 
-    def __init__(self, point: str = "") -> None:
-        self._hook, _, times = point.partition(":")
+    def __init__(self, point: str = "", before: str = "") -> None:
+        """`before` is what the hooks of this process begin with in the names of points."""
+        hook, _, times = point.partition(":")
+        ours = hook.startswith(before) and (before != "" or not hook.startswith(RIVAL))
+        self._hook = hook.removeprefix(before) if ours else ""
         self._left = int(times or 0)
         self.reached: Counter[str] = Counter()
 
@@ -87,6 +92,10 @@ class Files(NamedTuple):
     @property
     def report(self) -> Path:
         return self.folder / f"{self.name}.json"
+
+    @property
+    def rivals(self) -> Path:
+        return self.folder / f"{self.name}.rival.json"
 
     @property
     def workspace(self) -> str:
@@ -142,6 +151,8 @@ def work(name: str, files: Files, doom: Doom, life: int, then: Callable[[remit.R
             scenario.agents(rt, world)
             try:
                 await live(scenario, rt, world)
+                while scenario.disputed and [life] not in world.notes("alone"):  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)  # the note comes from another process
             except TimeoutError:
                 open_ = [f"{one.task!r} is {one.state}" for one in await rt.workspace.tasks(state="open")]
                 raise RuntimeError(f"not done in {SECONDS:g} s: {open_}") from None
@@ -150,8 +161,20 @@ def work(name: str, files: Files, doom: Doom, life: int, then: Callable[[remit.R
     asyncio.run(all_of_it())
 
 
-def in_a_fork(what: Callable[[], None]) -> int:
-    """How a process that did this ended."""
+def oppose(name: str, files: Files, doom: Doom, life: int) -> None:
+    """The life of whoever does the opposite, in a process without agents."""
+
+    async def all_of_it() -> None:
+        with closing(files.opened(doom)) as database:
+            world = World(files.world, life, doom)
+            workspace = remit.Workspace(database, files.workspace, system=System(clock=FastClock()))
+            await SCENARIOS[name]().oppose(workspace, world)
+        files.rivals.write_text(json.dumps(doom.reached))
+
+    asyncio.run(all_of_it())
+
+
+def forked(what: Callable[[], None]) -> int:
     pid = os.fork()
     if pid == 0:
         try:
@@ -161,24 +184,48 @@ def in_a_fork(what: Callable[[], None]) -> int:
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
             os._exit(1)
         os._exit(0)
-    return os.waitpid(pid, 0)[1]
+    return pid
+
+
+class Ended(NamedTuple):
+    """How the process of a life ended, and the one that does the opposite, if there was one and it ended first."""
+
+    status: int
+    rival: int = 0
+
+
+def lived(name: str, files: Files, life: int, point: str, then: Callable[[remit.Runtime, World], Any]) -> Ended:
+    """Have a life lived in a fork, with its rival beside it. Who is left alone is told so."""
+    main = forked(lambda: work(name, files, Doom(point), life, then))
+    if not SCENARIOS[name]().disputed:
+        return Ended(os.waitpid(main, 0)[1])
+    rival = forked(lambda: oppose(name, files, Doom(point, RIVAL), life))
+    pid, status = os.wait()
+    if pid == main:
+        os.kill(rival, signal.SIGKILL)
+        os.waitpid(rival, 0)
+        return Ended(status)
+    with closing(World(files.world, life)) as world:
+        world.note("alone")
+    return Ended(os.waitpid(main, 0)[1], status)
 
 
 def measure(folder: Path, name: str) -> dict[str, Any]:
     """An undisturbed run: how often each hook is reached, and how everything ends."""
     files = Files(folder, f"{name}-undisturbed")
     files.remove()
-    doom = Doom()
 
     async def report(rt: remit.Runtime, world: World) -> None:
         found = await rt.workspace.store.read(seen)
         wrong = await broken(rt, world, [], None)
-        told = {"reached": doom.reached, "final": final(found), "broken": wrong}
-        files.report.write_text(json.dumps(told))
+        rivals = json.loads(files.rivals.read_text()) if files.rivals.exists() else {}
+        assert isinstance(world.at, Doom)
+        reached = {**world.at.reached, **{f"{RIVAL}{hook}": times for hook, times in rivals.items()}}
+        files.report.write_text(json.dumps({"reached": reached, "final": final(found), "broken": wrong}))
 
-    status = in_a_fork(lambda: work(name, files, doom, 1, report))
-    if status:
-        raise RuntimeError(f"the undisturbed run of '{name}' ended with status {status}")
+    ended = lived(name, files, 1, "", report)
+    if any(ended):
+        raise RuntimeError(f"the undisturbed run of '{name}' ended with status {ended}")
     return json.loads(files.report.read_text())
 
 
@@ -187,22 +234,24 @@ def case(folder: Path, name: str, points: str, expected: Any) -> dict[str, Any]:
     files = Files(folder, f"{name}-{points.replace(':', '-')}")
     files.remove()
     deaths: list[Death] = []
+    killed = 0
     for life, point in enumerate(points.split("+"), 1):
-        status = in_a_fork(lambda life=life, point=point: work(name, files, Doom(point), life, _nothing))
-        if status not in (0, signal.SIGKILL):
-            return {"case": points, "killed": len(deaths), "broken": [f"life {life} ended with status {status}"]}
-        if status == signal.SIGKILL:
+        ended = lived(name, files, life, point, _nothing)
+        killed += ended.count(signal.SIGKILL)
+        if not {*ended} <= {0, signal.SIGKILL}:
+            return {"case": points, "killed": killed, "broken": [f"life {life} ended with status {ended}"]}
+        if ended.status == signal.SIGKILL:
             deaths.append(death(files.recorded(), life))
 
     async def report(rt: remit.Runtime, world: World) -> None:
         compared = None if SCENARIOS[name]().varies else expected
         files.report.write_text(json.dumps(await broken(rt, world, deaths, compared)))
 
-    status = in_a_fork(lambda: work(name, files, Doom(), len(points.split("+")) + 1, report))
-    wrong = json.loads(files.report.read_text()) if status == 0 else [f"the last life ended with status {status}"]
+    last = lived(name, files, len(points.split("+")) + 1, "", report)
+    wrong = [f"the last life ended with status {last}"] if any(last) else json.loads(files.report.read_text())
     if not wrong:
         files.remove()
-    return {"case": points, "killed": len(deaths), "broken": wrong}
+    return {"case": points, "killed": killed, "broken": wrong}
 
 
 async def _nothing(_rt: remit.Runtime, _world: World) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from programs import Program
-from torture.scenarios import HOOKS
+from torture.scenarios import EVERY_HOOK, HOOKS
 
 LIVES = Path(__file__).parent / "lives.py"
 
@@ -27,7 +27,7 @@ def measured(folder: Path, scenario: str, *, server: str = "") -> dict[str, Any]
 
 def points(reached: dict[str, int]) -> list[str]:
     """Every hook, every time it is reached."""
-    return [f"{hook}:{time}" for hook in HOOKS for time in range(1, reached.get(hook, 0) + 1)]
+    return [f"{hook}:{time}" for hook in EVERY_HOOK for time in range(1, reached.get(hook, 0) + 1)]
 
 
 def spread(all_of_them: list[str], count: int, offset: float = 0.5) -> list[str]:
@@ -53,6 +53,7 @@ def told(running: Program) -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def repeat(scenario: str, case: str) -> str:
+def repeat(scenario: str, case: str, server: str = "") -> str:
     """The command that does it again."""
-    return f".venv/bin/python tests/torture/lives.py $(mktemp -d) {scenario} {case}"
+    where = f"REMIT_TORTURE_SERVER='{server}' " if server else ""
+    return f"{where}.venv/bin/python tests/torture/lives.py $(mktemp -d) {scenario} {case}"

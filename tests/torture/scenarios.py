@@ -11,18 +11,21 @@ import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 
-from remit import END, Card, Command, Plan, Runtime, Send, Step, Task, Turn
+from remit import END, Card, Command, Plan, Runtime, Send, Step, Task, Turn, Workspace
 from remit.core.lifecycle import TERMINAL
+from remit.core.question import Inquiry
 from remit.errors import Conflict, Refused
 from remit.ports import FAULTS, Fault, no_fault
 
 # Where a process is killed: in the store, and at what its agents and its clients do.
 OUTSIDE = ("agent.begins", "agent.returns", "effect.before", "effect.after", "client.asks", "client.acked")
+RIVAL = "rival."  # before a hook that the other process reaches
 HOOKS = (*FAULTS, *OUTSIDE)
+EVERY_HOOK = (*HOOKS, *(f"{RIVAL}{hook}" for hook in HOOKS))
 
 
 class World:
@@ -34,6 +37,9 @@ class World:
         self.life = life
         self.at = doom
         self.noted = asyncio.Event()
+
+    def close(self) -> None:
+        os.close(self._file)
 
     def note(self, kind: str, *what: object) -> None:
         os.write(self._file, json.dumps([self.life, kind, *what]).encode() + b"\n")
@@ -79,10 +85,12 @@ class World:
 
 
 class Scenario:
-    """`concurrency` is the runtime's. `varies` if it may end in several ways, so that no two runs are compared."""
+    """`concurrency` is the runtime's. `varies` if it may end in several ways, so that no two runs are compared.
+    `disputed` if in each life there is another process that does the opposite, and may be killed as well."""
 
     concurrency: int | None = None
     varies = False
+    disputed = False
 
     def agents(self, rt: Runtime, world: World) -> None:
         raise NotImplementedError
@@ -90,6 +98,9 @@ class Scenario:
     async def ask(self, rt: Runtime, world: World) -> bool | None:
         """What a client does; True if it has drained the worker."""
         raise NotImplementedError
+
+    async def oppose(self, workspace: Workspace, world: World) -> None:
+        """What the other process does, until there is nothing left to disagree about."""
 
 
 class Submit(Scenario):
@@ -478,10 +489,14 @@ class Paid(Scenario):
 
 
 class Disputed(Scenario):
-    """Ann and Bob disagree about everything, at the same time: one approves, the other rejects or cancels, and each has
-    another bill for the same call. Whose side a process takes first changes from life to life."""
+    """Ann and Bob disagree about everything at the same time, each in a process of their own: one approves, the other
+    rejects or cancels, and each has another answer and another bill. Who may be first changes from task to task and
+    from life to life."""
 
     varies = True
+    disputed = True
+    TASKS = ("one", "two", "three")
+    CANCELLED = "three"
 
     def agents(self, rt: Runtime, world: World) -> None:
         @world.agent(rt)
@@ -489,7 +504,8 @@ class Disputed(Scenario):
             async with turn.paid_call("$0.10", why=f"advice on {turn.task}"):
                 pass  # nobody says what it cost
             try:
-                await turn.approve("deploy", {"what": turn.task})
+                colour = await turn.ask_human(f"Which colour for {turn.task}?", ["red", "blue"])
+                await turn.approve("deploy", {"what": turn.task, "colour": colour})
             except Refused:
                 return "rejected"
             return await turn.once("deploy", world.effect, f"deploy {turn.task}")
@@ -497,47 +513,85 @@ class Disputed(Scenario):
     async def ask(self, rt: Runtime, world: World) -> None:
         if await rt.workspace.account() is None:
             await rt.workspace.grant("$1", why="for all of it")
-        tasks = [rt.workspace.task(await world.submit(rt, "clerk", name)) for name in ("one", "two", "three")]
-        async with rt.workspace.following() as follow:
-            while None in [(await task.status()).ended for task in tasks]:
-                for question in await rt.workspace.questions():
-                    number = [task.id for task in tasks].index(question.task)
-                    await self._both(world, self._answers(rt, world, question.id, question.task, tasks[-1].id), number)
+        for name in self.TASKS:
+            await world.submit(rt, "clerk", name)
+        await self._decide(rt.workspace, world, self._anns)
+
+    async def oppose(self, workspace: Workspace, world: World) -> None:
+        await self._decide(workspace, world, self._bobs)
+
+    async def _decide(self, workspace: Workspace, world: World, acts: "Side") -> None:
+        """Decide whatever is to be decided, until everything has ended and every bill is there."""
+        async with workspace.following() as follow:
+            while True:
+                known = {task: name for _, name, task in world.notes("ack")}
+                for question in await workspace.questions():
+                    await self._act(world, acts(workspace, world, question, known.get(question.task, "")))
+                if len(known) == len(self.TASKS):
+                    ended = [(await workspace.task(task).status()).ended for task in known]
+                    if None not in ended:
+                        break
                 await follow.next()
-        for number, hold in enumerate(await rt.workspace.uncertain()):
-            await self._both(world, [self._bill(rt, hold.id, cost) for cost in ("$0.04", "$0.07")], number)
+        for hold in await workspace.uncertain():
+            await self._act(world, self._bill(workspace, world, hold.id, 4 if acts == self._anns else 7))
 
-    async def _both(self, world: World, acts: list[Callable[[], Awaitable[None]]], number: int) -> None:
-        async def perform(act: Callable[[], Awaitable[None]]) -> None:
-            world.at("client.asks")
-            with suppress(Conflict):  # the other was first, in this life or in an earlier one
-                await act()
-            world.at("client.acked")
+    @staticmethod
+    async def _act(world: World, act: Callable[[], Awaitable[None]]) -> None:
+        world.at("client.asks")
+        with suppress(Conflict):  # the other was first, in this life or in an earlier one
+            await act()
+        world.at("client.acked")
 
-        await asyncio.gather(*map(perform, acts if (world.life + number) % 2 else acts[::-1]))
+    def _anns(self, workspace: Workspace, world: World, question: Inquiry, name: str) -> Callable[[], Awaitable[None]]:
+        async def say() -> None:
+            if self._bob_is_first(world, question, name):
+                await self._politely(workspace, question.id)
+            if question.kind == "ask":
+                await workspace.answer(question.id, "red", by="ann")
+            else:
+                await workspace.approve(question.id, by="ann")
+            world.note("said", question.id, "answered" if question.kind == "ask" else "approved", "ann")
 
-    def _answers(
-        self, rt: Runtime, world: World, question: str, task: str, last: str
-    ) -> list[Callable[[], Awaitable[None]]]:
-        async def approve() -> None:
-            await rt.workspace.approve(question, by="ann")
-            world.note("said", question, "approved")
+        return say
 
-        async def reject() -> None:
-            await rt.workspace.reject(question, by="bob", why="no")
-            world.note("said", question, "rejected")
+    def _bobs(self, workspace: Workspace, world: World, question: Inquiry, name: str) -> Callable[[], Awaitable[None]]:
+        async def say() -> None:
+            if not self._bob_is_first(world, question, name):
+                await self._politely(workspace, question.id)
+            if question.kind == "ask":
+                await workspace.answer(question.id, "blue", by="bob")
+            elif name == self.CANCELLED:
+                await workspace.cancel(question.task, "bob does not want it", by="bob")
+                world.note("cancelled", question.task)
+                return
+            else:
+                await workspace.reject(question.id, by="bob", why="no")
+            world.note("said", question.id, "answered" if question.kind == "ask" else "rejected", "bob")
 
-        async def cancel() -> None:
-            await rt.workspace.cancel(task, "bob does not want it")
+        return say
 
-        return [approve, cancel if task == last else reject]
+    def _bob_is_first(self, world: World, question: Inquiry, name: str) -> bool:
+        place = self.TASKS.index(name) if name else 0
+        return (world.life + place + (question.kind == "ask")) % 2 > 0
 
-    def _bill(self, rt: Runtime, hold: str, cost: str) -> Callable[[], Awaitable[None]]:
+    @staticmethod
+    async def _politely(workspace: Workspace, question: str) -> None:
+        """Let the other go first, for a moment."""
+        for _ in range(20):
+            if (await workspace.question(question)).state != "open":
+                return
+            await asyncio.sleep(0.005)
+
+    @staticmethod
+    def _bill(workspace: Workspace, world: World, hold: str, cents: int) -> Callable[[], Awaitable[None]]:
         async def reconcile() -> None:
-            await rt.workspace.reconcile(hold, cost, why="the bill")
+            await workspace.reconcile(hold, f"${cents / 100:.2f}", why="the bill")
+            world.note("billed", hold, cents * 10_000)
 
         return reconcile
 
+
+Side: TypeAlias = Callable[[Workspace, World, Inquiry, str], Callable[[], Awaitable[None]]]
 
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "submit": Submit,

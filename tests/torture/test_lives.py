@@ -12,7 +12,7 @@ TWICE = 6
 ON_A_SERVER = 6
 
 
-@pytest.mark.rule("crash.enumerated", "crash.twice", "money.crash")
+@pytest.mark.rule("crash.enumerated", "crash.twice", "crash.disputed", "money.crash")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_what_is_killed_is_carried_on_by_the_next_process_which_may_be_killed_as_well(
     scenario: str, memory_folder: Path
@@ -27,8 +27,8 @@ def test_what_is_killed_is_carried_on_by_the_next_process_which_may_be_killed_as
     assert later > TWICE * 1.2, "some of the second lives were killed too"
 
 
-@pytest.mark.rule("answer.first", "approval.used", "crash.enumerated")
-def test_so_it_is_on_a_server_when_two_people_disagree(memory_folder: Path, address: str):
+@pytest.mark.rule("answer.first", "approval.used", "crash.disputed")
+def test_so_it_is_on_a_server_when_two_processes_disagree(memory_folder: Path, address: str):
     found = measured(memory_folder, "disputed", server=address)
     assert found["broken"] == []
     first = spread(points(found["reached"]), ON_A_SERVER)
