@@ -176,33 +176,39 @@ CREATE SCHEMA remit_scratch;
 -- name: scratch_path
 SET LOCAL search_path = remit_scratch, pg_temp;
 
+-- name: way_of_writing
+-- What the words of the catalogue depend on beside the schema.
+SELECT concat_ws(' ', current_setting('server_version'), current_setting('quote_all_identifiers'));
+
 -- name: catalogue
--- What a schema consists of, in words; procrastinate's part is not ours.
+-- What a schema consists of, in words; procrastinate's part is not ours. Which schema that is, is asked once, not for each
+-- row of the catalogue.
+WITH ours AS MATERIALIZED (SELECT n.oid FROM pg_namespace n WHERE n.nspname = current_schema())
 SELECT 'column ' || c.relname || '.' || a.attname,
        concat_ws(' ', format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NOT NULL' END, l.collname)
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_collation l ON l.oid = a.attcollation
-WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = (SELECT oid FROM ours) AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
   AND left(c.relname, 13) <> 'procrastinate'
 UNION ALL
 SELECT 'index ' || i.relname, pg_get_indexdef(x.indexrelid)
 FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class c ON c.oid = x.indrelid
-WHERE c.relnamespace = current_schema()::regnamespace AND left(c.relname, 13) <> 'procrastinate'
+WHERE c.relnamespace = (SELECT oid FROM ours) AND left(c.relname, 13) <> 'procrastinate'
 UNION ALL
 SELECT 'constraint ' || c.relname || '.' || k.conname, pg_get_constraintdef(k.oid)
 FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
-WHERE c.relnamespace = current_schema()::regnamespace AND k.contype IN ('c', 'f', 'p', 'u', 'x')
+WHERE c.relnamespace = (SELECT oid FROM ours) AND k.contype IN ('c', 'f', 'p', 'u', 'x')
   AND left(c.relname, 13) <> 'procrastinate'
 UNION ALL
 SELECT 'trigger ' || c.relname || '.' || t.tgname, pg_get_triggerdef(t.oid) || ' ' || t.tgenabled::text
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
-WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal AND left(c.relname, 13) <> 'procrastinate'
+WHERE c.relnamespace = (SELECT oid FROM ours) AND NOT t.tgisinternal AND left(c.relname, 13) <> 'procrastinate'
 UNION ALL
 SELECT 'rule ' || c.relname || '.' || r.rulename, pg_get_ruledef(r.oid)
 FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
-WHERE c.relnamespace = current_schema()::regnamespace AND left(c.relname, 13) <> 'procrastinate'
+WHERE c.relnamespace = (SELECT oid FROM ours) AND left(c.relname, 13) <> 'procrastinate'
 UNION ALL
 SELECT 'function ' || p.proname, pg_get_functiondef(p.oid)
-FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND left(p.proname, 13) <> 'procrastinate';
+FROM pg_proc p WHERE p.pronamespace = (SELECT oid FROM ours) AND left(p.proname, 13) <> 'procrastinate';
 
 -- name: held
 -- By the index of what has not ended, which the planner does not find for a list of states.

@@ -11,6 +11,7 @@ from remit.stores.queries import OLDER, migrations
 
 _VERSION: Final = "column version."  # the table with the number of the schema is made beside the migrations
 _FUNCTIONS: Final = re.compile(r"CREATE (?:OR REPLACE )?FUNCTION (procrastinate_\w+)")
+_MADE: Final[dict[str, dict[str, str]]] = {}
 _MIGRATING: Final = 0x72656D6974  # the lock that only who migrates takes
 
 
@@ -53,15 +54,8 @@ def _refuse_strangers(connection: Connection, where: str) -> None:
 
 
 def differences(connection: Connection) -> list[str]:
-    """Compare our schema with what the migrations make, and name each difference. They are made in a schema of their
-    own, in a transaction that is rolled back."""
-    there = _catalogue(connection)
-    with connection.transaction(force_rollback=True):
-        connection.execute(STATEMENTS["scratch"])
-        connection.execute(STATEMENTS["scratch_path"])
-        for step in migrations("postgres").values():
-            connection.execute(step.encode(), prepare=False)
-        wanted = _catalogue(connection)
+    """Compare our schema with what the migrations make, and name each difference."""
+    there, wanted = _catalogue(connection), _made(connection)
     both = wanted.keys() & there.keys()
     sentences = [f"{name} is missing" for name in wanted.keys() - both]
     sentences += [f"{name} is not as remit made it" for name in both if wanted[name] != there[name]]
@@ -82,6 +76,20 @@ def advice(connection: Connection) -> list[str]:
 
 def may_compare(connection: Connection) -> bool:
     return _rows(connection, "may_create")[0][0]
+
+
+def _made(connection: Connection) -> dict[str, str]:
+    """Tell what the migrations make: in a schema of their own, in a transaction that is rolled back. It is the same on
+    all servers that write it down in the same way, so a process does it once for each way."""
+    ((way,),) = _rows(connection, "way_of_writing")
+    if way not in _MADE:
+        with connection.transaction(force_rollback=True):
+            connection.execute(STATEMENTS["scratch"])
+            connection.execute(STATEMENTS["scratch_path"])
+            for step in migrations("postgres").values():
+                connection.execute(step.encode(), prepare=False)
+            _MADE[way] = _catalogue(connection)
+    return _MADE[way]
 
 
 def _catalogue(connection: Connection) -> dict[str, str]:
