@@ -18,14 +18,15 @@ from remit.testing import FakeClock
 from teams import team
 
 NIGHT = 12 * HOUR
-MOMENT = 0.5  # seconds in which what is to happen has happened; what is not to happen takes no longer to be noticed
+MOMENT = 0.5  # seconds after which what a safeguard sees to, and it is gone, is taken not to happen any more
 
 
 class Place(NamedTuple):
-    """Where a case is played: a folder, and a clock."""
+    """Where a case is played: a folder, a clock, and for how many seconds is waited for what is to happen."""
 
     folder: Path
     clock: FakeClock
+    patience: float = MOMENT
 
     def team(self, **how: Any) -> Runtime:
         return team(self.folder / "team.db", clock=self.clock, **how)
@@ -44,10 +45,16 @@ def asking(rt: Runtime, *names: str) -> None:
         rt.add(Card(name, asks="*"), ask)
 
 
-async def soon(outcome: "asyncio.Future[Any]") -> Any:
-    with anyio.move_on_after(MOMENT):
-        return await asyncio.shield(outcome)
-    return None
+async def is_asked(rt: Runtime, outcome: "asyncio.Future[Any]") -> bool:
+    """Wait until a person is asked, or the run has ended without that."""
+    asking = asyncio.ensure_future(asked(rt))
+    await asyncio.wait([asking, outcome], return_when=asyncio.FIRST_COMPLETED)
+    if asking.done():
+        return True
+    asking.cancel()
+    with suppress(asyncio.CancelledError):
+        await asking
+    return False
 
 
 async def the_first_answer_wins(place: Place) -> bool:
@@ -88,7 +95,7 @@ async def the_same_again_is_asked_again(place: Place) -> bool:
 
         async with running(rt, "ops") as outcome:
             await rt.workspace.approve((await the_question(rt)).id)
-            if await soon(outcome) is not None:
+            if not await is_asked(rt, outcome):
                 return False
             await rt.workspace.approve((await the_question(rt)).id)
     return True
@@ -140,7 +147,7 @@ async def a_deadline_comes_after_an_answer(place: Place) -> bool:
         await rt.workspace.answer(question.id, "x")
         await happened(again)
         place.clock.advance(60)
-        with anyio.move_on_after(MOMENT):
+        with anyio.move_on_after(place.patience):
             await stopped.wait()
         held = stopped.is_set()
         place.clock.advance(NIGHT)
@@ -179,7 +186,7 @@ async def who_hangs_beside_a_question_is_stopped(place: Place) -> bool:
         await the_question(rt)
         await happened(hangs)
         place.clock.advance(HOUR)
-        with anyio.move_on_after(MOMENT):
+        with anyio.move_on_after(place.patience):
             await stopped.wait()
         held = stopped.is_set()
         outcome.cancel()
@@ -205,7 +212,9 @@ async def an_answer_from_elsewhere_wakes(place: Place) -> bool:
         question = await the_question(rt)
         await quiet()
         await elsewhere.workspace.answer(question.id, "blue")
-        woken = await soon(outcome) is not None
+        with anyio.move_on_after(place.patience):
+            await asyncio.shield(outcome)
+        woken = outcome.done()
         outcome.cancel()
         with suppress(asyncio.CancelledError):
             await outcome
@@ -226,7 +235,7 @@ async def nobody_takes_up_what_is_parked(place: Place) -> bool:
         if claimed or at_work:
             return False
         await settled(heir, question, "blue")
-        with anyio.move_on_after(MOMENT * 2):
+        with anyio.move_on_after(place.patience):
             return await task.result() == "blue"
     return False
 
@@ -239,7 +248,7 @@ async def whoever_is_parked_goes_on_without_an_answer(place: Place) -> bool:
         question = await the_question(first)
         await take_over(heir, place.clock, first)
         await heir.workspace.cancel(question.task)
-        with anyio.move_on_after(MOMENT * 2):
+        with anyio.move_on_after(place.patience):
             return (await task.wait()).state == "failed"
     return False
 
@@ -256,7 +265,7 @@ async def it_expires_although_nobody_waits(place: Place) -> bool:
         async def expired() -> bool:
             return (await heir.workspace.question(question.id)).state == "expired"
 
-        with anyio.move_on_after(MOMENT):
+        with anyio.move_on_after(place.patience):
             while not await expired():
                 place.clock.advance(1)
                 await quiet()
@@ -274,7 +283,7 @@ async def others_go_on_beside_a_question(place: Place) -> bool:
         await rt.submit("lead", "x")
         await found(rt, lambda view: view.questions_open(1) or None)
         task = await rt.submit("other", "x")
-        with anyio.move_on_after(MOMENT):
+        with anyio.move_on_after(place.patience):
             return await task.result() == "done"
     return False
 
@@ -294,7 +303,7 @@ async def who_has_tools_is_asked_about(place: Place) -> bool:
             await turn.delegate("deployer", "x")
 
         async with running(rt, "lead") as outcome:
-            if await soon(outcome) is not None:
+            if not await is_asked(rt, outcome):
                 return False
             await rt.workspace.reject((await the_question(rt)).id)
         return not told

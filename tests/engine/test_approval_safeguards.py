@@ -30,6 +30,7 @@ from engine.approval_cases import (
     who_has_tools_is_asked_about,
     whoever_is_parked_goes_on_without_an_answer,
 )
+from engine.helping import PATIENCE
 from inside import without
 from remit.core.times import SECOND
 from remit.engine.timing import While
@@ -182,4 +183,4 @@ async def test_a_safeguard_that_is_gone_is_missed(name: str, tmp_path: Path, clo
 @pytest.mark.rule("approval.safeguards")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 async def test_with_all_of_them_in_place_nothing_is_missed(case: Case, tmp_path: Path, clock: FakeClock):
-    assert await case(Place(tmp_path, clock))
+    assert await case(Place(tmp_path, clock, PATIENCE))

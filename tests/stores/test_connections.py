@@ -70,7 +70,7 @@ async def test_a_worker_has_few_connections_however_much_it_does(address: str):
     async def lead(turn: Turn) -> str:
         return str(await turn.delegate("echo", turn.task))
 
-    rt = team(as_url(address), hands=20)
+    rt = team(as_url(address), hands=20, silence=600)  # so long that no heartbeat is due meanwhile, however slow it is
     rt.add(Card("lead", asks="*"), lead)
     rt.add(Card("echo"), echo)
     with anyio.fail_after(PATIENCE), counted(address) as counting:

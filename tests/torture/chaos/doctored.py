@@ -220,6 +220,12 @@ def end_as_the_store_said_no(left: Left) -> None:
     left.note("ended", target=next(line["who"] for line in left.lines if line["kind"] == "opened"), process=2, code=3)
 
 
+def end_by_the_signal(left: Left) -> None:
+    who = next(line["who"] for line in left.lines if line["kind"] == "opened")
+    left.note("terminated", target=who)
+    left.note("ended", target=who, process=2, code=-15)
+
+
 def never_stop(left: Left) -> None:
     left.note("did not stop", target="worker-0/1", seconds=15)
 
@@ -262,6 +268,7 @@ WAYS: list[tuple[Callable[[Left], None], str]] = [
     (hand_out_twice, "message.twice"),
     (end_by_itself, "process.ended"),
     (end_as_the_store_said_no, "process.ended"),
+    (end_by_the_signal, "process.ended"),
     (never_stop, "process.deaf"),
     (never_be_done, "open.left"),
 ]

@@ -11,6 +11,7 @@ from torture.chaos.picture import ENDS, Picture, Row, Violation
 UNSURE = ("payroll",)  # whose list differs from life to life: a clear, final Conflict is as good an end as an answer
 NO_STORE = 3  # how a process ends that was told no before it had begun
 _KILLED = -9
+_TERMINATED = -15
 DEADLY = 4  # processes that a task must really have lost before it may be given up
 
 
@@ -137,6 +138,9 @@ def lived(lines: list[Line]) -> Iterator[Violation]:
 
 
 def _ends(who: str, stopping: set[str], opened: set[str]) -> tuple[int, ...]:
-    """Say how a process may end: killed, without a store when it began, or well once it was done or told to stop."""
+    """Say how a process may end: killed, without a store when it began, or well once it was done or told to stop; one
+    that is told so before it listens is ended by the signal."""
     well = (0,) if who in stopping or who.startswith("last/") else ()
-    return (_KILLED, *well) if who in opened else (_KILLED, NO_STORE, *well)
+    if who in opened:
+        return (_KILLED, *well)
+    return (_KILLED, NO_STORE, *well, *((_TERMINATED,) if who in stopping else ()))
