@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 # A process whose clock is off by as many seconds as it is told.
@@ -15,25 +17,16 @@ def off(clock, by, unit):
 time.time, time.time_ns = off(time.time, int(sys.argv[1]), 1), off(time.time_ns, int(sys.argv[1]), 10**9)
 import pytest
 without = [word for name in ("cacheprovider", "xdist", "randomly") for word in ("-p", f"no:{name}")]
-sys.exit(pytest.main(["--collect-only", "-q", *without, "tests"]))
+sys.exit(pytest.main(["--collect-only", "-q", *without, *sys.argv[2:]]))
 """
 
 
-def collecting(seed: int, seconds: int) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", COLLECTS, str(seconds)]
-    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-
-
-def names(process: "subprocess.Popen[str]") -> list[str]:
-    said = process.communicate()[0]
-    assert process.returncode == 0, said[-2_000:]
-    return [line for line in said.splitlines() if "::" in line]
-
-
-def test_tests_have_the_same_names_in_every_process():
-    """Whatever the seed, and whatever the second in which they are collected."""
-    one, other = collecting(seed=1, seconds=0), collecting(seed=2, seconds=86_400)
-    first, second = names(one), names(other)
-    assert len(first) > 1_000
-    assert first == second
+def test_tests_have_the_same_names_in_every_process(request: pytest.FixtureRequest):
+    """Whatever the seed of hashes, and whatever the second in which they are collected: as here, so elsewhere."""
+    here = {item.nodeid for item in request.session.items}
+    command = [sys.executable, "-c", COLLECTS, "86400", *request.config.args]
+    environment = {**os.environ, "PYTHONHASHSEED": "2"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2_000:]
+    elsewhere = {line for line in done.stdout.splitlines() if "::" in line}
+    assert sorted(here - elsewhere) == []
