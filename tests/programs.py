@@ -44,33 +44,21 @@ class Said(NamedTuple):
     stderr: str
 
 
-class Program:
-    """As much of `subprocess.Popen` as tests need: the words are those after `python`."""
+class Forked:
+    """A program in a fork, with these for its standard streams: the words are those after `python`."""
 
-    def __init__(
-        self,
-        *words: object,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        together: bool = False,
-    ) -> None:
-        """Start it; `together` has it print its complaints where it prints everything else."""
-        read, saying = Pipe(duplex=False)
-        (out, printing), (err, complaining) = Pipe(duplex=False), Pipe(duplex=False)
-        here = str(cwd or Path.cwd())
-        given = (tuple(map(str, words)), here, dict(os.environ if env is None else env))
-        ends = (read, printing, printing if together else complaining)
-        self._process = _FORKS.Process(target=_run, args=(*given, *ends), daemon=True)
+    def __init__(self, words: tuple[str, ...], folder: str, env: Mapping[str, str], *ends: Connection) -> None:
+        self._process = _FORKS.Process(target=_run, args=(words, folder, dict(env), *ends), daemon=True)
         self._process.start()
-        for end in (read, printing, complaining):
-            end.close()
-        self.stdin: IO[str] | None = _file(saying, "w")
-        self.stdout, self.stderr = _file(out, "r"), _file(err, "r")
 
     @property
     def pid(self) -> int:
         assert self._process.pid is not None
         return self._process.pid
+
+    @property
+    def sentinel(self) -> int:
+        return self._process.sentinel
 
     @property
     def returncode(self) -> int | None:
@@ -92,6 +80,28 @@ class Program:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+class Program(Forked):
+    """As much of `subprocess.Popen` as tests need: the words are those after `python`."""
+
+    def __init__(
+        self,
+        *words: object,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        together: bool = False,
+    ) -> None:
+        """Start it; `together` has it print its complaints where it prints everything else."""
+        read, saying = Pipe(duplex=False)
+        (out, printing), (err, complaining) = Pipe(duplex=False), Pipe(duplex=False)
+        here = str(cwd or Path.cwd())
+        given = (tuple(map(str, words)), here, os.environ if env is None else env)
+        super().__init__(*given, read, printing, printing if together else complaining)
+        for end in (read, printing, complaining):
+            end.close()
+        self.stdin: IO[str] | None = _file(saying, "w")
+        self.stdout, self.stderr = _file(out, "r"), _file(err, "r")
 
     def communicate(self, said: str = "", timeout: float | None = PATIENCE) -> tuple[str, str]:
         """Say something to it, and no more; gives back all that it printed and complained of."""

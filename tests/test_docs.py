@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -27,6 +27,7 @@ import remit.types
 import remit.verbs
 from programs import ran
 from remit.core.kinds import SHAPES
+from standing_in import standing_in
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -98,16 +99,29 @@ def test_code_on_a_page_runs_and_prints_what_the_page_says(block: Block, tmp_pat
         assert same(done.stdout, block.output), done.stdout
 
 
+@pytest.fixture
+def bin_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a `remit` that is quick, or without one: the commands of the README are the installed ones."""
+    folder = tmp_path_factory.mktemp("bin")
+    with nullcontext() if request.getfixturevalue("page").parent == ROOT else standing_in(folder):
+        yield folder
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if SHELL[page]], ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_on_a_page_run_one_after_the_other(page: Path, tmp_path: Path):
+def test_commands_on_a_page_run_one_after_the_other(page: Path, tmp_path: Path, bin_folder: Path):
     """In a folder with the files that the page shows, and `remit` on the path."""
     if any("sqlite3 " in block.code for block in SHELL[page]) and shutil.which("sqlite3") is None:
         pytest.skip("the page uses the sqlite3 program")
     for block in blocks("python"):
         if block.page == page and block.file:
             (tmp_path / block.file).write_text(block.code)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {"PATH": path, "HOME": str(tmp_path), "PYTHONPATH": str(tmp_path), "COLUMNS": "100"}
+    folders = [str(bin_folder), str(Path(sys.executable).parent), os.environ["PATH"]]
+    environment = {
+        "PATH": os.pathsep.join(folders),
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(tmp_path),
+        "COLUMNS": "100",
+    }
     for block in SHELL[page]:
         if block.skipped:
             continue
