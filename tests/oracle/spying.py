@@ -15,7 +15,7 @@ import anyio
 
 from oracle.generating import Generator
 from oracle.model import Model
-from oracle.playing import bounds, scopes
+from oracle.playing import NO_LOOPS, bounds, scopes
 from oracle.scenario import (
     BOARD_NAME,
     EVERYWHERE,
@@ -99,6 +99,7 @@ def _silent(member: Member) -> Member:
 
 TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
     "get/": lambda turn, at, _: turn.context.entry(*at),
+    "value/": lambda turn, at, _: turn.context.get(*at),
     "structured/": lambda turn, at, _: turn.context.get_structured(*at),
     "query/": lambda turn, at, n: turn.context.query(at[0], limit=n + 1),
     "many": lambda turn, at, n: turn.context.query_many([at[0], "notes", "code"], limit=n + 1),
@@ -125,6 +126,9 @@ TRIES: dict[str, Callable[[Turn, Point, int], Any]] = {
     "ask all": lambda turn, _, n: turn.delegate_all([(HELPER, f"fail {n}"), (STRANGER, "work"), (WITNESS, "fail")]),
     "ask for": lambda turn, at, _: turn.delegate(capability=f"keep {at[1]} {STRANGER}", task="work"),
     "team": lambda turn, _, n: turn.run_plan(Plan([Step("s", "s", agent=(STRANGER, HELPER, WITNESS, MIDDLE)[n])])),
+    "lead": lambda turn, _, n: turn.run_team("a goal", (STRANGER, HELPER, WITNESS, MIDDLE)[n]),
+    "spend": lambda turn, at, _: turn.spend("$0.01", why=at[1]),
+    "take in": lambda turn, at, _: turn.outside(at[1], "a page"),
     "spawn": lambda turn, _, n: turn.spawn((STRANGER, HELPER)[n % 2], f"work {n}"),
     "pass on/": lambda turn, at, _: turn.delegate(HELPER, f"read {at[0]} {at[1]}", sees=scopes((_area(at),))),
     "submit/": lambda turn, at, n: turn.submit(HELPER, f"read {at[0]} {n}", sees=scopes((_area(at),)), key=at[1]),
@@ -154,6 +158,15 @@ async def _ended(turn: Turn, to: str, task: str) -> object:
     return (outcome.state, outcome.value, str(outcome.error), outcome.trust)
 
 
+# What a spy cannot try: what waits for a person, what needs a model, and what only costs money.
+UNTRIED = frozenset(("approve", "ask_human", "begin_talk", "model", "paid_call", "used"))
+
+
+def tried() -> set[str]:
+    """The names that spies look up."""
+    return {name for do in (*TRIES.values(), _used, _looked, _ended) for name in do.__code__.co_names}
+
+
 def _id(at: Point, number: int) -> str:
     """An id that something of the other world may have: they are counted."""
     ids = CountedIds(FIRST_HIDDEN + sorted(EVERYWHERE).index(at) * 4 + number)
@@ -165,7 +178,18 @@ def _area(at: Point) -> Area:
 
 
 def _looked(turn: Turn) -> object:
-    return (turn.remit, sorted(turn.tools), [card.name for card in turn.agents()], turn.handoff, turn.asker, turn.task)
+    whom = [card.name for card in turn.agents()]
+    return (
+        turn.remit,
+        sorted(turn.tools),
+        whom,
+        turn.handoff,
+        turn.agent,
+        turn.asker,
+        turn.phase,
+        turn.task,
+        turn.trust,
+    )
 
 
 async def noted(name: str, turn: Turn, at: Point, number: int) -> str:
@@ -229,7 +253,7 @@ class World:
             bounds=bounds(self._case.ceiling, NOON),
             system=System(clock=self._clock, ids=CountedIds(first)),
             serving=Serving(hands=0),
-            policy=Policy(breaker=BreakerPolicy(failures=1_000)),  # how often others fail is known to those who ask
+            policy=Policy(breaker=BreakerPolicy(failures=1_000), loops=NO_LOOPS),  # how often others fail is known
         )
         asks = "*" if self._case.ceiling.agents else TEAM
         for member in (*self._case.team, *([Member(STRANGER)] if self._stranger else [])):

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from oracle import spying
+from remit import Turn
+from remit.engine.sharing.context import Context
 from remit.stores.opening import database_at
 from remit.stores.postgres.database import PostgresDatabase
 
@@ -31,6 +33,11 @@ async def test_so_they_do_on_postgres(new_address: Callable[[], str]):
     finally:
         for database in databases:
             database.close()
+
+
+def test_whatever_a_turn_and_its_context_can_do_is_tried_by_spies():
+    can = {name for kind in (Turn, Context) for name in dir(kind) if not name.startswith("_")}
+    assert can - spying.tried() == spying.UNTRIED
 
 
 def test_the_spies_try_everything_and_something_is_hidden_from_them():
