@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx
 import pytest
 
 from adapters.places import KEY, KEY_NAME, KINDS, data_of, join, priced, served
 from engine.helping import ends
 from remit import Outcome
-from remit.adapters.bodies import MOST_BYTES, MOST_DEPTH
+from remit.adapters.bodies import MOST_BYTES, MOST_DEPTH, UnreadableBody, bounded
 from remit.testing import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -93,6 +94,91 @@ async def test_an_answer_that_is_too_deep_is_not_parsed(kind: str, depth: int, c
     outcome, why = await asked(clock, kind, answer("hello")[:-1] + b', "a": ' + b"[" * depth + b"]" * depth + b"}")
     assert not outcome.ok
     assert DEEP in why
+
+
+def calls(count: int, arguments: str = "{}") -> list[dict[str, Any]]:
+    function = {"name": "f", "arguments": arguments}
+    return [{"id": str(number), "type": "function", "function": function} for number in range(count)]
+
+
+def with_more(more: str) -> bytes:
+    return answer("hello")[:-1] + f', "more": {more}}}'.encode()
+
+
+TOO_MUCH = {
+    "text": (answer("x" * 3_000_000), "has a text of more than 2 MB"),
+    "newlines": (answer("\n" * 300_000), "has more than 250,000 quotes, commas, brackets and backslashes"),
+    "escapes": (answer("\u00e9" * 300_000), "has more than 250,000 quotes"),
+    "numbers": (with_more(f"[{'1,' * 300_000}1]"), "has more than 250,000 quotes"),
+    "objects": (with_more(f"[{'{},' * 200_000}1]"), "has more than 250,000 quotes"),
+    "arguments": (answer("", tool_calls=calls(1, f"[{'1,' * 300_000}1]")), "has more than 250,000 quotes"),
+    "calls": (answer("", tool_calls=calls(20_000)), "has more than 250,000 quotes"),
+    "choices": (answer("hello").replace(b'"choices": [', b'"choices": [' + b"{}, " * 60_000), "more than 256 parts"),
+}
+
+
+@pytest.mark.rule("input.answers")
+@pytest.mark.parametrize("what", TOO_MUCH)
+async def test_an_answer_that_would_take_long_to_parse_is_not_parsed(what: str):
+    body, why = TOO_MUCH[what]
+    with pytest.raises(UnreadableBody, match=why):
+        await read_bounded(body, content_type="application/json")
+
+
+@pytest.mark.rule("input.answers")
+@kinds
+async def test_no_kind_of_agent_parses_what_takes_long(kind: str, clock: FakeClock):
+    body = answer("hello").replace(b'"choices": [', b'"choices": [' + b"{}, " * 300)
+    outcome, told = await asked(clock, kind, body)
+    assert not outcome.ok
+    assert "its answer has a list of more than 256 parts" in told
+
+
+def events(*datas: str, end: str = "\n\n") -> bytes:
+    return "".join(f"data: {data}{end}" for data in datas).encode()
+
+
+STREAMS = {
+    "lines": (b"data: {}\n" * 100_000, "has an event of more than 4 MB, or of too many lines"),
+    "long": (events('{"a": "' + "x" * 5_000_000), "has an event of more than 4 MB"),
+    "numbers": (events(f"[{'1,' * 500_000}1]"), "has more than 250,000 quotes"),
+    "choices": (events('{"choices": [' + "{}, " * 50_000 + "{}]}"), "has a list of more than 256 parts"),
+    "nested": (events('{"response": {"output": [' + "{}, " * 300 + "{}]}}"), "has a list of more than 256 parts"),
+}
+
+
+async def read_bounded(body: bytes, content_type: str = "text/event-stream") -> bytes:
+    """Read an answer as clients do, with the bounds."""
+    async with answering(body, content_type=content_type) as url, httpx.AsyncClient() as client:
+        with bounded(client):
+            async with client.stream("POST", url) as response:
+                return b"".join([piece async for piece in response.aiter_bytes()])
+
+
+@pytest.mark.rule("input.answers")
+@pytest.mark.parametrize("what", STREAMS)
+async def test_an_event_of_a_stream_that_would_take_long_to_read_is_not_handed_on(what: str):
+    body, why = STREAMS[what]
+    with pytest.raises(UnreadableBody, match=why):
+        await read_bounded(body)
+
+
+@pytest.mark.rule("input.answers")
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r", "\nid: 5\n\n"])
+async def test_a_stream_of_many_events_is_read_as_it_is_and_others_have_their_turn(end: str):
+    body = events(*(f'{{"number": {number}, "text": "a, [b"}}' for number in range(20_000)), end=end)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    assert await read_bounded(body) == body
+    beside.cancel()
+    assert turns > 20_000 * len(end.splitlines()) / 128
 
 
 @pytest.mark.rule("input.answers")

@@ -55,6 +55,22 @@ async def test_an_agent_answers_and_the_answer_is_paid_for_by_its_usage(kind: st
         assert (answered["usage"], answered["calls"]) == ({"input": 12, "output": 3}, [])
 
 
+@pytest.mark.rule("secret.keys")
+@kinds
+async def test_the_key_of_its_client_is_redacted_from_the_first_request_that_opens_it(kind: str):
+    def look() -> str:
+        """Look at the environment."""
+        return f"the key is {KEY}"
+
+    async with served([Calls("look", {}, text=f"I know {KEY}"), Says(f"it is {KEY}")]) as place, Runtime() as rt:
+        join(rt, kind, place, tools=[look])
+        result = await rt.run("it", f"say {KEY[:3]}")
+        history = str([event.data for event in await rt.workspace.history()])
+    assert KEY not in history
+    assert "[secret]" in history
+    assert KEY not in result
+
+
 @pytest.mark.rule("input.calls")
 @kinds
 @both

@@ -4,9 +4,9 @@ Clients read a body whole and as deep as it goes, and unpack what is compressed 
 unpacked and counted piece by piece, before a client sees it.
 """
 
-import re
+import json
 import zlib
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -18,9 +18,18 @@ import anyio.lowlevel
 MOST_BYTES: Final = 16 * 1_024 * 1_024  # of an answer, unpacked
 _STREAMED: Final = 6 * MOST_BYTES  # of a stream: it says each word up to five times, in pieces, parts and whole
 MOST_DEPTH: Final = 100  # lists and objects in each other
+MOST_TEXT: Final = 2 * 1_024 * 1_024  # bytes of one text in an answer: of a longer one nothing can be kept
+MOST_SIGNS: Final = 250_000  # of JSON, in texts too: they may be JSON again, and be read when a tool is called
+MOST_PARTS: Final = 256  # choices, blocks or items of an answer: a client makes an object of each
 _PIECE: Final = 64 * 1_024  # bytes that are unpacked at once
-_STRUCTURE: Final = re.compile(r'"|\\[\s\S]|[\[{]|[\]}]')
-_AT_ONCE: Final = 20_000  # of its marks that are read before others have their turn
+_LINES: Final = 128  # of a stream that are read at once
+_EVENT: Final = 2 * MOST_TEXT  # bytes of one event of a stream
+_COPIED: Final = 4 * MOST_BYTES  # bytes that putting the lines of one event together may copy
+_BLANK: Final = (b"\n", b"\r\n", b"\r")  # what ends an event
+_LARGE: Final = 1_024 * 1_024  # bytes of which counting takes a while
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_SIGNS: Final = (b'"', b"\\", b",", b"[", b"{")
+_AT_ONCE: Final = 20_000  # brackets that are counted before others have their turn
 _COUNTED: Final[ContextVar[bool]] = ContextVar("remit.bodies", default=False)
 
 
@@ -79,7 +88,7 @@ async def _count(response: Any) -> None:
     most = _STREAMED if streamed else MOST_BYTES
     response.stream = _stream(type(cast("object", response)))(response.stream, packed == "gzip", most)
     if not streamed:
-        await _check_depth(await response.aread())
+        await _check_form(await response.aread())
 
 
 @cache
@@ -95,17 +104,74 @@ def _stream(of: type) -> Callable[[Any, bool, int], Any]:
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             size, unpacked = 0, zlib.decompressobj(zlib.MAX_WBITS | 16) if self._packed else None
+            event = _StreamEvent() if self._most == _STREAMED else None
             async for chunk in self._stream:
                 for piece in _pieces(chunk, unpacked):
                     size += len(piece)
                     if size > self._most:
                         raise UnreadableBody(f"its answer is longer than {self._most // 1_024**2} MB")
-                    yield piece
+                    for number, part in enumerate((piece,) if event is None else _lines_at_once(piece)):
+                        if number:
+                            await anyio.lowlevel.checkpoint()  # a client reads all that it has without a pause
+                        if event is not None:
+                            event.take(part)
+                        yield part
 
         async def aclose(self) -> None:
             await self._stream.aclose()
 
     return Counted
+
+
+class _StreamEvent:
+    """What has been read of one event of a stream. Clients put its lines together one by one and parse them at once."""
+
+    __slots__ = ("_copied", "_parts", "_signs", "_size")
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = self._signs = self._copied = 0
+
+    def take(self, part: bytes) -> None:
+        """Count what comes next. Raise UnreadableBody if the event holds up whoever reads it."""
+        lines = part.splitlines(keepends=True)
+        if len(lines) == 1 and lines[0] not in _BLANK:  # nearly all: a piece of one long line
+            self._add(part)
+            return
+        for line in lines:
+            if line in _BLANK:
+                self._check()
+                self._clear()
+            else:
+                self._copied += self._size
+                self._add(line)
+
+    def _add(self, line: bytes) -> None:
+        self._parts.append(line)
+        self._size += len(line)
+        self._signs += sum(map(line.count, _SIGNS))
+        if self._size > _EVENT or self._copied > _COPIED:
+            raise UnreadableBody(f"its answer has an event of more than {_EVENT // 1_024**2} MB, or of too many lines")
+        if self._signs > MOST_SIGNS:
+            raise UnreadableBody(_too_many_signs())
+
+    def _check(self) -> None:
+        if self._signs > MOST_PARTS:
+            text = b"".join(self._parts).removeprefix(b"event:")
+            body = text[text.find(b"{") :]
+            if body.count(b"{") > MOST_PARTS and _longest(body) > MOST_PARTS:
+                raise UnreadableBody(_too_many_parts())
+
+
+def _lines_at_once(piece: bytes) -> Iterable[bytes]:
+    """Yield a piece of a stream with so few lines at once that reading them takes no time."""
+    if piece.count(b"\n") + piece.count(b"\r") <= _LINES:
+        return (piece,)
+    lines = piece.splitlines(keepends=True)
+    return (b"".join(lines[at : at + _LINES]) for at in range(0, len(lines), _LINES))
 
 
 def _pieces(chunk: bytes, unpacked: Any) -> Iterator[bytes]:
@@ -120,21 +186,61 @@ def _pieces(chunk: bytes, unpacked: Any) -> Iterator[bytes]:
         raise UnreadableBody("its answer is said to be packed and is not") from None
 
 
+async def _check_form(body: bytes) -> None:
+    """Raise UnreadableBody for JSON that is deeper than anyone's, or has so many parts that reading it would hold up
+    the event loop. What is no JSON is for the client to say."""
+    signs: dict[bytes, int] = {}
+    for sign in _SIGNS:
+        signs[sign] = body.count(sign)
+        if len(body) > _LARGE:
+            await anyio.lowlevel.checkpoint()
+    if sum(signs.values()) > MOST_SIGNS:
+        raise UnreadableBody(_too_many_signs())
+    if signs[b"["] + signs[b"{"] > MOST_DEPTH or len(body) > MOST_TEXT:
+        await _check_depth(body)
+    if signs[b"{"] > MOST_PARTS and _longest(body) > MOST_PARTS:
+        raise UnreadableBody(_too_many_parts())
+
+
+def _longest(body: bytes) -> int:
+    """Return how many items the longest of the lists has that an answer is made of: in itself, or in one of its
+    parts."""
+    try:
+        answer: object = json.loads(body)
+    except (ValueError, RecursionError):  # which the client says
+        return 0
+    parts = _values(answer)
+    every = (*parts, *(inner for part in parts for inner in _values(part)))
+    return max((len(cast("list[object]", one)) for one in every if isinstance(one, list)), default=0)
+
+
+def _values(given: object) -> tuple[object, ...]:
+    return tuple(cast("dict[str, object]", given).values()) if isinstance(given, dict) else ()
+
+
 async def _check_depth(body: bytes) -> None:
-    """Raise UnreadableBody for JSON that is deeper than anyone's. What is no JSON is for the client to say."""
-    if body.count(b"[") + body.count(b"{") <= MOST_DEPTH:
-        return
-    depth, inside = 0, False
-    for number, found in enumerate(_STRUCTURE.finditer(body.decode("latin-1"))):
+    """Raise UnreadableBody if lists and objects are too deep in each other, or a text is too long."""
+    for escaped in (b"\\\\", b'\\"'):  # so that each quote that is left begins or ends a text
+        body = body.replace(escaped, b"")
+        await anyio.lowlevel.checkpoint()
+    parts = body.split(b'"')
+    if max(map(len, parts[1::2]), default=0) > MOST_TEXT:
+        raise UnreadableBody(f"its answer has a text of more than {MOST_TEXT // 1_024**2} MB")
+    depth = 0
+    for number, bracket in enumerate(b"".join(parts[::2]).translate(None, _NO_BRACKETS)):
         if number % _AT_ONCE == _AT_ONCE - 1:
             await anyio.lowlevel.checkpoint()
-        mark = found[0]
-        if mark == '"':
-            inside = not inside
-        elif not inside:
-            depth += (mark in "[{") - (mark in "]}")
-            if depth > MOST_DEPTH:
-                raise UnreadableBody(_too_deep())
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MOST_DEPTH:
+            raise UnreadableBody(_too_deep())
+
+
+def _too_many_signs() -> str:
+    return f"its answer has more than {MOST_SIGNS:,} quotes, commas, brackets and backslashes"
+
+
+def _too_many_parts() -> str:
+    return f"its answer has a list of more than {MOST_PARTS} parts"
 
 
 def _too_deep() -> str:

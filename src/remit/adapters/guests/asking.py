@@ -8,7 +8,8 @@ from remit.adapters.guests.text import clean, json_of
 from remit.adapters.providers import endpoint_of
 from remit.core.command import Command
 from remit.core.money.prices import MOST_COUNTED, PER_MESSAGE, Usage
-from remit.core.recovery import Choice, key_mark
+from remit.core.recovery import Choice, ModelTry, key_mark
+from remit.core.secret import Secret
 from remit.core.text import tokens_in
 from remit.core.values import Json, digest, encode
 from remit.errors import BadInput
@@ -17,6 +18,8 @@ from remit.ports.turn import TurnLike, current_turn
 from remit.verbs import Verb
 
 MAX_TOKENS: Final = 4_096  # that an answer may have, unless the agent says otherwise: what is put by is then a bound
+_SHORTEST_KEY: Final = 12  # characters; what is sent to a server that wants no key is shorter, and found in other words
+
 Prompt: TypeAlias = Callable[[TurnLike], str | Awaitable[str]]
 
 
@@ -45,6 +48,22 @@ def choice_of(name: str, client: Any) -> Choice:
     url, key = str(getattr(client, "base_url", None) or ""), getattr(client, "api_key", None)
     marks = (key_mark(key),) if isinstance(key, str) and key else ()
     return Choice(name, marks=marks, endpoint=endpoint_of("", url).removeprefix("@") if url else "")
+
+
+def key_inside(*clients: Any) -> Secret | None:
+    """Return the key that the first of a provider's clients has that has one, to be kept out of whatever is written;
+    None for a word that stands for none."""
+    keys = [key for one in clients if isinstance(key := getattr(one, "api_key", None), str)]
+    return next((Secret(key) for key in keys if len(key) >= _SHORTEST_KEY), None)
+
+
+def key_of(*clients: Any) -> Callable[[ModelTry], Awaitable[Secret | None]]:
+    """Make the `ready` of a guest's request, which gives the key inside its client: it is redacted from then on."""
+
+    async def ready(_tried: ModelTry) -> Secret | None:
+        return key_inside(*clients)
+
+    return ready
 
 
 def digest_of(asked: object) -> str:

@@ -21,6 +21,7 @@ from remit.adapters.guests import (
     digest_of,
     failure_of,
     from_thread,
+    key_of,
     shortened,
     size_of,
     the_turn,
@@ -95,17 +96,18 @@ class Seam(BaseChatModel):
         name, client = _name(self), getattr(self, "root_async_client", None)
         choice, http = choice_of(name, client), (http_of(client), http_of(getattr(self, "_async_client", None)))
         system, said = _parted(messages)
+        ready = key_of(client, getattr(self, "_async_client", None))
 
         def make(request: NextRequest[BaseMessage]) -> ModelCall:
             asked = _Asked(name, [*system, *request.messages], kwargs, stop, choice)
-            return asked.call(most, ask, request.ids)._replace(at=request.at)
+            return asked.call(most, ask, request.ids)._replace(at=request.at, ready=ready)
 
         if CONVERSES.get():
             return await conversed(turn, DIALECT, said, make)
         if (node := _node()) is not None:
             return await conversed(turn, DIALECT, said, make, node, begins=bool(said) and said[0].id == TASK_MESSAGE)
         asked = _Asked(name, messages, kwargs, stop, choice)
-        return DIALECT.answer(await turn.model(asked.known_by_content(most, ask)))
+        return DIALECT.answer(await turn.model(asked.known_by_content(most, ask)._replace(ready=ready)))
 
     def _generate(
         self,

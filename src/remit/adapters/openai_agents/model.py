@@ -23,6 +23,7 @@ from remit.adapters.guests import (
     choice_of,
     conversed,
     failure_of,
+    key_of,
     shortened,
     size_of,
     the_turn,
@@ -94,6 +95,7 @@ class GovernedOpenAIModel(Model):
             send=send,
             failure=failure_of,
             tools=asked.names,
+            ready=key_of(getattr(self.inner, "_client", None)),
             at=request.at,
         )
 

@@ -21,6 +21,7 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from remit.adapters.bodies import http_of
+from remit.adapters.guests import key_inside
 from remit.adapters.providers import default_key, endpoint_of, provider_of
 from remit.adapters.pydantic_ai.failures import MissingKey, said
 from remit.core.checks import items
@@ -223,6 +224,12 @@ def http_clients(model: Model) -> tuple[Any, ...]:
     """Give the HTTP clients that a model's answers come through, as far as they can be found."""
     provider: Any = _inside(model).provider
     return () if provider is None else (getattr(provider, "_own_http_client", None), http_of(provider.client))
+
+
+def key_in(model: Model) -> Secret | None:
+    """Return the key that a model of the owner's own brings along in its client, if there is one."""
+    provider: Any = _inside(model).provider
+    return None if provider is None else key_inside(provider.client)
 
 
 def streams(model: Model) -> bool:

@@ -22,7 +22,7 @@ from pydantic_ai.tools import RunContext
 
 from remit.adapters.bodies import bounded, unreadable
 from remit.adapters.guests import NextRequest, conversed
-from remit.adapters.pydantic_ai.clients import Clients, asks_again, http_clients, streams
+from remit.adapters.pydantic_ai.clients import Clients, asks_again, http_clients, key_in, streams
 from remit.adapters.pydantic_ai.failures import EmptyAnswer, failure_of
 from remit.adapters.pydantic_ai.history import (
     calls_of,
@@ -171,8 +171,11 @@ class _Asked:
 
     async def ready(self, tried: ModelTry) -> Secret | None:
         """Make the client that a request needs, with its key."""
-        await self.model.clients.find(tried.model, tried.key, tried.secret)
-        return self.model.clients.opened(tried.key) if tried.key and tried.secret is None else tried.secret
+        clients = self.model.clients
+        model = await clients.find(tried.model, tried.key, tried.secret)
+        if tried.secret is not None:
+            return tried.secret
+        return clients.opened(tried.key) if tried.key else key_in(model)
 
     async def send(self, tried: ModelTry, most: int, hear: Hear | None) -> ModelAnswer:
         """Send it once, to this model with this key."""
