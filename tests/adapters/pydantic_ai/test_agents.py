@@ -63,6 +63,46 @@ async def work(agent: ModelAgent | GuestAgent, turn: StandInTurn | None = None) 
         return await agent(turn)
 
 
+def ask(context: RunContext[None], what: str) -> str:
+    """Ask for something, and have a message follow."""
+    context.enqueue(f"and {what}")
+    return "asked"
+
+
+def shouted(context: RunContext[None], text: str) -> str:
+    return text.upper()
+
+
+@pytest.mark.rule("pydantic.idle")
+@pytest.mark.parametrize("output", [None, Report, Report | None, {"type": "object"}])
+def test_the_framework_asks_nothing_around_a_run_that_no_code_in_it_can_use(output: Any):
+    agent = ModelAgent(name="coder", models=["test"], tools=[add], verbs=True, output=output)
+    assert not agent.agent.root_capability.capabilities
+
+
+@pytest.mark.rule("pydantic.idle")
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"tools": [ask]},
+        {"tools": [Tool(add, defer_loading=True)]},
+        {"tools": [Tool(add, prepare=lambda _context, shown: shown)]},
+        {"tools": [Tool(add, args_validator=lambda _context, a, b: None)]},
+        {"output": shouted},
+    ],
+)
+def test_the_framework_is_left_as_it_is_where_code_is_given_the_context_of_its_run(parts: dict[str, Any]):
+    agent = ModelAgent(name="coder", models=["test"], **parts)
+    assert agent.agent.root_capability.capabilities
+
+
+@pytest.mark.rule("pydantic.idle")
+async def test_a_tool_with_the_context_can_have_a_message_follow():
+    async with made([Calls("ask", {"what": "tea"}), Says("done")], tools=[ask]) as (agent, server):
+        assert await work(agent) == "done"
+        assert "and tea" in str(server.requests[-1].messages[-1])
+
+
 @pytest.mark.rule("pydantic.defined-once")
 async def test_tools_are_defined_once_unless_one_of_them_prepares_its_definition():
     shown: list[list[ToolDefinition]] = []

@@ -8,6 +8,7 @@ import copy
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, cast, get_args
 
 from pydantic import AfterValidator, BaseModel
@@ -24,7 +25,16 @@ from remit.adapters.guests import NO_DEPS, Governing, Ungoverned, checked_deps, 
 from remit.adapters.pydantic_ai.clients import Clients, KeyOf, KeysGiven, ModelGiven, UrlGiven, key_in_environment
 from remit.adapters.pydantic_ai.failures import AgentStopped, said, stopped
 from remit.adapters.pydantic_ai.model import MAX_TOKENS, GovernedModel
-from remit.adapters.pydantic_ai.tools import AnyTool, GovernedToolset, ToolGiven, define_once, governed, verb_tools
+from remit.adapters.pydantic_ai.tools import (
+    AnyTool,
+    GovernedToolset,
+    ToolGiven,
+    define_once,
+    governed,
+    leave_out_idle,
+    needs_run,
+    verb_tools,
+)
 from remit.core.checks import counted, meant, of_type
 from remit.core.recovery import Choice
 from remit.core.text import shown
@@ -98,6 +108,8 @@ class ModelAgent:
         except (PydanticUserError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise BadInput(f"agent {self.name}: output is a type, not {shown(self.output)}: {said(error)}") from None
         define_once(self.agent, RETRIES["tools"])
+        if not any(map(needs_run, tools)) and not _has_code(self.output):
+            leave_out_idle(self.agent)
 
     async def __call__(self, turn: TurnLike) -> Any:
         """Work on the task, and give back text, the JSON of a structured result, or whom the task was handed to."""
@@ -272,6 +284,11 @@ def form_of(output: Any) -> Any:
         return value
 
     return Annotated[StructuredDict(copy.deepcopy(schema)), AfterValidator(fits)]
+
+
+def _has_code(output: Any) -> bool:
+    """Whether an output may be a function, which the framework would call with the context of its run."""
+    return output is not None and not isinstance(output, type | UnionType | Mapping)
 
 
 def _may_be_none(output: Any) -> bool:

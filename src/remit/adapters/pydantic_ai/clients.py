@@ -81,6 +81,7 @@ class Clients:
         key_of: KeyOf = key_in_environment,
     ) -> None:
         self._given = dict(_listed(models))
+        self._first = next(iter(self._given.values()))
         first = next((name for name, own in self._given.items() if own is None), "")
         self._urls = _by_provider(base_url, provider_of(first))
         self._keys = keys if isinstance(keys, Mapping) else {self._endpoint(first): keys}
@@ -137,8 +138,7 @@ class Clients:
     @property
     def settings(self) -> ModelSettings | None:
         """The settings that the first model brings along, if it was given as an object."""
-        first = next(iter(self._given.values()))
-        return None if first is None else first.settings
+        return None if self._first is None else self._first.settings
 
     async def find(self, name: str, key: str, secret: Secret | None = None) -> Model:
         """Give the model of that name with that key, as this event loop can use it. `secret` is the key itself where

@@ -218,13 +218,15 @@ def _plain(thing: object, without: frozenset[str]) -> dict[str, Json] | None:
 
 def _plain_value(value: object, without: frozenset[str]) -> Json:
     """Write what a field says; None if that is not plain."""
+    kind = type(value)
+    if kind is int:
+        return cast("int", value)
     if isinstance(value, datetime):
         return value.isoformat() if value.tzinfo is not None else None
-    kind = type(value)
     if kind in _KINDS:
         return _plain(value, without)
-    listed = cast("list[object]", value) if kind is list else ()
-    if not any(type(one) in _KINDS for one in listed):
+    listed = cast("list[object]", value) if kind is list else []
+    if _KINDS.keys().isdisjoint(map(type, listed)):
         return cast("Json", value) if _is_json(value) else None
     parts: list[Json] = []
     for part in listed:
@@ -238,8 +240,8 @@ def _is_json(value: object) -> bool:
     if type(value) is list:
         return all(map(_is_json, cast("list[object]", value)))
     if type(value) is dict:
-        pairs = cast("dict[object, object]", value).items()
-        return all(type(key) is str and _is_json(item) for key, item in pairs)
+        pairs = cast("dict[object, object]", value)
+        return all(type(key) is str for key in pairs) and all(map(_is_json, pairs.values()))
     return value is None or type(value) in (str, int, bool) or (type(value) is float and isfinite(value))
 
 
@@ -310,8 +312,8 @@ def is_empty(answer: ModelResponse) -> bool:
     return nothing and answer.finish_reason not in ("length", "content_filter")
 
 
-def _calls(answer: ModelResponse) -> Iterable[ToolCallPart]:
-    return (part for part in answer.parts if isinstance(part, ToolCallPart))
+def _calls(answer: ModelResponse) -> list[ToolCallPart]:
+    return [part for part in answer.parts if isinstance(part, ToolCallPart)]
 
 
 def cleaned(answer: ModelResponse, taken: Iterable[str] = ()) -> ModelResponse:
@@ -325,10 +327,10 @@ def cleaned(answer: ModelResponse, taken: Iterable[str] = ()) -> ModelResponse:
 
 
 def _with_few_calls(answer: ModelResponse) -> ModelResponse:
-    more = [id(call) for call in _calls(answer)][MOST_CALLS:]
+    more = _calls(answer)[MOST_CALLS:]
     if not more:
         return answer
-    unused = frozenset(more)
+    unused = frozenset(map(id, more))
     used = [part for part in answer.parts if id(part) not in unused]
     return replace(answer, parts=[*used, TextPart(left_out(len(more)))])
 

@@ -288,12 +288,11 @@ class _Search:
         return GaveUp(why, tuple(dict.fromkeys(told)), again_at)
 
 
-def _tries(choice: Choice) -> Iterable[ModelTry]:
+def _tries(choice: Choice) -> list[ModelTry]:
     place = choice.endpoint or choice.provider
     keys = choice.keys or ("",)
-    marks = dict(zip(keys, choice.marks, strict=False))
-    for key in keys:
-        yield ModelTry(choice.model, key, mark=marks.get(key, ""), endpoint=place)
+    marks = (*choice.marks, *("" for _ in keys))
+    return [ModelTry(choice.model, key, mark=mark, endpoint=place) for key, mark in zip(keys, marks, strict=False)]
 
 
 def _coolings(tried: ModelTry, state: Mapping[str, Cooling]) -> list[Cooling]:

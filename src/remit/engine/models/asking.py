@@ -354,8 +354,14 @@ def _position_data(at: Position | None) -> dict[str, Json]:
     """Give what the record of a position has beside the answer; nothing that is empty."""
     if at is None:
         return {}
-    given: dict[str, Json] = {"told": at.told, "begins": at.begins, "framework": at.framework, "saw": [*at.saw]}
-    return {name: value for name, value in given.items() if value}
+    data: dict[str, Json] = {"told": at.told} if at.told else {}
+    if at.begins:
+        data["begins"] = at.begins
+    if at.framework:
+        data["framework"] = at.framework
+    if at.saw:
+        data["saw"] = [*at.saw]
+    return data
 
 
 def _told(reply: ModelAnswer, cost: int | None) -> dict[str, Json]:
