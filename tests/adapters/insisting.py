@@ -13,7 +13,6 @@ from remit.types import Event, Outcome
 
 Plays = Callable[[str, ModelRequest], ModelReply]  # what an agent says to a request
 NUMBERS = itertools.count()
-TEXTS: dict[str, Callable[[], str]] = {"same": lambda: "go", "changing": lambda: f"go {next(NUMBERS)}"}
 LONG = "a long answer that is the same each and every time"
 
 
@@ -45,6 +44,7 @@ async def played(
     tools: Sequence[Any] = (),
     loops: Loops | None = None,
     iterations: int = 100,
+    deny: Sequence[str] = (),
     program: Callable[[Runtime], str] | None = None,
 ) -> Played:
     """Run a team of native model agents, each with whom it may ask, until nothing of it is open any more."""
@@ -58,7 +58,7 @@ async def played(
     async with model_server(script) as server, Runtime(policy=policy) as rt:
         how: Any = {"model": "openai-chat:gpt-5", "keys": ["KEY_A"], "base_url": f"{server.url}/v1"}
         for name, asks in team.items():
-            own: Any = {"tools": list(tools)} if tools else {}
+            own: Any = {"tools": list(tools), "deny": list(deny)} if tools else {}
             rt.model_agent(name, instructions=f"You are {name}.", asks=list(asks), iterations=iterations, **own, **how)
         first = names[0] if program is None else program(rt)
         outcome = await rt.outcome(first, "go")

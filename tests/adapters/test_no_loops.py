@@ -1,7 +1,8 @@
 """Work that looks like a loop and is none: nobody is told, refused or stopped."""
 
 import itertools
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -372,3 +373,154 @@ async def test_whoever_is_refused_once_and_does_something_else_goes_on():
     found = await played(replies, {"a": ["b"], "b": []}, tools=[tool(itertools.count())])
     assert found.outcome.ok
     assert (found.refused(), found.stopped()) == (5, 0)
+
+
+# -- other work ---------------------------------------------------------------------------------------------------
+
+
+class Work(NamedTuple):
+    """What a does, one call after the other, what those say whom it asks, and its tools."""
+
+    calls: Sequence[Calls]
+    says: Callable[[str], str] = lambda _me: "done"
+    tools: Sequence[Any] = ()
+    team: Mapping[str, Sequence[str]] = ASKS_B
+
+
+class Desk:
+    """Things that change while they are worked with."""
+
+    def __init__(self) -> None:
+        self.numbers = itertools.count()
+        self.kept: dict[str, str] = {}
+        self.left = 9
+
+    def delete(self, what: str) -> str:
+        """Delete something."""
+        return "ok"
+
+    def is_higher(self, than: int) -> str:
+        """Tell whether the number is higher than this one."""
+        return "higher" if than < 700 else "lower"
+
+    def move(self, where: str) -> str:
+        """Make a move."""
+        return f"board {next(self.numbers)}"
+
+    def fetch(self, page: str) -> str:
+        """Fetch a page; every other time there are too many requests."""
+        return "too many requests, wait" if next(self.numbers) % 4 else f"page {page}"
+
+    def compile(self) -> str:
+        """Compile."""
+        return "error in line 7"
+
+    def edit(self, text: str) -> str:
+        """Edit the file."""
+        return "saved"
+
+    def take(self) -> str:
+        """Take the next job."""
+        self.left -= 1
+        return f"job {self.left}" if self.left >= 0 else "no jobs"
+
+    def put(self, key: str, value: str) -> str:
+        """Put a value somewhere."""
+        self.kept[key] = value
+        return "ok"
+
+    def get(self, key: str) -> str:
+        """Get a value."""
+        return self.kept.get(key, "nothing")
+
+
+def each(*pairs: tuple[str, dict[str, Any]]) -> list[Calls]:
+    return [Calls(name, given) for name, given in pairs]
+
+
+def asking(name: str, texts: Iterable[str]) -> list[Calls]:
+    return [Calls("call_agent", {"agent": name, "task": text}) for text in texts]
+
+
+def labels() -> Callable[[str], str]:
+    answers = itertools.cycle(("billing", "spam", "a bug", "billing"))
+    return lambda _me: next(answers)
+
+
+def news(words: str) -> Callable[[str], str]:
+    numbers = itertools.count()
+    return lambda me: f"{words} {me} {next(numbers)}"
+
+
+def works() -> dict[str, Work]:
+    desk = Desk()
+    everyone = {"a": list("bcdef"), **{name: [] for name in "bcdef"}}
+    return {
+        "thirty are deleted, and each is ok": Work(
+            each(*(("delete", {"what": f"{n}"}) for n in range(30))), tools=[desk.delete]
+        ),
+        "a number is searched for": Work(
+            each(*(("is_higher", {"than": 1_000 - 30 * n}) for n in range(25))), tools=[desk.is_higher]
+        ),
+        "a game with the same moves": Work(
+            each(*(("move", {"where": "left" if n % 2 else "right"}) for n in range(30))), tools=[desk.move]
+        ),
+        "pages that are fetched three times each before they come": Work(
+            each(*(("fetch", {"page": f"{n // 4}"}) for n in range(32))), tools=[desk.fetch]
+        ),
+        "the same error after each of twelve edits": Work(
+            [one for n in range(12) for one in each(("edit", {"text": f"{n}"}), ("compile", {}))],
+            tools=[desk.edit, desk.compile],
+        ),
+        "jobs are taken until there are none, and then once more": Work(
+            each(*(("take", {}) for _ in range(12))), tools=[desk.take]
+        ),
+        "a value that is looked at before and after each change": Work(
+            [
+                one
+                for n in range(10)
+                for one in each(("get", {"key": "x"}), ("put", {"key": "x", "value": f"{n}"}), ("get", {"key": "x"}))
+            ],
+            tools=[desk.get, desk.put],
+        ),
+        "tickets with one of three labels": Work(asking("b", (f"label ticket {n}" for n in range(20))), labels()),
+        "the same question to five colleagues, in two rounds": Work(
+            asking("b", ["your view?"]) + [one for name in "bcdef" * 2 for one in asking(name, ["your view?"])],
+            news("I think it is a matter of taste, says"),
+            team=everyone,
+        ),
+        "a debate with a text that grows": Work(
+            [one for n in range(8) for name in "bc" for one in asking(name, [f"{'what was said. ' * (20 + n)}go on"])],
+            news("here is another argument that nobody had thought of yet:"),
+            team=everyone,
+        ),
+        "the same question after each piece of work": Work(
+            [one for n in range(8) for one in (*each(("edit", {"text": f"{n}"})), *asking("b", ["is it good now?"]))],
+            news("it is better than it was before, this is look number"),
+            [desk.edit],
+        ),
+        "notes of how far it is": Work(
+            each(*(("remember", {"key": "progress", "value": f"{n} of 15"}) for n in range(15))),
+        ),
+        "twelve at once, and then all of them asked after": Work(
+            [Calls("list_agents", {}), *each(*(("recall", {"key": f"part {n}"}) for n in range(12)))],
+        ),
+        "handing nothing on, but asking three in turn for drafts": Work(
+            asking("b", ("draft 1", "draft 2", "draft 3")) + asking("c", ("check 1", "check 2", "check 3")),
+            lambda _me: "there you are",
+            team=everyone,
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", works())
+async def test_other_work_is_not_hindered_either(name: str):
+    work = works()[name]
+    left = iter(work.calls)
+
+    def plays(me: str, _request: ModelRequest) -> ModelReply:
+        return next(left, Says("that was it")) if me == "a" else Says(work.says(me))
+
+    found = await played(plays, work.team, tools=work.tools)
+    assert unhindered(found)
+    assert next(left, None) is None

@@ -268,6 +268,20 @@ def test_what_is_refused_whoever_is_asked_is_the_same_and_what_passes_is_not_cou
     assert [rounds.refused(rule, "b", 9) for rule in ("concurrency", "spawn", "over")] == [0, 0, 0]
 
 
+@pytest.mark.rule("loops.beside")
+def test_refusals_of_tasks_side_by_side_count_together_until_something_new_comes_of_one():
+    seen = SeenOutcomes()
+    assert [seen.refused_beside("b", "a") for _ in range(3)] == [1, 2, 3]
+    assert (seen.refused_beside("c", "a"), seen.refused_beside("b", "depth")) == (1, 1)
+    seen.gained("b")
+    seen.gained("nobody")
+    assert (seen.refused_beside("b", "a"), seen.refused_beside("c", "a")) == (1, 2)
+    rounds = Rounds()
+    assert not rounds.has_refusals
+    rounds.refused("loop", "b", 1)
+    assert rounds.has_refusals
+
+
 @pytest.mark.rule("loops.inside")
 def test_what_was_told_and_answered_before_brings_nothing_new_and_what_is_said_for_the_first_time_does():
     rounds = Rounds()

@@ -266,9 +266,10 @@ class SeenOutcomes:
     """What a process has seen of a run: the outcomes of its tools, and of what is asked for whether anything new came
     of it. It is not kept: what another process saw counts as new."""
 
-    __slots__ = ("_calls", "_came")
+    __slots__ = ("_calls", "_came", "_refused")
 
     def __init__(self) -> None:
+        self._refused: dict[str, dict[str, int]] = {}  # by agent, of its tasks that nobody waits for
         self._calls: dict[str, tuple[str, ...]] = {}  # of each call its latest outcomes, the latest call last
         self._came: dict[tuple[str, str], bool] = {}  # by task and what it asked for
 
@@ -283,6 +284,19 @@ class SeenOutcomes:
         _keep(self._calls, CALLS)
         return True if had is None or came not in had else None
 
+    def refused_beside(self, agent: str, key: str) -> int:
+        """Note that the same was refused to one of several tasks of an agent that run side by side; gives how often
+        by now, with nothing new in any of them."""
+        refused = self._refused.setdefault(agent, {})
+        refused[key] = refused.get(key, 0) + 1
+        _keep(refused, OUTCOMES)
+        _keep(self._refused, CALLS)
+        return refused[key]
+
+    def gained(self, agent: str) -> None:
+        """Note that something new came of a task of this agent."""
+        self._refused.pop(agent, None)
+
     def came_of(self, task: str, text: str, *, new: bool) -> None:
         """Note that what a task asked for brought something, or nothing, new so far."""
         self._came[task, text] = self._came.get((task, text), False) or new
@@ -296,6 +310,13 @@ class SeenOutcomes:
 def _keep(of: dict[Any, Any], most: int) -> None:
     if len(of) > most:
         del of[next(iter(of))]
+
+
+def refusal_key(rule: str, what: str) -> str:
+    """Name what is refused, the same for the same; empty if it may be allowed a moment later."""
+    if rule in _PASSING:
+        return ""
+    return rule if rule in _OF_ALL else what
 
 
 class Rounds:
@@ -314,6 +335,11 @@ class Rounds:
     def has_gained(self) -> bool:
         """Whether anything new has come of this turn."""
         return self._fresh is not None
+
+    @property
+    def has_refusals(self) -> bool:
+        """Whether anything was refused to it, with nothing new since."""
+        return bool(self._refused)
 
     def gained(self, number: int) -> None:
         """Note something new in the round of that number."""
@@ -343,9 +369,9 @@ class Rounds:
 
     def refused(self, rule: str, what: str, number: int) -> int:
         """Note a refusal in that round, and tell in how many rounds it was the same."""
-        if rule in _PASSING:
+        key = refusal_key(rule, what)
+        if not key:
             return 0
-        key = rule if rule in _OF_ALL else what
         times, latest = self._refused.get(key, (0, None))
         if latest != number:
             times += 1

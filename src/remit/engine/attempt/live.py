@@ -81,6 +81,7 @@ class Conversation:
         "_wanted",
         "before",
         "calls",
+        "ended",
         "handed",
         "inside",
         "lost",
@@ -102,6 +103,7 @@ class Conversation:
         self.rounds = Rounds()
         self.warning = ""  # what its model is told with the next request
         self.passes: set[str] = set()  # tools that run an agent, or pass the work on to one
+        self.ended: set[str] = set()  # what it has asked after that is over
         self.handed: set[str] = set()  # by which tool and to whom the work was passed on
         # Of calls of tools with conversations inside, by their places: whether those used tools with anything new.
         self.inside: dict[str, bool | None] = {}

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, NoReturn, cast
 from anyio.lowlevel import checkpoint
 
 from remit.core.kinds import ToolOutcome
+from remit.core.lifecycle import TERMINAL
 from remit.core.loops import (
     ASKS,
     MORE,
@@ -21,6 +22,7 @@ from remit.core.loops import (
     last_time,
     learned,
     not_asked,
+    refusal_key,
     same,
     stale_sentence,
     stale_warning,
@@ -40,6 +42,8 @@ RUNS: Final = 256  # of which a process remembers what tools have told
 _LATER: Final = frozenset(("call_agent_async", "spawn_agent"))
 _ASKS: Final = _LATER | {"call_agent"}
 _HANDS_OVER: Final = "handoff"
+_STATUS: Final = "check_delegation_status"
+_WRITES: Final = frozenset(("remember", "blackboard"))
 _CAPABLE: Final = "?"  # stands before a capability in the place of an agent's name
 # Refusals that are nobody's own failure, however often they are met.
 _NOT_ITS_OWN: Final = frozenset(("credits", "tokens", "price", "approval", "deadline", "limit"))
@@ -82,7 +86,9 @@ class Circles(NamedTuple):
         if self.rules.strikes is None or not talk.requests or talk.rounds.has_gained:
             return
         key = strike_key(remit.holder)
-        if view.asks(remit.root, (key, key, key)).get(key, NEVER).times >= self.rules.strikes:
+        strikes = view.asks(remit.root, (key, key, key)).get(key, NEVER).times
+        is_like_them = live.attempt.asked_how != "delegate" and talk.rounds.has_refusals
+        if strikes >= (1 if is_like_them else self.rules.strikes):
             raise Circled(
                 f"'{remit.holder}' was stopped: its latest tasks in this run were, and this one has come to nothing "
                 "new either",
@@ -136,6 +142,7 @@ class Circle:
         "_passed",
         "_rows",
         "_wanted",
+        "_what",
         "action",
         "asks",
         "given",
@@ -148,7 +155,10 @@ class Circle:
         self.given, self.action = given, f"{call.name} {given}"
         is_ask = call.name in _ASKS or call.asks is not None
         self.asks = is_ask or call.name in live.conversation.passes
-        self.is_poll = circles.rules.is_poll(call.name) or call.name in live.agent.rules.polls
+        # What is judged: how long one waits for what becomes of a task is no other question.
+        self._what = f"{_STATUS} {call.arguments.get('task')}" if call.name == _STATUS else self.action
+        is_poll = circles.rules.is_poll(call.name) or call.name in live.agent.rules.polls
+        self.is_poll = is_poll and self._what not in live.conversation.ended
         self.rule = ""  # by which it was refused
         self._wanted = _wanted(live, call) if is_ask else None
         self._passed = False  # whether an agent was run by it, or the work was passed on to one
@@ -182,6 +192,7 @@ class Circle:
         """Look whether what came of it is new, as far as this process has seen: before that is recorded."""
         self.rule = rule
         seen, remit = self._circles.seen(self._live.remit.root), self._live.remit
+        self._look_at_state(value, outcome)
         if outcome == "refused" or self.is_poll:
             return
         if self._wanted is None:
@@ -196,11 +207,10 @@ class Circle:
         talk, brought = self._live.conversation, _brought(self._call, value)
         if brought is not None and brought.hands_on:
             return self._handed_on(brought)
-        if brought is not None:
-            value = brought.value
+        value = _told(self._call, value) if brought is None else brought.value
         place = self._live.operations.inside_of(op) if talk.inside else ""
         if place not in talk.inside:
-            fresh = seen.is_new(self.action, encode(value))
+            fresh = seen.is_new(self._what, encode(value))
         else:
             self._passes()
             if (came := talk.inside.pop(place)) is not None:  # tools were used inside, which have told
@@ -210,6 +220,13 @@ class Circle:
             fresh = seen.is_new(self.action if short else self._call.name, text) is True
         self._tell_asker(seen, new=fresh is not False)
         return fresh
+
+    def _look_at_state(self, value: Json, outcome: ToolOutcome) -> None:
+        """Note that what is asked after is over: asking on is no poll any more."""
+        over = not isinstance(value, dict) or value.get("state") in TERMINAL
+        if self._call.name == _STATUS and outcome == "done" and over:
+            self._live.conversation.ended.add(self._what)
+            self.is_poll = False
 
     def _handed_on(self, brought: Brought) -> bool:
         """Note that the work was passed on, whatever was said with it; gives whether that is new in this turn."""
@@ -246,9 +263,10 @@ class Circle:
             kept["asked"] = [row.times, row.in_vain]
         return kept
 
-    def recall(self, value: Json, kept: Mapping[str, Any]) -> None:
+    def recall(self, value: Json, outcome: ToolOutcome, kept: Mapping[str, Any]) -> None:
         """Take up what was kept. It is not counted again."""
         self.rule, self._fresh = kept.get("rule", ""), kept.get("new")
+        self._look_at_state(value, outcome)
         if self._wanted is None and self._fresh is not None:
             self._seen_before(value, self._fresh, passed="passed" in kept)
         if self._wanted is not None and "asked" in kept:
@@ -263,7 +281,7 @@ class Circle:
             self._handed_on(brought)
             return
         if not passed:
-            seen.is_new(self.action, encode(value if brought is None else brought.value))
+            seen.is_new(self._what, encode(_told(self._call, value) if brought is None else brought.value))
         self._tell_asker(seen, new=fresh)
 
     async def learn(self, value: Json, outcome: ToolOutcome) -> str:
@@ -288,7 +306,7 @@ class Circle:
         if self._wanted is not None:
             return self._answered(self._wanted)
         if self._fresh:
-            rounds.gained(number)
+            self._gained()
         return self._warning(rounds.in_vain(number)) if self._fresh is False else ""
 
     def _answered(self, wanted: ModelAsk) -> str:
@@ -300,7 +318,7 @@ class Circle:
             stale = rounds.in_vain(number)
             return more or self._warning(stale)
         if not wanted.later:
-            rounds.gained(number)
+            self._gained()
         return more
 
     async def _refused(self, value: Json) -> None:
@@ -309,11 +327,24 @@ class Circle:
         whom = (await self._resolved(_wanted(self._live, self._call))).agent if hop else self._call.name
         stale = talk.rounds.in_vain(talk.round)
         times = talk.rounds.refused(self.rule, whom, talk.round)
-        if rules.refusals is not None and times >= rules.refusals:
+        if rules.refusals is not None and times and times >= rules.refusals - self._beside(whom, rules.refusals):
             await stop(self._live, f"it was refused again and again: {value}", self.rule)
         most = rules.most(asks=self.asks)
         if most is not None and stale >= most + MORE:
             await stop(self._live, f"it goes on with what brings nothing new: {value}", self.rule)
+
+    def _beside(self, whom: str, refusals: int) -> int:
+        """Give how many refusals less a task needs to be stopped, if nobody waits for it: one, once others of its agent
+        that run beside it have come as far."""
+        key, live = refusal_key(self.rule, whom), self._live
+        if live.attempt.asked_how == "delegate" or refusals < MORE:
+            return 0
+        beside = self._circles.seen(live.remit.root).refused_beside(live.remit.holder, key)
+        return 1 if beside >= refusals * MORE else 0
+
+    def _gained(self) -> None:
+        self._live.conversation.rounds.gained(self._live.conversation.round)
+        self._circles.seen(self._live.remit.root).gained(self._live.remit.holder)
 
     def _warning(self, stale: int) -> str:
         rules = self._circles.rules
@@ -339,6 +370,11 @@ async def stop(live: LiveTask, why: str, rule: str) -> NoReturn:
     live.control.give_up(refused)
     await checkpoint()
     raise refused
+
+
+def _told(call: ToolCall, value: Json) -> Json:
+    """Give what a tool told, without the version of what was written: that is another one each time."""
+    return None if call.name in _WRITES and isinstance(value, dict) and value.keys() == {"version"} else value
 
 
 def _brought(call: ToolCall, value: Json) -> Brought | None:

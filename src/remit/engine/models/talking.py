@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
+from remit.core.allow import has
 from remit.core.events import Event
 from remit.core.kinds import ToolBegun, read
 from remit.core.prompt import Note, messages_told
@@ -76,6 +77,7 @@ class KeptTalk:
     __slots__ = (
         "_all_recalled",
         "_before",
+        "_called",
         "_live",
         "_next",
         "_round",
@@ -100,6 +102,7 @@ class KeptTalk:
         self.tail: list[Any] | None = None
         self.hops: Hops | None = None
         self._round = 0  # the number of its latest answer
+        self._called: tuple[str, ...] = ()  # the tools that it called
         self._all_recalled = False  # whether every answer so far came from the record
         self.from_record = False  # whether the answer before the next request did
         self._saw: list[Any] = []  # slices of the receipt that came with the news
@@ -135,7 +138,7 @@ class KeptTalk:
         except (LookupError, TypeError, ValueError) as error:
             raise self.lost(f"the record of what its model answered cannot be read ({type(error).__name__})") from error
         self._before = ""
-        self._round = live.conversation.round
+        self._round, self._called = live.conversation.round, kept.answer.calls
         return kept
 
     async def check_finished(self) -> None:
@@ -164,12 +167,15 @@ class KeptTalk:
         at = Position(self.name, begins, told, framework, tuple(self._saw))
         answer = await self._services.models.ask(self._live, call._replace(at=at))
         self._before = ""
-        self._round = self._live.conversation.round
+        self._round, self._called = self._live.conversation.round, answer.calls
         return answer
 
     async def exchanged(self, words: str, *, says: bool, hands_on: bool) -> None:
-        """Judge the latest round, in which the model used no tool of the turn."""
+        """Judge the latest round, in which the model used no tool of the turn. A call of a tool that its card
+        denies is a refusal, although its framework found fault with the call before."""
         circles = self._services.models.circles
+        if denied := [name for name in self._called if has(self._live.card.denies, name)]:
+            await circles.unknown(self._live, denied)
         await circles.exchanged(self._live, words, self._round, says=says, hands_on=hands_on)
 
     def warning(self) -> str:

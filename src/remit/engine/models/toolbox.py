@@ -161,7 +161,7 @@ class Toolbox(NamedTuple):
             return None
         await self._forget_effects(live, op)
         value, outcome, *beside = cast("list[Any]", kept[0])
-        circle.recall(value, beside[0] if beside else {})
+        circle.recall(value, outcome, beside[0] if beside else {})
         marks.apply(live, beside[0] if beside else {})
         return ToolAnswer(value, outcome)
 
