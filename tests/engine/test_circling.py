@@ -1,11 +1,13 @@
 """The rules on loops in the engine: what they count is kept, and counted once."""
 
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
 from engine.helping import PATIENCE, Shaky, doomed, ends, happened, sound, take_over
+from engine.talking import Talk
 from remit import Card, Refused, Runtime, Turn
 from remit.errors import BadInput
 from remit.ports.models import ToolCall
@@ -18,9 +20,9 @@ CALL = next(verb for verb in VERBS if verb.name == "call_agent")
 LONG = "the same long answer each and every time"
 
 
-async def ask(turn: Turn, number: int, task: str = "look") -> str:
+async def ask(turn: Turn, number: int, task: str = "look", whom: str = "worker") -> str:
     """Ask as a model does, by a tool."""
-    call = ToolCall("call_agent", {"agent": "worker", "task": task}, f"c{number}")
+    call = ToolCall("call_agent", {"agent": whom, "task": task}, f"c{number}")
     return str(await turn.tool(call, lambda given: CALL.call(turn, given)))
 
 
@@ -82,8 +84,13 @@ async def test_a_task_that_is_run_again_counts_nothing_twice(rt: Runtime, clock)
     assert await counted(rt) == [[1, 1], [2, 2], [3, 3]]
 
 
+@pytest.fixture(params=["file", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(request.getfixturevalue("address") if request.param == "postgres" else tmp_path / "team.db")
+
+
 @pytest.mark.rule("loops.kept")
-async def test_whoever_takes_a_task_over_goes_on_counting(tmp_path, clock):
+async def test_whoever_takes_a_task_over_goes_on_counting(where, clock):
     told: list[str] = []
     asked_thrice = anyio.Event()
 
@@ -95,7 +102,7 @@ async def test_whoever_takes_a_task_over_goes_on_counting(tmp_path, clock):
             await anyio.sleep_forever()
         told.append(await ask(turn, 3))
 
-    with doomed(tmp_path / "team.db", clock) as dead, team(tmp_path / "team.db", clock=clock) as heir:
+    with doomed(where, clock) as dead, team(where, clock=clock) as heir:
         asked = [worker(rt) for rt in (dead, heir)]
         for rt in (dead, heir):
             rt.add(Card("lead", asks="*", tools="call_agent"), lead)
@@ -109,6 +116,73 @@ async def test_whoever_takes_a_task_over_goes_on_counting(tmp_path, clock):
         assert "was not asked: you have asked it for this 3 times in this run" in told[3]
         assert await counted(heir) == [[1, 1], [2, 2], [3, 3]]
         await sound(heir)
+
+
+@pytest.mark.rule("loops.kept")
+async def test_refusals_and_strikes_count_on_in_the_process_that_takes_over(where, clock):
+    told: list[str] = []
+    has_hung = anyio.Event()
+
+    async def insists(turn: Turn) -> None:
+        for number in range(9):
+            call = ToolCall("call_agent", {"agent": "lead", "task": f"go {number}"}, f"w{number}")
+            await turn.tool(call, lambda given: CALL.call(turn, given))
+
+    async def lead(turn: Turn) -> None:
+        told.clear()
+        told.append(await ask(turn, 0, "look 0"))
+        told.extend([await ask(turn, number, whom="nobody") for number in (1, 2)])
+        if not has_hung.is_set():
+            has_hung.set()
+            await anyio.sleep_forever()
+        told.extend([await ask(turn, number, f"look {number}") for number in (3, 4)])
+        told.append(await ask(turn, 5, whom="nobody"))
+
+    with doomed(where, clock) as dead, team(where, clock=clock) as heir:
+        for rt in (dead, heir):
+            rt.add(Card("lead", asks="*", tools="call_agent"), lead)
+            rt.add(Card("worker", asks="*", tools="call_agent"), insists)
+        task = await dead.submit("lead", "go")
+        await happened(has_hung)
+        await take_over(heir, clock, dead)
+        outcome = await heir.workspace.task(task.id).wait(PATIENCE)
+        stopped = "'worker' was stopped: it was refused again and again"
+        assert [one.startswith(stopped) for one in told] == [True, False, False, True, False]
+        assert told[4].startswith("'worker' is not asked in this run any more: its latest 2 tasks were stopped")
+        assert "'lead' was stopped: it was refused again and again" in str(outcome.error), "at the third time"
+        history = await heir.workspace.history()
+        strikes = [event.data["strikes"] for event in history if "strikes" in event.data]
+        assert strikes == [{"worker": 1}, {"worker": 2}, {"lead": 1}]
+        await sound(heir)
+
+
+@pytest.mark.rule("loops.kept", "loops.requests")
+async def test_requests_count_on_in_the_process_that_takes_over_and_kept_ones_count_once(where, clock):
+    model, has_hung, refused = Talk("one", "two"), anyio.Event(), list[str]()
+
+    async def lead(turn: Turn) -> None:
+        await turn.model(model.call("first"))
+        if not has_hung.is_set():
+            has_hung.set()
+            await anyio.sleep_forever()
+        await turn.model(model.call("second"))
+        try:
+            await turn.model(model.call("third"))
+        except Refused as no:
+            refused.append(str(no))
+
+    how: Any = {"loops": Loops(requests=2)}
+    with doomed(where, clock, **how) as dead, team(where, clock=clock, **how) as heir:
+        for rt in (dead, heir):
+            rt.add(Card("lead"), lead)
+        task = await dead.submit("lead", "go")
+        await happened(has_hung)
+        await take_over(heir, clock, dead)
+        await heir.workspace.task(task.id).wait(PATIENCE)
+        assert len(model.asked) == 2
+        assert refused == [
+            "the models of this run have been asked 2 times, which is all they may be; 'lead' stops here"
+        ]
 
 
 @pytest.mark.rule("loops.any-ask")
