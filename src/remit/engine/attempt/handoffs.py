@@ -71,6 +71,7 @@ class Handoffs:
 
     async def follow(self, live: LiveTask, command: Command) -> LiveTask | Ending:
         """Go where the command leads: to the next holder, to the same one again, or to the end."""
+        before = live.handoff.results
         try:
             ticks, began = self._ground.clock.ticks(), live.began
             live.began = ticks
@@ -83,10 +84,15 @@ class Handoffs:
                 return await self._hand(live, command, state, _along(live, command))
             return await self._fan_out(live, command, state)
         except (Refused, BadInput) as no:
-            if live.handoff.refused:  # told once already; a holder that insists is not getting anywhere
-                return outcomes.failed(live.remit, no)
-            told = replace(live.handoff, refused=str(no))
-            return self._alive.enter(live.succeeded_by(live.remit, live.agent, told))
+            return self._stays(live, no, before)
+
+    async def go_on(self, live: LiveTask, sends: Sends) -> LiveTask | Ending:
+        """Go on where an earlier attempt was sending parts out."""
+        before = live.handoff.results
+        try:
+            return await self.join(live, sends)
+        except (Refused, BadInput) as no:
+            return self._stays(live, no, before)
 
     async def give_back(self, live: LiveTask, ending: Ending) -> LiveTask | None:
         """Give a task whose holder failed back to the agent that handed it over, with the reason. None if it has not
@@ -115,6 +121,17 @@ class Handoffs:
         measured = Measured(max(spent.tokens, 0), round(ticks / SECOND, 1), max(spent.credits, 0))
         update = commands.with_figures(command.update, measured)
         return command if update is command.update else replace(command, update=update)
+
+    def _stays(self, live: LiveTask, no: Refused | BadInput, before: tuple[Outcome, ...]) -> LiveTask | Ending:
+        """Leave a task with its holder, who is told why it could not be handed on and takes in itself what came of
+        parts that were sent out meanwhile. One that was told already is not getting anywhere."""
+        if live.handoff.refused:
+            return outcomes.failed(live.remit, no)
+        told = replace(live.handoff, refused=str(no))
+        again = self._alive.enter(live.succeeded_by(live.remit, live.agent, told))
+        if told.results is not before:
+            _take_results(again, told.results)
+        return again
 
     async def join(self, live: LiveTask, sends: Sends) -> LiveTask:
         """Send the parts out, wait for them, and give the results to whoever goes on."""

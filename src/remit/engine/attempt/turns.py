@@ -159,7 +159,10 @@ class Conductor:
 
     async def _turns(self, live: LiveTask, sends: Sends | None) -> Ending:
         if sends is not None:
-            live = await self._handoffs.join(live, sends)
+            followed = await self._handoffs.go_on(live, sends)
+            if isinstance(followed, Ending):
+                return await self._accounted(live, followed)
+            live = followed
         while True:
             answer = await (self.turn(live) if live.operations.visited is None else self._turn_again(live))
             if isinstance(answer, Ending):
