@@ -179,7 +179,7 @@ class Generator:
         if self._chance(0.2):
             agent = self._dice.choice(AGENTS)
             op = self._dice.choice(OPS)
-            again = [Breaker(agent, "trip", op)] if self._chance(0.3) else []
+            again = [Breaker(agent, "trip", op)] if op else []  # done already: it is not taken out once more
             return [Breaker(agent, "trip", op), run, Breaker(agent, "reset"), *again, *after]
         return [run, *after]
 

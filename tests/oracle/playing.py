@@ -72,7 +72,7 @@ from remit.testing import FakeClock
 
 PATIENCE = 30
 MOMENT = 1  # of real time, in seconds
-TRIES = 2
+TRIES = 3
 SECOND = 1_000_000
 NO_LOOPS = Loops(
     refusals=None, stale=None, stale_asks=None

@@ -52,7 +52,12 @@ def death(rows: list[tuple[str, str, str, str]], life: int) -> Death:
         life,
         frozenset(texts[task] for kind, task, _, _ in rows if kind == "task.completed"),
         frozenset(f"{task}/{json.loads(data)['key']}" for kind, task, _, data in rows if kind == "effect.done"),
-        frozenset((agent, task) for kind, task, agent, _ in rows if kind == "task.handed"),
+        frozenset(
+            (agent, task)
+            for kind, task, agent, data in rows
+            if kind == "task.handed"
+            and "payloads" not in json.loads(data)  # of parts that are sent out one hears again
+        ),
         frozenset(task for kind, task, _, _ in rows if kind == "task.cancelled"),
     )
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from remit import END, Card, Command, Plan, Runtime, Send, Step, Task, Turn, Workspace
+from remit import END, Bounds, Card, Command, Plan, Runtime, Send, Step, Task, Turn, Workspace
 from remit.core.lifecycle import TERMINAL
 from remit.core.question import Inquiry
 from remit.errors import Conflict, Refused
@@ -149,13 +149,21 @@ class Tree(Scenario):
 
 
 class Handoff(Scenario):
-    """A case changes hands twice, goes out to three at once and is joined by a fourth."""
+    """A case changes hands twice, goes out to three at once and is joined by a fourth. Of another, nobody is left to
+    join the parts: whoever sent them out goes on with them."""
 
     def agents(self, rt: Runtime, world: World) -> None:
         @world.agent(rt, asks=["billing"])
         async def desk(turn: Turn) -> object:
             seen = await turn.once("look", world.effect, "look", "seen")
             return await turn.hand_off("billing", {"phase": "billing", "context": {"desk": seen}})
+
+        @world.agent(rt, asks=["checker", "closer"])
+        async def window(turn: Turn) -> object:
+            if turn.handoff.refused:
+                return [str(one.value) for one in turn.handoff.results]
+            await turn.once("open", world.effect, "open")
+            return Command([Send("checker", "check the rest")], join="closer")
 
         @world.agent(rt, asks=["checker", "closer"])
         async def billing(turn: Turn) -> object:
@@ -181,6 +189,7 @@ class Handoff(Scenario):
 
     async def ask(self, rt: Runtime, world: World) -> None:
         await world.submit(rt, "desk", "a case")
+        await world.submit(rt, "window", "a small case", within=Bounds(members=2))
 
 
 class Spawn(Scenario):
