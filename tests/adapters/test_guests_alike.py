@@ -55,6 +55,23 @@ async def test_an_agent_answers_and_the_answer_is_paid_for_by_its_usage(kind: st
         assert (answered["usage"], answered["calls"]) == ({"input": 12, "output": 3}, [])
 
 
+@pytest.mark.rule("money.overrun")
+@kinds
+async def test_a_provider_that_lies_about_tokens_takes_no_more_than_the_lease(kind: str):
+    lie = Says("hello", usage=(2_000_000, 900_000))
+    async with served([lie, lie]) as place, priced() as rt:
+        await rt.workspace.grant("$100")
+        join(rt, kind, place)
+        assert (await rt.outcome("it", "greet", credits="$0.50")).ok
+        assert (await rt.workspace.account()).credits.spent == 500_000
+        [hold] = await rt.workspace.uncertain()
+        assert (hold.agent, hold.credits) == ("it", 500_000)
+        again = await rt.outcome("it", "greet", credits="$0.50")
+        assert not again.ok
+        assert (await rt.workspace.account()).credits.spent == 500_000
+    assert len(place.server.requests) == 1  # nothing is paid for it until a person has said what the call cost
+
+
 @pytest.mark.rule("secret.keys")
 @kinds
 async def test_the_key_of_its_client_is_redacted_from_the_first_request_that_opens_it(kind: str):
