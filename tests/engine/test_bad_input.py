@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
 
 WRONG: list[Any] = [
     *(math.nan, math.inf, -math.inf, 1.5, -1, 0, 2**70, -(2**70), True, False),
-    *("5", "", "*", "off", "\0", "\ud800", "no such thing", b"x", None, object(), len),
+    *("5", "", "*", "off", "\0", "\ud800", "no such thing", b"x", None, object(), repr),
     *([], ["s"], [None], [["s"]], {}, {"a": 1}, {1: 2}, (), (1, 2, 3), {"x"}, frozenset({1}), 1j, Ellipsis),
 ]
 
