@@ -18,7 +18,6 @@ from pydantic_ai.models import Model, infer_model, parse_model_id
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
-from pydantic_ai.settings import ModelSettings
 
 from remit.adapters.bodies import http_of
 from remit.adapters.guests import key_inside
@@ -81,7 +80,7 @@ class Clients:
         key_of: KeyOf = key_in_environment,
     ) -> None:
         self._given = dict(_listed(models))
-        self._first = next(iter(self._given.values()))
+        self.first = next(iter(self._given.values()))  # None if it was given by its name
         first = next((name for name, own in self._given.items() if own is None), "")
         self._urls = _by_provider(base_url, provider_of(first))
         self._keys = keys if isinstance(keys, Mapping) else {self._endpoint(first): keys}
@@ -134,11 +133,6 @@ class Clients:
     def own(self) -> list[Model]:
         """The models that were given as objects: whoever made them looks after their clients."""
         return [model for model in self._given.values() if model is not None]
-
-    @property
-    def settings(self) -> ModelSettings | None:
-        """The settings that the first model brings along, if it was given as an object."""
-        return None if self._first is None else self._first.settings
 
     async def find(self, name: str, key: str, secret: Secret | None = None) -> Model:
         """Give the model of that name with that key, as this event loop can use it. `secret` is the key itself where

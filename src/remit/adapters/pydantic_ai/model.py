@@ -77,7 +77,8 @@ class GovernedModel(Model[Any]):
 
     @property
     def settings(self) -> ModelSettings | None:
-        return self.clients.settings
+        """The settings that the first model brings along, if it was given as an object."""
+        return None if self.clients.first is None else self.clients.first.settings
 
     def prepare_request(
         self, model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
