@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import anyio
 
 from engine.helping import found, sound
-from remit import Outcome, Runtime
+from remit import Outcome, Runtime, Task
 from remit.ports import Span
 from remit.testing.clock import PATIENCE
 from remit.testing.models import Calls, ModelRequest, Says
 
 Team = Callable[[Runtime], None]
 Change = Callable[[Runtime], Any]
+Opens = Callable[[Path], Runtime]
 _USED = Span(kinds=frozenset(("tool.done",)))
 
 
@@ -54,12 +55,17 @@ class Lived(NamedTuple):
     outcome: Outcome
 
 
-async def live_until(store: Path, team: Team, life: Life, agent: str = "it") -> None:
+async def submitted(rt: Runtime, agent: str = "it") -> Task:
+    """Submit the task, which is the same in every life."""
+    return await rt.submit(agent, "go", key="k", credits="$1")
+
+
+async def live_until(store: Path, team: Team, life: Life, agent: str = "it", *, opens: Opens = Runtime) -> None:
     """Run a task until its life holds, and put it back into the queue, as a process does that stops."""
     with anyio.fail_after(PATIENCE):
-        async with Runtime(store) as rt:
+        async with opens(store) as rt:
             team(rt)
-            await rt.submit(agent, "go", key="k")
+            await submitted(rt, agent)
             await life.begun.wait()
             await found(rt, lambda view: len(view.events(_USED)) >= life.recorded or None)
             await rt.drain(0)
@@ -67,14 +73,16 @@ async def live_until(store: Path, team: Team, life: Life, agent: str = "it") -> 
 
 
 @asynccontextmanager
-async def lived(store: Path, team: Team, agent: str = "it", change: Change | None = None) -> AsyncIterator[Lived]:
+async def lived(
+    store: Path, team: Team, agent: str = "it", change: Change | None = None, *, opens: Opens = Runtime
+) -> AsyncIterator[Lived]:
     """Run the same task to its end; `change` something before."""
-    async with Runtime(store) as rt:
+    async with opens(store) as rt:
         if change is not None:
             await change(rt)
         team(rt)
         with anyio.fail_after(PATIENCE):
-            outcome = await (await rt.submit(agent, "go", key="k")).wait()
+            outcome = await (await submitted(rt, agent)).wait()
         yield Lived(rt, outcome)
 
 

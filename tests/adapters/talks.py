@@ -35,6 +35,7 @@ class Talks:
 class Talk:
     def __init__(self, talks: Talks, name: str) -> None:
         self.sent: list[Any] = []
+        self.given: list[Any] = []
         self.before: list[Any] | None = None
         self.tail: list[Any] | None = None
         self.hops: Hops | None = None
@@ -49,6 +50,10 @@ class Talk:
 
     @property
     def is_own(self) -> bool:
+        return self._name == ""
+
+    @property
+    def is_of_run(self) -> bool:
         return self._name == ""
 
     async def past(self) -> list[EarlierRun]:

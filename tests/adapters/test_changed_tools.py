@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import anyio
 import pytest
 
-from adapters.lives import Life, live_until, lived
+from adapters.lives import Life, live_until, lived, submitted
 from adapters.places import KEY, KEY_NAME, KINDS, join, served, told
-from engine.helping import PATIENCE, sound
+from engine.helping import sound
 from remit import Runtime
 from remit.ports.turn import current_turn
+from remit.testing.clock import PATIENCE
 from remit.testing.models import Calls, ModelRequest, Says
 
 pytestmark = pytest.mark.anyio
@@ -131,7 +132,7 @@ async def test_a_call_that_is_still_to_be_made_is_refused_with_a_sentence_or_app
             if change == "approved" and again == "again":
                 beside.start_soon(approved, rt)
             with anyio.fail_after(PATIENCE):
-                outcome = await (await rt.submit("it", "go", key="k")).wait()
+                outcome = await (await submitted(rt)).wait()
             assert outcome.ok, outcome
             result, waited = str(outcome.value).split(" | ")
             await sound(rt)

@@ -17,9 +17,9 @@ from pydantic_ai import Agent
 from adapters.lives import Life, damage, live_until, lived
 from adapters.places import KEY, KEY_NAME, KINDS, Place, data_of, join, served, told
 from commands import command
-from engine.helping import PATIENCE
 from remit import Runtime, Turn
 from remit.adapters.langgraph import Middleware
+from remit.testing.clock import PATIENCE
 from remit.testing.models import Calls, ModelRequest, Says
 
 pytestmark = pytest.mark.anyio

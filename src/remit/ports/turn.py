@@ -19,17 +19,22 @@ from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall, T
 Hops: TypeAlias = Callable[[Sequence[Any]], list[str]]
 
 
+OF_RUN: Final = "run-"  # begins the names of conversations that follow the first of a run
+
+
 class TalkLike(Protocol):
     """A conversation with a model that is kept position by position: what was told and what was answered.
 
     `sent` is the conversation so far as messages of the framework: the adapter keeps it, and the next request is made
-    of it and of what is new. `before` is what earlier runs of the session said, as such messages; None until the
-    adapter has looked. `tail` is what the latest request told by itself, None if news came with it, and `hops` lists
-    the calls in the answer to it that pass the conversation on to another agent inside the framework. `from_record`
-    tells whether the answer before the next request came from the record.
+    of it and of what is new. `given` is the same as the framework knows it. `before` is what earlier runs of the
+    session said, as such messages; None until the adapter has looked. `tail` is what the latest request told by
+    itself, None if news came with it, and `hops` lists the calls in the answer to it that pass the conversation on to
+    another agent inside the framework. `from_record` tells whether the answer before the next request came from the
+    record.
     """
 
     sent: list[Any]
+    given: list[Any]
     before: list[Any] | None
     tail: list[Any] | None
     hops: Hops | None
@@ -38,6 +43,12 @@ class TalkLike(Protocol):
     @property
     def is_own(self) -> bool:
         """Whether this is the conversation that the turn's agent itself has, and no other inside of it."""
+        ...
+
+    @property
+    def is_of_run(self) -> bool:
+        """Whether the run of the turn's agent has it: its own conversation, or another that it began afterwards because
+        its framework passed on nothing that was said."""
         ...
 
     async def past(self) -> Sequence[EarlierRun]:

@@ -103,6 +103,12 @@ def is_own(mark: Governing, agent: object) -> bool:
     return (agent is mark.own or agent is mark.governed) and not _RUNS.get()
 
 
+def in_own_run() -> bool:
+    """Whether the calling code is part of the run that the guest itself started, and of no run inside of it."""
+    mark, runs = governing(), _RUNS.get()
+    return mark is not None and len(runs) == 1 and runs[0][0] in (mark.own, mark.governed)
+
+
 @contextmanager
 def run_of(agent: object, name: str) -> Generator[None]:
     """Count a run while it lasts. One of an agent that is at work further up, or that is deeper than the task may go,

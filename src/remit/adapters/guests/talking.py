@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from remit.adapters.guests.asking import digest_of
+from remit.adapters.guests.nested import in_own_run
 from remit.core.values import Json, encode
 from remit.ports.models import EarlierRun, EarlierTalk, ModelAnswer, ModelCall, Position
-from remit.ports.turn import Hops, TalkLike, TurnLike
+from remit.ports.turn import OF_RUN, Hops, TalkLike, TurnLike
 
 _UNREADABLE: Final = "the record of {} cannot be read ({})"
 Message = TypeVar("Message")
@@ -110,14 +111,19 @@ async def conversed(
     *,
     begins: bool = False,
     hops: Hops | None = None,
+    rewrites: bool = True,
 ) -> Answer:
     """Give the answer to a request: the recorded one, or the model's. `make` makes the request that is sent. A
     conversation with a `name` that `begins` with the turn's task is told the session's past, like the turn's own.
-    `hops` lists the calls in an answer that pass it on to another agent inside the framework."""
+    `hops` lists the calls in an answer that pass it on to another agent inside the framework. `rewrites` says whether
+    an agent may shorten or change what was said before: then that is what is sent."""
     at = _after_answer(dialect, messages)
-    talk, goes_on = await _found(turn, dialect, messages, at, name)
+    talk, goes_on = await _found(turn, dialect, messages, at, name, rewrites=rewrites)
     if at and goes_on:
         await _judged(talk, dialect)
+        goes_on = not rewrites or _is_as_given(dialect, talk.given, messages[:at])
+    elif at and not rewrites and talk.sent:
+        raise talk.lost("its agent asks about another conversation than the one on record")
     past = await _past(talk, dialect) if begins or talk.is_own else []
     new = talk.tail = [*messages[at:]]
     talk.hops = hops
@@ -125,7 +131,8 @@ async def conversed(
     kept = await talk.recall(dialect.framework)
     if kept is not None:
         told, answer = await _read(talk, dialect, kept.told, new), _answered(talk, dialect, kept.answer)
-        talk.sent = [*head, *told, *dialect.said(answer)]
+        said = dialect.said(answer)
+        talk.sent, talk.given = [*head, *told, *said], [*messages, *said] if rewrites else []
         return answer
     if talk.from_record:
         new = await _with_missed(talk, dialect, head, new)
@@ -135,10 +142,18 @@ async def conversed(
         new = dialect.with_news(new, text)
     ids = frozenset(one for message in (*past, *head) if dialect.is_said(message) for one in dialect.calls(message))
     request = NextRequest(dialect.after(past, [*head, *new]), Position("", framework=dialect.framework), ids)
-    reply = await talk.ask(make(request), _written(talk, dialect, new))
-    answer = dialect.answer(reply)
-    talk.sent = [*head, *new, *dialect.said(answer)]
+    answer = dialect.answer(await talk.ask(make(request), _written(talk, dialect, new)))
+    said = dialect.said(answer)
+    talk.sent, talk.given = [*head, *new, *said], [*messages, *said] if rewrites else []
     return answer
+
+
+def _is_as_given(dialect: Dialect[Message, Answer], before: Sequence[Message], now: Sequence[Message]) -> bool:
+    """Whether a framework gives a conversation as it gave it with its latest request, together with the answer."""
+    return len(before) == len(now) and all(
+        one is other or one == other or dialect.words(one) == dialect.words(other)
+        for one, other in zip(before, now, strict=True)
+    )
 
 
 async def _judged(talk: TalkLike, dialect: Dialect[Message, Answer]) -> None:
@@ -213,7 +228,13 @@ def _whole(dialect: Dialect[Message, Answer], talk: EarlierTalk, answer: str) ->
 
 
 async def _found(
-    turn: TurnLike, dialect: Dialect[Message, Answer], messages: Sequence[Message], at: int, name: str | None
+    turn: TurnLike,
+    dialect: Dialect[Message, Answer],
+    messages: Sequence[Message],
+    at: int,
+    name: str | None,
+    *,
+    rewrites: bool,
 ) -> tuple[TalkLike, bool]:
     """Find the conversation that a request belongs to, and whether it goes on where that one is. It is the one whose
     last answer is the last in here, before `at`; a request without any answer begins one. If an agent has rewritten its
@@ -221,7 +242,9 @@ async def _found(
     if name is not None:
         return await turn.begin_talk(name, name), False
     if not at:
-        return await turn.begin_talk(digest_of([dialect.words(one) for one in messages])), True
+        number = sum(talk.is_of_run for talk in turn.talks()) if rewrites and in_own_run() else 0
+        begins = digest_of([dialect.words(one) for one in messages])
+        return await turn.begin_talk(begins, f"{OF_RUN}{number + 1}" if number else None), True
     last, words = messages[at - 1], None
     begun = [talk for talk in turn.talks() if talk.sent]
     for talk in begun:

@@ -89,7 +89,8 @@ class ModelAgent:
     def __post_init__(self) -> None:
         clients = Clients(self.models, self.keys, self.base_url, self.key_of)
         most = counted(self.max_tokens, "max_tokens", least=1)
-        self.model = GovernedModel(clients, max_tokens=most, empty=_may_be_none(self.output))
+        empty = _may_be_none(self.output)
+        self.model = GovernedModel(clients, max_tokens=most, empty=empty, rewrites=False)
         tools = _unlike([*map(governed, self.tools)], self.name)
         tools += verb_tools(unlike(given(self.verbs), (tool.name for tool in tools)))
         settings = settings_of(self.settings, most)

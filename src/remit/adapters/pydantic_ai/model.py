@@ -55,10 +55,14 @@ def turn_under_way(what: str) -> TurnLike:
 
 class GovernedModel(Model[Any]):
     """One model to pydantic-ai, in fact whichever of several answers. It has no profile of its own: what is asked is
-    prepared for each model when it is asked. `empty` says that an answer without a word is a good one."""
+    prepared for each model when it is asked. `empty` says that an answer without a word is a good one, and `rewrites`
+    that its agent may change what was said before."""
 
-    def __init__(self, clients: Clients, *, max_tokens: int = MAX_TOKENS, empty: bool = False) -> None:
+    def __init__(
+        self, clients: Clients, *, max_tokens: int = MAX_TOKENS, empty: bool = False, rewrites: bool = True
+    ) -> None:
         super().__init__()
+        self.rewrites = rewrites
         self.clients = clients
         self.max_tokens = max_tokens
         self.empty = empty
@@ -111,7 +115,7 @@ class GovernedModel(Model[Any]):
         def make(request: NextRequest[ModelMessage]) -> ModelCall:
             return _Asked(self, request, model_settings, shown, every).call()
 
-        return await conversed(turn, DIALECT, messages, make)
+        return await conversed(turn, DIALECT, messages, make, rewrites=self.rewrites)
 
     @asynccontextmanager
     async def request_stream(

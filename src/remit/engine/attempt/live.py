@@ -108,7 +108,7 @@ class Conversation:
         # Of calls of tools with conversations inside, by their places: whether those used tools with anything new.
         self.inside: dict[str, bool | None] = {}
         self.talks: dict[str, Any] = {}  # conversations by their places
-        self.used: set[str] = set()  # where the tool calls are kept that this run has come to
+        self.used: set[tuple[str, str]] = set()  # the places and ids of the tool calls that this run has come to
         self.untrusted: set[str] = set()  # places of the tool calls that took in something from outside
         self.before = ""  # what a conversation that begins again is told of the earlier one
         self.lost: Failed | None = None  # the error, once its record cannot be continued

@@ -252,10 +252,11 @@ class Models(NamedTuple):
     # -- what is known ------------------------------------------------------------------------------------------
 
     async def _known(self, live: LiveTask, call: ModelCall) -> _Known:
-        providers = {choice.provider for choice in call.choices if choice.provider}
+        providers, at = {choice.provider for choice in call.choices if choice.provider}, call.at
 
         def look(view: View) -> _Known:
-            live.must_hold(view)
+            if at is None or at.talk or at.begins:  # otherwise news was looked for a moment ago, and this with it
+                live.must_hold(view)
             self.circles.must_go_on(view, live)
             own = {name: own_mark(row) for name in providers if (row := view.secret(name)) is not None}
             return _Known(view.coolings(), purse_in(view, live.remit.id), own)

@@ -24,7 +24,7 @@ from remit.engine.sharing.inbox import Inbox
 from remit.errors import Failed
 from remit.ports import View
 from remit.ports.models import EarlierRun, KeptAnswer, ModelAnswer, ModelCall, Position
-from remit.ports.turn import Hops
+from remit.ports.turn import OF_RUN, Hops
 
 OWN = ""  # the name of the conversation that an adapter begins its turn with
 ENDED_EARLY = "the agent ended before it came to all that its model had answered"
@@ -86,6 +86,7 @@ class KeptTalk:
         "before",
         "begins",
         "from_record",
+        "given",
         "hops",
         "name",
         "sent",
@@ -98,6 +99,7 @@ class KeptTalk:
         self.name = name
         self.begins = begins
         self.sent: list[Any] = []
+        self.given: list[Any] = []
         self.before: list[Any] | None = None
         self.tail: list[Any] | None = None
         self.hops: Hops | None = None
@@ -114,6 +116,11 @@ class KeptTalk:
     def is_own(self) -> bool:
         """Whether this is the conversation that the turn's agent itself has, and no other inside of it."""
         return self.name == OWN
+
+    @property
+    def is_of_run(self) -> bool:
+        """Whether the run of the turn's agent has it: its own conversation, or one that follows it."""
+        return self.name == OWN or self.name.startswith(OF_RUN)
 
     async def past(self) -> tuple[EarlierRun, ...]:
         """Return the earlier runs of the session that the turn is told, the oldest first."""
@@ -211,7 +218,7 @@ class KeptTalk:
     def was_used(self, call: str) -> bool:
         """Whether this run has come to the tool call with this id."""
         live = self._live
-        return live.operations.tools_of(call) in live.conversation.used
+        return (live.operations.where, call) in live.conversation.used
 
     def lost(self, why: str) -> Failed:
         """Return the error to raise when the record cannot be continued: nothing begins again silently."""

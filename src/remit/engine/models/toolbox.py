@@ -88,7 +88,7 @@ class Toolbox(NamedTuple):
         self, turn: Approver, live: LiveTask, call: ToolCall, do: ToolFunction, circle: Circle, refusal: str | None
     ) -> ToolAnswer:
         """Find what the model was told before, or use the tool now and keep what comes of it."""
-        live.conversation.used.add(live.operations.tools_of(call.id))
+        live.conversation.used.add((live.operations.where, call.id))
         op = live.operations.tool(call.id, digest(circle.action))
         if live.attempt.is_rerun:
             if (kept := await self._recalled(live, op, circle)) is not None:
