@@ -3,7 +3,7 @@
 import pytest
 
 import remit
-from remit import BOARD, Bounds, Card, Refused, Runtime, Scope, Turn
+from remit import BOARD, Bounds, Card, Command, Refused, Runtime, Scope, Turn
 from remit.report.tree import tree
 
 pytestmark = pytest.mark.anyio
@@ -268,3 +268,21 @@ async def test_nobody_learns_by_a_message_whether_there_is_somebody_it_may_not_w
     there, not_there, misspelled = said
     assert there.replace("stranger", "nobody") == not_there
     assert misspelled == "there is no agent 'ghost' to send a message to"
+
+
+@pytest.mark.rule("sight.wrote")
+async def test_an_entry_of_which_two_versions_are_seen_is_listed_once(rt: Runtime):
+    @rt.agent(asks=["other"], writes=["notes"])
+    async def lead(turn: Turn) -> object:
+        await turn.context.set("notes", "a", f"turn {len(turn.handoff.trail)}")
+        if not turn.handoff.sender:
+            return Command("other", sees=["notes"])
+        many = await turn.context.query_many(["notes", "notes"])
+        listed = [await turn.context.query("notes"), await turn.context.query_by_prefix("notes", "a"), many]
+        return [[one.value for one in entries] for entries in listed]
+
+    @rt.agent(asks=["lead"])
+    async def other(turn: Turn) -> Command:
+        return Command("lead", sees=["notes"])
+
+    assert await rt.run("lead", "go", sees=[], writes=[]) == [["turn 2"]] * 3

@@ -241,7 +241,7 @@ class Generator:
 
     def _acts(self, depth: int, *, quiet: bool) -> list[Act]:
         acts: list[Act] = [Look()] if self._chance(0.6) else []
-        if self._chance(0.25):
+        if self._chance(0.25) and not quiet:  # of those that work side by side, whoever is first has the messages
             acts.append(Brief())
         for _ in range(self._dice.randint(0, 4)):
             acts.append(self._reading() if quiet else self._act(depth))

@@ -1,7 +1,7 @@
 """Between a turn and the entries: every read is checked against what the holder sees and noted on its receipt, every
 write against where it may write."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeAlias, cast
@@ -151,10 +151,10 @@ class HolderAccess:
 
     async def _look(self, wanted: list[Scope], limit: int, fetch: Fetch) -> list[Entry]:
         """Fetch what is seen of several scopes. A version that it sees and that is gone leaves no gap in the list."""
-        parts = [part for one in wanted for part in self._visible(one)]
+        parts = _addresses(part for one in wanted for part in self._visible(one))
         most = checks.limit(limit)
         while True:
-            found = await fetch([part.address for part in parts], most, self._live.must_hold)
+            found = await fetch(parts, most, self._live.must_hold)
             gone = {(one.namespace, one.key) for one in found if not self._live.sees(one.namespace, one.key, one)}
             if not gone:
                 return await self._all_seen(found)
@@ -202,3 +202,8 @@ class HolderAccess:
             holder = self._live.remit.holder
             how = "its asker can pass it with writes=[...], or its card can write it"
             raise Refused(f"'{holder}' may not write {namespace}/{key}; {how}", rule="not-writable")
+
+
+def _addresses(seen: Iterable[Scope]) -> list[Scope]:
+    """Say where to look, each place once: of one entry several versions may be seen."""
+    return [*dict.fromkeys(one.address for one in seen)]

@@ -186,7 +186,7 @@ class Entries:
         def look(view: View) -> dict[Scope, list[Entry]]:
             check(view)
             return {
-                one: [e for part in parts for e in view.recent(part.address, now, limit)]
+                one: [e for place in {part.address for part in parts} for e in view.recent(place, now, limit)]
                 for one, parts in wanted.items()
             }
 
