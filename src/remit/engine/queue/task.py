@@ -1,6 +1,6 @@
 """The handle of a task that someone submitted."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ class Status:
 
     `asker` is the agent that asked for it, empty for a person. `result` is what it completed with, and `error` the
     sentence that tells why it did not; `trust` is "outside" if its agent had taken in something from outside. `seen_at`
-    is when this was read.
+    is when this was read; a task that has not changed since is equal to what it was.
     """
 
     id: str
@@ -45,7 +45,7 @@ class Status:
     result: Json = None
     error: str = ""
     trust: Trust = INSIDE
-    seen_at: int = 0
+    seen_at: int = field(default=0, compare=False)
 
     @property
     def asked(self) -> datetime:
