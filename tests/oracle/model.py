@@ -481,9 +481,11 @@ class Model:
     def _delegate_all(self, task: Task, act: DelegateAll, _value: str) -> object:
         children: list[Task] = []
         answers: list[object] = []
+        began = self.now
         for to, text in act.wishes:
-            children.append(self.child(task, to, text, act.along))
-            answers.append(self._delegated(task, children[-1], act.along.within))
+            along = _later(act.along, self.now - began)
+            children.append(self.child(task, to, text, along))
+            answers.append(self._delegated(task, children[-1], along.within))
         self._taken_in(task, *children)
         return answers
 
@@ -585,6 +587,14 @@ class Model:
         said = [f" ({QUOTED}):\n  > {note.text}" if note.outside else f": {note.text}" for note in notes]
         lines = [f"- **{note.sender}**{text}" for note, text in zip(notes, said, strict=True)]
         return ["", "## Messages from team members", *lines] if lines else []
+
+
+def _later(along: Along, seconds: int) -> Along:
+    """The same when so much time has passed: a deadline in bounds is a moment, and comes closer."""
+    within = along.within
+    if within.seconds is None:
+        return along
+    return replace(along, within=replace(within, seconds=within.seconds - seconds))
 
 
 def foreseen(scenario: Scenario) -> Log:
