@@ -73,6 +73,7 @@ from remit.testing import FakeClock
 PATIENCE = 30
 MOMENT = 1  # of real time, in seconds
 TRIES = 3
+ROUNDS = 10  # of the loop
 SECOND = 1_000_000
 NO_LOOPS = Loops(
     refusals=None, stale=None, stale_asks=None
@@ -388,7 +389,8 @@ class Player:
                 await turn.send(act.to, value)
             case Wait():
                 self._clock.advance(act.seconds)
-                await anyio.lowlevel.checkpoint()
+                for _ in range(ROUNDS):  # whose time is up may be stopped by whoever waits for it, level by level
+                    await anyio.lowlevel.checkpoint()
             case Inbox():
                 return [(one.sender, one.text, one.trust) for one in await turn.inbox()]
             case _:
