@@ -5,7 +5,7 @@ import select
 import signal
 from collections.abc import Callable
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 def in_a_fork(work: Callable[[], object], patience: float = PATIENCE) -> str:

@@ -16,7 +16,7 @@ from teams import team
 
 T = TypeVar("T")
 
-PATIENCE = 5  # seconds after which a test that would hang fails instead
+PATIENCE = 30  # seconds after which a test that would hang fails instead, also on a busy machine
 _EAGER = 20
 _MOMENT = 0.001
 

@@ -282,10 +282,10 @@ async def test_ten_thousand_concurrent_delegations_leave_nothing_behind():
 
         assert await rt.run("lead", "10000") == 10_000
         tracemalloc.start()
-        assert await rt.run("lead", "500") == 500  # tables that grow to size once are made anew, and counted
+        assert await rt.run("lead", "1000") == 1_000  # tables that grow to size once are made anew, and counted
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
-        assert await rt.run("lead", "500") == 500
+        assert await rt.run("lead", "1000") == 1_000
         gc.collect()
         after = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()

@@ -16,7 +16,7 @@ from remit.ports import View
 from remit.stores.sqlite.database import SqliteDatabase
 from teams import echo, team
 
-PATIENCE = 10
+PATIENCE = 30
 # The loops of these tests are in other threads, and the interpreter warns of forks beside threads: that is the point.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 

@@ -31,7 +31,7 @@ from remit.testing.clauses.making import (
     value_of,
 )
 
-PATIENCE = 10  # seconds after which a test that would hang fails instead
+PATIENCE = 30  # seconds after which a test that would hang fails instead
 
 
 @pytest.fixture

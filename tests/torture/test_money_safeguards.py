@@ -20,7 +20,7 @@ from torture.money_safeguards import HIDDEN, SAFEGUARDS, MoneySafeguard
 
 pytestmark = pytest.mark.anyio
 
-SOON, PATIENCE = 4, 20  # seconds in which something is noticed, and in which it is not
+SOON, PATIENCE = 4, 60  # seconds in which something is noticed, and in which it is not
 SEEDS = 20
 
 
