@@ -7,6 +7,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, ForwardRef, Never, Unpack, get_args, get_origin, get_type_hints, is_typeddict
 
+import lives
 from refusals import refusals_page
 
 import remit
@@ -56,6 +57,15 @@ Drawn from the table in `src/remit/core/lifecycle.py`, which every write of a ta
 {lifecycle.mermaid()}```
 
 While it runs, a task may change hands: a handoff is an event of its own and leaves the state as it is.
+
+## An attempt in the process that runs it
+
+Drawn from `src/remit/core/life.py`, by trying each input in each state. A stronger stop replaces a weaker one: a task
+that is being put back into the queue and is then cancelled is not run again. Nothing is done in the name of an attempt
+that has stopped, or whose asker has.
+
+```mermaid
+{lives.mermaid()}```
 
 ## The breaker of an agent
 

@@ -32,7 +32,6 @@ from engine.approval_cases import (
 )
 from engine.helping import PATIENCE
 from inside import without
-from remit.core.times import SECOND
 from remit.engine.timing import While
 from remit.testing import FakeClock
 
@@ -78,20 +77,18 @@ def only_its_own(control: Any) -> Any:
     return While(control.pause, control.go_on)
 
 
-def at_the_first_answer(self: Any) -> None:
+def at_the_first_answer(self: Any, now: int) -> Any:
     self.asking -= 1
-    now = self.clock.ticks()
     self.ends = now + self.left
-    self._run_for(max(0, self.ends - now) / SECOND, deadline=False)
+    return self._timer(self.ends, now, deadline=False)
 
 
-def with_all_that_was_left(self: Any) -> None:
+def with_all_that_was_left(self: Any, now: int) -> Any:
     self.asking -= 1
     if self.asking:
-        return
-    now = self.clock.ticks()
+        return None
     self.ends = now + self.left
-    self._run_for(max(0, self.ends - now) / SECOND, deadline=False)
+    return self._timer(self.ends, now, deadline=False)
 
 
 def a_week(self: Any, live: Any, draft: Any, now: Any) -> int:
@@ -114,6 +111,7 @@ async def does_nothing(*given: Any) -> None:
 
 _ANSWERS = "remit.engine.people.answers"
 _CONTROL = "remit.engine.attempt.control:Control"
+_LIFE = "remit.core.life:Life"
 _PARKING = "remit.engine.door.parking"
 Removed = tuple[tuple[str, Callable[..., Any]], ...]
 
@@ -135,9 +133,9 @@ SAFEGUARDS: dict[str, tuple[Removed, Case]] = {
         (("remit.engine.people.questions:clocks_stand_still", only_its_own),),
         a_line_waits_longer_than_its_timers,
     ),
-    "the counter": (((f"{_CONTROL}.go_on", at_the_first_answer),), two_stop_the_clock_until_the_second),
+    "the counter": (((f"{_LIFE}.answered", at_the_first_answer),), two_stop_the_clock_until_the_second),
     "a timer for who has none": (((f"{_CONTROL}.arm", nothing),), who_hangs_beside_a_question_is_stopped),
-    "a said deadline": (((f"{_CONTROL}.go_on", with_all_that_was_left),), a_deadline_comes_after_an_answer),
+    "a said deadline": (((f"{_LIFE}.answered", with_all_that_was_left),), a_deadline_comes_after_an_answer),
     "a said deadline of the question": (
         (("remit.engine.people.questions:Questions._until", a_week),),
         a_question_ends_with_the_deadline,

@@ -287,7 +287,7 @@ class Delegations:
     def _made_alive(self, asker: LiveTask, proposal: Proposal, besides: Besides) -> LiveTask:
         """Make the task alive that a delegation begins, in the asker's line and with what is kept from it."""
         ground, child, wish, step = self._services.ground, proposal.child, proposal.wish, besides.step
-        live = _live(child, ground.directory.get(wish.to)).limit_time(ground.clock, proposal.now, asker.control)
+        live = _live(child, ground.directory.get(wish.to)).limit_time(ground.clock, proposal.now, asker.life)
         live.control.line = asker.control.line
         live.receipt.withhold_all(kept_back(asker.sight, child.sees, wish.sees) if wish.sees else asker.keeps)
         live.lead = besides.lead
@@ -358,7 +358,7 @@ class Delegations:
         resumed = resumed._replace(attempt=resumed.attempt._replace(queued=False))
         agent = ground.directory.get(resumed.remit.holder)
         assert agent is not None  # the guards have seen to it
-        live = resumed.live(agent).limit_time(ground.clock, now, asker.control)
+        live = resumed.live(agent).limit_time(ground.clock, now, asker.life)
         live.control.line = asker.control.line
         services.conductor.alive.enter(live)
         return self._noted(asker, op, live, await services.conductor.carry(live, resumed.sends))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from remit.core.life import Life
 from remit.engine.attempt.calls import Call
-from remit.engine.attempt.control import Control
 from remit.engine.attempt.lines import Hands, Line
 from remit.engine.attempt.live import LiveTask
 
@@ -32,10 +32,11 @@ class LiveTasks:
         """Forget a task that is over, in whoever's hands it ended."""
         last = self.latest(live)
         live.over = last.over = True
+        last.life.end()
         if self._live.get(live.remit.id) is last:
             del self._live[live.remit.id]
         control = last.control
-        control.own_line.leave(last.remit.id, waits=control.waits > 0, last=last.attempt.queued)
+        control.own_line.leave(last.remit.id, waits=last.life.waits > 0, last=last.attempt.queued)
 
     def latest(self, live: LiveTask) -> LiveTask:
         """Return the turn of the present holder under the same claim; a later claim of the same task does not count."""
@@ -57,9 +58,9 @@ class LiveTasks:
             above = self._live.get(above.remit.parent)
         return line
 
-    def under(self, control: Control[LiveTask]) -> list[LiveTask]:
+    def under(self, life: Life) -> list[LiveTask]:
         """List the tasks that one waits for, as far as they are alive here."""
-        return [live for live in self._live.values() if live.control.is_under(control)]
+        return [live for live in self._live.values() if live.life.is_under(life)]
 
     def calls_inside(self, call: Call) -> list[Call]:
         """List the calls that are under way inside of this one."""
@@ -67,7 +68,7 @@ class LiveTasks:
         if control is None:
             return []
         own = control.calls[control.calls.index(call) + 1 :]
-        return own + [one for live in self.under(control) for one in live.control.calls]
+        return own + [one for live in self.under(control.life) for one in live.control.calls]
 
     def get(self, task: str) -> LiveTask | None:
         return self._live.get(task)

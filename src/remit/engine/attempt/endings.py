@@ -41,7 +41,7 @@ class Endings(NamedTuple):
         insisting.tasks.add(task)
         try:
             what = f"the end of task {task}"
-            recorded = await insisting.insist(live.control, what, lambda: self._recorded(live, ending))
+            recorded = await insisting.insist(live.life, what, lambda: self._recorded(live, ending))
         except StoreError:
             insisting.unkept.add(task)
             raise
@@ -81,7 +81,7 @@ class Endings(NamedTuple):
         if standing is None or standing.fence != live.attempt.fence or standing.state in lifecycle.TERMINAL:
             return Decision(_NOT_OURS)
         if standing.state == "cancelling" and ending.kind != "task.cancelled":
-            ending = outcomes.stopped(remit, live.control.stopped or "cancelled")  # completion came too late
+            ending = outcomes.stopped(remit, live.life.why or "cancelled")  # completion came too late
         if standing.state == "cancelling" and not nothing_open_below(view, remit.id):
             return Decision(_NOT_YET)
         if live.says != INSIDE:

@@ -98,7 +98,7 @@ class Handoffs:
         """Give a task whose holder failed back to the agent that handed it over, with the reason. None if it has not
         failed, was not handed over, or a rule is against it: then the failure is its end."""
         sender = live.handoff.sender
-        if ending.kind != "task.failed" or sender in ("", live.remit.holder) or live.control.is_over:
+        if ending.kind != "task.failed" or sender in ("", live.remit.holder) or live.control.has_stopped:
             return None
         failed = str(ending.outcome.error)[:_FAILED]
         try:
@@ -159,7 +159,7 @@ class Handoffs:
         heir = self._alive.enter(live.succeeded_by(remit, agent, handoff))
         if along.within.deadline is not None:
             clock = self._ground.clock
-            heir.control.shorten(clock, (along.within.deadline - clock.now()) / SECOND)
+            heir.control.shorten((along.within.deadline - clock.now()) / SECOND)
         heir.receipt.beside([Slice.of(f"handed over by {sender}", "passed", state.text)])
         _take_results(heir, results)
         return heir

@@ -17,6 +17,7 @@ from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
 from remit.core.kinds import Lineage, Place, place
 from remit.core.lead import Lead
+from remit.core.life import Life, Span
 from remit.core.lifecycle import TERMINAL
 from remit.core.loops import Echoes, Rounds, same
 from remit.core.money import Amounts
@@ -27,7 +28,6 @@ from remit.core.refusals import Refusals
 from remit.core.remit import ATTEMPT_TIME, DELEGATION_TIME, Kit, Remit, Rights
 from remit.core.repeats import Repeats
 from remit.core.scope import NOTHING, Sees
-from remit.core.times import SECOND
 from remit.core.trust import INSIDE, OUTSIDE, Trust
 from remit.core.values import Json
 from remit.engine.attempt.control import Control
@@ -141,7 +141,6 @@ class LiveTask:
     elsewhere = NOWHERE  # where else its verbs are under way than in its own asyncio task
     tokens = 0  # what the agent said it used, in this turn
     over = False
-    deaf = 0  # how often it was told that its time is up
     returned = False  # whether its agent has answered; what it left running is not its own any more
     alone: asyncio.Event | None = None  # set when nothing of it is under way elsewhere any more
     left = False  # whether its agent was left behind
@@ -172,28 +171,20 @@ class LiveTask:
         self.attempt = attempt
         self.handoff = handoff
         self.control: Control[LiveTask] = control or Control()
+        self.life = self.control.life
         self.operations = Operations(remit.id, attempt, 0, remit.holder)
         self.receipt = Receipt()
         self.took: Trust = remit.trust  # the least trusted of what it has taken in
         self.refusals = Refusals()
 
-    def limit_time(self, clock: Clock, now: int, above: Control[LiveTask] | None = None) -> Self:
+    def limit_time(self, clock: Clock, now: int, above: Life | None = None) -> Self:
         """Give the task its time: that of one attempt, but no more than its deadline and its asker leave it."""
         control, attempt, deadline = self.control, self.attempt, self.remit.bounds.deadline
         usual = ATTEMPT_TIME if attempt.queued else DELEGATION_TIME
-        span = attempt.timeout or usual
-        control.final = deadline is not None and deadline - now <= span
-        if deadline is not None and control.final:
-            span = max(0, deadline - now)
-        control.clock, control.above = clock, above
-        control.hard = None if deadline is None else clock.ticks() + max(0, deadline - now)
+        span = Span(attempt.timeout or usual, usual, None if deadline is None else deadline - now)
+        control.clock = clock
         self.began = clock.ticks()
-        control.ends = control.own = self.began + span
-        if above is not None and above.clock is not None and above.ends <= control.ends:
-            control.ends, control.short = above.ends, True
-            return self  # the asker's own timer ends it, as the scopes nest
-        control.short = span < usual
-        control.seconds = span / SECOND
+        control.set_timer(self.life.begin(self.began, span, above))
         return self
 
     def tried_again(self, lineage: Lineage) -> None:
@@ -271,10 +262,9 @@ class LiveTask:
         """Refuse a turn that is over, because it ended, was stopped, or its time is up: it has no rights any more."""
         if self.over:
             raise Refused(f"the turn of '{self.remit.holder}' is over; nothing can be done in its name", rule="over")
-        if why := self.control.lost():
+        if why := self.life.lost(self.control.clock.ticks()):
             sentence = f"the turn of '{self.remit.holder}' is over: {why}; nothing can be done in its name"
-            self.deaf += 1
-            if self.deaf > _OFTEN and self.control.calls:  # it asks on and on, and lets nothing run that could stop it
+            if self.life.tell() > _OFTEN and self.control.calls:  # it asks on, and lets nothing run that could stop it
                 raise asyncio.CancelledError(sentence)
             raise Refused(sentence, rule="over")
 

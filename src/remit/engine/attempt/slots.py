@@ -52,17 +52,17 @@ class Slots(NamedTuple):
     async def idle(self, asker: LiveTask) -> AsyncGenerator[None]:
         """Give up its slots while the body waits. The body of a delegation: the asker itself does not go on after it,
         so nothing is taken again here."""
-        asker.control.apart += 1
+        asker.life.step_aside()
         try:
             await self.rest(asker)
             yield
         finally:
-            asker.control.apart -= 1
+            asker.life.step_in()
 
     async def rest(self, asker: LiveTask) -> None:
         """Say that the asker waits; and that its whole line does, if nobody in it works any more."""
         members = self._idle_members(asker)
-        await self._say_waiting(asker, members if asker.control.rests or asker in members else (asker, *members))
+        await self._say_waiting(asker, members if asker.life.rests or asker in members else (asker, *members))
 
     def _idle_members(self, asker: LiveTask) -> list[LiveTask]:
         """Give up the line's slot if nobody in it works, and list who has not said that it waits."""
@@ -71,7 +71,7 @@ class Slots(NamedTuple):
             return []
         line.rests = True
         line.let_go()
-        return [member for member in line.members.values() if not member.control.rests]
+        return [member for member in line.members.values() if not member.life.rests]
 
     async def _say_waiting(self, asker: LiveTask, waiting: Iterable[LiveTask]) -> None:
         """Put it on record, so that others may have the slots; whoever takes the task over waits again."""
@@ -80,7 +80,7 @@ class Slots(NamedTuple):
             return
         now = self.ground.clock.now()
         for member in members:
-            member.control.rests = True
+            member.life.rest()
 
         def decide(view: View) -> Decision[None]:
             asker.must_hold(view)
@@ -94,7 +94,7 @@ class Slots(NamedTuple):
     async def take_again(self, asker: LiveTask) -> None:
         """Take its slots again after waiting; where there are none, stand in the queue before all that has not begun
         yet. One that still waits for others only looks whether its whole line does."""
-        if asker.control.waits:
+        if asker.life.waits:
             await self._say_waiting(asker, self._idle_members(asker))
             return
         line = asker.control.own_line
@@ -119,10 +119,10 @@ class Slots(NamedTuple):
             self.ground.ids.new(), lambda view: self._resumed(view, asker, anyway=anyway)
         )
         if state != _QUEUED:
-            asker.control.rests = False
+            asker.life.wake()
             asker.control.own_line.rests = False
             for member in woken or ():
-                member.control.rests = False
+                member.life.wake()
         return state
 
     def _resumed(self, view: View, asker: LiveTask, *, anyway: bool) -> Decision[str]:
@@ -165,10 +165,10 @@ class Slots(NamedTuple):
         if line.rests:
             line.rests = False
             for member in line.members.values():
-                if not member.control.apart and member.card.concurrency is None:
-                    member.control.rests = False
+                if not member.life.apart and member.card.concurrency is None:
+                    member.life.wake()
         if asker.card.concurrency is not None:
-            asker.control.rests = True
+            asker.life.rest()
 
     def line_has_room(self, view: View, asker: LiveTask) -> bool:
         """Whether the asker's line holds a slot of the workspace, or may take one."""
@@ -183,8 +183,8 @@ class Slots(NamedTuple):
         return [
             member
             for member in line.members.values()
-            if not member.control.apart and member.card.concurrency is None
-            if member.control.rests and _stands(view, member, "waiting")
+            if not member.life.apart and member.card.concurrency is None
+            if member.life.rests and _stands(view, member, "waiting")
         ]
 
     @staticmethod
@@ -195,7 +195,7 @@ class Slots(NamedTuple):
 
 def _anew(live: LiveTask, now: int) -> dict[str, Json]:
     """Give when a task expires on record from now on, if its clock has stood still: it may be long past its time."""
-    if not live.control.stood_still:
+    if not live.life.stood_still:
         return {}
     lasts = DELEGATION_TIME if live.attempt.asked_how == "delegate" else LASTS
     return {"until": expires(live.remit.bounds, now, lasts)}

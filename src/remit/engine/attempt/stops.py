@@ -67,7 +67,7 @@ class StopListener:
 
     def _wanted(self, view: View) -> list[tuple[LiveTask, str]]:
         alive = (self._alive.get(task) for task in view.cancelling(self._worker))
-        return [(live, _why(view, live)) for live in alive if live is not None and not live.control.stopped]
+        return [(live, _why(view, live)) for live in alive if live is not None and live.life.stop != "cancelled"]
 
 
 def _why(view: View, live: LiveTask) -> str:

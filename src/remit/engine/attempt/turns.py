@@ -14,6 +14,7 @@ from remit.core.values import Json, checked
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.alive import LiveTasks
 from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
+from remit.engine.attempt.control import Running
 from remit.engine.attempt.effects import unaccounted
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
@@ -129,23 +130,21 @@ class Conductor:
 
     async def _ran(self, live: LiveTask, sends: Sends | None) -> Ending:
         ending: Ending | None = None
-        control = live.control
+        control, life = live.control, live.life
         try:
-            with control.limited(self._ground.clock):
+            with Running(control):
                 ending = await self._turns(live, sends)
         except Exception as error:  # noqa: BLE001 - a handoff could not be recorded or decided: a failure like others
             return outcomes.failed(self.alive.latest(live).remit, error)
-        finally:
-            control.settle()
         last = self.alive.latest(live).remit
-        if control.stopped:
-            return outcomes.stopped(last, control.stopped, unheard=control.stopped == LEFT_RUNNING)
-        if control.failure is not None:
-            return outcomes.failed(last, control.failure)
-        if control.released and (ending is None or ending.kind != "task.completed"):  # done is done
-            return outcomes.released(last)
-        if ending is None or control.is_over:  # an answer that comes after its time does not count
-            return outcomes.timed_out(last, final=control.final, short=control.short)
+        if life.stop == "cancelled":
+            return outcomes.stopped(last, life.why, unheard=life.why == LEFT_RUNNING)
+        if life.error is not None:
+            return outcomes.failed(last, life.error)
+        if life.stop == "released":  # what is done is done
+            return ending if ending is not None and ending.kind == "task.completed" else outcomes.released(last)
+        if ending is None or control.has_stopped:  # an answer that comes after its time does not count
+            return outcomes.timed_out(last, final=life.final, short=life.short)
         return self._counts(live, ending) if control.lost() else ending
 
     def _counts(self, live: LiveTask, ending: Ending) -> Ending:
@@ -240,7 +239,7 @@ class Conductor:
             try:
                 answer = await call
             except LeftBehind:
-                if not control.is_over:  # it is not this task that was stopped, but something around it
+                if not control.has_stopped:  # it is not this task that was stopped, but something around it
                     await _stopped_from_outside(call)
                 raise
             except CancelledError as error:
@@ -262,8 +261,8 @@ class Conductor:
 
     async def _stop_what_it_left(self, live: LiveTask) -> None:
         """Stop what an agent left running when it answered, before its own end is recorded."""
-        for child in self.alive.under(live.control):
-            child.control.stopped = child.control.stopped or LEFT_RUNNING
+        for child in self.alive.under(live.life):
+            child.life.cancel(LEFT_RUNNING)
             for call in child.control.calls:
                 call.stop_soon()
         with CancelScope(shield=True):
@@ -290,7 +289,7 @@ class Conductor:
 
     async def _end_torn_down(self, live: LiveTask, ending: Ending | None) -> None:
         if ending is None and not self._is_requeued(live):
-            why = live.control.stopped
+            why = live.life.why
             unheard = why in ("", LEFT_RUNNING)
             ending = outcomes.stopped(live.remit, why or "its asker stopped waiting", unheard=unheard)
         elif ending is None and live.attempt.queued:
@@ -301,10 +300,11 @@ class Conductor:
 
     def _is_requeued(self, live: LiveTask) -> bool:
         line = self.alive.nested_in(live)
-        if any(task.control.released for task in line):
+        if any(task.life.stop == "released" for task in line):
             return True
-        queued, stopped = (any(task.attempt.queued for task in line), any(task.control.stopped for task in line))
-        return self.closing() and queued and not stopped
+        if any(task.life.stop == "cancelled" for task in line):
+            return False
+        return self.closing() and any(task.attempt.queued for task in line)
 
 
 async def _stopped_from_outside(call: Call) -> None:

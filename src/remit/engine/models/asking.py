@@ -245,7 +245,7 @@ class Models(NamedTuple):
 
     async def _written(self, live: LiveTask, request: PaidRequest, what: str, write: Any) -> Any:
         try:
-            return await shielded(self.insisting.insist(live.control, what, write))
+            return await shielded(self.insisting.insist(live.life, what, write))
         finally:
             live.holds.pop(request.hold, None)
 
@@ -281,8 +281,7 @@ class Models(NamedTuple):
 
     def _until(self, live: LiveTask) -> int:
         """Tell when the task's time is up."""
-        now, control = self.ground.clock.now(), live.control
-        return now + (control.ends - control.clock.ticks()) if control.clock is not None else now + _LONG
+        return self.ground.clock.now() + min(live.life.ends - live.control.clock.ticks(), _LONG)
 
 
 _LONG = 365 * 86_400 * SECOND

@@ -233,7 +233,7 @@ class Toolbox(NamedTuple):
             return Decision(kept, (tool_done(live.remit, done, self.ground.clock.now()),))
 
         what = f"what came of '{call.name}' in task {live.remit.id}"
-        kept = await shielded(self.insisting.insist(live.control, what, lambda: self.ground.store.tx(op, decide)))
+        kept = await shielded(self.insisting.insist(live.life, what, lambda: self.ground.store.tx(op, decide)))
         if told.outcome == "failed":
             _log.warning("%s", _warning(live, data))
         value, outcome, *_ = cast("list[Any]", kept)

@@ -192,7 +192,7 @@ class Holding(NamedTuple):
         done = False
         try:
             what = f"what a call of task {live.remit.id} has cost"
-            write = self.insisting.insist(live.control, what, lambda: store.tx(f"{hold}/settle", decide))
+            write = self.insisting.insist(live.life, what, lambda: store.tx(f"{hold}/settle", decide))
             done = await shielded(write)
         except Refused:
             return False  # whoever took the task over, or cancelled it, has settled the call

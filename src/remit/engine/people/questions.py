@@ -108,11 +108,9 @@ def clocks_stand_still(control: Control[LiveTask]) -> While:
     """Let no time pass for a task and for all who wait for it. A deadline that someone said comes all the same."""
     for member in control.own_line.members.values():
         member.control.arm()
-    line: list[Control[LiveTask]] = []
-    above: Control[LiveTask] | None = control
-    while above is not None:
-        line.append(above)
-        above = above.above
+    life = control.life
+    members = control.own_line.members.values()
+    line = [member.control for member in members if member.life is life or life.is_under(member.life)]
 
     def stop() -> None:
         for one in line:

@@ -20,9 +20,9 @@ _log = logging.getLogger("remit")
 
 
 class Releasable(Protocol):
-    """What may go back into the queue: the control of a task."""
+    """The life of an attempt whose process may want to close."""
 
-    released: bool
+    hurries: bool
 
 
 class Insisting:
@@ -41,14 +41,14 @@ class Insisting:
         self._pausing: set[asyncio.Event] = set()
         self._beside: set[asyncio.Task[object]] = set()
 
-    async def insist(self, control: Releasable, what: str, write: Callable[[], Awaitable[T]]) -> T:
+    async def insist(self, life: Releasable, what: str, write: Callable[[], Awaitable[T]]) -> T:
         """Write, and write again until it is kept. `what` is told in a warning, such as `the end of task b7k2`."""
         try:
             return await write()
         except StoreError as error:
             if not error.retryable:
                 raise
-            return await self._again(control, what, write, error)
+            return await self._again(life, what, write, error)
 
     def go_on(self, writing: Coroutine[object, object, object]) -> None:
         """Insist in the background, for a caller that cannot wait."""
@@ -61,11 +61,11 @@ class Insisting:
         for event in self._pausing:
             event.set()
 
-    async def _again(self, control: Releasable, what: str, write: Callable[[], Awaitable[T]], error: StoreError) -> T:
+    async def _again(self, life: Releasable, what: str, write: Callable[[], Awaitable[T]], error: StoreError) -> T:
         began = now = self._clock.ticks()
         told = now - REMIND
         tries = 0
-        while not control.released and now - began < self._limit:
+        while not life.hurries and now - began < self._limit:
             if now - told >= REMIND:
                 told = now
                 _log.warning("%s could not be recorded, trying again: %s", what, error)

@@ -140,7 +140,7 @@ class Caretaker:
         before = {live.remit.id for live in alive.lost({})}
         held = await self._ground.store.read(lambda view: {one.id: one.fence for one in view.held(worker)})
         for live in alive.lost(held):
-            if live.remit.id in before and not live.control.stopped:  # it was here before we looked
+            if live.remit.id in before and live.life.stop != "cancelled":  # it was here before we looked
                 live.control.stop(TAKEN_OVER)
 
     async def _requeue_strays(self) -> None:

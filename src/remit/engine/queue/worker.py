@@ -237,7 +237,7 @@ class Worker:
                 self._released += 1
             else:
                 outcome = await conductor.carry(live, sends)
-                self._released += live.control.released and outcome.state == "cancelled" and not live.control.stopped
+                self._released += live.life.stop == "released" and outcome.state == "cancelled"
         except Superseded as error:
             _log.warning("task %s: %s", task, error)
         except StoreError as error:  # the record says that it runs; when this process is gone, someone takes it over

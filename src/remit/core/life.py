@@ -1,0 +1,254 @@
+"""The life of an attempt in the process that runs it, as one automaton. The diagram in the docs is drawn by trying it.
+
+`Life` decides and does nothing: each method is an input, takes the time as an argument, in ticks of the attempt's
+clock, and returns what the engine has to do. The engine leaves the attempt's cancel scope, or sets its timer.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from remit.core.times import SECOND
+
+Stop: TypeAlias = Literal["", "expired", "released", "failed", "cancelled"]
+State: TypeAlias = Literal[
+    "ready", "running", "waiting", "asking", "expired", "released", "failed", "cancelled", "over"
+]
+
+# A stronger stop replaces a weaker one, and of two equal ones the first stands: a task that was put back into the queue
+# and is then cancelled must not be run again.
+STRENGTH: Final[dict[str, int]] = {"": 0, "expired": 1, "released": 2, "failed": 3, "cancelled": 4}
+NEVER: Final = 1 << 62  # in ticks
+
+
+class SetTimer(NamedTuple):
+    """Have the attempt's timer run out after so many seconds, or never. A `deadline` comes while the machine sleeps
+    too; the time of an attempt is time that this process could use."""
+
+    seconds: float | None
+    deadline: bool
+
+
+class Span(NamedTuple):
+    """How much time an attempt has, in ticks: its own, the `usual` when nobody says anything, and until the deadline
+    that someone set, if there is one."""
+
+    own: int
+    usual: int
+    deadline: int | None = None
+
+
+class Life:
+    """Whether an attempt may act, what it waits for, and when its time is up.
+
+    `above` is the life of the attempt that waits for this one: nothing may be done in the name of an attempt whose
+    asker has stopped.
+    """
+
+    __slots__ = (
+        "above",
+        "apart",
+        "asking",
+        "ends",
+        "error",
+        "final",
+        "hard",
+        "has_timer",
+        "hurries",
+        "is_over",
+        "left",
+        "own",
+        "rests",
+        "short",
+        "stood_still",
+        "stop",
+        "told",
+        "waits",
+        "why",
+    )
+
+    def __init__(self) -> None:
+        self.above: Life | None = None
+        self.stop: Stop = ""
+        self.why = ""  # the reason for a cancel
+        self.error: Exception | None = None  # what it fails with, whatever its agent makes of it
+        self.hurries = False  # whether its process is closing: no write for it is insisted on any more
+        self.is_over = False
+        self.told = 0  # how often its agent was told that it has stopped
+        self.waits = 0  # for how many tasks it waits right now
+        self.apart = 0  # for how many of these outside of its line of work
+        self.rests = False  # whether the store says that it waits
+        self.asking = 0  # how many questions to people are open in it, or below it
+        self.ends = NEVER  # when its time is up
+        self.own = NEVER  # when it would be if its asker had more time
+        self.hard: int | None = None  # when the deadline is that someone set
+        self.left = 0  # how much time it had when its clock stopped
+        self.has_timer = False  # not if its asker's timer ends it in time
+        self.final = True  # whether its time ends with a deadline, and not only with the time of one attempt
+        self.short = False  # whether it has less time than the usual
+        self.stood_still = False  # whether its clock has ever stopped, so that its time on record is not when it ends
+
+    @property
+    def state(self) -> State:
+        if self.is_over:
+            return "over"
+        if self.stop:
+            return self.stop
+        if self.asking:
+            return "asking"
+        if self.waits:
+            return "waiting"
+        return "ready" if self.own == NEVER else "running"
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    def begin(self, now: int, span: Span, above: Life | None = None) -> SetTimer | None:
+        """Give the attempt its time: no more than its deadline and its asker leave it."""
+        deadline = span.deadline
+        self.final = deadline is not None and deadline <= span.own
+        own = max(0, deadline) if deadline is not None and self.final else span.own
+        self.hard = None if deadline is None else now + max(0, deadline)
+        self.ends = self.own = now + own
+        self.above = above
+        if above is not None and above.ends <= self.ends:
+            self.ends, self.short = above.ends, True
+            return None  # the asker's own timer ends it, as the scopes nest
+        self.short = own < span.usual
+        return self._timer(self.ends, now, deadline=self.final)
+
+    def shorten(self, now: int, by: int) -> SetTimer | None:
+        """Set a deadline after so much time, unless its time is up before that."""
+        ends = now + max(0, by)
+        self.hard = ends if self.hard is None else min(self.hard, ends)  # for when its clock stands still
+        self.own = min(self.own, ends)
+        if self.ends <= ends:
+            return None
+        self.ends, self.final = ends, True
+        return self._timer(ends, now, deadline=True)
+
+    def arm(self, now: int) -> SetTimer | None:
+        """Give it a timer of its own if it has none: its asker's is about to stand still."""
+        if self.has_timer or self.own == NEVER:
+            return None
+        self.ends, self.final = self.own, self.hard is not None and self.hard <= self.own
+        return self._timer(self.own, now, deadline=self.final)
+
+    def ask(self, now: int) -> SetTimer | None:
+        """Stop its clock, because a person is asked. A deadline that someone set comes all the same."""
+        self.asking += 1
+        self.stood_still = True
+        if self.asking > 1 or self.final:
+            return None
+        self.left, self.ends = max(0, self.ends - now), NEVER if self.hard is None else self.hard
+        return self._timer(self.ends, now, deadline=True)
+
+    def answered(self, now: int) -> SetTimer | None:
+        """Let its clock go on with what was left, once no question is open any more."""
+        self.asking -= 1
+        if self.asking or self.final:
+            return None
+        self.ends = now + self.left if self.hard is None else min(now + self.left, self.hard)
+        self.final = self.ends == self.hard
+        return self._timer(self.ends, now, deadline=self.final)
+
+    def _timer(self, ends: int, now: int, *, deadline: bool) -> SetTimer:
+        self.has_timer = True
+        return SetTimer(None if ends == NEVER else max(0, ends - now) / SECOND, deadline)
+
+    # -- stopping --------------------------------------------------------------------------------------------------
+
+    def cancel(self, why: str) -> bool:
+        """Stop it for good. Each of these four returns whether the attempt has to leave its cancel scope."""
+        if self._stops("cancelled"):
+            self.why = why
+        return not self.is_over
+
+    def fail(self, error: Exception) -> bool:
+        """Stop it as failed."""
+        if self._stops("failed"):
+            self.error = error
+        return not self.is_over
+
+    def release(self) -> bool:
+        """Stop it, and put it back into the queue."""
+        self.hurries = True
+        self._stops("released")
+        return not self.is_over
+
+    def expire(self, now: int) -> bool:
+        """Stop it because its time is up."""
+        if self._stops("expired") and self.hard is not None and now >= self.hard:
+            self.final = True
+        return not self.is_over
+
+    def tell(self) -> int:
+        """Tell its agent that it has stopped; return how often that was said by now."""
+        self.told += 1
+        return self.told
+
+    def end(self) -> None:
+        """Its end is on record: nothing stops it any more."""
+        self.is_over = True
+
+    def _stops(self, stop: Stop) -> bool:
+        if self.is_over or STRENGTH[stop] <= STRENGTH[self.stop]:
+            return False
+        self.stop = stop
+        return True
+
+    def has_stopped(self, now: int) -> bool:
+        """Whether it was stopped or its time is up, even if the code that is to notice holds up the loop."""
+        return self.stop != "" or (self.has_timer and now >= self.ends)
+
+    def lost(self, now: int) -> str:
+        """Say why nothing can be done in its name any more; nothing if something can."""
+        life: Life | None = self
+        while life is not None:
+            if life.stop or (life.has_timer and now >= life.ends):  # as in `has_stopped`: every verb asks this
+                return life.reason
+            life = life.above
+        return ""
+
+    @property
+    def reason(self) -> str:
+        """Why it has stopped."""
+        if self.stop == "cancelled":
+            return f"it was cancelled: {self.why}"
+        if self.stop == "failed":
+            return f"it was given up: {self.error}"
+        return "it went back into the queue" if self.stop == "released" else "its time is up"
+
+    def is_under(self, other: Life) -> bool:
+        """Whether the other attempt waits for this one, or for one that does."""
+        above = self.above
+        while above is not None and above is not other:
+            above = above.above
+        return above is not None
+
+    # -- waiting ---------------------------------------------------------------------------------------------------
+
+    def wait(self) -> bool:
+        """Wait for one more task; return whether it worked until now."""
+        self.waits += 1
+        return self.waits == 1
+
+    def go_on(self) -> bool:
+        """Wait for one task less; return whether it works again."""
+        self.waits -= 1
+        return not self.waits
+
+    def step_aside(self) -> None:
+        """Wait for something outside of its line of work."""
+        self.apart += 1
+
+    def step_in(self) -> None:
+        """Wait for one thing less outside of its line of work."""
+        self.apart -= 1
+
+    def rest(self) -> None:
+        """The store says that it waits."""
+        self.rests = True
+
+    def wake(self) -> None:
+        """The store says that it works again."""
+        self.rests = False
