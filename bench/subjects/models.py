@@ -12,7 +12,7 @@ from typing import Any
 
 import remit
 from measure import AsyncCosts, Cost, Load, Subject, each, need
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.core.recovery import Choice
 from remit.engine.directory import AgentRules
 from remit.ports.models import ModelAnswer, ModelCall

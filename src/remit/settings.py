@@ -3,9 +3,9 @@ an agent's `retry`."""
 
 from remit.core.backoff import RetryPolicy
 from remit.core.breaker import BreakerPolicy
+from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
-from remit.core.money.limits import Limit
 from remit.core.tiers import tier_by_rules
 from remit.engine.settings import Pace, Policy, Serving, System
 

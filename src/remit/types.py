@@ -6,10 +6,10 @@ from remit.core.chain import Chain, Hop
 from remit.core.command import Command, End, HandoffState, Move, Send
 from remit.core.entry import Entry
 from remit.core.events import Event, Head
+from remit.core.limits import LimitUse, Metered
 from remit.core.match import Match
 from remit.core.message import Message
 from remit.core.money import Hold, Lease
-from remit.core.money.limits import LimitUse, Metered
 from remit.core.outcome import Outcome
 from remit.core.question import Inquiry, Notice, Reply
 from remit.core.record import Record, RunFacts

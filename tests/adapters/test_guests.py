@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from remit.adapters.guests import clean, clean_json, digest_of, failure_of, json_of, shortened, size_of, told, usage_of
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.core.recovery import ModelFailure
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.config.scripts import FreeScripts, ScriptLine, ToldSoFar, chosen
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 
 LINES = [
     ScriptLine(when="Refund", call="refund", arguments={"a": ["{task}", 3], "b": {"c": "{look}"}}),

@@ -20,9 +20,9 @@ from remit.core.allow import ANY
 from remit.core.backoff import RetryPolicy
 from remit.core.bounds import Bounds
 from remit.core.breaker import BreakerPolicy
+from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
-from remit.core.money.limits import Limit
 from remit.core.plan import Step
 from remit.engine.settings import Policy, Serving
 from remit.errors import BadInput

@@ -26,7 +26,7 @@ from remit.core.money import (
     purse_restored,
     shared,
 )
-from remit.core.projection.folding import fold, fold_in
+from remit.core.projection import fold, fold_in
 from remit.core.record import Standing
 from remit.core.remit import NO_RIGHTS, Origin, Pass, Remit, begin, derive
 from remit.core.values import decode, encode

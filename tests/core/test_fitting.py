@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.money.fitting import LEAST_OUTPUT, fitting
+from remit.core.money import LEAST_OUTPUT, fitting
 
 
 def cost(tokens: int) -> int:

@@ -11,6 +11,7 @@ from core.make import NOW, journal
 from core.paper import Desk
 from remit.core.events import Unsealed
 from remit.core.kinds import Place, ledger_event
+from remit.core.ledger import counted_in
 from remit.core.money import (
     ACCOUNT,
     MOVES,
@@ -34,7 +35,6 @@ from remit.core.money import (
     spelled,
 )
 from remit.core.projection import PROJECTION, changes
-from remit.core.projection.ledger import counted_in
 
 # -- the law --------------------------------------------------------------------------------------------------
 

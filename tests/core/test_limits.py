@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.make import NOW
-from remit.core.money.limits import HOURS, LONGEST, Exceeded, Limit, LimitUse, Metered, TasksUsedUp
+from remit.core.limits import HOURS, LONGEST, Exceeded, Limit, LimitUse, Metered, TasksUsedUp
 from remit.core.times import HOUR, begin_of, hour_of
 from remit.errors import BadInput
 

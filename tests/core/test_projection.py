@@ -23,12 +23,13 @@ from remit.core import kinds as facts
 from remit.core import lifecycle, projection
 from remit.core.breaker import CLOSED, Breaker
 from remit.core.card import Card, restored
+from remit.core.change import KEYS, Change
 from remit.core.entry import Draft, Retired, Writer, touched, written
 from remit.core.events import Gap, Unsealed
 from remit.core.identity import UsedKey
 from remit.core.kinds import Begun, Claim, Place, Queued, Requeue
 from remit.core.message import Message
-from remit.core.projection import FLOOR, KEYS, PROJECTION, Change, changes, fold
+from remit.core.projection import FLOOR, PROJECTION, changes, fold
 from remit.core.remit import Pass
 from remit.core.values import decode, encode
 

@@ -19,11 +19,13 @@ from remit.core.tally import (
     Period,
     Times,
     Window,
+    bucket_of,
     figures_from,
+    longest_in,
     start_of,
+    times_from,
     under_way_from,
 )
-from remit.core.tally.times import bucket_of, longest_in, times_from
 
 durations = st.integers(0, 2**50) | st.integers(0, 200)
 moments = st.none() | st.integers(-5 * DAY_WIDE, 5 * DAY_WIDE) | st.integers(-50, 50).map(lambda hour: hour * HOUR_WIDE)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.core.recovery import Choice, FailureKind, ModelFailure, ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
 

@@ -10,7 +10,7 @@ import pytest
 from engine.helping import PATIENCE, sound
 from remit import Card, Command, Plan, Runtime, Send, Step, Turn
 from remit.core.lifecycle import TERMINAL
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.engine.directory import AgentRules
 from remit.errors import Failed, Refused
 from remit.ports.models import ToolCall

@@ -8,7 +8,7 @@ import pytest
 from bookkeeping import calls, correct, figures, told
 from engine.helping import PATIENCE, Shaky, ends, quiet
 from remit import Bounds, Refused, Runtime, Turn
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.errors import BadInput, Conflict
 from remit.testing import FakeClock
 

@@ -9,8 +9,8 @@ from bookkeeping import calls, correct, figures
 from engine.helping import quiet
 from remit import Card, Refused, Runtime, Secret, Turn
 from remit.adapters.prices import KnownPrices
-from remit.core.money.limits import Limit
-from remit.core.money.prices import Price, Usage
+from remit.core.limits import Limit
+from remit.core.prices import Price, Usage
 from remit.settings import Policy, System
 from remit.testing import FakeClock
 

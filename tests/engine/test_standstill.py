@@ -14,8 +14,7 @@ import pytest
 
 from engine.helping import PATIENCE, happened
 from remit import Card, Runtime
-from remit.engine.system import SystemClock, Timers, UsableTime
-from remit.engine.system.standstill import AWAKE
+from remit.engine.system import AWAKE, SystemClock, Timers, UsableTime
 from remit.errors import StoreError
 from remit.settings import System
 from teams import echo, team

@@ -9,7 +9,7 @@ import pytest
 from bookkeeping import correct
 from engine.helping import Shaky, ends
 from remit import Card, Command, Refused, Runtime, Turn
-from remit.core.money.limits import Limit, LimitUse
+from remit.core.limits import Limit, LimitUse
 from remit.core.times import HOUR
 from remit.settings import Policy, RetryPolicy, System
 from remit.testing import FakeClock

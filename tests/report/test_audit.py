@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.projection.ledger import unbalanced
+from remit.core.ledger import unbalanced
 from remit.report.audit import audited
 from report.money import hold, lease
 

@@ -12,9 +12,9 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Writer
 from remit.core.kinds import Begun, Claim
+from remit.core.limits import Limit, LimitUse, Metered
 from remit.core.match import Match
 from remit.core.message import Message
-from remit.core.money.limits import Limit, LimitUse, Metered
 from remit.core.outcome import Outcome
 from remit.core.record import Record, RunFacts
 from remit.core.recovery import Cooling, what_rests

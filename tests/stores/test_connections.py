@@ -38,7 +38,10 @@ class Counted:
         self._enough = threading.Event()
 
     def look(self) -> None:
-        others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        others = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+            "AND application_name <> 'remit-heartbeat'"
+        )
         with psycopg.connect(self._address, autocommit=True) as connection:
             while not self._enough.is_set():
                 row = connection.execute(others).fetchone()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.projection import tables
+from remit.core import projection as tables
 from remit.stores import queries
 from remit.stores.sqlite.database import WORKSPACES
 

@@ -24,8 +24,8 @@ from engine.helping import quiet, take_over
 from postgres import running
 from remit import Bounds, RemitError, Runtime
 from remit.core.breaker import BreakerPolicy
+from remit.core.limits import Limit
 from remit.core.money import UNITS
-from remit.core.money.limits import Limit
 from remit.core.times import HOUR, hour_of
 from remit.ports import Database
 from remit.settings import Policy, Serving, System

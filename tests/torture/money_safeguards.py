@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from remit.core import lifecycle
-from remit.core.money import ACCOUNT, LeaseMove, Short, first_line
-from remit.core.money.moves import closed_moves
+from remit.core.money import ACCOUNT, LeaseMove, Short, closed_moves, first_line
 from remit.engine.door.resolving import holds_resolve, resolved
 from remit.engine.money.bills import _Room  # pyright: ignore[reportPrivateUsage]
 from remit.ports import Decision
@@ -178,9 +177,9 @@ def whatever_key(self: Any, purse: Any) -> Any:
     return purse
 
 
-_BOOK: Final = "remit.core.money.book:Book"
-_LEASES: Final = "remit.core.money.leases"
-_MOVES: Final = "remit.core.money.moves"
+_BOOK: Final = "remit.core.money:Book"
+_LEASES: Final = "remit.core.money"
+_MOVES: Final = "remit.core.money"
 _DOOR: Final = "remit.engine.door.resolving"
 _HOLDING: Final = "remit.engine.money.holding"
 _BILLS: Final = "remit.engine.money.bills"

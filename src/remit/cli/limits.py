@@ -7,8 +7,8 @@ from rich.text import Text
 from remit.cli.loading import load_team
 from remit.cli.options import AsJson, OwnStore, emit, out
 from remit.cli.terminal import tabled
+from remit.core.limits import LimitUse
 from remit.core.money import spelled
-from remit.core.money.limits import LimitUse
 from remit.core.times import iso
 from remit.report import wire
 from remit.report.printable import escaped

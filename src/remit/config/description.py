@@ -12,11 +12,11 @@ from remit.core.breaker import BreakerPolicy
 from remit.core.card import Card
 from remit.core.checks import counted
 from remit.core.credits import credits as money
+from remit.core.limits import HOURS, Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
-from remit.core.money.limits import HOURS, Limit
-from remit.core.money.prices import Price
 from remit.core.plan import Step
+from remit.core.prices import Price
 from remit.core.text import NAME_LIMIT, line
 from remit.core.tiers import TIERS
 from remit.core.times import span

@@ -14,7 +14,7 @@ from remit.config.linking import models_of, tables_of, texts
 from remit.config.places import store_in
 from remit.config.reading import Document
 from remit.config.scripts import SCRIPT
-from remit.core.money.prices import Price
+from remit.core.prices import Price
 from remit.core.recovery import on_loopback
 from remit.errors import BadInput
 from remit.ports import Prices

@@ -17,7 +17,7 @@ import anyio
 from anyio import to_thread
 
 from remit.config.scripts import ScriptLine, ToldSoFar, chosen
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.core.text import shown, tokens_in
 from remit.core.values import decode, digest, encode

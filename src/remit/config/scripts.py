@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.core.values import encode
 
 SCRIPT: Final = "script:"

@@ -24,11 +24,11 @@ from remit.core.bounds import Bounds
 from remit.core.breaker import BreakerPolicy
 from remit.core.card import Card
 from remit.core.lead import Lead
+from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
-from remit.core.money.limits import Limit
-from remit.core.money.prices import Price
 from remit.core.plan import Plan, Step, faults
+from remit.core.prices import Price
 from remit.core.session import memory
 from remit.core.text import canonical
 from remit.engine.directory import USUAL_RULES

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
 from remit.core.checks import between
-from remit.core.recovery.failures import kind_of
+from remit.core.recovery import kind_of
 from remit.core.times import SECOND, SpanGiven, span
 from remit.errors import RemitError
 

@@ -14,7 +14,7 @@ from remit.core.card import Card
 from remit.core.events import Unsealed
 from remit.core.guards import ALLOW, SENDS, SPAWNED, Answer, Passage, Verdict, affordable, deny, judge
 from remit.core.kinds import breaker_set, place, refused
-from remit.core.money.limits import Limit
+from remit.core.limits import Limit
 from remit.core.question import QuestionDraft
 from remit.core.record import RunFacts
 from remit.core.refusals import Refusable

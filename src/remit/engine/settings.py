@@ -11,9 +11,9 @@ from remit.core.breaker import BreakerPolicy
 from remit.core.checks import between, callable_, counted, items, of_type, whole
 from remit.core.events import SealKey
 from remit.core.guards import SENDS, SPAWNED
+from remit.core.limits import Limit
 from remit.core.loops import Loops
 from remit.core.match import Certainty
-from remit.core.money.limits import Limit
 from remit.core.text import shown
 from remit.core.tiers import Classify, tier_by_rules
 from remit.core.times import DAY, SECOND, patience, span

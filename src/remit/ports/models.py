@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from remit.core.command import Command
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.core.secret import Secret
 from remit.core.session import EarlierExchange

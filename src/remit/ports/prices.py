@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 
 
 class Prices(Protocol):

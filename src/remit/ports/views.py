@@ -5,14 +5,15 @@ from typing import Protocol
 
 from remit.core.breaker import Breaker
 from remit.core.card import Card
+from remit.core.change import Key, Row, Table
 from remit.core.entry import Entry, Retired
 from remit.core.events import Event, Gap, Head, Mark
 from remit.core.identity import UsedKey
+from remit.core.limits import MeterUnit
 from remit.core.loops import AskCount
 from remit.core.message import Message
 from remit.core.money import Hold, Lease, Unit
-from remit.core.money.limits import MeterUnit
-from remit.core.projection import Key, Row, Table, Tables
+from remit.core.projection import Tables
 from remit.core.question import Question
 from remit.core.record import Record, RunFacts, Standing
 from remit.core.recovery import Cooling

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from remit.core.ledger import unbalanced
 from remit.core.money import ACCOUNT, UNITS, Hold, Lease, Unit, spelled
-from remit.core.projection.ledger import unbalanced
 from remit.core.values import decode
 from remit.report.spend import account_spent
 

@@ -13,10 +13,10 @@ from remit.core.breaker import Breaker
 from remit.core.card import Card
 from remit.core.entry import Entry
 from remit.core.events import Event
+from remit.core.limits import LimitUse
 from remit.core.match import Match
 from remit.core.message import Message
 from remit.core.money import Hold, Lease
-from remit.core.money.limits import LimitUse
 from remit.core.outcome import Outcome
 from remit.core.record import Record
 from remit.core.recovery import Resting

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from remit.core.checks import between, one_of
 from remit.core.credits import CreditsGiven, credits  # noqa: A004 - the word of the domain
 from remit.core.credits import amount as read_amount
+from remit.core.limits import LimitUse
 from remit.core.money import Hold, Lease, Unit
-from remit.core.money.limits import LimitUse
 from remit.core.text import NAME_LIMIT, line, plain
 from remit.engine.acts import act_of
 from remit.errors import BadInput

@@ -7,8 +7,8 @@ from typing import Any, Final, cast
 
 from remit.core.kinds import SPENDS
 from remit.core.lifecycle import TERMINAL
+from remit.core.limits import EACH, TASKS, Limit, LimitUse, Metered, MeterUnit
 from remit.core.money import ACCOUNT, Hold, Lease, Unit
-from remit.core.money.limits import EACH, TASKS, Limit, LimitUse, Metered, MeterUnit
 from remit.core.tally import Window
 from remit.engine.door.funding import purse_of
 from remit.ports import Span, View

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from remit.codec import encode
 from remit.core import lifecycle
+from remit.core.change import Key, Row, Table
 from remit.core.events import INLINE, KEYED, NO_STAMP, Event, Head, SealKey, Stamp, Unsealed, blob_reference, seal
 from remit.core.money import MOVES, LeaseMove
-from remit.core.projection import COUNTS, Key, Row, Table, changes
+from remit.core.projection import COUNTS, changes
 from remit.core.values import Json
 from remit.errors import StoreError
 from remit.ports import Beat, Decide, Fault, KeyChange, Tallied

@@ -7,7 +7,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, cast
 
-from remit.core.projection import COLUMNS, KEYS, Table
+from remit.core.change import COLUMNS, KEYS, Table
 
 OLDER: Final = (
     "was made by remit 0.1.0, whose stores this version does not read; "

@@ -9,8 +9,9 @@ from itertools import pairwise
 from operator import add, itemgetter
 from typing import Any, Final, TypeAlias, cast
 
+from remit.core.change import Key, Row, Table
 from remit.core.money import LeaseMove
-from remit.core.projection import ONE_TASK, Count, Key, Row, Table
+from remit.core.projection import ONE_TASK, Count
 from remit.stores.queries import queries
 
 Write: TypeAlias = Callable[[str, Sequence[Any]], None]

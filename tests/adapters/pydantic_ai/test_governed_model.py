@@ -22,7 +22,7 @@ from adapters.pydantic_ai.asking import KEYS, MODELS, PROMPT, TOOLS, ask, dialec
 from adapters.pydantic_ai.turns import ModelDown, StandInTurn, under_way
 from adapters.serving import served_elsewhere
 from remit.adapters.pydantic_ai import Clients, GovernedModel, key_in_environment
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry, key_mark
 from remit.errors import BadInput
 from remit.testing.models import Calls, Fails, Says, model_server

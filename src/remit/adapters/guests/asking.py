@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 from remit.adapters.guests.text import clean, json_of
 from remit.adapters.providers import endpoint_of
 from remit.core.command import Command
-from remit.core.money.prices import MOST_COUNTED, PER_MESSAGE, Usage
+from remit.core.prices import MOST_COUNTED, PER_MESSAGE, Usage
 from remit.core.recovery import Choice, ModelTry, key_mark
 from remit.core.secret import Secret
 from remit.core.text import tokens_in

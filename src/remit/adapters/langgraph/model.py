@@ -30,7 +30,7 @@ from remit.adapters.guests import (
 from remit.adapters.langgraph.mixing import inside, is_inside, mixed
 from remit.adapters.langgraph.recording import chunk, recorded
 from remit.adapters.langgraph.talking import DIALECT
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.core.recovery import Choice, ModelFailure, ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
 from remit.ports.turn import TurnLike

@@ -32,7 +32,7 @@ from remit.adapters.guests import (
 from remit.adapters.openai_agents.recording import completed, events, recorded
 from remit.adapters.openai_agents.talking import DIALECT, hops_of
 from remit.adapters.openai_agents.tools import is_shown
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.core.recovery import ModelTry
 from remit.ports.models import Hear, ModelAnswer, ModelCall
 

@@ -33,7 +33,7 @@ from pydantic_core import to_jsonable_python
 
 from remit.adapters.guests import MOST_CALLS, left_out, unlike
 from remit.codec import encode
-from remit.core.money.prices import PER_MESSAGE
+from remit.core.prices import PER_MESSAGE
 from remit.core.text import tokens_in
 from remit.core.values import Json
 

@@ -34,7 +34,7 @@ from remit.adapters.pydantic_ai.history import (
     trimmed,
 )
 from remit.adapters.pydantic_ai.talking import DIALECT, made_by, portable
-from remit.core.money.prices import Usage, are_counts
+from remit.core.prices import Usage, are_counts
 from remit.core.recovery import ModelFailure, ModelTry
 from remit.core.secret import Secret
 from remit.errors import BadInput

@@ -4,7 +4,7 @@ in that very decision: two processes cannot both take the last one."""
 from collections.abc import Iterable
 from typing import Final
 
-from remit.core.money.limits import TASKS, Limit, TasksUsedUp
+from remit.core.limits import TASKS, Limit, TasksUsedUp
 from remit.core.remit import Remit
 from remit.ports import View
 

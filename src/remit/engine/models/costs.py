@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from remit.core.events import Unsealed
 from remit.core.kinds import ledger_event
-from remit.core.money import Purse, Unit, first_line
-from remit.core.money.fitting import fitting
-from remit.core.money.prices import Usage
+from remit.core.money import Purse, Unit, first_line, fitting
+from remit.core.prices import Usage
 from remit.core.recovery import ModelFailure, ModelTry, charged, on_loopback, own_key
 from remit.engine.attempt.live import LiveTask
 from remit.engine.door.funding import purse_in

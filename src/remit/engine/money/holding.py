@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from remit.core.events import Unsealed
 from remit.core.kinds import ledger_event
+from remit.core.limits import Exceeded, Limit
 from remit.core.money import ACCOUNT, UNITS, Amounts, Book, Hold, Purse, Unit, figures, purse_data
-from remit.core.money.limits import Exceeded, Limit
 from remit.core.times import SECOND
 from remit.core.values import Json
 from remit.engine.attempt.live import NOTHING_HELD, LiveTask

@@ -12,7 +12,7 @@ from remit.core.credits import credits as read_credits
 from remit.core.events import Unsealed
 from remit.core.kinds import ledger_event, tokens_used
 from remit.core.money import Book, Lease, Unit, called, out_of
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.core.text import NAME_LIMIT, endpoint, line
 from remit.engine.attempt.leftover import must_not_differ
 from remit.engine.attempt.live import LiveTask

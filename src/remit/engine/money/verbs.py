@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from remit.core.checks import of_type, refuse_strange, yes_or_no
 from remit.core.credits import CreditsGiven
-from remit.core.money.prices import Usage
+from remit.core.prices import Usage
 from remit.engine.attempt.effects import Effects
 from remit.engine.attempt.live import LiveTask
 from remit.engine.money.paying import PaidCall, Paying, billed, costs_of

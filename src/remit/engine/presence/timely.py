@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from remit.core.times import iso
 from remit.engine.ground import StoreAround
-from remit.engine.system.clock import TOLERANCE, SystemClock
+from remit.engine.system import TOLERANCE, SystemClock
 from remit.errors import StoreError
 from remit.ports import NOTHING, Decide, Decided, Store, View, Wants
 

@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 
 from remit.core.events import Event, Unsealed
 from remit.core.kinds import Place, ledger_event
+from remit.core.limits import LONGEST, TASKS, MeterUnit
 from remit.core.money import ACCOUNT, UNITS, Hold, Lease
-from remit.core.money.limits import LONGEST, TASKS, MeterUnit
 from remit.core.times import HOUR, hour_of
 from remit.core.values import encode
 from remit.ports import View

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal, Self, TypeAlias, TypeVar
 
+from remit.core.change import KEYS, Key, Row, Table
 from remit.core.events import Event, Gap, Head, blob_reference, is_blob
-from remit.core.projection import KEYS, Key, Row, Table, fold
-from remit.core.projection.ledger import unbalanced
+from remit.core.ledger import unbalanced
+from remit.core.projection import fold
 from remit.core.text import shown
 from remit.engine.upkeep.keys import KeysTold
 from remit.engine.upkeep.reading import Reading, digest

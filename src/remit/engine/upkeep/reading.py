@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final, cast
 
 from remit.core import lifecycle
+from remit.core.change import KEYS, Key, Row, Table
 from remit.core.events import KEYED, Event, Gap, Head, SealKey, genuine
 from remit.core.kinds import JournalCut, PrunedRun, RunsPruned, read
-from remit.core.projection import KEYS, Key, Row, Table, Tables, fold_in
+from remit.core.projection import Tables, fold_in
 
 _MOST: Final = 20  # sentences about the moves of tasks
 

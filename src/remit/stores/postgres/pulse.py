@@ -22,7 +22,12 @@ class PostgresPulse:
         self._patience = patience
         wait = str(max(1, int(patience * 1000)))
         # A heartbeat need not survive the server, and whoever writes it does not wait for long.
-        self._session = {"synchronous_commit": "off", "lock_timeout": wait, "statement_timeout": wait}
+        self._session = {
+            "application_name": "remit-heartbeat",
+            "synchronous_commit": "off",
+            "lock_timeout": wait,
+            "statement_timeout": wait,
+        }
         self._connection: Connection | None = None
         self._elsewhere = ""
         forks.tell(self)

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 from remit.codec import decode
+from remit.core.change import COLUMNS, KEYS, Key, Row, Table
 from remit.core.events import Event, Gap, Head, Mark, is_blob
-from remit.core.projection import COLUMNS, KEYS, Key, Row, Table, Tables
+from remit.core.projection import Tables
 from remit.core.values import Json
 from remit.errors import StoreError
 from remit.ports import Span

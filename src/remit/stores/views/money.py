@@ -3,8 +3,8 @@
 from typing import cast
 
 from remit.codec import decode
+from remit.core.limits import MeterUnit
 from remit.core.money import Hold, Lease, Unit
-from remit.core.money.limits import MeterUnit
 from remit.core.question import Question
 from remit.stores.views.base import FOREVER, Queries, Values
 

@@ -6,10 +6,10 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from remit.codec import decode
+from remit.core.change import COLUMNS
 from remit.core.identity import UsedKey
 from remit.core.lifecycle import GONE, OPEN
 from remit.core.loops import AskCount
-from remit.core.projection import COLUMNS
 from remit.core.record import NO_RUN, Record, RunFacts, Standing, first_members
 from remit.ports import RunAge, RunLine, TaskLine, Which
 from remit.stores.queries import after

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from remit.core.checks import meant, whole
-from remit.core.credits import CreditsGiven, credits  # noqa: A004 - the word of the domain
-from remit.core.money.leases import UNITS, Unit, spelled
+from remit.core.credits import CreditsGiven, credits  # noqa: A004 - what it makes is called that
+from remit.core.money import UNITS, Unit, spelled
 from remit.core.text import SESSION_LIMIT, canonical, line, shown
 from remit.core.times import HOUR, begin_of, hour_of, iso
 from remit.errors import BadInput

@@ -1,13 +1,16 @@
-"""What each event does to the rows of the tables, and how the tables are built from all of them."""
+"""What each event does to the tables. The stores and the check of the stores both read it from here, so a table can
+hold nothing that the journal does not say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from remit.core import lifecycle
+from remit.core import ledger, lifecycle
+from remit.core.change import COLUMNS, KEYS, Change, Key, Row, Table
 from remit.core.events import Event
 from remit.core.identity import KEYED, UsedKey
 from remit.core.kinds import (
+    SPENDS,
     CardsPublished,
     EntriesRemoved,
     EntrySet,
@@ -15,16 +18,124 @@ from remit.core.kinds import (
     JournalCut,
     KeysKept,
     MessagesTaken,
+    QuestionAnswered,
+    QuestionAsked,
     RunsPruned,
     ToolDone,
     read,
+    spent_in,
 )
 from remit.core.loops import AskCount, strike_key
-from remit.core.money import purse_text
-from remit.core.projection import ledger, people
-from remit.core.projection.change import COLUMNS, Change, Row
+from remit.core.money import LeaseMove, moves, purse_text
 from remit.core.trust import INSIDE
 from remit.core.values import Json, encode
+
+# The columns of each table in their order, without the workspace. SQL names them as `@task`, `@entry` and so on.
+
+
+class Count(NamedTuple):
+    """What an event adds to the row of its run. `members` is text that is appended: the name of who joins it.
+
+    The root itself is not counted: a run has no row until something else happens in it.
+    """
+
+    members: str = ""
+    tasks: int = 0
+    handoffs: int = 0
+    tokens: int = 0
+    refusals: int = 0
+    credits: int = 0
+    requests: int = 0
+
+
+ONE_TASK: Final = Count(tasks=1)
+_ONE_REFUSAL: Final = Count(refusals=1)
+_ONE_REQUEST: Final = Count(requests=1)
+
+
+def _counts_task(event: Event) -> Count | None:
+    data = read(event, FirstData)
+    if not data["parent"]:
+        return None
+    return Count(f" {event.agent}", 1) if data.get("joins") else ONE_TASK
+
+
+def _counts_handoff(event: Event) -> Count:
+    """Going out in parts and joining them is one handoff, which is counted when it goes out."""
+    to, more = event.data["to"], cast("int", event.data.get("more_refused", 0))
+    joins = isinstance(to, str) and event.data.get("joins")
+    return Count(f" {to}" if joins else "", 0, 0 if event.data.get("of_parts") else 1, 0, more)
+
+
+def _counts_cost(event: Event) -> Count | None:
+    spent = spent_in(event)
+    return Count(tokens=spent.tokens, credits=spent.credits) if any(spent) and event.run else None
+
+
+def _counts_unrecorded(event: Event) -> Count | None:
+    """Refusals beyond those that are recorded one by one count when the turn ends."""
+    more = event.data.get("more_refused")
+    return Count(refusals=cast("int", more)) if more else None
+
+
+def _counts_refusal(event: Event) -> Count | None:
+    return _ONE_REFUSAL if event.run else None  # a stranger is refused before there is a run
+
+
+def _counts_request(_event: Event) -> Count:
+    """Whoever asks a model asks once, whether it answers or not."""
+    return _ONE_REQUEST
+
+
+COUNTS: Final[dict[str, Callable[[Event], Count | None]]] = {
+    "task.submitted": _counts_task,
+    "task.started": _counts_task,
+    "task.handed": _counts_handoff,
+    "hop.refused": _counts_refusal,
+    "model.answered": _counts_request,
+    "model.failed": _counts_request,
+    **dict.fromkeys(sorted(SPENDS), _counts_cost),
+    **dict.fromkeys(("task.retrying", *sorted(lifecycle.ENDS)), _counts_unrecorded),
+}
+
+
+def counted(event: Event) -> Count | None:
+    """Tell what an event adds to the figures of its run."""
+    counts = COUNTS.get(event.kind)
+    return counts(event) if counts is not None else None
+
+
+def asked(event: Event) -> list[Change]:
+    data = read(event, QuestionAsked)
+    row: Row = {
+        "id": data["question"],
+        "run": event.run,
+        "session": event.session,
+        "task": event.task,
+        "agent": event.agent,
+        "kind": data["kind"],
+        "digest": data["digest"],
+        "asked_at": event.at,
+        "until": data["until"],
+        "state": "open",
+        "expires": data["expires"],
+        "asked": event.seq,
+        "answered": None,
+        "used": 0,
+    }
+    return [Change("question", "add", (data["question"],), row)]
+
+
+def answered(event: Event) -> list[Change]:
+    data = read(event, QuestionAnswered)
+    row: Row = {"id": data["question"], "state": data["state"], "answered": event.seq, "task": event.task}
+    return [Change("question", "answer", (data["question"],), row)]
+
+
+def used(event: Event) -> list[Change]:
+    question = cast("str", event.data["question"])
+    return [Change("question", "use", (question,), {"id": question, "used": 1})]
+
 
 _BESIDES: Final = frozenset(("leaves", "closing", "closes", "strikes"))
 
@@ -340,9 +451,9 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
     "hold.reconciled": ledger.hold_reconciled,
     "credits.spent": ledger.spent,
     "ledger.carried": ledger.carried,
-    "question.asked": people.asked,
-    "question.answered": people.answered,
-    "question.used": people.used,
+    "question.asked": asked,
+    "question.answered": answered,
+    "question.used": used,
     "notice.claimed": _no_table,
     "notice.sent": _no_table,
     "effect.done": _no_table,
@@ -376,3 +487,73 @@ PROJECTION: Final[dict[str, Callable[[Event], list[Change]]]] = {
 
 def changes(event: Event) -> list[Change]:
     return PROJECTION[event.kind](event)
+
+
+Tables: TypeAlias = dict[Table, dict[Key, Row]]
+
+
+def fold(events: Iterable[Event]) -> Tables:
+    """Build the tables as the journal tells them."""
+    tables: Tables = {table: {} for table in KEYS}
+    for event in events:
+        fold_in(tables, event)
+    return tables
+
+
+def fold_in(tables: Tables, event: Event) -> None:
+    """Change the tables as one event does."""
+    for move in moves(event):
+        _move(tables["lease"], move)
+    for change in changes(event):
+        if change.table in tables:
+            _apply(tables[change.table], change)
+    if (count := counted(event)) is not None:
+        _add(tables["run"], event.run, count)
+
+
+def _apply(rows: dict[Key, Row], change: Change) -> None:
+    match change.verb:
+        case "count":
+            for key in ledger.counted_in(change.row):
+                before = rows.get(key, {"spent": 0})
+                columns = dict(zip(KEYS["meter"], key, strict=True))
+                rows[key] = {**columns, "spent": cast("int", before["spent"]) + cast("int", change.row["spent"])}
+        case "cut":  # of the meter, or what a run has asked for
+            for key in [key for key in rows if _is_cut(key, change)]:
+                del rows[key]
+        case "add" | "put":
+            rows[change.key] = dict(change.row)
+        case "drop":
+            rows.pop(change.key, None)
+        case _:
+            row = rows.get(change.key)
+            if row is not None and _open(row, change):
+                row.update(change.row)
+
+
+def _is_cut(key: Key, change: Change) -> bool:
+    return key[0] == change.key[0] if change.table == "ask" else key[-1] < cast("str", change.row["hour"])
+
+
+def _move(rows: dict[Key, Row], move: LeaseMove) -> None:
+    row = rows.get((move.lease, move.unit))
+    if row is not None:
+        for name, by in zip(LeaseMove._fields[2:], move[2:], strict=True):
+            row[name] = cast("int", row[name]) + by
+
+
+def _add(rows: dict[Key, Row], run: str, count: Count) -> None:
+    before = rows.get((run,))
+    added: Row = {**count._asdict()}
+    if before is not None:
+        added = {name: before[name] + value for name, value in count._asdict().items()}
+    rows[run,] = {"id": run, **added}
+
+
+def _open(row: Row, change: Change) -> bool:
+    """A task ends once, does not move after that, and a message is taken once: the first one counts."""
+    if change.table == "task":
+        return row["ended"] is None
+    if change.verb == "answer":
+        return row["state"] == "open"
+    return change.verb != "take" or row["taken_at"] is None

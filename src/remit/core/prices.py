@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from remit.core.checks import counted, items, of_type
-from remit.core.credits import CreditsGiven, credits  # noqa: A004 - the word of the domain
+from remit.core.credits import CreditsGiven, credits  # noqa: A004 - what it makes is called that
 from remit.core.text import INT_LIMIT, plain, tokens_in
 from remit.errors import BadInput
 

@@ -1,9 +1,4 @@
-"""Whom to ask when a model does not answer, as a generator: it gives tries and is told what came of them.
-
-Keys before models, models before a pause. A pause lasts until the soonest of them can be asked; there are at most three
-and none reaches the deadline. What is too long is shortened and asked of the same model; what is rejected is not asked
-again. No clock, no client, no store: a list of outcomes is enough to test it.
-"""
+"""Recovery: what a model's failure means, who rests after it, and whom to ask next."""
 
 import hashlib
 import re
@@ -12,10 +7,135 @@ from ipaddress import ip_address
 from itertools import groupby
 from typing import Final, Literal, NamedTuple
 
-from remit.core.recovery.cooling import FRESH, Cooling
-from remit.core.recovery.failures import KEY_KINDS, LASTING, FailureKind, ModelFailure
 from remit.core.secret import Secret
-from remit.core.times import SECOND
+from remit.core.times import DAY, HOUR, SECOND
+
+FailureKind = Literal[
+    "rate-limit",
+    "billing",
+    "auth",
+    "forbidden",
+    "no-key",
+    "overflow",
+    "rejected",
+    "not-found",
+    "unavailable",
+    "connection",
+    "timeout",
+    "broken",
+]
+
+# What the key did wrong, or has used up: another key may do better.
+KEY_KINDS: Final[frozenset[FailureKind]] = frozenset(("rate-limit", "billing", "auth", "forbidden", "no-key"))
+# A pause mends none of them: the owner of the key has to do something.
+LASTING: Final[frozenset[FailureKind]] = frozenset(("billing", "auth", "forbidden", "no-key"))
+# What nobody gets an answer of, although the request may have arrived and the model may have been at work.
+_UNANSWERED: Final[frozenset[FailureKind]] = frozenset(("timeout", "connection", "broken"))
+
+# A code says more than its status does.
+_CODES: Final[dict[tuple[int, str], FailureKind]] = {
+    (400, "context_length_exceeded"): "overflow",
+    (403, "insufficient_quota"): "billing",
+    (429, "insufficient_quota"): "billing",
+}
+_STATUSES: Final[dict[int, FailureKind]] = {
+    401: "auth",
+    402: "billing",
+    403: "forbidden",
+    404: "not-found",
+    408: "unavailable",
+    409: "unavailable",
+    413: "overflow",
+    425: "unavailable",
+    429: "rate-limit",
+}
+
+
+class ModelFailure(NamedTuple):
+    """What one request to a model failed of. `status` is the HTTP status that was answered, `code` the provider's own
+    word for it, `retry_after` for how many microseconds the provider wants to be left alone. `sent` is false if the
+    request never left. `said` is what the provider wrote, or the address that did not answer: for people to read, never
+    to judge by."""
+
+    kind: FailureKind
+    status: int | None = None
+    code: str = ""
+    retry_after: int | None = None
+    sent: bool = True
+    said: str = ""
+
+
+def kind_of(status: int, code: str = "") -> FailureKind:
+    """Tell what kind of failure an HTTP answer is. One that is no error by its status was broken in another way."""
+    if status < 400:
+        return "broken"
+    found = _CODES.get((status, code)) or _STATUSES.get(status)
+    if found is not None:
+        return found
+    return "unavailable" if status >= 500 else "rejected"
+
+
+def charged(failure: ModelFailure) -> Literal["nothing", "whole"]:
+    """Tell what is charged of the hold: nothing if the request never left or an error was answered; all of it if it
+    left and nobody says what it cost."""
+    return "whole" if failure.sent and failure.kind in _UNANSWERED else "nothing"
+
+
+MINUTE: Final = 60 * SECOND
+FORGET: Final = DAY  # after the end of a rest; then the next failure is the first again
+LONGEST_REST: Final = HOUR  # whatever a server says: one absurd header must not stop a team for days
+
+# A minute at first for every kind: the owner of an account may pay the bill, or grant the right, at any moment.
+_STEPS: Final = (MINUTE, 5 * MINUTE, 25 * MINUTE, 60 * MINUTE)
+RESTS: Final[dict[FailureKind, tuple[int, ...]]] = dict.fromkeys(("rate-limit", "billing", "auth", "forbidden"), _STEPS)
+# They say something about the request, or about the model's name, and nothing about whether to ask again.
+_NO_REST: Final[frozenset[FailureKind]] = frozenset(("overflow", "rejected", "not-found", "no-key"))
+
+
+class Cooling(NamedTuple):
+    """Whether a key or a model may be asked: it rests until `until`, after so many failures of one kind in a row.
+    `used` is when it was last asked; of several keys the one that was used longest ago is asked first."""
+
+    failures: int = 0
+    until: int = 0
+    kind: FailureKind | None = None
+    used: int = 0
+
+
+FRESH: Final = Cooling()
+
+
+def after(cooling: Cooling, failure: ModelFailure, now: int) -> Cooling:
+    """Count a failure, and rest if it calls for that. One that is told while it rests already, of a request that was
+    under way, is not counted; it can only make the rest longer."""
+    used = cooling._replace(used=now)
+    if failure.kind in _NO_REST:
+        return used
+    failures = _count(cooling, failure.kind, now)
+    until = now + _rest(failure, failures)
+    return used if until <= max(now, cooling.until) else Cooling(failures, until, failure.kind, now)
+
+
+def cleared(now: int) -> Cooling:
+    """Forget all failures: it has answered."""
+    return Cooling(used=now)
+
+
+def _count(cooling: Cooling, kind: FailureKind, now: int) -> int:
+    if cooling.kind != kind or now >= cooling.until + FORGET:
+        return 1
+    return cooling.failures if now < cooling.until else cooling.failures + 1
+
+
+def _rest(failure: ModelFailure, failures: int) -> int:
+    steps = RESTS.get(failure.kind)
+    usual = steps[min(failures, len(steps)) - 1] if steps else 0
+    if failure.retry_after is None:
+        return usual
+    wanted = min(max(failure.retry_after, 0), LONGEST_REST)
+    # A provider that says how long knows better than a table; but when to call again does not pay a bill.
+    return max(usual, wanted) if failure.kind in LASTING else wanted
+
 
 TRIMS: Final = 3
 OWN_KEY: Final = "workspace/"  # how the name of a key begins that the workspace brought; its provider follows

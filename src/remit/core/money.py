@@ -1,0 +1,475 @@
+"""Money: leases, what events do to them, limits and prices."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+
+from remit.core.credits import dollars
+from remit.core.events import Event, Unsealed
+from remit.core.values import decode, encode
+
+Unit = Literal["credits", "tokens"]
+Kind = Literal["account", "carve", "cap"]
+LeaseState = Literal["open", "closing", "frozen"]
+Line: TypeAlias = tuple[str, ...]
+Path: TypeAlias = tuple[Line, ...]
+Purse: TypeAlias = Mapping[Unit, Path]
+Amounts: TypeAlias = Mapping[Unit, int]
+
+UNITS: Final[tuple[Unit, ...]] = ("credits", "tokens")
+ACCOUNT: Final = "account"
+NO_PURSE: Final[Purse] = {}
+
+
+class Lease(NamedTuple):
+    """A share that may be spent. `users` are tasks from the queue that share it and may outlive its owner, and caps
+    under it. `closing` says that its owner has ended; it goes when nobody uses it any more."""
+
+    id: str
+    unit: Unit
+    kind: Kind
+    above: Line
+    granted: int
+    available: int
+    reserved: int
+    lent: int
+    spent: int
+    overrun: int
+    users: int
+    state: LeaseState
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.users or self.lent or self.reserved)
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether what is available, reserved, lent and spent comes to what was granted, and nothing is negative."""
+        parts = self[5:9]
+        return sum(parts) == self.granted and min(parts) >= 0 and self.overrun >= 0 and self.users >= 0
+
+    def moved(self, move: "LeaseMove") -> "Lease":
+        id_, unit, kind, above, granted, available, reserved, lent, spent, overrun, users, state = self
+        return Lease(
+            id_,
+            unit,
+            kind,
+            above,
+            granted + move.granted,
+            available + move.available,
+            reserved + move.reserved,
+            lent + move.lent,
+            spent + move.spent,
+            overrun + move.overrun,
+            users + move.users,
+            state,
+        )
+
+
+class LeaseMove(NamedTuple):
+    """What is added to the figures of one lease."""
+
+    lease: str
+    unit: Unit
+    granted: int = 0
+    available: int = 0
+    reserved: int = 0
+    lent: int = 0
+    spent: int = 0
+    overrun: int = 0
+    users: int = 0
+
+
+class Hold(NamedTuple):
+    """What is held for one call: `held` before it leaves, `started` from then on, `uncertain` if nobody said what it
+    cost. `until` is when it expires if it has not started; `hour` is when it was charged. `billed` is a bill, as JSON,
+    of which not all was charged: it was more than the lease had."""
+
+    id: str
+    task: str
+    run: str
+    session: str
+    agent: str
+    fence: int
+    state: str
+    credits: int
+    tokens: int
+    purse: str
+    until: int
+    hour: str
+    why: str
+    model: str
+    own_key: str
+    billed: str = ""
+
+    @property
+    def claimed(self) -> dict[Unit, int]:
+        """The bill that was not believed, by unit; nothing if there is none."""
+        return cast("dict[Unit, int]", decode(self.billed)) if self.billed else {}
+
+    @property
+    def amounts(self) -> dict[Unit, int]:
+        amounts: tuple[tuple[Unit, int], ...] = (("credits", self.credits), ("tokens", self.tokens))
+        return {unit: amount for unit, amount in amounts if amount}
+
+
+class LeaseOpening(NamedTuple):
+    """A lease that begins with a task."""
+
+    unit: Unit
+    kind: Kind
+    amount: int
+
+
+# -- purses ---------------------------------------------------------------------------------------------------
+
+
+def first_line(path: Path) -> Line:
+    """Give the leases that a charge moves."""
+    return path[0] if path else ()
+
+
+def shared(path: Path, opening: LeaseOpening | None, lease: str) -> Path:
+    """Give the path of a task: that of its asker, or one that begins with a lease of its own."""
+    if opening is None:
+        return path
+    if opening.kind == "cap":
+        return ((lease, *first_line(path)), *path[1:])
+    return ((lease,), *path)
+
+
+def purse_data(purse: Purse) -> dict[str, Any]:
+    """Write a purse as JSON."""
+    return {unit: [[*line] for line in path] for unit, path in purse.items()}
+
+
+def purse_text(data: Mapping[str, Any]) -> str:
+    """Write what `purse_data` gave as text; the calls of a task are paid along the same paths again and again."""
+    return _text(tuple([(unit, tuple([tuple(line) for line in path])) for unit, path in data.items()]))
+
+
+@lru_cache(maxsize=1024)
+def _text(paths: tuple[tuple[str, Path], ...]) -> str:
+    return encode(dict(paths))
+
+
+def purse_restored(data: Mapping[str, Any]) -> Purse:
+    """Read a purse as `purse_data` wrote it."""
+    return {cast("Unit", unit): tuple(tuple(line) for line in path) for unit, path in data.items()}
+
+
+def owned(purse: Purse, task: str) -> list[tuple[str, Unit]]:
+    """List the leases that a task opened itself, the latest first."""
+    own = f"{task}."
+    return [
+        (lease, unit)
+        for unit, path in purse.items()
+        for lease in first_line(path)
+        if lease == task or lease.startswith(own)
+    ]
+
+
+# -- words --------------------------------------------------------------------------------------------------------
+
+
+def out_of(unit: Unit, amount: int, most: int) -> str:
+    """Write how much of something there is."""
+    return f"{dollars(amount)} of {dollars(most)}" if unit == "credits" else f"{amount:,} of {most:,} tokens"
+
+
+def called(lease: Lease, run: str) -> str:
+    """Name a lease as whoever spends it in this run knows it."""
+    if lease.kind == "account":
+        return "the account"
+    if lease.id == run:
+        return "this run"
+    return "this task" if lease.kind == "carve" else "this part of the run"
+
+
+def spelled(unit: Unit, amount: int) -> str:
+    """Write an amount with its unit."""
+    return dollars(amount) if unit == "credits" else f"{amount:,} tokens"
+
+
+def _placed(path: Sequence[Sequence[str]], unit: Unit, amount: int) -> list[LeaseMove]:
+    first, *rest = path[0] if path else ("",)
+    if not first:
+        return []
+    own = LeaseMove(first, unit, available=-amount, reserved=amount)
+    return [own, *(LeaseMove(lease, unit, available=-amount, lent=amount) for lease in rest)]
+
+
+def _resolved(path: Sequence[Sequence[str]], unit: Unit, amount: int, cost: int) -> list[LeaseMove]:
+    """Take the hold back: what was spent of it is spent, the rest is available again."""
+    first, *rest = path[0] if path else ("",)
+    if not first:
+        return []
+    back = amount - cost
+    own = LeaseMove(first, unit, available=back, reserved=-amount, spent=cost)
+    return [own, *(LeaseMove(lease, unit, available=back, lent=-amount, spent=cost) for lease in rest)]
+
+
+def _charged(unit: Unit, steps: Iterable[Sequence[Any]]) -> list[LeaseMove]:
+    """Charge leases what they have of it: `steps` has what each gave, and what it lacked."""
+    return [LeaseMove(lease, unit, available=-taken, spent=taken, overrun=lacked) for lease, taken, lacked in steps]
+
+
+def _hold_placed(data: Mapping[str, Any]) -> list[LeaseMove]:
+    lines = data["purse"]
+    return [move for unit, x in data["amounts"].items() for move in _placed(lines.get(unit, ()), unit, x)]
+
+
+def _hold_resolved(data: Mapping[str, Any]) -> list[LeaseMove]:
+    lines, costs = data["purse"], data.get("costs", {})
+    moves: list[LeaseMove] = []
+    for unit, amount in data["amounts"].items():
+        moves += _resolved(lines.get(unit, ()), unit, amount, min(amount, costs.get(unit, 0)))
+    return [*moves, *_spent(data)]
+
+
+def _spent(data: Mapping[str, Any]) -> list[LeaseMove]:
+    return [move for unit, steps in data.get("steps", {}).items() for move in _charged(unit, steps)]
+
+
+def _reconciled(data: Mapping[str, Any]) -> list[LeaseMove]:
+    back = [
+        LeaseMove(lease, unit, available=amount, spent=-amount)
+        for unit, (amount, leases) in data.get("back", {}).items()
+        for lease in leases
+    ]
+    return [*back, *_spent(data)]
+
+
+def _granted(data: Mapping[str, Any]) -> list[LeaseMove]:
+    if data.get("first"):
+        return []  # the row begins with it
+    return [LeaseMove(ACCOUNT, data["unit"], granted=data["amount"], available=data["amount"])]
+
+
+def _opened(data: Mapping[str, Any]) -> list[LeaseMove]:
+    """Take what is set aside out of the lines above, and count caps and sharers as users of what they draw on."""
+    purse = data.get("purse")
+    if not purse:
+        return []
+    moves: list[LeaseMove] = []
+    opens = {unit: (kind, amount) for unit, kind, amount in data.get("opens", ())}
+    shares = data.get("asked_how", "delegate") != "delegate"
+    for unit, path in purse.items():
+        kind, amount = opens.get(unit, ("", 0))
+        if kind == "carve":
+            moves += [LeaseMove(lease, unit, available=-amount, lent=amount) for lease in first_line(path[1:])]
+        elif kind == "cap":
+            moves += [LeaseMove(lease, unit, users=1) for lease in path[0][1:2] if lease != ACCOUNT]
+        elif shares:
+            moves += [LeaseMove(lease, unit, users=1) for lease in first_line(path)[:1] if lease != ACCOUNT]
+    return moves
+
+
+def _handed(data: Mapping[str, Any]) -> list[LeaseMove]:
+    """A handoff that narrows the money opens a cap."""
+    return _opened(data) if "opens" in data else []
+
+
+def closed_moves(data: Mapping[str, Any]) -> list[LeaseMove]:
+    """Leave what was shared, and give back what is left of leases that close."""
+    if "leaves" not in data and "closes" not in data:
+        return []
+    moves = [LeaseMove(lease, unit, users=-1) for lease, unit in data.get("leaves", ())]
+    for closed in data.get("closes", ()):
+        _, unit, kind, above, granted, spent, _ = closed
+        if kind == "carve":
+            back = granted - spent
+            moves += [LeaseMove(lease, unit, available=back, lent=-granted, spent=spent) for lease in above]
+        else:
+            moves += [LeaseMove(lease, unit, users=-1) for lease in above[:1] if lease != ACCOUNT]
+    return moves
+
+
+MOVES: Final[dict[str, Callable[[Mapping[str, Any]], list[LeaseMove]]]] = {
+    "account.granted": _granted,
+    "hold.placed": _hold_placed,
+    "hold.settled": _hold_resolved,
+    "hold.released": _hold_resolved,
+    "hold.reconciled": _reconciled,
+    "credits.spent": _spent,
+    "tokens.used": _spent,
+    "task.started": _opened,
+    "task.submitted": _opened,
+    "task.handed": _handed,
+    "task.completed": closed_moves,
+    "task.failed": closed_moves,
+    "task.cancelled": closed_moves,
+    "task.died": closed_moves,
+}
+
+
+def moves(event: Event | Unsealed) -> list[LeaseMove]:
+    """Tell what an event adds to the figures of leases that are there before it."""
+    found = MOVES.get(event.kind)
+    return found(event.data) if found is not None else []
+
+
+def opened_by(event: Event | Unsealed) -> list[Lease]:
+    """List the leases that begin with an event."""
+    data = event.data
+    if event.kind == "account.granted":
+        amount, unit = cast("int", data["amount"]), cast("Unit", data["unit"])
+        if not data.get("first"):
+            return []
+        return [Lease(ACCOUNT, unit, "account", (), amount, amount, 0, 0, 0, 0, 0, "open")]
+    opens = cast("list[tuple[Unit, Kind, int]]", data.get("opens", ()))
+    return [
+        _opening(cast("dict[str, list[list[str]]]", data["purse"])[unit], *one) for one in opens for unit in one[:1]
+    ]
+
+
+def _opening(path: list[list[str]], unit: Unit, kind: Kind, amount: int) -> Lease:
+    own, *rest = path[0]
+    above = tuple(rest) if kind == "cap" else tuple(path[1]) if len(path) > 1 else ()
+    return Lease(own, unit, kind, above, amount, amount, 0, 0, 0, 0, 0, "open")
+
+
+Find: TypeAlias = Callable[[str, Unit], Lease | None]
+
+
+class Short(NamedTuple):
+    """A lease that lacks what is wanted. `for_good` says that waiting for what others hold of it would not help."""
+
+    lease: Lease
+    wanted: int
+    for_good: bool
+
+
+class Book:
+    """The leases as they are after the events that a decision has so far: later steps see the earlier ones."""
+
+    __slots__ = ("_find", "_gone", "_known", "_noted")
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._known: dict[tuple[str, Unit], Lease] = {}
+        self._gone: set[tuple[str, Unit]] = set()
+        self._noted: list[Unsealed] = []
+
+    def lease(self, id_: str, unit: Unit) -> Lease | None:
+        key = (id_, unit)
+        if key in self._gone:
+            return None
+        known = self._known.get(key)
+        if known is None:
+            known = self._find(id_, unit)
+            if known is not None:
+                self._known[key] = known
+        return known
+
+    def note(self, event: Unsealed) -> None:
+        """Take in what an event does; once, however often it is noted."""
+        if event.kind not in MOVES or any(one is event for one in self._noted):
+            return
+        self._noted.append(event)
+        for opened in opened_by(event):
+            self._known[opened.id, opened.unit] = opened
+        self.move(moves(event))
+
+    def moved_by(self, event: Unsealed) -> None:
+        """Note that what an event does is in the book already."""
+        self._noted.append(event)
+
+    def move(self, moves_: Iterable[LeaseMove]) -> None:
+        for move in moves_:
+            lease = self.lease(move.lease, move.unit)
+            if lease is not None:
+                self._known[move.lease, move.unit] = lease.moved(move)
+
+    def shorts(self, path: Path, unit: Unit, wanted: int, own: int = 0) -> list[Short]:
+        """List the leases of a path's first line that lack this; `own` is what whoever asks holds itself."""
+        found: list[Short] = []
+        for id_ in first_line(path):
+            lease = self.lease(id_, unit)
+            if lease is None or (lease.available >= wanted and lease.state != "frozen"):
+                continue
+            never = lease.state == "frozen" or wanted > lease.granted - lease.spent - own
+            found.append(Short(lease, wanted, never))
+        return found
+
+    def charge(self, path: Path, unit: Unit, amount: int) -> list[list[Any]]:
+        """Tell from which leases a bill is taken that nothing is held for: what the line has, then what the money above
+        it has. What is nowhere is the overrun of the last one."""
+        steps: list[list[Any]] = []
+        rest = amount
+        for line in path:
+            lacked = rest
+            for id_ in line:
+                lease = self.lease(id_, unit)
+                if lease is None:
+                    continue
+                taken = min(lease.available, rest)
+                lacked = rest - taken
+                steps.append([id_, taken, lacked])
+            rest = lacked
+            if not rest:
+                break
+        return steps
+
+    def close(self, id_: str, unit: Unit) -> list[list[Any]]:
+        """Close a lease whose owner has ended, and those above that only waited for it; tells what closes, in order."""
+        closed: list[list[Any]] = []
+        waiting = [id_]
+        while waiting:
+            lease = self.lease(waiting.pop(), unit)
+            if lease is None or not lease.is_idle or lease.kind == "account":
+                continue
+            if lease.id != id_ and lease.state != "closing":
+                continue
+            row = [lease.id, unit, lease.kind, [*lease.above], lease.granted, lease.spent, lease.overrun]
+            closed.append(row)
+            self._gone.add((lease.id, unit))
+            self.move(closed_moves({"closes": [row]}))
+            waiting += reversed(lease.above)
+        return closed
+
+    def owner_ended(self, id_: str, unit: Unit) -> None:
+        """Note that the owner of a lease has ended: it closes with whoever uses it last."""
+        lease = self.lease(id_, unit)
+        if lease is not None:
+            self._known[id_, unit] = lease._replace(state="closing")
+
+    def leave(self, id_: str, unit: Unit) -> list[list[Any]]:
+        """Stop using a lease; tells what closes with that."""
+        self.move((LeaseMove(id_, unit, users=-1),))
+        lease = self.lease(id_, unit)
+        return self.close(id_, unit) if lease is not None and lease.state == "closing" else []
+
+
+def figures(short: Short, run: str) -> str:
+    """Say what a lease lacks: what is wanted, and all that became of what it had."""
+    lease, unit = short.lease, short.lease.unit
+    what = called(lease, run)
+    if lease.state == "frozen":
+        over = spelled(unit, lease.overrun)
+        return f"{what} is frozen, because {over} more was spent than it had; the owner unfreezes it"
+    aside = lease.reserved + lease.lent
+    have = f"{spelled(unit, lease.available)} left of {spelled(unit, lease.granted)}"
+    became = f"{spelled(unit, lease.spent)} spent, {spelled(unit, aside)} set aside"
+    return f"{spelled(unit, short.wanted)} wanted, {what} has {have} ({became})"
+
+
+LEAST_OUTPUT: Final = 256  # tokens: with fewer hardly any answer is whole
+
+
+def fitting(cost: Callable[[int], int], left: int, most: int, least: int = LEAST_OUTPUT) -> int:
+    """Tell how many tokens may be written if all of it has to cost no more than what is left: as many as wanted, or
+    fewer, but not fewer than an answer needs. `cost` never falls when more is written."""
+    least = min(least, most)
+    if cost(most) <= left:
+        return most
+    if cost(least) > left:
+        return least  # whoever pays says how much is missing
+    fits, too_many = least, most
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if cost(middle) <= left:
+            fits = middle
+        else:
+            too_many = middle
+    return fits

@@ -1,0 +1,399 @@
+"""Figures of the journal that can be added up: of an hour, of a day, of any stretch, in any order of adding.
+
+They are derived. The journal says everything, and whatever is kept of them can be counted anew from it.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+from remit.core import kinds, lifecycle
+from remit.core.events import Event
+from remit.core.kinds import read
+from remit.core.times import DAY, SECOND
+from remit.core.values import Json
+
+_BITS: Final = 5  # of a duration that are kept below its highest: a bucket is 1/32 of its durations wide
+_EXACT: Final = 1 << (_BITS + 1)  # durations below this have a bucket each
+
+
+def bucket_of(duration: int) -> int:
+    """Give the number of the bucket that a duration is counted in; whole numbers only, the same on every machine."""
+    if duration < _EXACT:
+        return max(0, duration)
+    shift = duration.bit_length() - _BITS - 1
+    return (shift << _BITS) + (duration >> shift)
+
+
+def longest_in(bucket: int) -> int:
+    """Give the longest duration that is counted in a bucket."""
+    if bucket < _EXACT:
+        return bucket
+    shift = (bucket >> _BITS) - 1
+    return ((bucket - (shift << _BITS) + 1) << shift) - 1
+
+
+@dataclass(slots=True)
+class Times:
+    """Some durations in microseconds, as a histogram.
+
+    Their number, sum, shortest and longest are exact; a percentile is at most a thirty-second part too long.
+    """
+
+    count: int = 0
+    total: int = 0
+    shortest: int = 0
+    longest: int = 0
+    buckets: dict[int, int] = field(default_factory=dict[int, int])
+
+    @property
+    def mean(self) -> int:
+        return self.total // self.count if self.count else 0
+
+    def percentile(self, share: int) -> int:
+        """Find the least duration that so many in a hundred do not exceed, as closely as the buckets tell."""
+        rank = -(-self.count * share // 100)
+        for bucket in sorted(self.buckets):
+            rank -= self.buckets[bucket]
+            if rank <= 0:
+                return min(max(longest_in(bucket), self.shortest), self.longest)
+        return 0
+
+    def add(self, duration: int) -> None:
+        """Count one duration. It is negative when a clock was set back in between."""
+        bucket = bucket_of(duration)
+        self.shortest = min(self.shortest, duration) if self.count else duration
+        self.longest = max(self.longest, duration) if self.count else duration
+        self.count += 1
+        self.total += duration
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+
+    def merge(self, other: "Times") -> None:
+        """Count what another has counted, too."""
+        if not other.count:
+            return
+        self.shortest = min(self.shortest, other.shortest) if self.count else other.shortest
+        self.longest = max(self.longest, other.longest) if self.count else other.longest
+        self.count += other.count
+        self.total += other.total
+        for bucket, number in other.buckets.items():
+            self.buckets[bucket] = self.buckets.get(bucket, 0) + number
+
+    def data(self) -> list[Json]:
+        """Write it as JSON: the exact figures, then each bucket with its number."""
+        pairs = [part for pair in sorted(self.buckets.items()) for part in pair]
+        return [self.count, self.total, self.shortest, self.longest, *pairs]
+
+
+def times_from(data: Json) -> Times:
+    """Read what `Times.data` wrote; nothing stands for no durations."""
+    if not data:
+        return Times()
+    count, total, shortest, longest, *pairs = cast("list[int]", data)
+    return Times(count, total, shortest, longest, dict(zip(pairs[::2], pairs[1::2], strict=True)))
+
+
+HOUR_WIDE: Final = 3_600 * SECOND
+DAY_WIDE: Final = DAY
+WIDTHS: Final = (HOUR_WIDE, DAY_WIDE)  # what figures are rolled up to
+_EVER: Final = DAY_WIDE * 1_000_000  # later than any time that is accepted, and a whole number of days
+
+
+class Period(NamedTuple):
+    """From `start` to before `stop`, in parts that are `width` wide."""
+
+    width: int
+    start: int
+    stop: int
+
+
+class Window(NamedTuple):
+    """From `since` to before `until`; None is without end."""
+
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def start(self) -> int:
+        return -_EVER if self.since is None else self.since
+
+    @property
+    def stop(self) -> int:
+        return _EVER if self.until is None else self.until
+
+    def holds(self, at: int) -> bool:
+        return self.start <= at < self.stop
+
+    def whole(self) -> list[Period]:
+        """List the whole days in it, and the whole hours beside those."""
+        first, last = _up(self.start, HOUR_WIDE), start_of(self.stop, HOUR_WIDE)
+        first_day, last_day = _up(first, DAY_WIDE), start_of(last, DAY_WIDE)
+        if first_day >= last_day:
+            periods = [Period(HOUR_WIDE, first, last)]
+        else:
+            before, after = Period(HOUR_WIDE, first, first_day), Period(HOUR_WIDE, last_day, last)
+            periods = [before, Period(DAY_WIDE, first_day, last_day), after]
+        return [period for period in periods if period.start < period.stop]
+
+    def edges(self) -> list["Window"]:
+        """List the parts of hours that are left: at most one at its beginning and one at its end."""
+        first, last = _up(self.start, HOUR_WIDE), start_of(self.stop, HOUR_WIDE)
+        parts = [(self.start, min(first, self.stop))]
+        if first <= last:
+            parts.append((last, self.stop))
+        return [Window(since, until) for since, until in parts if since < until]
+
+
+def start_of(at: int, width: int) -> int:
+    """Tell when the hour or the day began that a moment is in."""
+    return at - at % width
+
+
+def _up(at: int, width: int) -> int:
+    return -start_of(-at, width)
+
+
+class BreakerStats(NamedTuple):
+    """A breaker as the journal last told of it, in event number `seq`."""
+
+    state: str
+    failures: int
+    until: int
+    why: str
+    at: int
+    seq: int
+
+
+@dataclass(slots=True)
+class Figures:
+    """The figures of one agent.
+
+    `counts` has events, tasks that were asked of it, attempts, turns and how they ended, tokens and credits. `runs` are
+    those that were begun with it and have ended, by how. `most_passed` is how often one of its tasks had changed hands
+    when it handed it on, `most_handed` how often it handed on one task itself.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+    runs: Counter[str] = field(default_factory=Counter[str])
+    refusals: Counter[str] = field(default_factory=Counter[str])
+    times: Times = field(default_factory=Times)
+    queue: Times = field(default_factory=Times)
+    latency: Times = field(default_factory=Times)
+    most_passed: int = 0
+    most_handed: int = 0
+    breakers: dict[str, BreakerStats] = field(default_factory=dict[str, BreakerStats])
+
+    def merge(self, other: "Figures") -> None:
+        """Add what another has counted. The order does not matter: of a breaker, the later event tells."""
+        self.counts.update(other.counts)
+        self.runs.update(other.runs)
+        self.refusals.update(other.refusals)
+        self.times.merge(other.times)
+        self.queue.merge(other.queue)
+        self.latency.merge(other.latency)
+        self.most_passed = max(self.most_passed, other.most_passed)
+        self.most_handed = max(self.most_handed, other.most_handed)
+        for name, breaker in other.breakers.items():
+            self.told(name, breaker)
+
+    def told(self, name: str, breaker: BreakerStats) -> None:
+        """Record the state of an agent's breaker, unless a later state is recorded already."""
+        known = self.breakers.get(name)
+        if known is None or known.seq <= breaker.seq:
+            self.breakers[name] = breaker
+
+    def data(self) -> dict[str, Json]:
+        """Write it as JSON. What is nothing is left out: most of it is, of most hours."""
+        whole: dict[str, Json] = {
+            "counts": dict(self.counts),
+            "runs": dict(self.runs),
+            "refusals": dict(self.refusals),
+            "times": self.times.data() if self.times.count else None,
+            "queue": self.queue.data() if self.queue.count else None,
+            "latency": self.latency.data() if self.latency.count else None,
+            "most": [self.most_passed, self.most_handed] if self.most_passed else None,
+            "breakers": {name: [*breaker] for name, breaker in self.breakers.items()},
+        }
+        return {name: value for name, value in whole.items() if value}
+
+
+def figures_from(data: Json) -> Figures:
+    """Restore figures from the JSON object that `Figures.data` made of them."""
+    found = cast("dict[str, Any]", data)
+    most_passed, most_handed = found.get("most", (0, 0))
+    return Figures(
+        Counter(found.get("counts", {})),
+        Counter(found.get("runs", {})),
+        Counter(found.get("refusals", {})),
+        times_from(found.get("times")),
+        times_from(found.get("queue")),
+        times_from(found.get("latency")),
+        most_passed,
+        most_handed,
+        {name: BreakerStats(*told) for name, told in found.get("breakers", {}).items()},
+    )
+
+
+_BEGINS: Final = frozenset(("task.started", "task.claimed"))
+_LEFT: Final = frozenset(("task.released", "task.lost"))  # a turn that was cut short; for how long it ran is not told
+# what ends a turn, and under what it is counted
+_TURN_ENDS: Final = {"task.handed": "handed", "task.retrying": "retries"} | {
+    kind: lifecycle.lands(kind) for kind in sorted(lifecycle.ENDS)
+}
+
+
+class Root(NamedTuple):
+    """A run that has not ended: its state, when it began, and with whom."""
+
+    state: str
+    at: int
+    agent: str
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """What has to be remembered of a task until it ends.
+
+    `turn` is when its present turn began, `handed` when it was handed to someone not heard of since, `asked` when it
+    was put into a queue that nobody has begun it from. `passed` is how often each agent handed it on.
+    """
+
+    turn: int | None = None
+    handed: int | None = None
+    asked: int | None = None
+    passed: dict[str, int] = field(default_factory=dict[str, int])
+    root: Root | None = None
+
+    def data(self) -> list[Json]:
+        """Write it as JSON; what is known of a run is kept apart, to be looked up."""
+        return [self.turn, self.handed, self.asked, dict(self.passed)]
+
+
+def under_way_from(data: Json, root: Root | None) -> UnderWay:
+    """Read what `UnderWay.data` wrote."""
+    turn, handed, asked, passed = cast("list[Any]", data)
+    return UnderWay(turn, handed, asked, passed, root)
+
+
+# Where what happened at that time belongs, of that agent.
+Into: TypeAlias = Callable[[int, str], Figures]
+# What is known of a task from before the first event that was counted here; the event is the first of it.
+Recall: TypeAlias = Callable[[Event], UnderWay | None]
+
+
+def from_nowhere(_first: Event) -> None:
+    """Recall nothing: what happened before is not known."""
+
+
+class Counting:
+    """Counts events, which come in order.
+
+    Each figure belongs to the moment of the event that tells it: a turn counts with all its time when it ends, a run
+    when it ends, for the agent it was begun with. `under_way` is what is to be remembered for later events; None are
+    tasks that have ended, or of which nothing is known.
+    """
+
+    def __init__(self, into: Into, recall: Recall = from_nowhere) -> None:
+        self._into = into
+        self._recall = recall
+        self.under_way: dict[str, UnderWay | None] = {}
+        self.recalled: set[str] = set()  # of those, what was known before
+
+    def add(self, event: Event) -> None:
+        figures = self._into(event.at, event.agent)
+        figures.counts["events"] += 1
+        kind = event.kind
+        if kind == "breaker.set":  # told along with a handoff or an end, and no sign of the new holder
+            _tell_breaker(figures, event)
+        elif kind in lifecycle.BEGINNINGS:
+            self._asked_for(event, figures)
+        elif kind == "runs.pruned":
+            self._forget(event)
+        else:
+            self._went_on(event, figures)
+
+    def open_runs(self) -> list[Root]:
+        """List the runs that have not ended."""
+        return [task.root for task in self.under_way.values() if task is not None and task.root is not None]
+
+    def _known(self, event: Event) -> UnderWay | None:
+        if event.task not in self.under_way:
+            known = self.under_way[event.task] = self._recall(event)
+            if known is not None:
+                self.recalled.add(event.task)
+        return self.under_way[event.task]
+
+    def _forget(self, event: Event) -> None:
+        """Remember nothing of what was pruned. It had been counted to its end, unless that failed."""
+        for run in read(event, kinds.RunsPruned)["runs"]:
+            for task in run["tasks"]:
+                self._known(event._replace(task=task))
+                self.under_way[task] = None
+
+    def _asked_for(self, event: Event, figures: Figures) -> None:
+        task = self.under_way[event.task] = UnderWay()
+        figures.counts["tasks"] += 1
+        if event.task == event.run:
+            task.root = Root(lifecycle.lands(event.kind), event.at, event.agent)
+        if "asked_how" in event.data:  # submitted; it may have been begun at once
+            task.asked = event.at
+        if event.kind in _BEGINS:
+            _begin(task, event, figures)
+
+    def _went_on(self, event: Event, figures: Figures) -> None:
+        task = self._known(event) if event.task else None
+        if task is not None and task.handed is not None:
+            figures.latency.add(event.at - task.handed)
+            task.handed = None
+        if event.kind in lifecycle.MOVES:
+            self._moved(event, task or UnderWay(), figures)
+        elif event.kind == "hop.refused":
+            figures.refusals[read(event, kinds.HopRefused)["rule"]] += 1
+        elif event.kind in kinds.SPENDS:
+            spent = kinds.spent_in(event)
+            figures.counts["tokens"] += spent.tokens
+            figures.counts["credits"] += spent.credits
+
+    def _moved(self, event: Event, task: UnderWay, figures: Figures) -> None:
+        self.under_way[event.task] = task
+        if event.kind in _BEGINS:
+            _begin(task, event, figures)
+        elif event.kind in _TURN_ENDS:
+            _end_turn(task, event, figures)
+        elif event.kind in _LEFT:
+            task.turn = None
+        if event.kind in lifecycle.ENDS:
+            self.under_way[event.task] = None
+            if event.task == event.run:
+                who = event.agent if task.root is None else task.root.agent
+                self._into(event.at, who).runs[lifecycle.lands(event.kind)] += 1
+        elif task.root is not None:
+            task.root = task.root._replace(state=lifecycle.lands(event.kind))
+
+
+def _begin(task: UnderWay, event: Event, figures: Figures) -> None:
+    task.turn = event.at
+    figures.counts["attempts"] += 1
+    if task.asked is not None:
+        figures.queue.add(event.at - task.asked)
+        task.asked = None
+
+
+def _end_turn(task: UnderWay, event: Event, figures: Figures) -> None:
+    figures.counts["turns"] += 1
+    figures.counts[_TURN_ENDS[event.kind]] += 1
+    if task.turn is not None:
+        figures.times.add(event.at - task.turn)
+        task.turn = None
+    if event.kind == "task.handed":
+        task.turn = task.handed = event.at
+        times = task.passed[event.agent] = task.passed.get(event.agent, 0) + 1
+        figures.most_handed = max(figures.most_handed, times)
+        figures.most_passed = max(figures.most_passed, sum(task.passed.values()))
+
+
+def _tell_breaker(figures: Figures, event: Event) -> None:
+    data = read(event, kinds.BreakerSet)
+    told = BreakerStats(data["state"], data["failures"], data["until"], data["why"], event.at, event.seq)
+    figures.told(data["name"], told)
