@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
-from remit.core.life import Life, Span, State
+from remit.core.life import Life, State
 
-_SPAN: Final = Span(10, 10)
 _INPUTS: Final[dict[str, Callable[[Life], object]]] = {
-    "begin": lambda life: life.begin(0, _SPAN),
+    "begin": lambda life: life.begin(0, 10, 10),
     "wait": Life.wait,
     "go on": Life.go_on,
     "ask": lambda life: life.ask(1),

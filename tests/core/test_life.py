@@ -2,18 +2,28 @@
 
 import ast
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import remit
-from remit.core.life import NEVER, STRENGTH, Life, SetTimer, Span
+from remit.core.life import NEVER, STRENGTH, Life, SetTimer
 from remit.core.times import SECOND
 
 USUAL = 600
-ORDINARY = Span(USUAL, USUAL)
+
+
+class Span(NamedTuple):
+    """How much time an attempt has: its own, the usual, and until its deadline."""
+
+    own: int
+    usual: int = USUAL
+    deadline: int | None = None
+
+
+ORDINARY = Span(USUAL)
 TICKS = st.integers(0, 1_000)
 SPANS = st.builds(Span, st.integers(1, 700), st.just(USUAL), st.none() | st.integers(-5, 800))
 INPUTS = st.lists(
@@ -46,7 +56,7 @@ def put(life: Life, what: str, now: int, number: int) -> object:
 
 def begun(span: Span = ORDINARY, now: int = 0, above: Life | None = None) -> Life:
     life = Life()
-    life.begin(now, span, above)
+    life.begin(now, *span, above)
     return life
 
 
@@ -88,7 +98,7 @@ def test_a_deadline_comes_whatever_happens(span: Span, inputs: list[tuple[str, i
 @given(SPANS, INPUTS)
 def test_the_timer_runs_out_when_its_time_is_up(span: Span, inputs: list[tuple[str, int]]) -> None:
     life = Life()
-    timer, now = life.begin(0, span), 0
+    timer, now = life.begin(0, *span), 0
     assert timer is not None
     runs_out = timer.seconds
     for what, number in inputs:
@@ -178,7 +188,7 @@ def test_time_that_runs_out_at_the_deadline_is_final() -> None:
 def test_states_follow_what_it_waits_for() -> None:
     life = Life()
     assert life.state == "ready"
-    life.begin(0, Span(USUAL, USUAL))
+    life.begin(0, USUAL, USUAL)
     assert life.state == "running"
     assert life.wait()
     assert not life.wait(), "it waited already"

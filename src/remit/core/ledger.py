@@ -1,4 +1,4 @@
-"""What events do to the tables of the ledger. What they add to the figures of leases is in `core.money.moves`."""
+"""What events do to the tables of the ledger. What they add to the figures of leases is in `core.money`."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast

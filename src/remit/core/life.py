@@ -29,15 +29,6 @@ class SetTimer(NamedTuple):
     deadline: bool
 
 
-class Span(NamedTuple):
-    """How much time an attempt has, in ticks: its own, the `usual` when nobody says anything, and until the deadline
-    that someone set, if there is one."""
-
-    own: int
-    usual: int
-    deadline: int | None = None
-
-
 class Life:
     """Whether an attempt may act, what it waits for, and when its time is up.
 
@@ -102,19 +93,21 @@ class Life:
 
     # -- time ----------------------------------------------------------------------------------------------------
 
-    def begin(self, now: int, span: Span, above: Life | None = None) -> SetTimer | None:
-        """Give the attempt its time: no more than its deadline and its asker leave it."""
-        deadline = span.deadline
-        self.final = deadline is not None and deadline <= span.own
-        own = max(0, deadline) if deadline is not None and self.final else span.own
+    def begin(
+        self, now: int, span: int, usual: int, deadline: int | None = None, above: Life | None = None
+    ) -> SetTimer | None:
+        """Give the attempt its time: `span`, but no more than a deadline after so much time and its asker leave it.
+        `usual` is what an attempt has when nobody says anything."""
+        self.final = deadline is not None and deadline <= span
+        own = max(0, deadline) if deadline is not None and self.final else span
         self.hard = None if deadline is None else now + max(0, deadline)
         self.ends = self.own = now + own
         self.above = above
         if above is not None and above.ends <= self.ends:
             self.ends, self.short = above.ends, True
             return None  # the asker's own timer ends it, as the scopes nest
-        self.short = own < span.usual
-        return self._timer(self.ends, now, deadline=self.final)
+        self.short, self.has_timer = own < usual, True
+        return SetTimer(own / SECOND, self.final)
 
     def shorten(self, now: int, by: int) -> SetTimer | None:
         """Set a deadline after so much time, unless its time is up before that."""

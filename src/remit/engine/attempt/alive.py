@@ -35,8 +35,9 @@ class LiveTasks:
         last.life.end()
         if self._live.get(live.remit.id) is last:
             del self._live[live.remit.id]
-        control = last.control
-        control.own_line.leave(last.remit.id, waits=last.life.waits > 0, last=last.attempt.queued)
+        line = last.control.line
+        assert line is not None  # it was alive
+        line.leave(last.remit.id, waits=last.life.waits > 0, last=last.attempt.queued)
 
     def latest(self, live: LiveTask) -> LiveTask:
         """Return the turn of the present holder under the same claim; a later claim of the same task does not count."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
-from typing import Any, Generic
+from typing import Generic
 
 from anyio import CancelScope
 
@@ -23,7 +22,7 @@ class Control(Generic[Member]):
     From the moment that it is stopped, or its time is up, it has no rights any more, whatever its code does meanwhile.
     """
 
-    __slots__ = ("_next", "_runs", "_timer", "calls", "clock", "life", "line", "scope")
+    __slots__ = ("_runs", "_timer", "calls", "clock", "first_timer", "life", "line", "scope")
 
     clock: Clock  # known from the moment its time is limited
 
@@ -32,7 +31,7 @@ class Control(Generic[Member]):
         self.line: Line[Member] | None = None  # known from the moment it is alive
         self.scope = CancelScope()
         self.calls: list[Call] = []  # the agent's code that is under way, the innermost last
-        self._next: SetTimer | None = None  # until it runs
+        self.first_timer: SetTimer | None = None  # from when it runs
         self._runs = False
         self._timer: Timer | None = None
 
@@ -45,10 +44,12 @@ class Control(Generic[Member]):
             # Not at once: what is cancelled while its own code runs is taken for cancelled by that code.
             asyncio.get_running_loop().call_soon(self._leave_scope)
 
-    def run(self) -> None:
-        """Let its timer run."""
+    def run(self) -> CancelScope:
+        """Let its timer run, until `end`. Returns the scope to run in."""
         self._runs = True
-        self.set_timer(self._next)
+        if self.first_timer is not None:
+            self.set_timer(self.first_timer)
+        return self.scope
 
     def end(self) -> None:
         """Let its timer go."""
@@ -91,7 +92,7 @@ class Control(Generic[Member]):
         if timer is None:
             return
         if not self._runs:
-            self._next = timer
+            self.first_timer = timer
             return
         self.end()
         if timer.seconds is not None:
@@ -99,6 +100,7 @@ class Control(Generic[Member]):
 
     @property
     def has_stopped(self) -> bool:
+        """Whether it was stopped or its time is up."""
         return self.life.has_stopped(self.clock.ticks())
 
     def lost(self) -> str:
@@ -116,12 +118,15 @@ class Control(Generic[Member]):
     def step_back(self) -> None:
         """Wait for one more task."""
         if self.life.wait():
-            self.own_line.working -= 1
+            line = self.line
+            assert line is not None  # it is alive
+            line.working -= 1
 
     def step_up(self) -> bool:
         """Wait for one task less. Return whether there is more to do: it must take its slot again, or its line has
         nobody left who works."""
-        line = self.own_line
+        line = self.line
+        assert line is not None  # it is alive
         if not self.life.go_on():
             return not line.working and line.queued and not line.rests
         line.working += 1
@@ -137,22 +142,3 @@ class Control(Generic[Member]):
         self.scope.cancel()
         for call in self.calls:
             call.stop_soon()
-
-
-class Running:
-    """An attempt under way: its timer runs, and its scope is left when it has to stop."""
-
-    __slots__ = ("_control",)
-
-    def __init__(self, control: Control[Any]) -> None:
-        self._control = control
-
-    def __enter__(self) -> None:
-        self._control.run()
-        self._control.scope.__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        self._control.end()
-        return bool(self._control.scope.__exit__(kind, error, traceback))

@@ -17,7 +17,7 @@ from remit.core.command import HandoffState, Move
 from remit.core.entry import Entry, Writer
 from remit.core.kinds import Lineage, Place, place
 from remit.core.lead import Lead
-from remit.core.life import Life, Span
+from remit.core.life import Life
 from remit.core.lifecycle import TERMINAL
 from remit.core.loops import Echoes, Rounds, same
 from remit.core.money import Amounts
@@ -181,10 +181,10 @@ class LiveTask:
         """Give the task its time: that of one attempt, but no more than its deadline and its asker leave it."""
         control, attempt, deadline = self.control, self.attempt, self.remit.bounds.deadline
         usual = ATTEMPT_TIME if attempt.queued else DELEGATION_TIME
-        span = Span(attempt.timeout or usual, usual, None if deadline is None else deadline - now)
         control.clock = clock
         self.began = clock.ticks()
-        control.set_timer(self.life.begin(self.began, span, above))
+        left = None if deadline is None else deadline - now
+        control.first_timer = self.life.begin(self.began, attempt.timeout or usual, usual, left, above)
         return self
 
     def tried_again(self, lineage: Lineage) -> None:

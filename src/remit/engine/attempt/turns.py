@@ -14,7 +14,6 @@ from remit.core.values import Json, checked
 from remit.engine.attempt import outcomes
 from remit.engine.attempt.alive import LiveTasks
 from remit.engine.attempt.calls import Call, Leaving, LeftBehind, is_interrupt
-from remit.engine.attempt.control import Running
 from remit.engine.attempt.effects import unaccounted
 from remit.engine.attempt.endings import Endings
 from remit.engine.attempt.handoffs import Handoffs, Sends
@@ -132,20 +131,29 @@ class Conductor:
         ending: Ending | None = None
         control, life = live.control, live.life
         try:
-            with Running(control):
+            with control.run():
                 ending = await self._turns(live, sends)
         except Exception as error:  # noqa: BLE001 - a handoff could not be recorded or decided: a failure like others
             return outcomes.failed(self.alive.latest(live).remit, error)
-        last = self.alive.latest(live).remit
+        finally:
+            control.end()
+        now = control.clock.ticks()
+        if ending is not None and not life.lost(now):
+            return ending
+        if life.has_stopped(now) or ending is None:
+            return self._stopped(live, ending)
+        return self._counts(live, ending)
+
+    def _stopped(self, live: LiveTask, ending: Ending | None) -> Ending:
+        """Say how a task ended that was stopped."""
+        life, last = live.life, self.alive.latest(live).remit
         if life.stop == "cancelled":
             return outcomes.stopped(last, life.why, unheard=life.why == LEFT_RUNNING)
         if life.error is not None:
             return outcomes.failed(last, life.error)
         if life.stop == "released":  # what is done is done
             return ending if ending is not None and ending.kind == "task.completed" else outcomes.released(last)
-        if ending is None or control.has_stopped:  # an answer that comes after its time does not count
-            return outcomes.timed_out(last, final=life.final, short=life.short)
-        return self._counts(live, ending) if control.lost() else ending
+        return outcomes.timed_out(last, final=life.final, short=life.short)  # an answer after its time does not count
 
     def _counts(self, live: LiveTask, ending: Ending) -> Ending:
         """Say how a task ended whose asker is over. Should that one only be put back into the queue, done is done, and
