@@ -143,7 +143,7 @@ LOOPS: dict[str, Loop] = {
     ),
     "two spawn each other": Loop(in_ring("ab"), lambda text: asks("spawn_agent", ring("ab"), text), [25, 25, 25, 25]),
     "two hand over to each other": Loop(in_ring("ab"), lambda _text: hands(ring("ab")), [5]),
-    "two hand over with other words": Loop(in_ring("ab"), lambda text: hands(ring("ab"), text), [5, 8, 8, 8]),
+    "two hand over with other words": Loop(in_ring("ab"), lambda text: hands(ring("ab"), text), [5, 8, 8]),
     "handing over and asking": Loop(in_ring("abc"), mixed, [27, 27, 27, 27]),
     "a tool and a refused hop in turn": Loop(
         team("a b", "b"), calls(Calls("look", {}), Calls("call_agent", {"agent": "nobody", "task": "go"})), [17], [look]

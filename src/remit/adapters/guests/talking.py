@@ -160,8 +160,13 @@ async def _judged(talk: TalkLike, dialect: Dialect[Message, Answer]) -> None:
     """Have the latest round judged if nothing of it went through the turn: its model was told something and answered,
     and the framework went on by itself."""
     answer = talk.sent[_before_answer(dialect, talk.sent) :]
-    calls = [call for message in answer for call in dialect.calls(message)]
-    if talk.tail is None or any(talk.was_used(call) for call in calls):
+    calls = False
+    for message in answer:
+        for call in dialect.calls(message):
+            if talk.was_used(call):
+                return
+            calls = True
+    if talk.tail is None:
         return
     hops = talk.hops(answer) if talk.hops is not None else []
     words = digest_of([dialect.gist(talk.tail), hops or dialect.gist(answer)])

@@ -192,7 +192,8 @@ class Circle:
         """Look whether what came of it is new, as far as this process has seen: before that is recorded."""
         self.rule = rule
         seen, remit = self._circles.seen(self._live.remit.root), self._live.remit
-        self._look_at_state(value, outcome)
+        if self._call.name == _STATUS:
+            self._look_at_state(value, outcome)
         if outcome == "refused" or self.is_poll:
             return
         if self._wanted is None:
@@ -204,10 +205,14 @@ class Circle:
 
     def _judged(self, seen: SeenOutcomes, op: str, value: Json) -> bool | None:
         """Tell whether what a tool brought is new; None if that is not to be told."""
-        talk, brought = self._live.conversation, _brought(self._call, value)
+        talk, call = self._live.conversation, self._call
+        brought = None if call.brought is None else call.brought(value)
         if brought is not None and brought.hands_on:
             return self._handed_on(brought)
-        value = _told(self._call, value) if brought is None else brought.value
+        if brought is not None:
+            value = brought.value
+        elif call.name in _WRITES:
+            value = _written(value)
         place = self._live.operations.inside_of(op) if talk.inside else ""
         if place not in talk.inside:
             fresh = seen.is_new(self._what, encode(value))
@@ -223,8 +228,7 @@ class Circle:
 
     def _look_at_state(self, value: Json, outcome: ToolOutcome) -> None:
         """Note that what is asked after is over: asking on is no poll any more."""
-        over = not isinstance(value, dict) or value.get("state") in TERMINAL
-        if self._call.name == _STATUS and outcome == "done" and over:
+        if outcome == "done" and (not isinstance(value, dict) or value.get("state") in TERMINAL):
             self._live.conversation.ended.add(self._what)
             self.is_poll = False
 
@@ -266,7 +270,8 @@ class Circle:
     def recall(self, value: Json, outcome: ToolOutcome, kept: Mapping[str, Any]) -> None:
         """Take up what was kept. It is not counted again."""
         self.rule, self._fresh = kept.get("rule", ""), kept.get("new")
-        self._look_at_state(value, outcome)
+        if self._call.name == _STATUS:
+            self._look_at_state(value, outcome)
         if self._wanted is None and self._fresh is not None:
             self._seen_before(value, self._fresh, passed="passed" in kept)
         if self._wanted is not None and "asked" in kept:
@@ -280,8 +285,12 @@ class Circle:
         if brought is not None and brought.hands_on:
             self._handed_on(brought)
             return
+        if brought is not None:
+            value = brought.value
+        elif self._call.name in _WRITES:
+            value = _written(value)
         if not passed:
-            seen.is_new(self._what, encode(_told(self._call, value) if brought is None else brought.value))
+            seen.is_new(self._what, encode(value))
         self._tell_asker(seen, new=fresh)
 
     async def learn(self, value: Json, outcome: ToolOutcome) -> str:
@@ -344,7 +353,8 @@ class Circle:
 
     def _gained(self) -> None:
         self._live.conversation.rounds.gained(self._live.conversation.round)
-        self._circles.seen(self._live.remit.root).gained(self._live.remit.holder)
+        if self._live.attempt.asked_how != "delegate":
+            self._circles.seen(self._live.remit.root).gained(self._live.remit.holder)
 
     def _warning(self, stale: int) -> str:
         rules = self._circles.rules
@@ -372,9 +382,9 @@ async def stop(live: LiveTask, why: str, rule: str) -> NoReturn:
     raise refused
 
 
-def _told(call: ToolCall, value: Json) -> Json:
-    """Give what a tool told, without the version of what was written: that is another one each time."""
-    return None if call.name in _WRITES and isinstance(value, dict) and value.keys() == {"version"} else value
+def _written(value: Json) -> Json:
+    """Give what a verb told that writes, without the version of what was written: that is another one each time."""
+    return None if isinstance(value, dict) and value.keys() == {"version"} else value
 
 
 def _brought(call: ToolCall, value: Json) -> Brought | None:
