@@ -76,6 +76,9 @@ class StandInTurn:
         self.journal.answers[key] = reply._replace(response=None)
         return reply
 
+    async def prompt(self) -> str:
+        return self.task
+
     async def inbox(self) -> list[Message]:
         return []
 
