@@ -68,9 +68,9 @@ class Place(NamedTuple):
 
 
 @asynccontextmanager
-async def served(script: Script, dialect: str = "chat", **client: Any) -> AsyncIterator[Place]:
+async def served(script: Script, dialect: str = "chat", *, strict: bool = True, **client: Any) -> AsyncIterator[Place]:
     how: Any = {"api_key": KEY, "max_retries": 0, **client}
-    async with model_server(script) as server, AsyncOpenAI(base_url=f"{server.url}/v1", **how) as asking:
+    async with model_server(script, strict=strict) as server, AsyncOpenAI(base_url=f"{server.url}/v1", **how) as asking:
         yield Place(server, asking, dialect)
 
 

@@ -106,13 +106,13 @@ def with_more(more: str) -> bytes:
 
 
 TOO_MUCH = {
-    "text": (answer("x" * 3_000_000), "has a text of more than 2 MB"),
-    "newlines": (answer("\n" * 300_000), "has more than 250,000 quotes, commas, brackets and backslashes"),
-    "escapes": (answer("\u00e9" * 300_000), "has more than 250,000 quotes"),
-    "numbers": (with_more(f"[{'1,' * 300_000}1]"), "has more than 250,000 quotes"),
-    "objects": (with_more(f"[{'{},' * 200_000}1]"), "has more than 250,000 quotes"),
-    "arguments": (answer("", tool_calls=calls(1, f"[{'1,' * 300_000}1]")), "has more than 250,000 quotes"),
-    "calls": (answer("", tool_calls=calls(20_000)), "has more than 250,000 quotes"),
+    "text": (answer("x" * 7_000_000), "has a text of more than 6 MB"),
+    "newlines": (answer("\n" * 400_000), "has more than 300,000 quotes, commas, brackets and backslashes"),
+    "escapes": (answer("\u00e9" * 400_000), "has more than 300,000 quotes"),
+    "numbers": (with_more(f"[{'1,' * 400_000}1]"), "has more than 300,000 quotes"),
+    "objects": (with_more(f"[{'{},' * 200_000}1]"), "has more than 300,000 quotes"),
+    "arguments": (answer("", tool_calls=calls(1, f"[{'1,' * 400_000}1]")), "has more than 300,000 quotes"),
+    "calls": (answer("", tool_calls=calls(20_000)), "has more than 300,000 quotes"),
     "choices": (answer("hello").replace(b'"choices": [', b'"choices": [' + b"{}, " * 60_000), "more than 256 parts"),
 }
 
@@ -139,9 +139,9 @@ def events(*datas: str, end: str = "\n\n") -> bytes:
 
 
 STREAMS = {
-    "lines": (b"data: {}\n" * 100_000, "has an event of more than 4 MB, or of too many lines"),
-    "long": (events('{"a": "' + "x" * 5_000_000), "has an event of more than 4 MB"),
-    "numbers": (events(f"[{'1,' * 500_000}1]"), "has more than 250,000 quotes"),
+    "lines": (b"data: {}\n" * 100_000, "has an event of more than 12 MB, or of too many lines"),
+    "long": (events('{"a": "' + "x" * 13_000_000), "has an event of more than 12 MB"),
+    "numbers": (events(f"[{'1,' * 500_000}1]"), "has more than 300,000 quotes"),
     "choices": (events('{"choices": [' + "{}, " * 50_000 + "{}]}"), "has a list of more than 256 parts"),
     "nested": (events('{"response": {"output": [' + "{}, " * 300 + "{}]}}"), "has a list of more than 256 parts"),
 }

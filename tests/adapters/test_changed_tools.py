@@ -120,7 +120,7 @@ async def test_a_call_that_is_still_to_be_made_is_refused_with_a_sentence_or_app
 ):
     """Unless the tool may be used again, the model is told that it may have been used, whatever has become of it."""
     notes = again == "tell" or change in ("denied", "approved")
-    bench, store = Bench("begun", Life(), [], notes), tmp_path / "team.db"
+    bench, store, said = Bench("begun", Life(), [], notes), tmp_path / "team.db", list[str]()
     async with served(bench.script) as place:
 
         def team(rt: Runtime) -> None:
@@ -134,8 +134,9 @@ async def test_a_call_that_is_still_to_be_made_is_refused_with_a_sentence_or_app
             with anyio.fail_after(PATIENCE):
                 outcome = await (await submitted(rt)).wait()
             assert outcome.ok, outcome
-            result, waited = str(outcome.value).split(" | ")
+            said.extend(str(outcome.value).split(" | "))
             await sound(rt)
+    result, waited = said
     once = ["step 1", "noted"] if notes else ["step 1"]
     assert waited == "waited"
     if change == "approved" and again == "again":

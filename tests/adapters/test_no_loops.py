@@ -117,7 +117,7 @@ def test_what_does_not_poll_is_refused_where_it_is_said(polls: Any, why: str):
         rt.model_agent("a", "test", tools=[look], polls=polls)
     assert str(no.value) == why
     with Runtime() as rt, pytest.raises(BadInput, match="polls is True or False"):
-        rt.tool(look, polls="yes")  # pyright: ignore[reportArgumentType]
+        rt.tool(look, polls="yes")  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(BadInput, match="polls is True or False"):
         Tool("look", "", {"type": "object"}, call_look, polls=1)  # pyright: ignore[reportArgumentType]
 

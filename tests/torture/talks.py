@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random  # noqa: TID251 - the same for the same seed
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import anyio
 
@@ -155,7 +155,7 @@ class Stage:
             [outcome.state, str(outcome.value), str(outcome.error).replace(outcome.id, "ID"), outcome.trust],
             self.used,
             [[one["calls"], one["usage"]] for one in answered],
-            [one["costs"]["credits"] for one in settled if not one.get("uncertain")],
+            [cast("Any", one)["costs"]["credits"] for one in settled if not one.get("uncertain")],
         )
 
 

@@ -18,8 +18,8 @@ import anyio.lowlevel
 MOST_BYTES: Final = 16 * 1_024 * 1_024  # of an answer, unpacked
 _STREAMED: Final = 6 * MOST_BYTES  # of a stream: it says each word up to five times, in pieces, parts and whole
 MOST_DEPTH: Final = 100  # lists and objects in each other
-MOST_TEXT: Final = 2 * 1_024 * 1_024  # bytes of one text in an answer: of a longer one nothing can be kept
-MOST_SIGNS: Final = 250_000  # of JSON, in texts too: they may be JSON again, and be read when a tool is called
+MOST_TEXT: Final = 6 * 1_024 * 1_024  # bytes of one text in an answer: parsing a longer one would hold the event loop
+MOST_SIGNS: Final = 300_000  # of JSON, in texts too: they may be JSON again, and be read when a tool is called
 MOST_PARTS: Final = 256  # choices, blocks or items of an answer: a client makes an object of each
 _PIECE: Final = 64 * 1_024  # bytes that are unpacked at once
 _LINES: Final = 128  # of a stream that are read at once

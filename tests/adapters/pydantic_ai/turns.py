@@ -71,6 +71,9 @@ class StandInTurn:
             return reply
         raise ModelDown(failure)
 
+    async def prompt(self) -> str:
+        return self.task
+
     async def inbox(self) -> list[Any]:
         return []
 
