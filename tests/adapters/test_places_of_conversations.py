@@ -241,7 +241,8 @@ async def test_parallel_nodes_of_a_graph_go_on_with_their_own_answers(tmp_path: 
 
         async with two_lives(tmp_path / "team.db", team, work.life) as (_, outcome):
             assert str(outcome.value).split(" | ") == [f"#{name} 0 #{name} 1" for name in names]
-        assert len(place.server.requests) == 2 * len(names)
+        beyond = len(place.server.requests) - 2 * len(names)
+        assert 0 <= beyond <= 2  # a and c may have been waiting for an answer when the first life ended
 
 
 # -- histories that a guest rewrites ------------------------------------------------------------------------------

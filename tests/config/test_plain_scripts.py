@@ -1,11 +1,12 @@
 """Scripts without a framework: what `pip install remit` alone can run."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from commands import Said, plain_environment
-from programs import ran
 from remit import Runtime, Turn
 from remit.config.plain_scripts import ScriptedModel
 from remit.config.scripts import ScriptLine
@@ -22,7 +23,9 @@ main()
 
 def remit(folder: Path, *words: str) -> Said:
     """Run `remit` as it is without any of the packages that ask models."""
-    return ran("-c", PLAIN, *words, cwd=folder, env=plain_environment())
+    command = [sys.executable, "-c", PLAIN, *words]  # not forked from a process that has them
+    done = subprocess.run(command, cwd=folder, env=plain_environment(), capture_output=True, text=True)
+    return Said(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.rule("script.plain")
