@@ -72,6 +72,7 @@ def test_an_owner_defines_groups_of_tools_and_of_other_groups():
     assert own == {"db": {"query", "dump"}, "shell": {"exec", "bash"}}
     assert expanded(["group:db", len, "group:fs", "query"], own) == ["dump", "query", len, "group:fs", "query"]
     assert expanded("group:db", own) == ["dump", "query"]
+    assert expanded(["group:db", "group:db"], own) == ["dump", "query"]  # named twice, spelled out once
     for same in ("*", "group:web", "query", ANY, True, 7):
         assert expanded(same, own) == same
     assert expanded((), own) == []
