@@ -21,7 +21,7 @@ from postgres import running
 from programs import Program
 from remit import Runtime
 from remit.cli.main import main
-from remit.stores.sqlite.advice import advice
+from remit.stores.sqlite.files import advice
 from teams import team
 
 TEAM = """

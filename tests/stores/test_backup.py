@@ -21,9 +21,8 @@ from remit.engine.upkeep.doctor import examine
 from remit.errors import BadInput, NewerStore, NotAStore, NotFound
 from remit.stores.opening import database_at
 from remit.stores.postgres.database import PostgresDatabase
-from remit.stores.sqlite.advice import advice
-from remit.stores.sqlite.backup import back_up
-from remit.stores.sqlite.database import SqliteDatabase
+from remit.stores.sqlite.database import SqliteDatabase, back_up
+from remit.stores.sqlite.files import advice
 from remit.stores.sqlite.schema import newest
 from remit.testing.clauses.making import NOW, putting
 from teams import echo, team

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from remit.stores.postgres.patience import broke, reason
+from remit.stores.postgres.address import broke, reason
 
 
 def broken(before: Exception | None) -> psycopg.Error:

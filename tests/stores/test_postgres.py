@@ -40,7 +40,7 @@ from remit.ports import FAULTS, NOTHING, Beat, Decision, Store, View, Wants
 from remit.stores.postgres.address import Address, digest
 from remit.stores.postgres.database import PostgresDatabase
 from remit.stores.postgres.dispatcher import Procrastinate
-from remit.stores.postgres.notices import Notices
+from remit.stores.postgres.listening import Notices
 from remit.stores.queries import OLDER, migrations
 from remit.testing.clauses.making import NOW, child_remit, entry_event, first_remit, journal, sound, value_of
 

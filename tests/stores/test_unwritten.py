@@ -8,8 +8,8 @@ from remit.core.kinds import Place, ledger_event
 from remit.core.money import ACCOUNT
 from remit.errors import StoreError
 from remit.ports import Decision, Store, View
+from remit.stores.journal import READERS
 from remit.stores.queries import queries
-from remit.stores.unwritten import READERS
 from teams import team
 
 pytestmark = pytest.mark.anyio

@@ -288,7 +288,7 @@ SAFEGUARDS: Final = (
     _one("an overrun freezes", f"{_BILLS}:frozen", no_list, _FROZEN),
     _one("an overrun found later freezes", f"{_BILLS}:frozen", no_list, _UNKNOWN),
     _one("a bill stops at its lease", f"{_BILLS}:_room", room_for_all, _STOPS),
-    _one("a bill is disputed", "remit.stores.views.money:LedgerQueries.disputed", nothing, _DISPUTED),
+    _one("a bill is disputed", "remit.stores.views:LedgerQueries.disputed", nothing, _DISPUTED),
     _one(
         "a payment is the same in every try",
         "remit.engine.attempt.operations:Operations.spend",

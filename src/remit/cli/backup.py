@@ -12,7 +12,7 @@ from remit.engine.upkeep.doctor import examine
 from remit.errors import BadInput
 from remit.report import wire
 from remit.stores.addresses import is_server, redacted
-from remit.stores.sqlite.backup import back_up
+from remit.stores.sqlite.database import back_up
 from remit.stores.sqlite.files import MEMORY
 from remit.stores.sqlite.schema import newest
 

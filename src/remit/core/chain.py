@@ -1,5 +1,4 @@
-"""The chain of a task: which agent asked which, from the first holder down to the current one. Nested like a call
-stack."""
+"""The chain: who asked whom, from the first holder down to the present one. Nested like a call stack."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -17,13 +16,13 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The askers of a task. Immutable: `add` returns a new chain."""
+    """Immutable: adding a hop gives a new chain and leaves this one as it was."""
 
     hops: tuple[Hop, ...] = ()
 
     def add(self, hop: Hop) -> "Chain":
-        """Return a new chain with one more hop. Drop the task text of the previous hop: an agent sees the names of the
-        agents above it, not their tasks."""
+        """Give the chain with one more hop. It keeps the text of that hop alone: nobody reads what those above were
+        told."""
         if not self.hops:
             return Chain((hop,))
         last = self.hops[-1]
@@ -31,29 +30,29 @@ class Chain:
 
     @property
     def depth(self) -> int:
-        """The number of hops. The engine that leads a plan for a person does not count as one."""
+        """How many hops there are. That a plan was led in a person's place is none."""
         hops = self.hops
         return len(hops) - 1 if hops and hops[0].asker == STAND_IN else len(hops)
 
     def involves(self, name: str) -> bool:
-        """Whether this agent is the asker or the holder of any hop."""
+        """Tell whether that agent asks or holds anywhere in the chain."""
         for hop in self.hops:  # noqa: SIM110 - asked at every hop, and a generator costs more than the question
             if name in (hop.asker, hop.holder):
                 return True
         return False
 
     def replace_holder(self, name: str) -> "Chain":
-        """Return the chain after a handoff: the new holder takes the place of the old one."""
+        """Give the chain after a handoff: the new holder stands where the old one stood."""
         if not self.hops:
             return self
         last = self.hops[-1]
         return Chain((*self.hops[:-1], Hop(last.asker, name, last.task)))
 
     def names(self, holder: str) -> tuple[str, ...]:
-        """Return the path of agents, from the first asker to `holder`."""
+        """Give the path of agents that ends with the present holder."""
         return (*[hop.asker for hop in self.hops], holder)
 
 
 def path(names: tuple[str, ...]) -> str:
-    """Return the path as text: lead > coder > reviewer."""
+    """lead > coder > reviewer"""
     return " > ".join(names)

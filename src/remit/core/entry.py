@@ -1,4 +1,4 @@
-"""Entries: values that agents share under a namespace and a key, each with an author, a version and an expiry."""
+"""Entries: keyed values that agents leave for each other, with an author, a version and an end."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +17,10 @@ _BLIND: Final = 2**51  # twice as much is still a number that every reader of JS
 
 
 class Entry(NamedTuple):
-    """A value under a namespace and a key. `extension` is set on memory entries: each read moves their expiry.
+    """A value under a namespace and a key. `extension` is set on memory entries, which live on when they are read.
 
-    Times are microseconds since 1970; `created`, `updated` and `expires` are the same as datetimes. An entry is a named
-    tuple, so a JSON encoder writes a list; `remit.report.wire.entry` returns an object.
+    Times are microseconds since 1970; `created`, `updated` and `expires` are the same as datetimes. Like every named
+    tuple it is a list to a JSON encoder; `remit.report.wire.entry` makes an object of it.
     """
 
     namespace: str
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The value as text: a string as it is, any other value as JSON."""
+        """The value as text: itself, or its JSON."""
         return self.value if isinstance(self.value, str) else encode(self.value)
 
     @property
@@ -63,8 +63,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The author of a write: the agent, its task, and the chain that asked for it. `person` is set if a person writes
-    in the owner's name."""
+    """Who writes, in which task, and who asked for it. `person` is who writes in the owner's name."""
 
     agent: str
     task: str = ""
@@ -74,7 +73,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An entry that is to be written. Its fields are checked here, before the store is read."""
+    """What someone wants to store; checked here, before anything is read or written."""
 
     namespace: str
     key: str
@@ -102,14 +101,13 @@ def address(namespace: object, key: object) -> None:
 
 
 def lifetime(ttl: object) -> int | None:
-    """Return a lifetime in microseconds, from seconds as a caller writes them; None means that the entry never
-    expires."""
+    """Read seconds as a person writes them; None means for good."""
     return None if ttl is None else span(ttl, "ttl")
 
 
 class Retired(NamedTuple):
-    """The used versions of an address that has no entry: `version` of the last removed entry (0 if unknown), and
-    `floor`, the highest version of all entries that the journal has forgotten."""
+    """Versions that are used up although nothing stands at an address: the last one of what was removed from it, 0 if
+    nothing is known of that, and the highest of what has been forgotten, wherever that was."""
 
     version: int = 0
     floor: int = 0
@@ -119,9 +117,9 @@ NEVER: Final = Retired()
 
 
 def written(old: Entry | None, draft: Draft, by: Writer, now: int, retired: Retired = NEVER) -> Entry:
-    """Return the entry after a write. Raise `Conflict` if `draft.expect` is another version than the current one.
+    """Make the entry after a write. A version the writer did not expect is a conflict and changes nothing.
 
-    A retired version is never used again.
+    No version that was retired is used again.
     """
     living = old is not None and old.alive(now)
     current = old.version if old is not None and living else 0
@@ -133,14 +131,13 @@ def written(old: Entry | None, draft: Draft, by: Writer, now: int, retired: Reti
 
 
 def counts_up(version: int) -> bool:
-    """Whether a version was counted; False for the version of a blind write."""
+    """Tell whether a version was counted, as opposed to one of a write without sight."""
     return version < _BLIND
 
 
 def written_blind(draft: Draft, by: Writer, now: int, op: str) -> Entry:
-    """Return the entry after a write by an agent that may not read the address. The entry depends on nothing that is
-    stored there. Its version comes from the operation id and is far above counted versions, so that it reveals nothing
-    and is never reused."""
+    """Make the entry after a write by someone who does not see what stands there. Nothing of it depends on that: its
+    version comes from the operation, far above those that count up, so that it tells nothing and is not used twice."""
     return _made(draft, by, now, now, _BLIND + int(digest(op), 16) % _BLIND)
 
 
@@ -163,7 +160,7 @@ def _made(draft: Draft, by: Writer, now: int, created_at: int, version: int) -> 
 
 
 def touched(entry: Entry | None, by: int, now: int) -> Entry | None:
-    """Return the entry with a later expiry, or None if no live entry exists. An entry without expiry stays so."""
+    """Give the entry a later end; None if there is nothing alive to extend. What is permanent stays permanent."""
     if entry is None or not entry.alive(now):
         return None
     if entry.expires_at is None or entry.expires_at >= now + by:
@@ -172,10 +169,9 @@ def touched(entry: Entry | None, by: int, now: int) -> Entry | None:
 
 
 def read_extends(entry: Entry, now: int) -> int | None:
-    """Return by how many microseconds a read extends the entry, or None. Only memory entries are extended, and
-    untrusted ones never.
+    """Tell by how much reading extends an entry: memory is extended, what came from outside never.
 
-    Gains below a thousandth of the extension are skipped, so that a loop of reads is not a loop of writes.
+    Gains under a thousandth of the extension are left out, so that a loop of reads is not a loop of writes.
     """
     if entry.extension is None or entry.trust == "outside" or entry.expires_at is None:
         return None
@@ -184,7 +180,7 @@ def read_extends(entry: Entry, now: int) -> int | None:
 
 
 def structured(entry: Entry) -> Json:
-    """Return the value as JSON; a text is parsed. Raise `BadInput` if it is not JSON."""
+    """Give the value as JSON, parsed if it was stored as text."""
     if not isinstance(entry.value, str):
         return entry.value
     try:
@@ -194,13 +190,12 @@ def structured(entry: Entry) -> Json:
 
 
 def rendered(entry: Entry) -> str:
-    """Return the value for a prompt. Untrusted text is quoted, so that no part of it can pose as the prompt."""
+    """Show a value to a model: what came from outside is quoted, and nothing in it poses as the prompt."""
     return told(entry.text, entry.trust)
 
 
 def snapshot(entries: list[Entry]) -> str:
-    """Return the entries of a board as text, sorted by key, with authors. Each entry is one line, so that none can pose
-    as another."""
+    """Write a board as text, sorted by key, with authors; one line an entry, so that none can pose as another."""
     return "\n".join(_listed(entry) for entry in sorted(entries, key=lambda e: e.key))
 
 

@@ -1,8 +1,7 @@
-"""Guards: the rules for one hop. A guard takes facts and returns a verdict; the engine gathers the facts and acts on
-the verdict.
+"""Guards: rules on one hop. Facts in, verdict out; the engine gathers the facts and acts on the verdict.
 
-`ORDER` is the order in which refusals are reported. The result does not depend on it: one refusal is enough. `PASSAGES`
-lists the kinds of hops (delegate, hand over, submit ...), each with its guards.
+`ORDER` is the order in which refusals are reported. Severity does not depend on it: one refusal refuses. `PASSAGES` are
+the ways through the door, each with its guards.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +25,7 @@ SENDS: Final = 100  # in one command
 
 
 class Answer(IntEnum):
-    """Ordered from mild to severe: the most severe answer of all guards is the verdict."""
+    """From mild to severe: the most severe answer of all guards is the verdict."""
 
     ALLOW = 0
     ASK = 1
@@ -43,37 +42,36 @@ ALLOW: Final = Verdict(Answer.ALLOW)
 
 
 class Facts(Protocol):
-    """The shared state that a guard may query, in addition to the remit and the wish. Each fact is looked up when a
-    guard reads it.
+    """What a guard may know beyond the remit and the wish: shared state, looked up when a guard asks for it.
 
-    No fact has a default: a fact that cannot be looked up raises, and never counts as a yes.
+    There are no defaults: a fact that cannot be looked up is an error, never a yes.
     """
 
     @property
     def now(self) -> int: ...
     @property
     def known(self) -> bool:
-        """Whether an agent of this name is registered."""
+        """Whether there is an agent of that name."""
         ...
 
     @property
     def asks(self) -> Names:
-        """The agents that the asker's card lists in `asks`."""
+        """Whom the asker's card lets it ask."""
         ...
 
     @property
     def roster(self) -> tuple[str, ...]:
-        """The agents that the asker may ask right now, for the refusal's text."""
+        """Whom the asker may ask right now, for the sentence of a refusal."""
         ...
 
     @property
     def running(self) -> int:
-        """The number of tasks that the wanted agent is running."""
+        """Count the tasks that the wanted agent is working on."""
         ...
 
     @property
     def limit(self) -> int | None:
-        """The number of tasks that the wanted agent may run at once; None for no limit."""
+        """How many it may work on at once."""
         ...
 
     @property
@@ -82,58 +80,57 @@ class Facts(Protocol):
     def run(self) -> RunFacts: ...
     @property
     def spawned(self) -> int:
-        """The number of unfinished tasks that the asker has spawned."""
+        """How many tasks the asker spawned that have not ended."""
         ...
 
     @property
     def most_spawned(self) -> int:
-        """The limit on unfinished spawned tasks."""
+        """How many of them there may be."""
         ...
 
     @property
     def handoffs(self) -> int:
-        """The number of handoffs of the asker's task so far."""
+        """How often the asker's task has changed hands."""
         ...
 
     @property
     def most_handoffs(self) -> int:
-        """The limit on handoffs of one task."""
+        """How often one task may."""
         ...
 
     @property
     def run_handoffs(self) -> int:
-        """The number of handoffs in the run so far, without the parts that this handoff joins."""
+        """How often tasks of the run have changed hands, without the parts that are joined by this handoff."""
         ...
 
     @property
     def sends(self) -> int:
-        """The number of parts of this parallel handoff."""
+        """Into how many parts the task is sent out at once."""
         ...
 
     @property
     def most_sends(self) -> int:
-        """The limit on the parts of one parallel handoff."""
+        """Into how many it may be."""
         ...
 
     @property
     def approval(self) -> "Verdict":
-        """The verdict of the approval rule: allow if approved or if no approval is needed, ask, or deny with the
-        person's reason."""
+        """What a person said about it: allow, also if nobody has to be asked; ask; or deny, with what was said."""
         ...
 
     @property
     def unpaid(self) -> tuple[str, str]:
-        """The rule and the sentence of the refusal if the hop cannot be paid for; two empty strings if it can."""
+        """The rule by which it cannot be paid for, and the sentence that says so; empty if it can."""
         ...
 
     @property
     def repetition(self) -> Repetition:
-        """How often the asker has made this request with the same outcome."""
+        """How often the asker has asked for the very same, with the same outcome."""
         ...
 
     @property
     def repeats(self) -> bool:
-        """Whether the same handoff with the same content is among the latest ones."""
+        """Whether the same handoff with the same content was made just before."""
         ...
 
 
@@ -167,7 +164,7 @@ def allowed(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def admitted(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """Check the ceiling's half of `allowed`, which also applies to the first holder of a run."""
+    """The ceiling's half of `allowed`, which also holds for the first holder of a run."""
     if has(remit.bounds.agents, wish.to) and has(wish.within.agents, wish.to):
         return ALLOW
     return deny("not-allowed", f"'{wish.to}' is outside the bounds of this run; {_whom(facts)}")
@@ -218,14 +215,14 @@ def not_broken(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def not_broken_for_a_person(_remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """Check the breaker for a call by a person: the refusal says how to reset it."""
+    """The same for what no agent asks: a person is told how to reset it."""
     if facts.breaker is CLOSED or breakers.admits(facts.breaker, facts.now) != "no":
         return ALLOW
     return deny("breaker", breakers.sentence(wish.to, facts.breaker, facts.now, person=True))
 
 
 def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """Check the number of different agents, which the whole run shares."""
+    """How many agents take part is shared by the whole run."""
     bounds = remit.bounds & wish.within
     if bounds.members is not None:
         members = facts.run.members
@@ -236,14 +233,13 @@ def within_tier(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def affordable(_remit: Remit, _wish: Pass, facts: Facts) -> Verdict:
-    """Refuse if the money to reserve is not available, or if the asker has no money left."""
+    """What is to be set aside has to be there, and something has to be left to spend at all."""
     rule, sentence = facts.unpaid
     return deny(rule, sentence) if rule else ALLOW
 
 
 def room_for_task(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """Check the number of tasks in the run, however they were created. The task that leads a plan for a person does not
-    count."""
+    """A run has a size, whichever way its tasks came about. What leads a plan in a person's place is none of them."""
     limit = remit.bounds.tasks
     if wish.within is not TOP:
         limit = (remit.bounds & wish.within).tasks
@@ -254,7 +250,7 @@ def room_for_task(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def not_again(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """Refuse a delegation that was made again and again with the same result."""
+    """The same delegation with the same result again and again gets nobody anywhere."""
     times, in_turn, echo, at = facts.repetition
     sign = facts.repetition.sign
     if sign < Sign.BLOCK:
@@ -285,7 +281,7 @@ def not_to_itself(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
 
 
 def not_to_an_asker(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
-    """Refuse to hand a task to an agent that waits for its result. Handing it back to an earlier holder is allowed."""
+    """Refuse to hand a task to someone who waits for its result. Handing it back to an earlier holder is legal."""
     askers = [hop.asker for hop in remit.chain.hops]
     if wish.to not in askers:
         return ALLOW
@@ -294,7 +290,7 @@ def not_to_an_asker(remit: Remit, wish: Pass, _facts: Facts) -> Verdict:
 
 
 def few_handoffs(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """Check the number of handoffs: the bound over all tasks of the run, and the limit for one task."""
+    """The bound is for all tasks of the run together; besides, each task has a limit of its own."""
     limit = remit.bounds.handoffs
     if limit == 0:
         return deny(
@@ -327,8 +323,7 @@ def no_repeat(remit: Remit, wish: Pass, facts: Facts) -> Verdict:
 
 
 def approved(_remit: Remit, _wish: Pass, facts: Facts) -> Verdict:
-    """Ask for a person's approval if one is needed. This guard is last, so a person is asked only if all other rules
-    agree."""
+    """What a person has to approve is asked for when all other rules say yes."""
     return facts.approval
 
 
@@ -350,8 +345,8 @@ ORDER: Final[tuple[Guard, ...]] = (
 
 
 class Passage(NamedTuple):
-    """A kind of hop with its guards. A `queued` hop goes into the queue until its agent is free, and its agent may run
-    in another process only."""
+    """One way through the door, and the guards that stand there. What is put into a queue (`queued`) waits there until
+    its agent is free, and may be for an agent that only other processes have."""
 
     name: str
     guards: tuple[Guard, ...]
@@ -398,7 +393,7 @@ PASSAGES: Final = (BEGIN, BEGIN_QUEUED, DELEGATE, SUBMIT, SPAWN, HANDOFF, GIVE_B
 
 
 def judge(guards: Iterable[Guard], remit: Remit, wish: Pass, facts: Facts) -> Verdict:
-    """Return the most severe verdict; among equally severe ones, the first."""
+    """The most severe answer; among equally severe ones the first."""
     worst = ALLOW
     for guard in guards:
         verdict = guard(remit, wish, facts)

@@ -1,6 +1,6 @@
-"""Questions to people: their content, their possible ends, and the check of an answer.
+"""Questions to people: what is asked, how it may end, and what an answer is worth.
 
-An approval is the permission for one action. Its digest binds it to exactly that action, which consumes it.
+An approval is a grant for one action. It is bound to that action by its digest and is used up by it.
 """
 
 from dataclasses import dataclass, field
@@ -28,8 +28,7 @@ ENDS: Final[dict[QuestionKind, tuple[QuestionState, ...]]] = {
 
 
 class Question(NamedTuple):
-    """A row of the question table. The question's text is in event number `asked`, the answer in event number
-    `answered`."""
+    """A question as its table has it; what is asked is in the event `asked`, what was answered in `answered`."""
 
     id: str
     run: str
@@ -55,8 +54,8 @@ Shows: TypeAlias = dict[str, Json]
 
 
 class Notice(NamedTuple):
-    """The delivery of a question to a channel: `ref` is the channel's own id for it; `error` says why the channel
-    rejected it for good."""
+    """What became of telling a channel of a question: `ref` is what the channel calls it; `error` says why it was
+    refused for good, so that nobody was told."""
 
     channel: str
     at: int
@@ -66,10 +65,9 @@ class Notice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question to a person. `kind` is "ask" for a question that wants an answer, "hop" for the approval of a
-    delegation or handoff, "tool" for the approval of an action. `shows` is the action that an approval permits, `chain`
-    the agents that asked each other up to the asking one, `notices` the deliveries. Times are microseconds since 1970.
-    """
+    """A question to a person. `kind` is "ask" for one that wants an answer, "hop" for one that wants an approval of
+    passing work on, "tool" of an action; `shows` is what an approval permits, `chain` who asked whom up to the agent
+    that asks, `notices` whom it was told. Times are microseconds since 1970."""
 
     id: str
     kind: QuestionKind
@@ -97,8 +95,8 @@ class Inquiry:
 
 
 class Reply(NamedTuple):
-    """A person's answer: approved, rejected or answered; by whom, over which channel, and why. `value` is the answer,
-    or the task or arguments as the person changed them."""
+    """What someone answers: approved, rejected or answered; who, over which channel, and why. `value` is the answer to
+    a question, or the task or arguments as they were approved."""
 
     state: QuestionState
     by: str
@@ -108,8 +106,8 @@ class Reply(NamedTuple):
 
 
 class QuestionDraft(NamedTuple):
-    """A question that is to be asked. `choices` are the possible answers; none means any text. `shows` is the action
-    that an approval permits. `seconds` is how long it stays open; None means as long as the task may run."""
+    """What an agent wants to ask; `choices` are the answers there are, none for any text. `shows` is what an approval
+    permits, `seconds` how long it waits, None for as long as the task may."""
 
     kind: QuestionKind
     text: str
@@ -122,12 +120,12 @@ class QuestionDraft(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The digest of everything that is asked. It is a full digest, because an approval is bound to it."""
+        """The digest of exactly what is asked for: a whole one, because an approval counts by it."""
         return whole_digest(encode([self.kind, self.text, [*self.choices], self.shows, [*self.about]]))
 
 
 def asked_by_agent(text: object, choices: object, default: object) -> QuestionDraft:
-    """Return an agent's question to a person as a draft. Raise `BadInput` if it is invalid."""
+    """Check what an agent asks a person."""
     question = plain(text, "a question", TEXT_LIMIT)
     given: list[Any] = [] if choices is None else _listed(choices)
     if len(given) > CHOICES:
@@ -151,7 +149,7 @@ def _listed(choices: object) -> list[Any]:
 
 
 def accepted(question: Question, choices: list[str], value: object) -> Json:
-    """Return a person's answer. Raise `BadInput` if it is empty, too long, or none of the choices."""
+    """Check an answer to what an agent asked."""
     if value is None:
         raise BadInput("an answer has to say something")
     text = plain(value, "an answer", TEXT_LIMIT)
@@ -163,7 +161,7 @@ def accepted(question: Question, choices: list[str], value: object) -> Json:
 
 
 def decided(question: Question, by: str, channel: str, at: int) -> str:
-    """Return the sentence that says who has answered already, and when."""
+    """Say who has answered already, and when."""
     word = {"answered": "was answered", "withdrawn": "was withdrawn", "expired": "has expired"}
     how = word.get(question.state, f"was {question.state}")
     whom = f" by {by}" if by else ""

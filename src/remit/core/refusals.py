@@ -1,5 +1,4 @@
-"""The refused hops of one task: the first are recorded one by one; the others are counted, and reported when the turn
-ends."""
+"""Refusals of one task: the first are recorded one by one, the others are counted and told when the turn ends."""
 
 from typing import Final
 
@@ -7,7 +6,7 @@ RECORDED: Final = 100  # of one task
 
 
 class Refusals:
-    """The number of refused hops of a task. It stays with the task through handoffs."""
+    """How many hops of a task were refused. It lives with the task, in whoever's hands."""
 
     __slots__ = ("_recorded", "more")
 
@@ -16,7 +15,7 @@ class Refusals:
         self.more = 0  # refused in this turn, and not recorded
 
     def records(self, hop: "Refusable") -> bool:
-        """Whether this refusal is recorded as an event. A decision that runs twice gets the same answer."""
+        """Whether this refusal is recorded; the same answer for a decision that is made twice."""
         if hop in self._recorded:
             return True
         if len(self._recorded) >= RECORDED:
@@ -25,13 +24,13 @@ class Refusals:
         return True
 
     def told(self, hop: "Refusable") -> None:
-        """Count a refused hop, once its transaction has been committed."""
+        """Note that a hop was refused, once it is certain."""
         if hop not in self._recorded:
             self.more += 1
 
 
 class Refusable:
-    """One hop that may be refused, with the counter of its task."""
+    """One hop that may be refused, of a task that keeps count."""
 
     __slots__ = ("_tally",)
 

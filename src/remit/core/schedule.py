@@ -1,5 +1,4 @@
-"""Schedules: which steps of a plan may start, and which can no longer run after a failure; linear in the
-dependencies."""
+"""Schedules: which steps of a plan may start, and what a failure means for those that wait; linear in the edges."""
 
 from typing import Literal, NamedTuple
 
@@ -17,8 +16,7 @@ class StepEnd(NamedTuple):
 
 
 class Schedule:
-    """The progress of a plan. Report what happened; each method returns what follows. A step starts as soon as its own
-    dependencies are done."""
+    """Feed it what happened; it answers what follows. A step starts as soon as its own dependencies are done."""
 
     def __init__(self, plan: Plan) -> None:
         self._waits_for = {step.id: len(step.after) for step in plan.steps}
@@ -32,7 +30,7 @@ class Schedule:
         self.states[step] = "running"
 
     def complete(self, step: str) -> list[str]:
-        """Mark a step as completed. Return the steps that may start now."""
+        """Give the steps that may start now."""
         self.states[step] = "completed"
         ready: list[str] = []
         for id_ in self._followers[step]:
@@ -42,14 +40,14 @@ class Schedule:
         return ready
 
     def fail(self, step: str) -> list[StepEnd]:
-        """Mark a step as failed, and with it every waiting step that depends on it, directly or not. Return those."""
+        """Fail a step, and with it those that depend on it, and those that depend on them."""
         return self._give_up(step, "failed", "failed")
 
     def skip(self, step: str) -> list[StepEnd]:
         return self._give_up(step, "skipped", "was skipped")
 
     def skip_rest(self, reason: str) -> list[StepEnd]:
-        """Start no more steps; running ones may finish. Return the steps that will not run."""
+        """Admit nothing more; what runs may finish."""
         waiting = [id_ for id_, state in self.states.items() if state == "waiting"]
         for id_ in waiting:
             self.states[id_] = "skipped"

@@ -1,5 +1,4 @@
-"""Scopes: which stored context may be read. A scope is a namespace, a prefix of its keys, or one key; always literal
-text."""
+"""Scopes: which stored context may be seen. A namespace, a prefix of its keys, or one key; always literal text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,8 +19,8 @@ BOARD_PREFIX: Final = "board:"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A part of the stored context. `Scope("codebase")` is the whole namespace, `prefix=` a part of it, `key=` one
-    entry, and `version=` that entry only while it has this version."""
+    """`Scope("codebase")` is the whole namespace, `prefix=` a part of it, `key=` one entry, `version=` only while that
+    entry is at this version."""
 
     namespace: str
     key: str | None = None
@@ -41,13 +40,13 @@ class Scope:
                 raise BadInput("a version belongs to one key; say key= as well")
 
     def covers(self, namespace: str, key: str, version: int | None = None) -> bool:
-        """Whether the scope includes that entry at that version; without a version, at any."""
+        """Tell whether it shows that entry at that version; without a version, whatever stands there."""
         if namespace != self.namespace or (self.version is not None and version != self.version):
             return False
         return key == self.key if self.key is not None else key.startswith(self.prefix)
 
     def __and__(self, other: "Scope") -> "Scope | None":
-        """Return the part that both cover: one of the two, or None. Scopes are nested or disjoint."""
+        """Give the part both cover: one of the two, or nothing, because scopes nest or are apart."""
         if other.contains(self):
             return self
         return other if self.contains(other) else None
@@ -61,14 +60,14 @@ class Scope:
 
     @property
     def written(self) -> str:
-        """The scope for a prompt: a namespace, one key of it, or a prefix of its keys."""
+        """The scope as a model is told it: a namespace, one key of it, or a prefix of its keys."""
         if self.key is not None:
             return f"{self.namespace}/{self.key}"
         return f"{self.namespace}/{self.prefix}*" if self.prefix else self.namespace
 
     @property
     def address(self) -> "Scope":
-        """The same scope for any version."""
+        """The same, whatever version stands there."""
         return self if self.version is None else of_key(self.namespace, self.key or "")
 
     def __str__(self) -> str:
@@ -79,12 +78,12 @@ class Scope:
 
 
 def key_spelled(namespace: str, key: str) -> str:
-    """Return the text of one key's scope without creating the scope: every entry that is read is named on a receipt."""
+    """Spell one key's scope without making it: every entry that is read is named on a receipt."""
     return f"{_escaped(namespace, '/')}/{_escaped(key, '*')}"
 
 
 def of_key(namespace: str, key: str, version: int | None = None) -> Scope:
-    """Return the scope of one key that has been checked already."""
+    """Make the scope of one key that has been checked already."""
     made = object.__new__(Scope)
     put = object.__setattr__
     put(made, "namespace", namespace)
@@ -110,12 +109,12 @@ BOARD: Final = Scope(BOARD_PREFIX)
 
 
 def scopes(given: object, what: str = "sees") -> Sees:
-    """Return the scopes that a caller wrote. Text is a whole namespace, taken literally."""
+    """Read what a person wrote as scopes: text is a whole namespace, taken literally."""
     return normal(listed(given, what, _scope))
 
 
 def passed(given: object, what: str = "sees") -> Sees:
-    """Return the scopes of a pass. Raise `BadInput` if there are more than `MOST_PASSED`."""
+    """Read the scopes of a pass. Raises BadInput if they are more than anyone can look through."""
     found = scopes(given, what)
     if found is not ANY and len(found) > MOST_PASSED:
         raise BadInput(
@@ -135,7 +134,7 @@ def _scope(item: object) -> Scope:
 
 
 def normal(sees: Sees) -> Sees:
-    """Return the scopes without those that another one contains, so that equal sets are equal values."""
+    """Drop the scopes that another one contains, so that equal sights are equal values."""
     if sees is ANY or len(sees) < 2:
         return sees
     wide = _Wide(sees)
@@ -143,13 +142,13 @@ def normal(sees: Sees) -> Sees:
 
 
 def _held_loosely(one: Scope, sees: frozenset[Scope]) -> bool:
-    """Whether the same entry is included at any version."""
+    """Whether the same entry is seen at whatever version."""
     return one.version is not None and one.address in sees
 
 
 class _Wide:
-    """The whole namespaces and prefixes among scopes, indexed by prefix: a lookup per prefix length replaces a
-    comparison with every scope."""
+    """The whole namespaces and prefixes among scopes, found by what they begin with: what contains a scope is looked up
+    for each length that a prefix has, and never compared with all of them."""
 
     __slots__ = ("_lengths", "_prefixes")
 
@@ -162,7 +161,7 @@ class _Wide:
                 self._lengths.add(len(one.prefix))
 
     def above(self, one: Scope) -> bool:
-        """Whether another of these scopes contains this one."""
+        """Whether one of them, other than this very scope, contains it."""
         if not self._prefixes:
             return False
         text, longest = (one.prefix, len(one.prefix) - 1) if one.key is None else (one.key, len(one.key))
@@ -170,7 +169,7 @@ class _Wide:
 
 
 def both(a: Sees, b: Sees) -> Sees:
-    """Return the context that `a` and `b` both include."""
+    """See what both can see."""
     if a is ANY:
         return b
     if b is ANY:
@@ -181,7 +180,7 @@ def both(a: Sees, b: Sees) -> Sees:
 
 
 def either(a: Sees, b: Sees) -> Sees:
-    """Return the context that `a` or `b` includes."""
+    """See what at least one of them can see."""
     if a is ANY or b is ANY:
         return ANY
     if not a:
@@ -190,14 +189,14 @@ def either(a: Sees, b: Sees) -> Sees:
 
 
 def within(a: Sees, b: Sees) -> bool:
-    """Whether `b` includes everything that `a` does."""
+    """Tell whether `a` sees nothing that `b` does not."""
     if b is ANY:
         return True
     return a is not ANY and not outside(a, b)
 
 
 def outside(a: frozenset[Scope], b: Sees) -> frozenset[Scope]:
-    """Return the scopes of `a` that no scope of `b` contains."""
+    """Give the scopes of `a` that no scope of `b` contains."""
     if b is ANY:
         return NOTHING
     wide = _Wide(b)
@@ -209,12 +208,12 @@ def covers(sees: Sees, namespace: str, key: str, version: int | None = None) -> 
 
 
 def touches(sees: Sees, namespace: str, key: str) -> bool:
-    """Whether any version of that entry is included."""
+    """Tell whether any version of that entry is seen."""
     return sees is ANY or any(scope.covers(namespace, key, scope.version) for scope in sees)
 
 
 def parts(sees: Sees, wanted: Scope) -> list[Scope]:
-    """Return the scopes, disjoint and in order, through which `sees` includes any part of `wanted`."""
+    """List the scopes, apart from each other and in order, through which `sees` shows any of `wanted`."""
     if sees is ANY:
         return [wanted]
     shared = both(sees, frozenset((wanted,)))
@@ -223,7 +222,7 @@ def parts(sees: Sees, wanted: Scope) -> list[Scope]:
 
 
 def on_board(sees: Sees, session: str) -> Sees:
-    """Return the scopes with BOARD replaced by the session's board."""
+    """Put the session's own board where BOARD stands."""
     if sees is ANY or BOARD not in sees:
         return sees
     return (sees - {BOARD}) | {board_of(session)}
@@ -236,8 +235,7 @@ def board_of(session: str) -> Scope:
 
 @lru_cache(maxsize=256)
 def memory_of(agent: str) -> Scope:
-    """Return the scope `memory:{agent}`. A name too long for a namespace is cut, with a digest added to keep it
-    unique."""
+    """Name `memory:{agent}`; a name too long for a namespace is cut and told apart by its digest."""
     namespace = f"memory:{agent}"
     if len(namespace) > NAMESPACE_LIMIT:
         namespace = f"{namespace[: NAMESPACE_LIMIT - 17]}~{digest(agent)}"  # no name has a ~
@@ -245,13 +243,13 @@ def memory_of(agent: str) -> Scope:
 
 
 def restored(texts: list[str]) -> Sees:
-    """Return the scopes that `spelled` wrote."""
+    """Read scopes as `spelled` wrote them."""
     return ANY if texts == ["*"] else frozenset(_read(text) for text in texts)
 
 
 def _read(text: str) -> Scope:
-    """Return one scope from text: the namespace up to the first bare slash, then a key, or a prefix if it ends with a
-    bare star. After a bare star a version may follow."""
+    """Read one scope: up to the first bare slash the namespace, then a key, or a prefix if a bare star ends it. After a
+    bare star a version may stand."""
     parts: list[list[str]] = [[]]
     starred = False
     letters = iter(text)
@@ -272,5 +270,5 @@ def _read(text: str) -> Scope:
 
 
 def spelled(sees: Sees) -> list[str]:
-    """Return the scopes as text, for people and for the journal: '*' or the scopes in order."""
+    """Spell what is seen, for people and for the journal: '*' or the scopes in order."""
     return ["*"] if sees is ANY else sorted([str(s) for s in sees])

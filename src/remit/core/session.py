@@ -1,4 +1,4 @@
-"""Session memory: the earlier runs of a session, as a later run of the same agent is given them."""
+"""Session memory: what earlier runs of a session said, as a later run of the same agent is told it."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
@@ -21,9 +21,9 @@ _ANSWER_REMOVED: Final = "(removed)"
 
 
 class EarlierExchange(NamedTuple):
-    """One earlier run: the text its agent was asked, and the answer.
+    """One earlier run: what its agent was asked, and the answer.
 
-    `trust` is the label of the answer, and `said_trust` that of the question. `task` is the id of the run.
+    `trust` is the label of the answer, and `said_trust` that of the text that was asked. `task` is the id of the run.
     """
 
     said: str
@@ -39,17 +39,17 @@ class EarlierExchange(NamedTuple):
 
     @property
     def words(self) -> tuple[str, str]:
-        """The question and the answer for a prompt: untrusted text is quoted."""
+        """What was asked and what was answered, as a model is told it: untrusted text is quoted."""
         return _told(self.said, self.said_trust), _told(self.answer, self.trust)
 
 
 def removed(task: str) -> EarlierExchange:
-    """Return the placeholder for a run whose record was pruned."""
+    """Return what stands for a run whose record was pruned."""
     return EarlierExchange(REMOVED, _ANSWER_REMOVED, task=task)
 
 
 def remembers(given: object) -> Remembers:
-    """Return the keyword `remembers` of a run, checked. Raise `BadInput` if it is invalid."""
+    """Read the keyword `remembers` of a run."""
     match given:
         case None:
             return ""
@@ -67,7 +67,7 @@ def remembers(given: object) -> Remembers:
 
 
 def memory(given: object) -> Remembers:
-    """Return the keyword `memory` of an agent, checked. Raise `BadInput` if it is invalid."""
+    """Read the keyword `memory` of an agent."""
     match given:
         case None:
             return ""
@@ -81,14 +81,14 @@ def memory(given: object) -> Remembers:
 
 
 def shortened(text: str) -> str:
-    """Return one question or answer, shortened to the limit, with a note of how much is left out."""
+    """Cut one thing that was said, and say how much is left out."""
     if len(text) <= EACH_LIMIT:
         return text
     return f"{text[:EACH_LIMIT]}\n[{len(text) - EACH_LIMIT:,} more characters left out]"
 
 
 def newest(exchanges: Iterable[EarlierExchange]) -> list[EarlierExchange]:
-    """Return as many of these exchanges as fit, the newest first."""
+    """Return the first of these exchanges, which are the newest, as many as fit."""
     fits: list[EarlierExchange] = []
     left = SAID_LIMIT
     for one in exchanges:
@@ -100,7 +100,7 @@ def newest(exchanges: Iterable[EarlierExchange]) -> list[EarlierExchange]:
 
 
 def said_before(exchanges: Sequence[EarlierExchange]) -> str:
-    """Return earlier exchanges for a prompt, the oldest first. Each text is quoted, so that an answer cannot pose as
+    """Write earlier exchanges into a prompt, the oldest first. Each text is quoted, so that an answer cannot pose as
     something that the asker said."""
     parts = ["## Said before in this session"]
     for one in exchanges:

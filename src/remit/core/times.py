@@ -1,4 +1,4 @@
-"""Timestamps as integer microseconds since 1970: exact in JSON, in SQL and in comparisons."""
+"""Times: whole microseconds since 1970, so that they are exact in JSON, in SQL and in comparisons."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -19,8 +19,7 @@ _LONGEST = 200 * 365 * 86_400  # two centuries in seconds: longer is a mistake, 
 
 
 def span(seconds: object, what: str) -> int:
-    """Return a duration in microseconds, from seconds or a timedelta. Raise `BadInput` unless it is positive, finite
-    and below the limit."""
+    """Read a duration that a person gives, in seconds or as a timedelta: positive, finite, not absurd."""
     if isinstance(seconds, timedelta):
         seconds = seconds.total_seconds()
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
@@ -33,13 +32,13 @@ def span(seconds: object, what: str) -> int:
 
 
 def patience(seconds: object, what: str = "wait") -> int:
-    """Return a time to wait in microseconds: a duration, or 0 for no wait."""
+    """Read how long someone waits: a duration, or 0 for not at all."""
     nothing = isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds == 0
     return 0 if nothing or seconds == timedelta() else span(seconds, what)
 
 
 def moment(when: object, what: str) -> int:
-    """Return a moment in microseconds since 1970, from an aware datetime or from microseconds."""
+    """Read a moment that a person gives: an aware datetime, or microseconds since 1970."""
     if isinstance(when, datetime):
         if when.utcoffset() is None:
             raise BadInput(f"{what} needs a time zone; say datetime.now(UTC) + timedelta(...)")
@@ -50,12 +49,12 @@ def moment(when: object, what: str) -> int:
 
 
 def iso(at: int) -> str:
-    """Return the time as 2026-11-15T02:36:54.123456Z."""
+    """2026-11-15T02:36:54.123456Z"""
     return f"{datetime.fromtimestamp(at // SECOND, UTC):%Y-%m-%dT%H:%M:%S}.{at % SECOND:06d}Z"
 
 
 def hour_of(at: int) -> str:
-    """Return the hour of a time, such as 2026-11-15T02."""
+    """2026-11-15T02: the hour in which something happened."""
     return _hour(min(max(0, at), _LAST) // HOUR)
 
 
@@ -65,10 +64,10 @@ def _hour(number: int) -> str:
 
 
 def begin_of(hour: str) -> int:
-    """Return the start of an hour such as 2026-11-15T02."""
+    """Return when an hour such as 2026-11-15T02 began."""
     return moment(datetime.fromisoformat(f"{hour}:00+00:00"), "an hour")
 
 
 def aware(at: int) -> datetime:
-    """Return the time as a datetime in UTC, exact to the microsecond."""
+    """Give the same moment as a datetime in UTC, exact to the microsecond."""
     return _EPOCH + timedelta(microseconds=at)

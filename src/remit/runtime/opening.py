@@ -29,8 +29,8 @@ from remit.ports.turn import current_turn
 from remit.report.printable import block, on_one_line
 from remit.stores import forks
 from remit.stores.addresses import is_server
-from remit.stores.loops import OneLoop
 from remit.stores.opening import database_at
+from remit.stores.threads import OneLoop
 
 DEFAULT_WORKSPACE: Final = "default"
 KEY_VARIABLE: Final = "REMIT_JOURNAL_KEY"

@@ -22,7 +22,8 @@ from remit.core.recovery import Cooling
 from remit.core.scope import Scope
 from remit.errors import StoreError
 from remit.ports import KeyRow
-from remit.stores.views import Ask, SqlView, Values, event_of, lease_of, run_facts
+from remit.stores.history import Ask, Values, event_of
+from remit.stores.views import SqlView, lease_of, run_facts
 
 EVENTS: Final = 1_024  # the latest; whoever claims a task reads the event that began it
 RUNS: Final = 4_096

@@ -1,4 +1,4 @@
-"""Named queries, read from the .sql files that explain them."""
+"""Named queries and numbered schemas, read from the .sql files that explain them."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from remit.core.change import COLUMNS, KEYS, Table
+from remit.errors import NewerStore
 
 OLDER: Final = (
     "was made by remit 0.1.0, whose stores this version does not read; "
@@ -82,3 +83,30 @@ def after(prefix: str) -> str:
     if 0xD800 <= following <= 0xDFFF:  # surrogates are not characters
         following = 0xE000
     return prefix[:last] + chr(following)
+
+
+class KnownSchema:
+    """The newest schema that this remit knows. A store that has gone beyond it is not used any more: what an older
+    remit writes there would not be what the newer one expects."""
+
+    __slots__ = ("_newest", "_outgrown", "_where")
+
+    def __init__(self, where: str, newest: int) -> None:
+        self._where = where
+        self._newest = newest
+        self._outgrown = ""  # what to tell everyone, once it is so
+
+    def saw(self, number: int) -> None:
+        """Take note of the number that the store has now; refuse one that is newer, now and from now on."""
+        if number > self._newest:
+            self._outgrown = (
+                f"{self._where} was brought to schema {number} by a newer remit while this process had it open, and "
+                f"this remit knows up to {self._newest}: nothing more is read or written from here. "
+                "Upgrade remit and start again"
+            )
+        self.check()
+
+    def check(self) -> None:
+        """Refuse a store that was seen to be newer."""
+        if self._outgrown:
+            raise NewerStore(self._outgrown)

@@ -1,4 +1,4 @@
-"""Events of shared data: context entries and messages."""
+"""Events of what agents share: entries and messages."""
 
 from typing import NotRequired, TypedDict
 
@@ -11,7 +11,7 @@ from remit.core.values import Json
 
 
 class EntrySet(TypedDict):
-    """The data of `entry.set`; `by` is the person who wrote it, if one is named."""
+    """The data of `entry.set`; `by` is the person who wrote it, if a person did and said so."""
 
     chain: list[str]
     created_at: int
@@ -76,7 +76,8 @@ def entries_removed(keys: list[tuple[str, str, int]], why: str, by: Writer, at: 
 
 
 class MessageSent(TypedDict):
-    """The data of `message.sent`; `reader` and `about` are there for a result message, `trust` for an untrusted one."""
+    """The data of `message.sent`; `reader` and `about` are there for an announcement, `trust` for what is from
+    outside."""
 
     id: str
     text: str

@@ -8,21 +8,19 @@ from remit.core.events import SealKey
 from remit.errors import NewerStore, StoreError
 from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
-from remit.stores.loops import OneLoop
-from remit.stores.newer import KnownSchema
+from remit.stores.queries import KnownSchema
 from remit.stores.sinks import Sinks
+from remit.stores.threads import OneLoop
 
 try:
     import psycopg
 
     from remit.stores.postgres.address import STATEMENTS, Address, Connection
     from remit.stores.postgres.dispatcher import Procrastinate
-    from remit.stores.postgres.notices import Notices
-    from remit.stores.postgres.pooling import refuse_shared_sessions
-    from remit.stores.postgres.pulse import PostgresPulse
+    from remit.stores.postgres.listening import Notices
     from remit.stores.postgres.reader import AT_ONCE, Reader
-    from remit.stores.postgres.schema import advice, differences, may_compare, newest, set_up
-    from remit.stores.postgres.writer import BatchWriter
+    from remit.stores.postgres.schema import advice, differences, may_compare, newest, refuse_shared_sessions, set_up
+    from remit.stores.postgres.writer import BatchWriter, PostgresPulse
 except ImportError as missing:  # pragma: no cover - in a process of its own in the tests
     raise StoreError(f"a store on PostgreSQL needs more packages ({missing}); install remit[postgres]") from missing
 

@@ -16,10 +16,18 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from remit.errors import StoreError
 from remit.ports import View
 from remit.stores import forks
-from remit.stores.newer import KnownSchema
-from remit.stores.postgres.address import STATEMENTS, Address, Connection, lost, prepare
-from remit.stores.postgres.patience import PatientConnection, broke, reason
-from remit.stores.switching import quick_switching
+from remit.stores.postgres.address import (
+    STATEMENTS,
+    Address,
+    Connection,
+    PatientConnection,
+    broke,
+    lost,
+    prepare,
+    reason,
+)
+from remit.stores.queries import KnownSchema
+from remit.stores.threads import quick_switching
 from remit.stores.views import SqlView
 
 T = TypeVar("T")

@@ -1,29 +1,258 @@
 """Writing to PostgreSQL: one thread, and one transaction for everything that is waiting.
 
 Decisions read as they go, so each takes some round trips to the server; on the event loop's thread they would hold up
-everyone. A connection that is lost is made anew and the batch done again: operations are done once, so the second time
-finds out what became of the first.
+everyone. Everything goes through a pipeline: a write waits for no answer and travels with the next question, or with
+the commit. The one round trip that begins a transaction also tells which operations have been done and where each
+journal ends. A lost connection is made again and the batch repeated: operations are done once, so the second time finds
+out what became of the first.
 """
 
 import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import psycopg
 
-from remit.core.events import SealKey
+from remit.core.events import Event, Head, SealKey
 from remit.errors import StoreError
-from remit.ports import Decide, Decided, Fault, Wants
+from remit.ports import Beat, Decide, Decided, Fault, Wants
 from remit.stores import forks
-from remit.stores.newer import KnownSchema
-from remit.stores.operations import BATCH, Feed, Operation, answer_all, try_one_by_one
-from remit.stores.postgres.address import STATEMENTS, Address, lost
-from remit.stores.postgres.patience import broke, reason
-from remit.stores.postgres.transactions import Transactions
-from remit.stores.switching import quick_switching
+from remit.stores.journal import BATCH, Applied, Feed, Journal, Operation, Recorded, Rows, answer_all, try_one_by_one
+from remit.stores.postgres.address import (
+    STATEMENTS,
+    Address,
+    Connection,
+    PatientConnection,
+    broke,
+    digest,
+    lock_key,
+    lost,
+    reason,
+)
+from remit.stores.queries import KnownSchema, queries
+from remit.stores.threads import quick_switching
+
+_Cursor: TypeAlias = psycopg.Cursor[tuple[Any, ...]]
+
+
+class _Asked(NamedTuple):
+    """What was asked of a workspace when a transaction began; the answers are on their way."""
+
+    workspace: str
+    ops: list[str]
+    same: list[str]
+    keys: list[str]
+    start: _Cursor
+    done: _Cursor
+    standings: _Cursor | None
+    same_requests: _Cursor | None
+    runs: _Cursor | None
+    used_keys: _Cursor | None
+    lease_ids: list[str]
+    leases: _Cursor | None
+    agents: list[str]
+    disputes: _Cursor | None
+
+
+class Transactions:
+    """A connection that writes. It is what the journal calls `Sql`."""
+
+    def __init__(self, connection: PatientConnection, fault: Fault, known: KnownSchema) -> None:
+        self.connection = connection
+        self._known = known
+        self._pipeline = ExitStack()
+        self.journal = self._journal = Journal(self, fault)
+        self._done: dict[tuple[str, str], Recorded | None] = {}  # the operations of this transaction
+        self._heads: dict[str, Head] = {}  # where each journal ended when we last saw it
+        self._changed: set[str] = set()
+        self.writes = 0  # in this transaction
+
+    def begin(self, wanted: Mapping[str, Sequence[tuple[str, Wants]]]) -> None:
+        """Lock the journals of these workspaces; learn where they end, which operations are done, and what the
+        decisions will ask for."""
+        self._done.clear()
+        self._changed.clear()
+        self.writes = 0
+        self._pipeline.enter_context(self.connection.pipeline())
+        self._send("begin")
+        self._send("lock", (sorted(map(lock_key, wanted)),))
+        asked = [self._ask(workspace, operations) for workspace, operations in wanted.items()]
+        self._notice_others({each.workspace: self._head(each.start) for each in asked})
+        for each in asked:
+            self._done.update({(each.workspace, op): None for op in each.ops})
+            self._done.update({(each.workspace, op): Recorded(text, seal) for op, text, seal in each.done.fetchall()})
+            view = self._journal.view(each.workspace)
+            view.prime(_rows(each.standings), each.same, _rows(each.same_requests), _rows(each.runs))
+            view.prime_keys(each.keys, _rows(each.used_keys))
+            view.prime_leases(each.lease_ids, _rows(each.leases))
+            view.prime_disputes(each.agents, _rows(each.disputes))
+
+    def _ask(self, workspace: str, operations: Sequence[tuple[str, Wants]]) -> _Asked:
+        ops = [op for op, _ in operations]
+        standings = [task for _, wants in operations for task in wants.standings]
+        same = [key for _, wants in operations for key in wants.same_requests]
+        keys = [key for _, wants in operations for key in wants.used_keys]
+        runs = [run for _, wants in operations for run in wants.runs]
+        leases = [lease for _, wants in operations for lease in wants.leases]
+        agents = [agent for _, wants in operations for agent in wants.disputes]
+        return _Asked(
+            workspace,
+            ops,
+            same,
+            keys,
+            self._send("start", (workspace,)),
+            self._send("done_of", (workspace, ops)),
+            self._send("standings", (workspace, standings)) if standings else None,
+            self._send("same_requests_of", (workspace, same)) if same else None,
+            self._send("run_facts_of", (workspace, runs)) if runs else None,
+            self._send("used_keys_of", (workspace, keys)) if keys else None,
+            leases,
+            self._send("leases_of", (workspace, leases)) if leases else None,
+            agents,
+            self._send("holds_disputed_of", (workspace, agents)) if agents else None,
+        )
+
+    def _head(self, cursor: _Cursor) -> Head:
+        """Read the journal's head; refuse a schema that is newer than ours."""
+        number, seq, seal = cursor.fetchall()[0]
+        self._known.saw(number)
+        return Head() if seq is None else Head(seq, seal)
+
+    def _notice_others(self, heads: Mapping[str, Head]) -> None:
+        """Forget what the journal remembers unless it ends where we left it: every change is an event."""
+        if any(self._heads.get(workspace, head) != head for workspace, head in heads.items()):
+            self._forget()
+        self._heads.update(heads)
+
+    def _forget(self) -> None:
+        self._journal.forget()
+        self._heads.clear()
+
+    def apply(self, workspace: str, op: str, decide: Decide[Any]) -> Applied:
+        return self._journal.apply(workspace, op, decide)
+
+    def commit(self) -> None:
+        """Commit. If this raises a loss of the connection, it is not known whether it was committed."""
+        self._journal.flush()
+        for workspace in self._changed:
+            self._send("notify", (digest(workspace),))
+        self._send("commit")
+        self._pipeline.close()  # waits for all the answers
+
+    def rollback(self) -> None:
+        """Roll back. Raises what psycopg raises if the connection is lost."""
+        self._forget()
+        with suppress(psycopg.Error):  # raised before: what is under way fails with the first error
+            self._pipeline.close()
+        self.connection.execute(STATEMENTS["rollback"])
+
+    def close(self) -> None:
+        with suppress(psycopg.Error):
+            self._pipeline.close()
+        self.connection.close()
+
+    # -- what the journal uses ----------------------------------------------------------------------
+
+    def head(self, workspace: str) -> Head:
+        """Tell where a journal of this transaction ends; `begin` has asked."""
+        return self._heads[workspace]
+
+    def done(self, workspace: str, op: str) -> Recorded | None:
+        """Look an operation up; the server is asked only about those that `begin` did not ask for."""
+        if (workspace, op) in self._done:
+            return self._done[workspace, op]
+        rows = self.query("done", (workspace, op))
+        return Recorded(*rows[0]) if rows else None
+
+    def append(self, event: Event) -> bool:
+        """Write an event. The server's answer is not waited for: a place that is taken fails the transaction."""
+        workspace, op = event.workspace, event.op
+        if op is not None:
+            if self._done.get((workspace, op)) is not None:
+                return False
+            self._done[workspace, op] = Recorded(event.answer, event.hash)
+        self._changed.add(workspace)
+        self._heads[workspace] = Head(event.seq, event.hash)
+        self.write("append", event[:-1])  # the columns are the event's fields, without decoded data
+        return True
+
+    def query(self, name: str, row: Sequence[Any]) -> Rows:
+        return self._send(name, row).fetchall()
+
+    def write(self, name: str, row: Sequence[Any]) -> None:
+        self.writes += 1
+        self._send(name, row)
+
+    def erase(self, name: str, row: Sequence[Any]) -> None:
+        """Write; the server keeps what was there before until it vacuums."""
+        self.write(name, row)
+
+    def _send(self, name: str, row: Sequence[Any] | None = None) -> _Cursor:
+        cursor = self.connection.cursor()
+        cursor.execute(STATEMENTS[name], row, prepare=row is not None)
+        return cursor
+
+
+def _rows(cursor: _Cursor | None) -> Rows:
+    return cursor.fetchall() if cursor is not None else ()
+
+
+_FILL: Final = queries()["worker_beat"].fill
+
+
+class PostgresPulse:
+    """Writes the heartbeats of one worker; gives up after so many seconds of `patience`."""
+
+    def __init__(self, address: Address, workspace: str, patience: float) -> None:
+        self._address = address
+        self._workspace = workspace
+        self._patience = patience
+        wait = str(max(1, int(patience * 1000)))
+        # A heartbeat need not survive the server, and whoever writes it does not wait for long.
+        self._session = {
+            "application_name": "remit-heartbeat",
+            "synchronous_commit": "off",
+            "lock_timeout": wait,
+            "statement_timeout": wait,
+        }
+        self._connection: Connection | None = None
+        self._elsewhere = ""
+        forks.tell(self)
+
+    def write(self, beat: Beat) -> None:
+        if self._elsewhere:
+            raise StoreError(self._elsewhere)
+        row = _FILL({**beat._asdict(), "workspace": self._workspace})
+        try:
+            if self._connection is None:
+                self._connection = self._address.connect(self._patience, **self._session)
+            self._connection.execute(STATEMENTS["worker_beat"], row)
+        except psycopg.Error as error:
+            self.close()
+            raise self._address.translated(error) from error
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    # -- forks ----------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Do nothing: the connection stays with the parent."""
+
+    def after_fork(self) -> None:
+        """Do nothing."""
+
+    def leave(self) -> None:
+        forks.keep(self._connection)
+        self._connection = None
+        self._elsewhere = forks.ELSEWHERE.format(where=self._address.where)
+
 
 _PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)  # before each attempt to reconnect; then the last one again
 _FEW: Final = 100  # rows written, before the planner is to look at the tables for the first time

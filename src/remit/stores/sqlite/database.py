@@ -1,27 +1,170 @@
 """SQLite: one file, no server; or `:memory:`, the same thing without the file."""
 
+import asyncio
 import logging
+import os
 import sqlite3
+import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Final, TypeVar
 
 from remit.core.events import SealKey
-from remit.errors import StoreError
-from remit.ports import NOTHING, Decide, Decided, Fault, Sink, View, Wants, no_fault
+from remit.errors import BadInput, NotFound, StoreError
+from remit.ports import NOTHING, Beat, Decide, Decided, Fault, Sink, View, Wants, no_fault
 from remit.stores import forks
-from remit.stores.newer import KnownSchema
+from remit.stores.queries import KnownSchema, queries
 from remit.stores.sinks import Sinks
 from remit.stores.sqlite import schema
-from remit.stores.sqlite.advice import advice
-from remit.stores.sqlite.browsing import Browser
 from remit.stores.sqlite.committing import GroupCommit, ImmediateCommit
-from remit.stores.sqlite.connection import LostConnection, ReadingConnection, WritingConnection, connect
-from remit.stores.sqlite.files import MEMORY, others, prepare, translated
-from remit.stores.sqlite.polling import Poll
-from remit.stores.sqlite.pulse import SqlitePulse
-from remit.stores.sqlite.schema import set_up
+from remit.stores.sqlite.connection import Browser, LostConnection, ReadingConnection, WritingConnection, connect
+from remit.stores.sqlite.files import COMPANIONS, MEMORY, Identity, advice, identity, others, prepare, translated
+from remit.stores.sqlite.schema import recognised, set_up
 from remit.stores.views import SqlView
+
+POLL_SECONDS: Final = 0.2
+
+
+class Poll:
+    """Looks a few times a second whether a file was changed, and rings if so; our own writes ring too, which does no
+    harm."""
+
+    def __init__(self, version: Callable[[], int], ring: Callable[[], None]) -> None:
+        self._version = version
+        self._ring = ring
+        self._seen = version()
+        self._loop = asyncio.get_running_loop()
+        self._next = self._loop.call_later(POLL_SECONDS, self._look)
+
+    def _look(self) -> None:
+        try:
+            version = self._version()
+        except StoreError:  # whoever reads next is told; looking goes on, because files come back
+            version = self._seen - 1
+        self._next = self._loop.call_later(POLL_SECONDS, self._look)
+        if version != self._seen:
+            self._seen = version
+            self._ring()
+
+    def stop(self) -> None:
+        self._next.cancel()
+
+
+_BEAT: Final = queries()["worker_beat"]
+
+
+class SqlitePulse:
+    """Writes the heartbeats of one worker. `file` is which file it was when the database was opened."""
+
+    def __init__(self, where: str, file: Identity | None, workspace: str, busy_seconds: float) -> None:
+        self._where = where
+        self._file = file
+        self._workspace = workspace
+        self._busy = int(busy_seconds * 1000)
+        self._using = threading.Lock()  # a fork waits for whoever writes
+        self._connection: sqlite3.Connection | None = None
+        self._elsewhere = ""
+
+    def write(self, beat: Beat) -> None:
+        while not self._written(beat):
+            self._open()
+
+    def _written(self, beat: Beat) -> bool:
+        """Write, unless the connection has to be opened first: nobody may wait for that while a process forks."""
+        with self._using:
+            if self._connection is None:
+                return False
+            try:
+                self._check_file()
+                self._connection.execute(_BEAT.sql, _BEAT.fill({**beat._asdict(), "workspace": self._workspace}))
+            except (sqlite3.Error, StoreError) as error:
+                self._drop()
+                raise translated(error, self._where) if isinstance(error, sqlite3.Error) else error from error
+            return True
+
+    def _open(self) -> None:
+        with forks.opening(), self._using:
+            if self._elsewhere:
+                raise StoreError(self._elsewhere)
+            self._check_file()
+            connection = connect(self._where)
+            try:
+                connection.execute(f"PRAGMA busy_timeout = {self._busy}")
+                connection.execute("PRAGMA synchronous = NORMAL")  # a heartbeat need not survive a power cut
+            except sqlite3.Error as error:
+                connection.close()
+                raise translated(error, self._where) from error
+            self._connection = connection
+            forks.tell(self)
+
+    def close(self) -> None:
+        with forks.opening(), self._using:
+            self._drop()
+            forks.no_more(self)
+
+    def _check_file(self) -> None:
+        if identity(self._where) != self._file:
+            raise StoreError(f"{self._where}: the file was moved, removed or replaced; put it back, or start again")
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # -- forks ----------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Close the file, once nothing is being written; the next heartbeat opens it again."""
+        self._using.acquire()
+        self._drop()
+
+    def after_fork(self) -> None:
+        self._using.release()
+
+    def leave(self) -> None:
+        self._elsewhere = forks.ELSEWHERE.format(where=self._where)
+        self._using = threading.Lock()
+
+
+def back_up(source: Path, target: Path) -> int:
+    """Copy a store as it is at one moment into a new file, for its owner only; give the number of its schema.
+
+    The store is not changed, nor brought up to date: this is what one does before that.
+    """
+    prepare(source, create=False)
+    _make_anew(target)
+    try:
+        return _copied(source, target)
+    except BaseException as error:
+        target.unlink(missing_ok=True)
+        if isinstance(error, sqlite3.Error):
+            raise translated(error, str(source)) from error
+        raise
+
+
+def _copied(source: Path, target: Path) -> int:
+    with closing(connect(str(source))) as store, closing(connect(str(target))) as copy:
+        store.execute("PRAGMA busy_timeout = 5000")
+        number = recognised(store, str(source))
+        if not number:
+            raise NotFound(f"{source} is empty, so there is nothing to copy")
+        store.backup(copy)  # in one go: whoever writes meanwhile neither waits nor comes in between
+        return number
+
+
+def _make_anew(target: Path) -> None:
+    """Make an empty file that SQLite writes the copy to; whatever is there already stays as it is."""
+    there = [name for name in (target, *(Path(f"{target}{end}") for end in COMPANIONS)) if os.path.lexists(name)]
+    if there:
+        raise BadInput(f"{there[0]} is there already, and a backup overwrites nothing; name another file")
+    if not target.parent.is_dir():
+        raise BadInput(f"{target.parent} is not a folder, so no copy can be made in it")
+    try:
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise StoreError(f"{target} cannot be made: {error.strerror}") from error
+
 
 T = TypeVar("T")
 

@@ -1,10 +1,11 @@
-"""A file as a store: what may be opened, which file it is, and what SQLite's errors mean."""
+"""A file as a store: what may be opened, whether it is still where it was, and what SQLite's errors mean."""
 
 import os
 import sqlite3
 import stat
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from remit.core.text import shown
 from remit.errors import BadInput, NotAStore, NotFound, StoreBusy, StoreError
@@ -103,3 +104,119 @@ def _make(path: Path, *, create: bool) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0), 0o600))
     except OSError as error:
         raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+
+
+# -- whether the files are still where they were -----------------------------------------------------
+# SQLite goes on with files that have lost their names, and whatever it writes to them is gone with the last process
+# that has them open. Without the `-shm`, which processes share, the next process to open the store makes another one,
+# and the two write over each other. So their names are looked at before anything is written, and again before it is
+# acknowledged.
+
+_LOST: Final = "{where}: the file was moved, removed or replaced; put it back, or start again"
+_NO_COMPANION: Final = (
+    "{where}: the file {where}{end} beside it was {what} while the store was open. {saved}. Stop every process that "
+    "uses it, run `remit doctor`, and start again; never touch that file while the store is open"
+)
+_SAVED: Final = "What was acknowledged has been saved into {where} itself"
+_UNSAVED: Final = "What was acknowledged last may be lost with it"
+
+Identity: TypeAlias = tuple[int, int]  # the device and the number of a file
+
+
+class Whereabouts:
+    """The files of one store, as they were when it was opened. A store in memory has none."""
+
+    def __init__(self, where: str, *, lasting: bool) -> None:
+        self._where = where
+        self._wal_name = f"{where}-wal"
+        self._shared_name = f"{where}-shm"
+        self._lasting = lasting
+        self.settle()
+
+    def settle(self) -> None:
+        """Remember the files as they are now: they have just been opened."""
+        self.main, self._written = _file(self._where) if self._lasting else (None, 0)
+        self._wal = identity(self._wal_name) if self._lasting else None
+        self._shared = identity(self._shared_name) if self._lasting else None
+        self._lost = ""  # what to tell everyone, once a file beside it is not there any more
+
+    def check(self, connection: sqlite3.Connection) -> None:
+        """Refuse to go on if a file is not the one that was opened. What was lost once beside it stays lost."""
+        if not self._lasting:
+            return
+        main, written = _file(self._where)
+        self._must_be(main)
+        wal, shared = identity(self._wal_name), identity(self._shared_name)
+        if (wal != self._wal or shared != self._shared) and not self._lost:
+            self._lost = self._without(wal, shared, connection, touched=written != self._written)
+        if self._lost:
+            raise StoreError(self._lost)
+        self._written = written
+
+    def check_file(self) -> None:
+        """Refuse to open the file once more if it is not the one that was opened."""
+        self._must_be(identity(self._where))
+
+    def _must_be(self, main: Identity | None) -> None:
+        if main != self.main:
+            raise StoreError(_LOST.format(where=self._where))
+
+    def _without(
+        self, wal: Identity | None, shared: Identity | None, connection: sqlite3.Connection, *, touched: bool
+    ) -> str:
+        """Save what is only in the `-wal`, which this process still has open, and say what became of it.
+
+        That is safe only while nobody can have written without us: other processes share the `-shm` with us, or it is
+        gone and no process has made another one.
+        """
+        changed = wal != self._wal
+        alone = shared is None and (not changed or not touched)
+        ours = (wal is None or not changed) and (shared == self._shared or alone)
+        saved = _SAVED if ours and _moved_into_the_file(connection) else _UNSAVED
+        end, now = ("-wal", wal) if changed else ("-shm", shared)
+        what = "replaced" if now is not None else "removed"
+        return _NO_COMPANION.format(where=self._where, end=end, what=what, saved=saved.format(where=self._where))
+
+
+def _moved_into_the_file(connection: sqlite3.Connection) -> bool:
+    with suppress(sqlite3.Error):
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy
+    return False
+
+
+def identity(name: str) -> Identity | None:
+    """Tell which file has this name now; None if there is none."""
+    return _file(name)[0]
+
+
+def _file(name: str) -> tuple[Identity | None, int]:
+    """Tell which file has this name now, and when it was last written."""
+    try:
+        status = os.stat(name)  # noqa: PTH116 - at every transaction, and a Path costs more than the question
+    except OSError:
+        return None, 0
+    return (status.st_dev, status.st_ino), status.st_mtime_ns
+
+
+# -- which SQLite this is ----------------------------------------------------------------------------
+
+_Version = tuple[int, int, int]
+
+# https://www.sqlite.org/wal.html#walresetbug: from 3.7.0 on; mended in 3.51.3, and in these for those who stay behind.
+_MENDED: Final[_Version] = (3, 51, 3)
+_MENDED_TOO: Final[tuple[_Version, ...]] = ((3, 44, 6), (3, 50, 7))
+
+
+def advice(version: _Version) -> list[str]:
+    """Name what this version of SQLite may do to a file that several processes use."""
+    mended = version >= _MENDED or any(fixed <= version < (3, fixed[1] + 1, 0) for fixed in _MENDED_TOO)
+    number, since = (".".join(map(str, one)) for one in (version, _MENDED))
+    sentence = (
+        f"SQLite {number} has the WAL-reset bug: if two processes write and checkpoint at the very same moment, which "
+        f"is rare, the file can be damaged. One process alone is safe; for several use a Python with SQLite {since} or "
+        "newer, or PostgreSQL"
+    )
+    return [] if mended else [sentence]

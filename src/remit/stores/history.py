@@ -1,17 +1,51 @@
-"""The journal, and the tables page by page."""
+"""Reading the journal: events by the narrowest index, operations, gaps, and the tables page by page."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from remit.codec import decode
 from remit.core.change import COLUMNS, KEYS, Key, Row, Table
 from remit.core.events import Event, Gap, Head, Mark, is_blob
 from remit.core.projection import Tables
+from remit.core.record import Record
 from remit.core.values import Json
 from remit.errors import StoreError
 from remit.ports import Span
-from remit.stores.views.base import FOREVER, Queries, Values
+from remit.stores.queries import queries
+
+Values: TypeAlias = Sequence[Any]
+Ask: TypeAlias = Callable[[str, Values], Sequence[Values]]
+
+FOREVER: Final = 2**62
+
+_QUERIES: Final = queries()
+
+
+class Queries:
+    """Runs named queries. `ask(name, values)` reaches the database; the workspace is put in here and nowhere else."""
+
+    __slots__ = ("_ask", "workspace")
+
+    def __init__(self, workspace: str, ask: Ask) -> None:
+        self.workspace = workspace
+        self._ask = ask
+
+    def _rows(self, name: str, /, **values: object) -> Sequence[Values]:
+        values["workspace"] = self.workspace
+        return self._ask(name, _QUERIES[name].fill(values))
+
+    def _one(self, name: str, **values: object) -> Values | None:
+        rows = self._rows(name, **values)
+        return rows[0] if rows else None
+
+    def _count(self, name: str, **values: object) -> int:
+        row = self._one(name, **values)
+        return row[0] if row else 0
+
+    def _records(self, name: str, **values: object) -> list[Record]:
+        return [Record(*row) for row in self._rows(name, **values)]
+
 
 _PAGES: Final[dict[Table, str]] = {
     "task": "task_page",
